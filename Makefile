@@ -1,0 +1,31 @@
+# Everything here sets itself up: Python 3.11 or newer and make are all it needs.
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/python
+
+.PHONY: demo test check peer bench clean
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --upgrade pip
+	$(RUN) -m pip install --quiet -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/ready
+	$(RUN) examples/demo.py
+
+test: $(VENV)/ready
+	$(RUN) -m pytest
+
+check: $(VENV)/ready
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) tools/check_house.py
+
+peer: $(VENV)/ready
+	$(RUN) -m pip install --quiet jax
+	$(RUN) -m pytest -m peer
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,69 @@
+"""calque traces Python functions over arrays, transforms them, and compiles them to machine code. Its API is JAX's.
+
+>>> import calque as jax, calque.numpy as jnp
+>>> jax.jit(jax.grad(lambda x: jnp.sin(x) * x))(2.0)
+Array(0.07700372, dtype=float32, weak_type=True)
+"""
+
+from calque import errors, lax, nn, numpy, random, sharding, tree, tree_util
+from calque.core import backends as _backends
+from calque.core import printing as _printing  # the printed form of jaxprs
+from calque.core import tracebacks as _tracebacks
+from calque.core.arrays import Array
+from calque.core.config import config
+from calque.core.dtypes import float0
+from calque.core.trace import set_evaluator as _set_evaluator
+from calque.core.trace import typeof
+from calque.devices import (
+    Device,
+    block_until_ready,
+    copy_to_host_async,
+    default_backend,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    host_count,
+    host_id,
+    host_ids,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+    process_indices,
+)
+from calque.machine.threads import get_num_threads, set_num_threads
+from calque.native import backend as _native
+from calque.native import eager as _eager
+from calque.numpy import cached as _cached
+from calque.transforms import debug_nans as _debug_nans
+from calque.transforms import stages
+from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from calque.transforms.callbacks import pure_callback
+from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.custom_more import closure_convert, custom_gradient
+from calque.transforms.custom_vjp import custom_vjp
+from calque.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
+from calque.transforms.jit import clear_caches, jit
+from calque.transforms.mesh import make_mesh, set_mesh
+from calque.transforms.pmap import pmap
+from calque.transforms.remat import checkpoint, checkpoint_policies, remat
+from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
+from calque.transforms.shard_map import shard_map
+from calque.transforms.sharding import NamedSharding
+from calque.transforms.sharding import PartitionSpec as P
+from calque.transforms.sharding_arrays import (
+    Shard,
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from calque.transforms.sharding_constraint import reshard
+from calque.transforms.vmap import vmap
+
+_backends.register("native", _native.compile, default=True)
+_set_evaluator(_eager.evaluate)
+_debug_nans.install()
+_cached.install(numpy)
+_tracebacks.install()
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""What a program is: dtypes, avals, primitives, jaxprs, traces, arrays and pytrees."""

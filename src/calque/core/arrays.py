@@ -1,0 +1,94 @@
+"""Concrete arrays: making them from NumPy and Python values and giving them back.
+
+`Array` is the public abstract class (tracers are instances too); `ArrayImpl` the C type that holds memory. Its methods and
+operators are attached by the library, to it and to tracers alike."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0, storage
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.machine.objects import ArrayImpl, as_numpy, new_array, share, wrap_numpy
+
+__all__ = [
+    "Array",
+    "ArrayImpl",
+    "from_numpy",
+    "from_storage",
+    "is_concrete",
+    "new_array",
+    "scalar",
+    "share",
+    "to_array",
+    "to_numpy",
+]
+
+
+class _ArrayMeta(type):
+    """`isinstance(x, Array)` holds for arrays and for tracers."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, (ArrayImpl, Tracer)) or type.__instancecheck__(cls, instance)
+
+    def __subclasscheck__(cls, sub: type) -> bool:
+        return issubclass(sub, (ArrayImpl, Tracer)) or type.__subclasscheck__(cls, sub)
+
+
+class Array(metaclass=_ArrayMeta):
+    """The type of calque's arrays, traced ones included: `isinstance(x, calque.Array)`."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "Array":
+        raise TypeError("Array cannot be instantiated directly: use calque.numpy.array(...)")
+
+
+def from_numpy(x: np.ndarray, weak_type: bool = False, copy: bool = False) -> Any:
+    """An Array with these values and this dtype (canonicalised). Shares memory unless it must not: see `copy`."""
+    dtype = x.dtype if x.dtype == float0 else canonicalize(x.dtype)
+    copy = copy or not x.flags.aligned
+    y = np.array(x, dtype, order="C", copy=True) if copy else np.ascontiguousarray(x, dtype).reshape(x.shape)
+    return wrap_numpy(ShapedArray(x.shape, dtype, weak_type), y)
+
+
+def from_storage(x: np.ndarray, aval: ShapedArray) -> Any:
+    """An Array of an extended dtype from elements in the form in which memory holds them."""
+    return wrap_numpy(aval, np.ascontiguousarray(x, storage(aval.dtype)).reshape(aval.shape))
+
+
+def scalar(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    return wrap_numpy(ShapedArray((), dtype, weak_type), np.asarray(x).astype(dtype))
+
+
+def to_array(x: Any) -> Any:
+    """Any operand as a concrete Array or a tracer."""
+    if isinstance(x, (ArrayImpl, Tracer)):
+        return x
+    if hasattr(x, "__jax_array__"):
+        return to_array(x.__jax_array__())
+    aval = typeof(x)
+    if isinstance(x, PYTHON_SCALARS):
+        return scalar(x, aval.dtype, aval.weak_type)
+    return from_numpy(np.asarray(x), aval.weak_type, copy=True)
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """The values as a NumPy array: a read-only view of an Array's memory."""
+    if isinstance(x, ArrayImpl):
+        aval = x.aval
+        return as_numpy(x, storage(aval.dtype), aval.shape)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return np.asarray(x)
+    aval = typeof(x)
+    return np.asarray(x).astype(aval.dtype)
+
+
+def is_concrete(x: Any) -> bool:
+    """Does `x` have a value now?"""
+    return not isinstance(x, Tracer)
+
+
+def all_concrete(xs: Sequence[Any]) -> bool:
+    return not any(isinstance(x, Tracer) for x in xs)

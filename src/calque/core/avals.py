@@ -1,0 +1,82 @@
+"""Abstract values: what is known of an array while a function is traced. Interned, so that equality is identity."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from calque.core.dtypes import short_name
+
+_interned: dict[tuple[Any, Any, bool], "ShapedArray"] = {}
+_LIMIT = 100_000
+
+
+class ShapedArray:
+    """Shape, dtype and weak type of an array. `ShapedArray((2,), np.dtype("float32")) is ShapedArray((2,), ...)`."""
+
+    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "weak_type")
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+    ndim: int
+    size: int
+
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> "ShapedArray":
+        key = (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
+        self = _interned.get(key)
+        if self is None:
+            self = _new(key)
+        return self
+
+    def update(self, **changes: Any) -> "ShapedArray":
+        return ShapedArray(
+            changes.get("shape", self.shape), changes.get("dtype", self.dtype), changes.get("weak_type", self.weak_type)
+        )
+
+    def strip_weak_type(self) -> "ShapedArray":
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def str_short(self) -> str:
+        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"avals are immutable: cannot set {name}")
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{','.join(map(str, self.shape))}]{weak})"
+
+    def __reduce__(self) -> Any:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+
+def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
+    # NumPy integers and the like hash as the ints that they equal, but the aval keeps plain ints
+    shape = tuple(int(d) if not isinstance(d, int) or isinstance(d, bool) else d for d in key[0])
+    self: ShapedArray = object.__new__(ShapedArray)
+    size = 1
+    for d in shape:
+        if d < 0:
+            raise ValueError(f"shapes have no negative sizes, got {shape}")
+        size *= d
+    for name, value in (
+        ("shape", shape),
+        ("dtype", key[1]),
+        ("weak_type", bool(key[2])),
+        ("ndim", len(shape)),
+        ("size", size),
+    ):
+        object.__setattr__(self, name, value)
+    if len(_interned) >= _LIMIT:
+        _trim()
+    return _interned.setdefault((shape, key[1], bool(key[2])), self)
+
+
+def _trim() -> None:
+    """Forget avals that nobody else holds: the intern table, the loop variable and the argument hold three references."""
+    for k in [k for k, a in list(_interned.items()) if sys.getrefcount(a) <= 4]:
+        del _interned[k]
+
+
+def nbytes(aval: ShapedArray) -> int:
+    return int(aval.size) * int(aval.dtype.itemsize)

@@ -1,0 +1,126 @@
+"""Backends turn programs into executables. One small protocol, several implementations, chosen by name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from calque.core import reference
+from calque.core.arrays import from_numpy
+from calque.core.avals import ShapedArray, nbytes
+from calque.core.jaxprs import ClosedJaxpr, Eqn, subjaxprs
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a program is compiled with."""
+
+    name: str = "main"
+    exact: bool = False
+    donated: tuple[int, ...] = ()
+
+
+class Executable(Protocol):
+    """A compiled program. `program` is what the machine's call path runs, or None when it has to be called from Python."""
+
+    @property
+    def in_avals(self) -> Sequence[ShapedArray]: ...
+
+    @property
+    def out_avals(self) -> Sequence[ShapedArray]: ...
+
+    @property
+    def program(self) -> Any: ...
+
+    def call(self, args: Sequence[Any]) -> list[Any]: ...
+
+    def as_text(self, stage: str | None = None) -> str: ...
+
+    def cost_analysis(self) -> dict[str, float]: ...
+
+    def memory_analysis(self) -> Any: ...
+
+
+Compiler = Callable[[ClosedJaxpr, Options], Executable]
+
+_backends: dict[str, Compiler] = {}
+_default = "reference"
+
+
+def register(name: str, compiler: Compiler, default: bool = False) -> None:
+    global _default
+    _backends[name] = compiler
+    if default:
+        _default = name
+
+
+def compile_program(closed: ClosedJaxpr, options: Options, backend: str | None = None) -> Executable:
+    name = backend or _default
+    try:
+        compiler = _backends[name]
+    except KeyError:
+        raise RuntimeError(f"Unknown backend {name!r}; the backends are {', '.join(sorted(_backends))}") from None
+    return compiler(closed, options)
+
+
+def default_name() -> str:
+    return _default
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """Bytes that one call of a program takes."""
+
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    temp_size_in_bytes: int
+    alias_size_in_bytes: int = 0
+    generated_code_size_in_bytes: int = 0
+
+
+class ReferenceExecutable:
+    """Runs the meaning of each equation with NumPy."""
+
+    def __init__(self, closed: ClosedJaxpr, options: Options):
+        self.closed, self.options = closed, options
+        self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
+        self.program: Any = None
+
+    def call(self, args: Sequence[Any]) -> list[Any]:
+        outs = reference.run(self.closed, *args)
+        return [from_numpy(o, a.weak_type, copy=True) for o, a in zip(outs, self.out_avals, strict=True)]
+
+    def as_text(self, stage: str | None = None) -> str:
+        if stage not in (None, "jaxpr"):
+            raise ValueError(f"the reference backend has no stage {stage!r}, only 'jaxpr'")
+        return str(self.closed)
+
+    def cost_analysis(self) -> dict[str, float]:
+        return {"flops": float(flops(self.closed.eqns)), "bytes accessed": float(traffic(self.closed))}
+
+    def memory_analysis(self) -> MemoryStats:
+        return MemoryStats(sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), 0)
+
+
+def flops(eqns: Sequence[Eqn]) -> int:
+    """A rough count: one per element of a result, twice the products for a dot, loops by their length."""
+    total = 0
+    for e in eqns:
+        inner = sum(flops(j.eqns) for j in subjaxprs(e.params))
+        if e.primitive.name == "dot_general":
+            (contract, _), _ = e.params["dimension_numbers"]
+            k = 1
+            for d in contract:
+                k *= e.invars[0].aval.shape[d]
+            total += 2 * e.outvars[0].aval.size * k
+        elif inner:
+            total += inner * (e.params.get("length") or 1)
+        else:
+            total += max((v.aval.size for v in (*e.outvars, *e.invars)), default=0)
+    return total
+
+
+def traffic(closed: ClosedJaxpr) -> int:
+    return sum(nbytes(a) for a in (*closed.in_avals, *closed.out_avals))
+
+
+register("reference", ReferenceExecutable, default=True)

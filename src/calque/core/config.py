@@ -1,0 +1,127 @@
+"""Configuration: a few named flags, with defaults from the environment and overrides by context manager.
+
+Names are `calque_*`; the `jax_*` spelling of the same flag is accepted. Flags belong to the process, not to a thread."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_CHOICES = {
+    "numpy_dtype_promotion": ("standard", "strict"),
+    "numpy_rank_promotion": ("allow", "warn", "raise"),
+    "default_matmul_precision": (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+    "on_stale": ("warn", "retrace", "error", "ignore"),
+}
+
+# name -> (default, part of the trace key)
+_FLAGS: dict[str, tuple[Any, bool]] = {
+    "enable_x64": (False, True),
+    "exact": (False, True),
+    "disable_jit": (False, True),
+    "numpy_dtype_promotion": ("standard", True),
+    "numpy_rank_promotion": ("allow", True),
+    "threefry_partitionable": (True, True),
+    "default_matmul_precision": (None, True),
+    "default_prng_impl": ("threefry2x32", True),
+    "debug_nans": (False, True),
+    "debug_infs": (False, True),
+    "debug_key_reuse": (False, True),
+    "debug_index": (False, True),
+    "check_tracer_leaks": (False, False),
+    "traceback_filtering": ("auto", False),
+    "on_stale": ("warn", False),
+    "platforms": (None, False),
+    "log_compiles": (False, False),
+}
+
+
+def _bare(name: str) -> str:
+    for prefix in ("calque_", "jax_"):
+        if name.startswith(prefix):
+            name = name[len(prefix) :]
+            break
+    if name not in _FLAGS:
+        raise AttributeError(
+            f"Unrecognized config option: calque_{name}. The options are: {', '.join('calque_' + f for f in _FLAGS)}."
+        )
+    return name
+
+
+def _from_environment(name: str, default: Any) -> Any:
+    text = os.environ.get(f"CALQUE_{name.upper()}")
+    if text is None:
+        return default
+    if isinstance(default, bool):
+        if text.lower() in ("1", "true", "yes", "on"):
+            return True
+        if text.lower() in ("0", "false", "no", "off", ""):
+            return False
+        raise ValueError(f"CALQUE_{name.upper()} must be a truth value such as 1 or 0, got {text!r}")
+    return text
+
+
+class Config:
+    """The flags as attributes: `config.enable_x64`, `config.update("calque_enable_x64", True)`."""
+
+    def __init__(self) -> None:
+        self._global = {name: _from_environment(name, default) for name, (default, _) in _FLAGS.items()}
+        self._listeners: list[Callable[[], None]] = []
+        for name, value in self._global.items():
+            self._check(name, value)
+        self._refresh()
+
+    def _check(self, name: str, value: Any) -> None:
+        choices = _CHOICES.get(name)
+        if choices and value not in choices:
+            raise ValueError(f"calque_{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        if isinstance(_FLAGS[name][0], bool) and not isinstance(value, bool):
+            raise ValueError(f"calque_{name} must be a bool; got {value!r}")
+
+    def _refresh(self) -> None:
+        """Flags are plain attributes, so that reading one costs nothing."""
+        self.__dict__.update(self._global)
+        self._key = tuple(self._global[n] for n, (_, keyed) in _FLAGS.items() if keyed)
+        for listener in self._listeners:
+            listener()
+
+    def update(self, name: str, value: Any) -> None:
+        """Set a flag for the whole process: `config.update("calque_enable_x64", True)`."""
+        name = _bare(name)
+        self._check(name, value)
+        self._global[name] = value
+        self._refresh()
+
+    def read(self, name: str) -> Any:
+        return getattr(self, _bare(name))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {f"calque_{n}": getattr(self, n) for n in _FLAGS}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("calque_", "jax_")):
+            return getattr(self, _bare(name))
+        raise AttributeError(f"Unrecognized config option: {name}")
+
+    def trace_key(self) -> tuple[Any, ...]:
+        """The values of every flag that changes what is traced or compiled."""
+        return self._key
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
+
+    @contextlib.contextmanager
+    def override(self, name: str, value: Any) -> Iterator[None]:
+        """The flag has another value inside the `with` block."""
+        name = _bare(name)
+        self._check(name, value)
+        old = self._global[name]
+        self.update(name, value)
+        try:
+            yield
+        finally:
+            self.update(name, old)
+
+
+config = Config()

@@ -1,0 +1,92 @@
+"""Devices: this machine's CPU, once or as several virtual devices of this process (`CALQUE_NUM_CPU_DEVICES`)."""
+
+import os
+from typing import Any
+
+
+class Memory:
+    """The memory of a device. All devices of this process share one; the kinds exist so that they can be named."""
+
+    __slots__ = ("device", "kind")
+
+    def __init__(self, device: "Device", kind: str = "device"):
+        self.device, self.kind = device, kind
+
+    @property
+    def process_index(self) -> int:
+        return 0
+
+    @property
+    def platform(self) -> str:
+        return self.device.platform
+
+    def addressable_by_devices(self) -> list["Device"]:
+        return [self.device]
+
+    def __str__(self) -> str:
+        return f"CpuDeviceMemory(id={self.device.id}, process_index=0, client=cpu)"
+
+    def __repr__(self) -> str:
+        return f"CPU_{self.kind.upper()}_{self.device.id}"
+
+
+class Device:
+    """A place where arrays live and programs run."""
+
+    __slots__ = ("__weakref__", "id", "platform")
+
+    def __init__(self, index: int):
+        self.id, self.platform = index, "cpu"
+
+    process_index = 0
+    task_id = 0
+    host_id = 0
+    device_kind = "cpu"
+    client = None
+
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
+
+    def default_memory(self) -> Memory:
+        return Memory(self)
+
+    def addressable_memories(self) -> list[Memory]:
+        return [Memory(self)]
+
+    def memory(self, kind: str) -> Memory:
+        if kind != "device":
+            raise ValueError(
+                f"Could not find memory addressable by device cpu with kind {kind!r}: the kind is 'device'"
+            )
+        return Memory(self)
+
+    def memory_stats(self) -> Any:
+        """Statistics of the memory: not kept for a CPU."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"CpuDevice(id={self.id})"
+
+    def __str__(self) -> str:
+        return f"cpu:{self.id}"
+
+    def __reduce__(self) -> Any:
+        return device_of, (self.id,)
+
+
+def _count() -> int:
+    text = os.environ.get("CALQUE_NUM_CPU_DEVICES", "1")
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError(f"CALQUE_NUM_CPU_DEVICES must be a positive integer, got {text!r}")
+    return int(text)
+
+
+DEVICES: tuple[Device, ...] = tuple([Device(i) for i in range(_count())])
+
+
+def device_of(index: int) -> Device:
+    """The device with this number."""
+    if not 0 <= index < len(DEVICES):
+        raise ValueError(f"there is no device {index}: this process has {len(DEVICES)} devices")
+    return DEVICES[index]

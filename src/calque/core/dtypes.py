@@ -1,0 +1,287 @@
+"""Element types: canonical forms under the x64 flag, the promotion lattice with weak types, short names."""
+
+import functools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from calque.core.config import config
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+float0 = np.dtype([("float0", np.void, 0)])
+
+FLOAT8 = tuple(
+    np.dtype(getattr(ml_dtypes, name))
+    for name in (
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+    )
+    if hasattr(ml_dtypes, name)
+)
+INT4 = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "int4") if hasattr(ml_dtypes, name))
+UINT4 = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("uint2", "uint4") if hasattr(ml_dtypes, name))
+
+bool_ = np.dtype(bool)
+SIGNED = (*INT4, *(np.dtype(f"int{n}") for n in (8, 16, 32, 64)))
+UNSIGNED = (*UINT4, *(np.dtype(f"uint{n}") for n in (8, 16, 32, 64)))
+FLOATS = (*FLOAT8, bfloat16, np.dtype("float16"), np.dtype("float32"), np.dtype("float64"))
+COMPLEX = (np.dtype("complex64"), np.dtype("complex128"))
+ALL = (bool_, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)
+_KNOWN = frozenset(ALL) | {float0}
+_INEXACT = frozenset(FLOATS) | frozenset(COMPLEX)
+
+_NARROW = {
+    np.dtype("int64"): np.dtype("int32"),
+    np.dtype("uint64"): np.dtype("uint32"),
+    np.dtype("float64"): np.dtype("float32"),
+    np.dtype("complex128"): np.dtype("complex64"),
+}
+_PYTHON = {bool: "bool", int: "int", float: "float", complex: "complex"}
+_PYTHON_WIDE = {
+    bool: bool_,
+    int: np.dtype("int64"),
+    float: np.dtype("float64"),
+    complex: np.dtype("complex128"),
+}
+PYTHON_SCALARS = (bool, int, float, complex)
+
+
+class ExtendedDType:
+    """A dtype that NumPy does not know, such as a typed random key. Compared by identity or by its own `__eq__`."""
+
+    name: str
+    itemsize: int
+    type: Any = None
+    kind = "V"
+    storage: np.dtype  # the NumPy dtype that holds the elements in memory
+
+    def short_name(self) -> str:
+        return self.name
+
+
+def canonicalize(dtype: Any) -> Any:
+    """The dtype that values of this type have: 64-bit types become 32-bit ones unless `calque_enable_x64` is set."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    if isinstance(dtype, type) and dtype in _PYTHON_WIDE:
+        dtype = _PYTHON_WIDE[dtype]
+    dt = dtype if isinstance(dtype, np.dtype) and dtype.isnative and dtype in _KNOWN else as_dtype(dtype)
+    return dt if config.enable_x64 else _NARROW.get(dt, dt)
+
+
+def as_dtype(dtype: Any) -> Any:
+    """`dtype` as an np.dtype in native byte order; anything calque has no arrays of is refused."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    try:
+        dt = np.dtype(getattr(dtype, "dtype", dtype) if not isinstance(dtype, (type, str)) else _scalar_alias(dtype))
+    except TypeError as e:
+        raise TypeError(f"{dtype!r} is not understood as a dtype") from e
+    if not dt.isnative:
+        dt = dt.newbyteorder("=")
+    if dt not in _KNOWN:
+        if dt.kind in "SUOMmV" or dt.itemsize > 16 or dt not in _KNOWN:
+            raise TypeError(
+                f"calque arrays cannot have dtype {dt}; the dtypes are {', '.join(short_name(d) for d in ALL)}"
+            )
+    return dt
+
+
+def _scalar_alias(dtype: Any) -> Any:
+    if isinstance(dtype, str):
+        extra = getattr(ml_dtypes, dtype, None)
+        return extra if isinstance(extra, type) else dtype
+    return getattr(dtype, "dtype", dtype) if isinstance(getattr(dtype, "dtype", None), np.dtype) else dtype
+
+
+_SHORT = {
+    "bool": "bool",
+    "bfloat16": "bf16",
+    "complex64": "c64",
+    "complex128": "c128",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+}
+
+
+@functools.cache
+def short_name(dtype: Any) -> str:
+    """The short name that jaxprs print: f32, i8, bf16, c64, f8_e4m3fn, bool."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype.short_name()
+    if dtype == float0:
+        return "float0"
+    name = dtype.name
+    if name in _SHORT:
+        return _SHORT[name]
+    return name.replace("uint", "u").replace("int", "i").replace("float", "f")
+
+
+def storage(dtype: Any) -> np.dtype:
+    """The NumPy dtype of an array's memory."""
+    return dtype.storage if isinstance(dtype, ExtendedDType) else dtype
+
+
+def is_float(dtype: Any) -> bool:
+    return dtype in FLOATS
+
+
+def is_complex(dtype: Any) -> bool:
+    return dtype in COMPLEX
+
+
+def is_inexact(dtype: Any) -> bool:
+    return dtype in _INEXACT
+
+
+def is_signed(dtype: Any) -> bool:
+    return dtype in SIGNED
+
+
+def is_unsigned(dtype: Any) -> bool:
+    return dtype in UNSIGNED
+
+
+def is_integer(dtype: Any) -> bool:
+    return dtype in SIGNED or dtype in UNSIGNED
+
+
+def is_extended(dtype: Any) -> bool:
+    return isinstance(dtype, ExtendedDType)
+
+
+def real_part(dtype: Any) -> Any:
+    """The dtype of the real part: float32 for complex64, itself for real types."""
+    return {COMPLEX[0]: np.dtype("float32"), COMPLEX[1]: np.dtype("float64")}.get(dtype, dtype)
+
+
+def complex_of(dtype: Any) -> Any:
+    """The complex dtype that holds values of `dtype`."""
+    return COMPLEX[1] if dtype in (np.dtype("float64"), COMPLEX[1]) else COMPLEX[0]
+
+
+def tangent_dtype(dtype: Any) -> Any:
+    """The dtype of tangents: the same for floating and complex types, float0 for the others."""
+    return dtype if dtype in _INEXACT else float0
+
+
+def finfo(dtype: Any) -> Any:
+    """As numpy.finfo, also for bfloat16 and the 8-bit floats."""
+    return ml_dtypes.finfo(as_dtype(dtype))
+
+
+def iinfo(dtype: Any) -> Any:
+    """As numpy.iinfo, also for the 4-bit integers."""
+    return ml_dtypes.iinfo(as_dtype(dtype))
+
+
+# ---------------------------------------------------------------- promotion: JAX's lattice
+# Nodes are dtypes and the weak Python types "int", "float", "complex"; an edge leads to a type that can hold both.
+
+
+@functools.cache
+def _lattice() -> dict[Any, frozenset[Any]]:
+    i, u = [np.dtype(f"int{n}") for n in (8, 16, 32, 64)], [np.dtype(f"uint{n}") for n in (8, 16, 32, 64)]
+    f16, f32, f64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
+    up: dict[Any, list[Any]] = {
+        bool_: ["int"],
+        "int": [u[0], i[0], *INT4, *UINT4],
+        u[0]: [i[1], u[1]],
+        u[1]: [i[2], u[2]],
+        u[2]: [i[3], u[3]],
+        u[3]: ["float"],
+        i[0]: [i[1]],
+        i[1]: [i[2]],
+        i[2]: [i[3]],
+        i[3]: ["float"],
+        "float": [*FLOAT8, bfloat16, f16, "complex"],
+        bfloat16: [f32],
+        f16: [f32],
+        f32: [f64, COMPLEX[0]],
+        f64: [COMPLEX[1]],
+        "complex": [COMPLEX[0]],
+        COMPLEX[0]: [COMPLEX[1]],
+        COMPLEX[1]: [],
+        **{d: [] for d in (*FLOAT8, *INT4, *UINT4)},
+    }
+    reach: dict[Any, frozenset[Any]] = {}
+    for node in up:
+        seen, todo = {node}, [node]
+        while todo:
+            for n in up[todo.pop()]:
+                if n not in seen:
+                    seen.add(n)
+                    todo.append(n)
+        reach[node] = frozenset(seen)
+    return reach
+
+
+@functools.cache
+def _join(*nodes: Any) -> Any:
+    reach = _lattice()
+    common = frozenset.intersection(*(reach[n] for n in nodes))
+    least = [n for n in common if common <= reach[n]]
+    if len(least) == 1:
+        return least[0]
+    names = ", ".join(n if isinstance(n, str) else n.name for n in nodes)
+    raise TypePromotionError(
+        f"Input dtypes ({names}) have no available implicit dtype promotion path. Use an explicit conversion such as x.astype(jnp.float32)."
+    )
+
+
+class TypePromotionError(ValueError):
+    """Two dtypes have no common type in the promotion lattice."""
+
+
+_WEAK_NODE = {"b": bool_, "i": "int", "u": "int", "f": "float", "c": "complex", "V": "float"}
+_WEAK_DTYPE = {"int": np.dtype("int64"), "float": np.dtype("float64"), "complex": np.dtype("complex128")}
+
+
+def weak_node(dtype: Any) -> Any:
+    """The lattice node of a weakly typed value of `dtype`."""
+    if dtype == bool_:
+        return bool_
+    return "int" if is_integer(dtype) else "complex" if is_complex(dtype) else "float"
+
+
+def promote(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
+    """The common (dtype, weak_type) of several (dtype, weak_type): the promotion table of JAX."""
+    first = items[0]
+    if all(i == first for i in items):
+        return first
+    return _promote(items, config.numpy_dtype_promotion == "strict", config.enable_x64)
+
+
+@functools.cache
+def _promote(items: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tuple[Any, bool]:
+    kinds = {d for d, _ in items}
+    if any(isinstance(d, ExtendedDType) for d in kinds):
+        if len(kinds) == 1:
+            return next(iter(kinds)), False
+        raise TypeError(f"dtypes {', '.join(map(str, kinds))} have no common type: convert one of them explicitly.")
+    if float0 in kinds:
+        raise TypePromotionError("float0 values (tangents of integers) take no part in arithmetic.")
+    strong = {d for d, weak in items if not weak}
+    if strict and len(strong) > 1:
+        raise TypePromotionError(
+            f"Input dtypes {', '.join(sorted(d.name for d in strong))} differ, and calque_numpy_dtype_promotion is 'strict': convert explicitly."
+        )
+    if len(kinds) == 1 and not strong:
+        return next(iter(kinds)), True
+    node = _join(*sorted({weak_node(d) if weak else d for d, weak in items}, key=str))
+    if isinstance(node, str):
+        return canonicalize_as(_WEAK_DTYPE[node], x64), True
+    return canonicalize_as(node, x64), not strong and node != bool_
+
+
+def canonicalize_as(dtype: Any, x64: bool) -> Any:
+    return dtype if x64 else _NARROW.get(dtype, dtype)

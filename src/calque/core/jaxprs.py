@@ -1,0 +1,209 @@
+"""Jaxprs: programs as immutable lists of equations over typed variables, and a verifier for them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from calque.core.avals import ShapedArray
+from calque.core.primitives import Primitive
+from calque.core.source import Source
+
+
+class Var:
+    """A variable: nothing but its type. Identity is equality."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self) & 0xFFFFFF:x}):{self.aval.str_short()}"
+
+
+class DropVar(Var):
+    """The name of a result that nobody reads."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant that stands in the program text. `val` is a NumPy scalar or 0-d array of exactly `aval.dtype`."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray):
+        self.val, self.aval = val, aval
+
+    def __repr__(self) -> str:
+        return f"Literal({self.val})"
+
+
+Atom = Var | Literal
+
+
+class Eqn:
+    """outvars = primitive[params](invars), made at `source` in the user's code."""
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        params: dict[str, Any],
+        source: Source | None = None,
+    ):
+        self.primitive, self.params, self.source = primitive, params, source
+        self.invars, self.outvars = list(invars), list(outvars)
+
+    def replace(self, **changes: Any) -> "Eqn":
+        return Eqn(*(changes.get(k, getattr(self, k)) for k in ("primitive", "invars", "outvars", "params", "source")))
+
+    def __repr__(self) -> str:
+        return f"Eqn({self.primitive.name})"
+
+
+class Jaxpr:
+    """constvars and invars in, equations in order, outvars out."""
+
+    __slots__ = ("__weakref__", "constvars", "debug_names", "eqns", "invars", "outvars")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[Eqn],
+        debug_names: Sequence[str] | None = None,
+    ):
+        self.constvars, self.invars = list(constvars), list(invars)
+        self.outvars, self.eqns = list(outvars), list(eqns)
+        self.debug_names = debug_names
+
+    def replace(self, **changes: Any) -> "Jaxpr":
+        return Jaxpr(
+            *(changes.get(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_names"))
+        )
+
+    @property
+    def effects(self) -> frozenset[str]:
+        return frozenset(e.primitive.name for e in self.eqns if e.primitive.effect)
+
+    def pretty_print(self, **_: Any) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        from_printer = _printer
+        return from_printer(self) if from_printer else object.__repr__(self)
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constvars."""
+
+    __slots__ = ("__weakref__", "cache", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        if len(jaxpr.constvars) != len(consts):
+            raise ValueError(f"{len(jaxpr.constvars)} constvars but {len(consts)} constants")
+        self.jaxpr, self.consts = jaxpr, list(consts)
+        self.cache: dict[Any, Any] = {}  # what transformations derived from this program, by their own keys
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def eqns(self) -> list[Eqn]:
+        return self.jaxpr.eqns
+
+    @property
+    def literals(self) -> list[Any]:
+        return self.consts
+
+    @property
+    def effects(self) -> frozenset[str]:
+        return self.jaxpr.effects
+
+    def replace(self, **changes: Any) -> "ClosedJaxpr":
+        return ClosedJaxpr(changes.get("jaxpr", self.jaxpr), changes.get("consts", self.consts))
+
+    def pretty_print(self, **_: Any) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
+
+
+_printer: Any = None
+
+
+def set_printer(printer: Any) -> None:
+    global _printer
+    _printer = printer
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of an equation."""
+    for value in params.values():
+        for v in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(v, ClosedJaxpr):
+                yield v.jaxpr
+            elif isinstance(v, Jaxpr):
+                yield v
+
+
+def has_effects(jaxpr: Jaxpr) -> bool:
+    """Does anything in the program, at any depth, have an effect?"""
+    todo = [jaxpr]
+    while todo:
+        for e in todo.pop().eqns:
+            if e.primitive.effect:
+                return True
+            todo += subjaxprs(e.params)
+    return False
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr breaks the rules of its own language."""
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Every variable is defined once and before use; every equation has the types that its shape rule says."""
+    defined: set[Var] = set()
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        if v in defined:
+            raise JaxprTypeError(f"variable {v} is bound twice")
+        defined.add(v)
+    for e in jaxpr.eqns:
+        _check_eqn(e, defined)
+        for sub in subjaxprs(e.params):
+            check_jaxpr(sub)
+    for a in jaxpr.outvars:
+        if isinstance(a, Var) and a not in defined:
+            raise JaxprTypeError(f"output {a} is not defined")
+
+
+def _check_eqn(e: Eqn, defined: set[Var]) -> None:
+    for a in e.invars:
+        if isinstance(a, Var) and a not in defined:
+            raise JaxprTypeError(f"{e.primitive}: operand {a} is used before it is defined ({e.source})")
+    out = e.primitive.shape(*(a.aval for a in e.invars), **e.params)
+    avals = out if e.primitive.multiple_results else [out]
+    if len(avals) != len(e.outvars):
+        raise JaxprTypeError(f"{e.primitive}: {len(e.outvars)} results, its shape rule says {len(avals)}")
+    for v, aval in zip(e.outvars, avals):
+        if v.aval.shape != aval.shape or v.aval.dtype != aval.dtype:
+            raise JaxprTypeError(f"{e.primitive}: result {v.aval} but its shape rule says {aval} ({e.source})")
+        if v in defined:
+            raise JaxprTypeError(f"variable {v} is bound twice")
+        if not isinstance(v, DropVar):
+            defined.add(v)

@@ -1,0 +1,127 @@
+"""Primitives: one operation with its meaning and all its rules side by side.
+
+    neg_p = Primitive("neg", meaning=np.negative, shape=..., jvp=..., transpose=..., batch=...)
+
+Every rule is required. Where one does not apply, `NotApplicable("why")` says so: using it raises that reason."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import trace_state
+from calque.core.avals import ShapedArray
+
+
+class NotApplicable:
+    """A rule that does not exist, and why. Calling it raises NotImplementedError with the reason."""
+
+    def __init__(self, reason: str):
+        self.reason = reason
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        raise NotImplementedError(self.reason)
+
+
+class Zero:
+    """A tangent or cotangent known to be zero, without an array."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval.str_short()})"
+
+
+class UndefinedPrimal:
+    """Stands for a linear argument in a transpose rule: only its aval is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"UndefinedPrimal({self.aval.str_short()})"
+
+
+REGISTRY: dict[str, "Primitive"] = {}
+
+
+class Primitive:
+    """An operation of the language of programs.
+
+    meaning(*numpy_arrays, **params)        the result, computed by NumPy: the oracle of every test
+    shape(*avals, **params)                 the aval of the result; clear errors for bad operands
+    jvp(primals, tangents, **params)        (result, tangent of the result); tangents may be Zero
+    transpose(cts, *args, **params)         cotangents of the arguments that are UndefinedPrimal, None for the others
+    batch(args, dims, **params)             (result, its batch dimension); dims are ints or None
+
+    With `multiple_results` the results, and their tangents and dimensions, are lists."""
+
+    __slots__ = (
+        "batch",
+        "effect",
+        "hidden",
+        "jvp",
+        "linearize",
+        "meaning",
+        "multiple_results",
+        "name",
+        "shape",
+        "transpose",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        meaning: Callable[..., Any],
+        shape: Callable[..., Any],
+        jvp: Callable[..., Any],
+        transpose: Callable[..., Any],
+        batch: Callable[..., Any],
+        multiple_results: bool = False,
+        linearize: Callable[..., Any] | None = None,
+        hidden: Callable[[dict[str, Any]], Sequence[str]] | Sequence[str] = (),
+        effect: bool = False,
+    ):
+        self.name, self.multiple_results = name, multiple_results
+        self.meaning, self.shape, self.jvp, self.transpose, self.batch = meaning, shape, jvp, transpose, batch
+        self.linearize = linearize  # for higher-order primitives whose known and unknown parts must be separated
+        self.hidden = hidden  # parameters that the printed form leaves out
+        self.effect = effect  # equations with an effect are kept though nobody reads their results
+        for field in ("meaning", "shape", "jvp", "transpose", "batch"):
+            if not callable(getattr(self, field)):
+                raise TypeError(f"primitive {name}: {field} must be callable or NotApplicable(reason)")
+        if REGISTRY.setdefault(name, self) is not self:
+            raise ValueError(f"there is a primitive named {name} already")
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply to values: evaluated, or recorded by the trace that the arguments belong to."""
+        return trace_state.top_trace(args).process(self, args, params)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        return _by_name, (self.name,)
+
+
+def _by_name(name: str) -> Primitive:
+    return REGISTRY[name]
+
+
+class _Vocabulary:
+    """`do.mul(x, y)` binds the primitive `mul`. Looked up when called, so that rules may use any primitive."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        try:
+            bind = REGISTRY[name].bind
+        except KeyError:
+            raise AttributeError(f"there is no primitive named {name}") from None
+        self.__dict__[name] = bind
+        return bind
+
+
+do = _Vocabulary()

@@ -1,0 +1,130 @@
+"""The printed form of jaxprs: JAX's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import ExtendedDType
+from calque.core.jaxprs import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, set_printer
+
+WIDTH = 88
+
+
+class Names:
+    """a, b, ... z, ba, bb, ...: in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.known: dict[Var, str] = {}
+        self.count = 0
+
+    def __getitem__(self, v: Var) -> str:
+        if isinstance(v, DropVar):
+            return "_"
+        name = self.known.get(v)
+        if name is None:
+            name = self.known[v] = letters(self.count)
+            self.count += 1
+        return name
+
+    def enter_call(self, e: Eqn) -> None:
+        """Inside a called program, arguments and results go by the names they have outside."""
+        inner = e.params["jaxpr"].jaxpr
+        for outer, v in zip(e.invars, inner.invars, strict=True):
+            if isinstance(outer, Var):
+                self.known[v] = self[outer]
+        for outer, v in zip(e.outvars, inner.outvars, strict=True):
+            if isinstance(v, Var) and v not in inner.invars and not isinstance(outer, DropVar):
+                self.known[v] = self[outer]
+
+
+def letters(n: int) -> str:
+    """Numbers to base 26, with letters for digits."""
+    s = ""
+    while True:
+        n, r = divmod(n, 26)
+        s = chr(97 + r) + s
+        if n == 0:
+            return s
+
+
+def print_jaxpr(jaxpr: Jaxpr, names: Names | None = None) -> str:
+    names = names or Names()
+    consts, ins = binders(jaxpr.constvars, names), binders(jaxpr.invars, names)
+    head = f"{{ lambda {consts}; {ins}. let" if consts else f"{{ lambda ; {ins}. let"
+    used = {a for e in jaxpr.eqns for a in e.invars if isinstance(a, Var)}
+    used |= {a for a in jaxpr.outvars if isinstance(a, Var)}
+    eqns = [print_eqn(e, names, used) for e in jaxpr.eqns]
+    outs = [atom(a, names) for a in jaxpr.outvars]
+    tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
+    flat = f"{head} {'; '.join(eqns)} {tail}"
+    if len(flat) <= WIDTH and "\n" not in flat and len(eqns) <= 1:
+        return flat
+    body = "\n".join(indent(e, 4) for e in eqns)
+    return f"{head}\n{body}\n  {tail}"
+
+
+def indent(text: str, n: int) -> str:
+    return "\n".join(" " * n + line for line in text.split("\n"))
+
+
+def binders(vs: Sequence[Var], names: Names) -> str:
+    return " ".join(f"{names[v]}:{v.aval.str_short()}" for v in vs)
+
+
+def atom(a: Atom, names: Names) -> str:
+    return names[a] if isinstance(a, Var) else f"{literal(a.val)}:{a.aval.str_short()}"
+
+
+def literal(val: Any) -> str:
+    v = np.asarray(val)
+    return str(v.item()) if v.dtype.kind in "bifuc" else str(v)
+
+
+def print_eqn(e: Eqn, names: Names, used: set[Var]) -> str:
+    outs = " ".join(f"{names[v] if v in used else '_'}:{v.aval.str_short()}" for v in e.outvars)
+    if e.primitive.name == "jit":
+        names.enter_call(e)
+    order = sorted(e.params, key=lambda k: (k != "name", k))
+    left_out = hidden(e)
+    params = [f"{k}={param(e.params[k], names, k)}" for k in order if k not in left_out]
+    ins = " ".join(atom(a, names) for a in e.invars)
+    flat = f"[{' '.join(params)}]" if params else ""
+    lead = f"{outs} = " if outs else ""
+    line = f"{lead}{e.primitive.name}{flat} {ins}".rstrip() if ins else f"{lead}{e.primitive.name}{flat} "
+    if len(line) <= WIDTH and "\n" not in line:
+        return line
+    inside = "\n".join(indent(p, 2) for p in params)
+    return f"{lead}{e.primitive.name}[\n{inside}\n] {ins}".rstrip()
+
+
+def hidden(e: Eqn) -> Sequence[str]:
+    h = e.primitive.hidden
+    return h(e.params) if callable(h) else h
+
+
+def param(value: Any, names: Names, name: str = "") -> str:
+    if isinstance(value, ClosedJaxpr):
+        return print_jaxpr(value.jaxpr, names)
+    if isinstance(value, Jaxpr):
+        return print_jaxpr(value, names)
+    if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, ExtendedDType):
+        return value.short_name()
+    if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
+        return "(\n" + "\n".join(indent(param(v, names), 2) for v in value) + "\n)"
+    if name == "dimension_numbers" and type(value) is tuple:
+        return str(as_lists(value))
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    return str(value)
+
+
+def as_lists(value: Any) -> Any:
+    """Contracting and batch dimensions print as lists in tuples."""
+    inner = type(value) is tuple and all(isinstance(v, int) for v in value)
+    return list(value) if inner else tuple(map(as_lists, value))
+
+
+set_printer(print_jaxpr)

@@ -1,0 +1,404 @@
+"""Pytrees: nested containers of arrays, on optree, in JAX's form (None is an empty container, dicts are sorted by key)."""
+
+import functools
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, cast
+
+import optree
+
+NAMESPACE = "calque"
+_registered_classes: set[type] = set()
+
+
+class PyTreeDef:
+    """The structure of a pytree."""
+
+    __slots__ = ("_spec",)
+
+    def __init__(self, spec: Any):
+        self._spec = spec
+
+    @property
+    def num_leaves(self) -> int:
+        return self._spec.num_leaves
+
+    @property
+    def num_nodes(self) -> int:
+        return self._spec.num_nodes
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        return self._spec.unflatten(leaves)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        return self._spec.flatten_up_to(tree)
+
+    def children(self) -> list["PyTreeDef"]:
+        return [PyTreeDef(s) for s in self._spec.children()]
+
+    def node_data(self) -> tuple[Any, Any] | None:
+        """(type, auxiliary data) of the outermost container; None for a leaf."""
+        kind, _, data, _, custom, *_ = self._spec.__getstate__()[0][-1]
+        if kind == _LEAF_KIND:
+            return None
+        return _node_type(self._spec, custom), _auxiliary(kind, data)
+
+    def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
+        return PyTreeDef(self._spec.compose(inner._spec))
+
+    @property
+    def type(self) -> Any:
+        return self._spec.type
+
+    def is_leaf(self) -> bool:
+        return self._spec.is_leaf()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PyTreeDef) and self._spec == other._spec
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._spec)
+
+    def __repr__(self) -> str:
+        return f"PyTreeDef({self.text()})"
+
+    def text(self) -> str:
+        """The structure with a star for each leaf."""
+        stack: list[str] = []
+        for kind, arity, data, _, custom, *_ in self._spec.__getstate__()[0]:
+            parts = stack[len(stack) - arity :]
+            del stack[len(stack) - arity :]
+            stack.append(_node_text(kind, data, custom, parts))
+        return stack[-1]
+
+
+# The kinds of nodes in the state of an optree.PyTreeSpec, which lists them children first.
+_CUSTOM, _LEAF_KIND, _NONE, _TUPLE, _LIST, _DICT, _NAMED_TUPLE, _ORDERED, _DEFAULT, _DEQUE, _STRUCT = range(11)
+
+
+def _node_text(kind: int, data: Any, custom: Any, parts: list[str]) -> str:
+    inner = ", ".join(parts)
+    if kind == _LEAF_KIND:
+        return "*"
+    if kind == _NONE:
+        return "None"
+    if kind == _TUPLE:
+        return f"({inner},)" if len(parts) == 1 else f"({inner})"
+    if kind == _LIST:
+        return f"[{inner}]"
+    if kind == _DICT:
+        return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(data, parts)) + "}"
+    name = {_NAMED_TUPLE: "namedtuple", _ORDERED: "OrderedDict", _DEFAULT: "defaultdict", _DEQUE: "deque"}.get(kind)
+    name = name or getattr(custom or data, "__name__", "node")
+    shown = data.__name__ if kind in (_NAMED_TUPLE, _STRUCT) else _auxiliary(kind, data)
+    return f"CustomNode({name}[{shown}], [{inner}])"
+
+
+def _auxiliary(kind: int, data: Any) -> Any:
+    """What a node holds besides its children, in JAX's form."""
+    if kind == _CUSTOM:
+        return data.value if isinstance(data, _Aux) else data
+    if kind == _ORDERED:
+        return tuple(data)
+    if kind == _DEFAULT:
+        return data[0], tuple(data[1])
+    return data if kind in (_DICT, _DEQUE) else None
+
+
+def _node_type(spec: optree.PyTreeSpec, custom: Any) -> Any:
+    return custom if custom is not None else spec.type
+
+
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+    leaves, spec = optree.tree_flatten(tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+    return leaves, PyTreeDef(spec)
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    return treedef._spec.unflatten(leaves)
+
+
+def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    return optree.tree_leaves(tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+
+
+def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+    return PyTreeDef(optree.tree_structure(tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE))
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """`f` of the leaves of a tree, and of what other trees have in the same places."""
+    try:
+        return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+    except ValueError:
+        for other in rest:
+            why = difference(tree, other, is_leaf, "tree_map tree")
+            if why:
+                raise ValueError(why) from None
+        raise
+
+
+_LEAF: Any = 0
+LEAF = PyTreeDef(optree.tree_structure(_LEAF))
+
+
+def treedef_tuple(treedefs: Sequence[PyTreeDef]) -> PyTreeDef:
+    return PyTreeDef(optree.treespec_tuple([d._spec for d in treedefs], none_is_leaf=False, namespace=NAMESPACE))
+
+
+def register(
+    cls: type,
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
+    unflatten_func: Callable[[Any, Any], Any],
+    keys: Callable[[Any], Sequence[Any]] | None = None,
+) -> None:
+    """Make instances of `cls` containers. `keys(instance)` names the children in key paths."""
+    if cls in _registered_classes:
+        raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
+
+    def flat(x: Any) -> Any:
+        children, aux = flatten_func(x)
+        children = tuple(children)
+        if keys is not None:
+            return children, _Aux(aux), tuple(_Key(k) for k in keys(x))
+        return children, _Aux(aux)
+
+    optree.register_pytree_node(
+        cls, flat, lambda aux, children: unflatten_func(cast(_Aux, aux).value, children), namespace=NAMESPACE
+    )
+    _registered_classes.add(cls)
+
+
+class _Aux:
+    """Auxiliary data: compared by equality, hashed only when it can be."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Aux) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class _Key:
+    """Wraps a key-path entry that a class chose, so that optree keeps it as it is."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.value == other.value
+
+
+# ---------------------------------------------------------------- key paths, as JAX prints them
+
+
+class SequenceKey:
+    __slots__ = ("idx",)
+    __match_args__ = ("idx",)
+
+    def __init__(self, idx: int):
+        self.idx = idx
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def __repr__(self) -> str:
+        return f"SequenceKey(idx={self.idx!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SequenceKey) and self.idx == other.idx
+
+    def __hash__(self) -> int:
+        return hash(self.idx)
+
+
+class DictKey:
+    __slots__ = ("key",)
+    __match_args__ = ("key",)
+
+    def __init__(self, key: Hashable):
+        self.key = key
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def __repr__(self) -> str:
+        return f"DictKey(key={self.key!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DictKey) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class GetAttrKey:
+    __slots__ = ("name",)
+    __match_args__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def __repr__(self) -> str:
+        return f"GetAttrKey(name={self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GetAttrKey) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class FlattenedIndexKey:
+    __slots__ = ("key",)
+    __match_args__ = ("key",)
+
+    def __init__(self, key: int):
+        self.key = key
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+    def __repr__(self) -> str:
+        return f"FlattenedIndexKey(key={self.key!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FlattenedIndexKey) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+KeyPath = tuple[Any, ...]
+
+
+def _key(accessor_entry: Any) -> Any:
+    return _child_key(accessor_entry.type, accessor_entry.entry)
+
+
+def _child_key(kind: type, entry: Any) -> Any:
+    if isinstance(entry, _Key):
+        return entry.value
+    if issubclass(kind, dict):
+        return DictKey(entry)
+    if issubclass(kind, (tuple, list, deque)) and not hasattr(kind, "_fields"):
+        return SequenceKey(entry)
+    if hasattr(kind, "_fields"):
+        return GetAttrKey(kind._fields[entry] if isinstance(entry, int) else entry)
+    return FlattenedIndexKey(entry)
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    accessors, values, spec = optree.tree_flatten_with_accessor(tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+    return [(tuple(_key(e) for e in a), v) for a, v in zip(accessors, values)], PyTreeDef(spec)
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """The path as text: `['w'][0].x`."""
+    if not simple:
+        return separator.join(map(str, keys))
+    return separator.join(str(next((getattr(k, f) for f in ("idx", "key", "name") if hasattr(k, f)), k)) for k in keys)
+
+
+def prefix_broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves of `prefix` repeated for the leaves of `tree` that lie below each."""
+    out: list[Any] = []
+    values, spec = optree.tree_flatten(prefix, is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+    try:
+        subtrees = spec.flatten_up_to(tree)
+    except ValueError:
+        raise ValueError(difference(prefix, tree, is_leaf, "broadcast_prefix prefix_tree")) from None
+    for value, subtree in zip(values, subtrees, strict=True):
+        out += [value] * len(leaves(subtree))
+    return out
+
+
+# ---------------------------------------------------------------- one level, and what differs between two trees
+
+
+def is_node_type(cls: type) -> bool:
+    """Are instances of `cls` containers?"""
+    if cls in _registered_classes or cls in (tuple, list, dict, type(None), OrderedDict, defaultdict, deque):
+        return True
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def one_level(tree: Any) -> tuple[list[Any], Any, list[Any]]:
+    """(children, auxiliary data, keys of the children) of a container."""
+    if not is_node_type(type(tree)):
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    children, aux, entries, _ = optree.tree_flatten_one_level(tree, none_is_leaf=False, namespace=NAMESPACE)
+    if isinstance(aux, _Aux):
+        aux = aux.value
+    elif isinstance(tree, defaultdict):
+        aux = (cast(Any, aux)[0], tuple(cast(Any, aux)[1]))
+    elif isinstance(aux, list):
+        aux = tuple(aux)
+    return list(children), aux, [_child_key(type(tree), e) for e in entries]
+
+
+def difference(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None, place: str = "tree") -> str | None:
+    """Where `full` does not begin as `prefix` does, and how; None where it does."""
+    if (is_leaf is not None and is_leaf(prefix)) or not is_node_type(type(prefix)):
+        return None
+    head = f"pytree structure error: different %s at key path\n    {place}\nAt that key path, the prefix pytree {place} has a subtree of type"
+    if type(prefix) is not type(full):
+        return (
+            head % "types"
+            + f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of different type\n    {type(full)}."
+        )
+    (left, left_aux, keys), (right, right_aux, right_keys) = one_level(prefix), one_level(full)
+    if len(left) != len(right):
+        kind = type(prefix).__name__
+        if isinstance(prefix, dict):
+            return (
+                head
+                % "numbers of pytree children"
+                + f"\n    {type(prefix)}\nwith {len(left)} child keys\n    {_listed(keys)}\nbut at the same key path the full pytree has a subtree of the same"
+                f" type but with {len(right)} child keys\n    {_listed(right_keys)}\nso the symmetric difference on key sets is\n"
+                f"    {_listed(k for k in (*keys, *right_keys) if (k in keys) != (k in right_keys))}"
+            )
+        return (
+            head % f"lengths of {kind}"
+            + f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type but of length {len(right)}."
+        )
+    if _Aux(left_aux) != _Aux(right_aux):
+        return (
+            head
+            % "pytree metadata"
+            + f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the full pytree has a subtree of the same type but with metadata\n"
+            f"    {right_aux}"
+        )
+    for key, a, b in zip(keys, left, right):
+        why = difference(a, b, is_leaf, place + str(key))
+        if why:
+            return why
+    return None
+
+
+def _listed(keys: Iterable[Any]) -> str:
+    return " ".join(str(k.key) for k in keys)
+
+
+all_leaves = functools.partial(optree.all_leaves, none_is_leaf=False, namespace=NAMESPACE)

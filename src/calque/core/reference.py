@@ -1,0 +1,44 @@
+"""The reference backend: every primitive runs its NumPy meaning. Slow and obviously right."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import from_numpy, from_storage, to_numpy
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import storage
+from calque.core.jaxprs import ClosedJaxpr, Var
+from calque.core.primitives import Primitive
+from calque.core.trace import typeof
+
+
+def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run one primitive on concrete values."""
+    avals = [typeof(a) for a in args]
+    out_avals = primitive.shape(*avals, **params)
+    with np.errstate(all="ignore"):
+        out = primitive.meaning(*[to_numpy(a) for a in args], **params)
+    if primitive.multiple_results:
+        return [finished(o, a, primitive) for o, a in zip(out, out_avals, strict=True)]
+    return finished(out, out_avals, primitive)
+
+
+def finished(out: Any, aval: ShapedArray, primitive: Primitive) -> Any:
+    x = np.asarray(out)
+    if x.shape != aval.shape or x.dtype != storage(aval.dtype):
+        raise AssertionError(f"{primitive.name}: its meaning gives {x.dtype}{x.shape}, its shape rule says {aval}")
+    return from_numpy(x, aval.weak_type) if isinstance(aval.dtype, np.dtype) else from_storage(x, aval)
+
+
+def run(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """Run a whole program, equation by equation, on NumPy arrays; gives NumPy arrays."""
+    env: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, map(to_numpy, closed.consts), strict=True))
+    env.update(zip(closed.jaxpr.invars, map(to_numpy, args), strict=True))
+    read = lambda a: env[a] if isinstance(a, Var) else np.asarray(a.val)
+    with np.errstate(all="ignore"):
+        for e in closed.jaxpr.eqns:
+            out = e.primitive.meaning(*[read(a) for a in e.invars], **e.params)
+            for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,), strict=True):
+                env[v] = np.asarray(x)
+    return [read(a) for a in closed.jaxpr.outvars]

@@ -1,0 +1,89 @@
+"""Where in the user's code an equation was made: found cheaply, formatted only when asked for."""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_ours: dict[CodeType, bool] = {}
+_LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
+
+
+class Source(NamedTuple):
+    """A place in the user's code."""
+
+    code: CodeType
+    lasti: int
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name
+
+    @property
+    def line(self) -> int:
+        best = self.code.co_firstlineno
+        for start, end, line in self.code.co_lines():
+            if start <= self.lasti < end and line is not None:
+                best = line
+        return best
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+def is_internal(code: CodeType) -> bool:
+    """Does this code belong to calque, or to the standard library's plumbing around it?"""
+    known = _ours.get(code)
+    if known is None:
+        name = code.co_filename
+        known = name.startswith((_PACKAGE, "<frozen")) or name.endswith(_LIBRARY)
+        _ours[code] = known
+    return known
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame outside calque."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        known = _ours.get(code)
+        if not (is_internal(code) if known is None else known):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+class _Place(threading.local):
+    """A place to name instead of the one that is running: rewritten equations keep the line of the first."""
+
+    source: Source | None = None
+
+
+_place = _Place()
+
+
+@contextlib.contextmanager
+def at(source: Source | None) -> Iterator[_Place]:
+    """Operations inside are said to be made at `source`; the result's attribute `source` can be set again and again."""
+    before = _place.source
+    _place.source = source
+    try:
+        yield _place
+    finally:
+        _place.source = before
+
+
+def here() -> Source | None:
+    """The place in the user's code that is running now."""
+    if _place.source is not None:
+        return _place.source
+    frame = user_frame()
+    return Source(frame.f_code, frame.f_lasti) if frame is not None else None

@@ -1,0 +1,277 @@
+"""Evaluation and recording: the traces that run primitives at once, and those that write them into a jaxpr."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import errors, trace_state
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
+from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var
+from calque.core.primitives import Primitive
+from calque.core.source import Source, here
+from calque.core.source import at as source_at
+from calque.core.trace_state import Trace, Tracer
+
+# ---------------------------------------------------------------- the types of values
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, Python scalars."""
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    t = type(x)
+    if t in _PYTHON_AVALS:
+        return _PYTHON_AVALS[t](x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return ShapedArray(x.shape, canonicalize(x.dtype) if x.dtype != float0 else float0)
+    if isinstance(x, PYTHON_SCALARS):
+        return next(_PYTHON_AVALS[p](x) for p in PYTHON_SCALARS if isinstance(x, p))
+    if hasattr(x, "__jax_array__"):
+        return typeof(x.__jax_array__())
+    raise TypeError(
+        f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a Python number is needed"
+    )
+
+
+def _python_int(x: int) -> ShapedArray:
+    dtype = canonicalize(int)
+    info = np.iinfo(dtype)
+    if not info.min <= x <= info.max:
+        raise OverflowError(
+            f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
+            + ("" if dtype.itemsize == 8 else " (64-bit types need calque.config.update('calque_enable_x64', True))")
+        )
+    return ShapedArray((), dtype, True)
+
+
+_PYTHON_AVALS: dict[type, Callable[[Any], ShapedArray]] = {
+    bool: lambda x: ShapedArray((), np.dtype(bool), False),
+    int: _python_int,
+    float: lambda x: ShapedArray((), canonicalize(float), True),
+    complex: lambda x: ShapedArray((), canonicalize(complex), True),
+}
+
+
+# ---------------------------------------------------------------- evaluation
+
+Evaluator = Callable[[Primitive, Sequence[Any], dict[str, Any]], Any]
+
+
+class EvalTrace(Trace):
+    """The bottom: operations run at once, on whatever backend is installed."""
+
+    level = 0
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        return _evaluator(primitive, args, params)
+
+
+def _no_evaluator(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    raise RuntimeError("no backend is installed: import calque")
+
+
+_evaluator: Evaluator = _no_evaluator
+
+
+def set_evaluator(evaluator: Evaluator) -> None:
+    """Install what runs a primitive on concrete arrays."""
+    global _evaluator
+    _evaluator = evaluator
+
+
+trace_state.set_base(EvalTrace())
+
+
+# ---------------------------------------------------------------- recording
+
+
+class JaxprTracer(Tracer):
+    """A value of a program that is being recorded."""
+
+    __slots__ = ("_var",)
+
+    _var: Var
+
+
+class JaxprTrace(Trace):
+    """Records operations as equations. Values from outside become constants."""
+
+    def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
+        self.eqns: list[Eqn] = []
+        self.invars: list[Var] = []
+        self.constvars: dict[int, tuple[Var, Any]] = {}
+        self.function, self.argument_names = function, argument_names
+        self.kept: list[Any] = []  # keeps constants alive while their ids are keys
+
+    def new_argument(self, aval: ShapedArray) -> JaxprTracer:
+        t = self.tracer(aval)
+        self.invars.append(t._var)
+        return t
+
+    def tracer(self, aval: ShapedArray) -> JaxprTracer:
+        t = JaxprTracer()
+        t._trace = self
+        t.aval = aval
+        t._var = Var(aval)
+        return t
+
+    def atom(self, x: Any) -> Var | Literal:
+        if isinstance(x, Tracer):
+            if x._trace is self:
+                return x._var  # type: ignore[attr-defined]
+            check_alive(x)
+        elif isinstance(x, PYTHON_SCALARS) or (getattr(x, "ndim", None) == 0 and not isinstance(x, Tracer)):
+            aval = typeof(x)
+            if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
+                return Literal(np.asarray(x).astype(aval.dtype, copy=False), aval)
+        known = self.constvars.get(id(x))
+        if known is None:
+            known = self.constvars[id(x)] = (Var(typeof(x)), x)
+        return known[0]
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        if self.done:
+            raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
+        atoms = [a._var if type(a) is JaxprTracer and a._trace is self else self.atom(a) for a in args]
+        out = primitive.shape(*[a.aval for a in atoms], **params)
+        if primitive.multiple_results:
+            tracers = [self.tracer(aval) for aval in out]
+            self.eqns.append(Eqn(primitive, atoms, [t._var for t in tracers], params, here()))
+            return tracers
+        t = self.tracer(out)
+        self.eqns.append(Eqn(primitive, atoms, [t._var], params, here()))
+        return t
+
+    def finish(self, outs: Sequence[Any]) -> ClosedJaxpr:
+        """The recorded program with these results."""
+        out_atoms = [self.atom(o) for o in outs]
+        pairs = list(self.constvars.values())
+        jaxpr = Jaxpr([v for v, _ in pairs], self.invars, out_atoms, self.eqns)
+        return ClosedJaxpr(jaxpr, [c for _, c in pairs])
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Sequence[Any]],
+    in_avals: Sequence[ShapedArray],
+    function: str = "",
+    argument_names: Sequence[str] | None = None,
+) -> ClosedJaxpr:
+    """Record `fun`, a function of flat arguments that returns a flat list, as a program."""
+    trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
+    with trace_state.recording(trace):
+        outs = fun(*[trace.new_argument(a) for a in in_avals])
+        return trace.finish(outs)
+
+
+def check_alive(x: Tracer) -> None:
+    if x._trace.done:
+        raise leaked(x, x._trace)
+
+
+def leaked(x: Tracer | None, trace: Trace) -> Exception:
+    what = f"a traced value of type {x.aval.str_short()}" if x is not None else "a traced value"
+    name = getattr(trace, "function", "")
+    return errors.UnexpectedTracerError(
+        f"Encountered an unexpected tracer: {what} was used after the transformation that made it"
+        + (f" (of function {name})" if name else "")
+        + " had ended. A function under jit, grad or vmap must return its results: a value stored in a global, a list or an"
+        " attribute while tracing is a placeholder, not an array. Return it instead."
+    )
+
+
+# ---------------------------------------------------------------- running jaxprs
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Run a program equation by equation on these values, which may be tracers."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    last = last_uses(jaxpr)
+    with source_at(None) as place:
+        for i, e in enumerate(jaxpr.eqns):
+            place.source = e.source
+            out = e.primitive.bind(*[env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars], **e.params)
+            for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,)):
+                env[v] = x
+            for v in last.get(i, ()):
+                env.pop(v, None)
+    return [env[a] if isinstance(a, Var) else literal_value(a) for a in jaxpr.outvars]
+
+
+def literal_value(a: Literal) -> Any:
+    """The constant as an operand: a Python number where that has its weak type."""
+    if a.aval.weak_type:
+        x = a.val.item()
+        if typeof(x) is a.aval:
+            return x
+    return a.val
+
+
+def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
+    """Equation index -> the variables that are not needed after it."""
+    keep = {a for a in jaxpr.outvars if isinstance(a, Var)}
+    seen: set[Var] = set()
+    out: dict[int, list[Var]] = {}
+    for i in range(len(jaxpr.eqns) - 1, -1, -1):
+        e = jaxpr.eqns[i]
+        dying = [
+            v for v in (*e.outvars, *(a for a in e.invars if isinstance(a, Var))) if v not in seen and v not in keep
+        ]
+        if dying:
+            out[i] = dying
+            seen.update(dying)
+    return out
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
+    """Name the results that nobody reads `_`."""
+    used = {a for e in jaxpr.eqns for a in e.invars if isinstance(a, Var)} | {
+        a for a in jaxpr.outvars if isinstance(a, Var)
+    }
+    eqns = [
+        e
+        if all(v in used for v in e.outvars)
+        else e.replace(outvars=[v if v in used else DropVar(v.aval) for v in e.outvars])
+        for e in jaxpr.eqns
+    ]
+    return jaxpr.replace(eqns=eqns)
+
+
+# ---------------------------------------------------------------- what a tracer says of itself
+
+
+def origin(x: Tracer) -> str:
+    """Where a traced value came from: the argument it is or depends on, and the line that made it."""
+    trace = x._trace
+    if not isinstance(trace, JaxprTrace) or not isinstance(x, JaxprTracer):
+        return ""
+    names = trace.argument_names or [f"argument {i}" for i in range(len(trace.invars))]
+    function = f" of the function {trace.function}" if trace.function else ""
+    if x._var in trace.invars:
+        return f"\nThe value is the argument {names[trace.invars.index(x._var)]}{function}."
+    makers = {v: e for e in trace.eqns for v in e.outvars}
+    maker, found, todo, seen = makers.get(x._var), [], [x._var], {x._var}
+    while todo:
+        v = todo.pop()
+        if v in makers:
+            fresh = [a for a in makers[v].invars if isinstance(a, Var) and a not in seen]
+            seen.update(fresh)
+            todo += fresh
+        elif v in trace.invars:
+            found.append(trace.invars.index(v))
+    where = f"\nIt was made by `{maker.primitive.name}` at {describe(maker.source)}." if maker and maker.source else ""
+    if found:
+        listed = ", ".join(names[i] for i in sorted(found)[:5])
+        where += f"\nThe value depends on the argument{'s' if len(found) > 1 else ''} {listed}{function}."
+    return where
+
+
+def describe(source: Source | None) -> str:
+    return str(source) if source is not None else "an unknown place"

@@ -1,0 +1,131 @@
+"""Which trace receives the next operation. Traces have levels; the highest among the arguments' traces wins, and never
+one below the innermost trace that records a whole program."""
+
+import contextlib
+import gc
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from calque.core.avals import ShapedArray
+
+
+class Trace:
+    """Receives operations. `level` orders traces by nesting; `done` is set when its transformation has ended."""
+
+    level: int = 0
+    done: bool = False
+
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        raise AssertionError("abstract")
+
+
+class Tracer:
+    """A value of a trace. It knows its abstract value; array methods are attached by the library."""
+
+    __slots__ = ("__weakref__", "_trace", "aval")
+
+    _trace: Trace
+    aval: ShapedArray
+
+
+class _State(threading.local):
+    dynamic: Trace
+    depth: int = 0
+    tracing: int = 0
+
+
+_state = _State()
+_listeners: list[Callable[[bool], None]] = []
+_active = 0
+_collecting = False
+_lock = threading.Lock()
+
+
+def set_base(trace: Trace) -> None:
+    """The trace at the bottom: evaluation."""
+    _State.dynamic = trace
+
+
+def top_trace(args: Sequence[Any]) -> Trace:
+    top = _state.dynamic
+    for a in args:
+        if isinstance(a, Tracer) and a._trace.level > top.level:
+            top = a._trace
+    return top
+
+
+def dynamic_trace() -> Trace:
+    return _state.dynamic
+
+
+def is_evaluating() -> bool:
+    """True when operations on plain arrays run at once."""
+    return _state.dynamic.level == 0
+
+
+def on_tracing(listener: Callable[[bool], None]) -> None:
+    """`listener(True)` when any thread begins to record a program, `listener(False)` when none does any more."""
+    _listeners.append(listener)
+
+
+@contextlib.contextmanager
+def entered(trace: Trace) -> Iterator[None]:
+    """A new innermost level for `trace`, which does not catch operations on foreign values."""
+    _state.depth += 1
+    trace.level = _state.depth
+    try:
+        yield
+    finally:
+        _state.depth -= 1
+        trace.done = True
+
+
+@contextlib.contextmanager
+def recording(trace: Trace) -> Iterator[None]:
+    """As `entered`, and every operation inside belongs to `trace` unless a higher trace takes it."""
+    global _active
+    with entered(trace):
+        before, _state.dynamic = _state.dynamic, trace
+        with _lock:
+            _active += 1
+            if _active == 1:
+                _notify(True)
+                _pause_collection()
+        try:
+            yield
+        finally:
+            _state.dynamic = before
+            with _lock:
+                _active -= 1
+                if _active == 0:
+                    _notify(False)
+                    _resume_collection()
+
+
+def _pause_collection() -> None:
+    """Equations are many small objects that live until the program is done: searching them for garbage doubles the time."""
+    global _collecting
+    _collecting = gc.isenabled()
+    gc.disable()
+
+
+def _resume_collection() -> None:
+    if _collecting:
+        gc.enable()
+
+
+@contextlib.contextmanager
+def evaluating() -> Iterator[None]:
+    """Operations on plain arrays run at once, also while a program is being recorded."""
+    before = _state.dynamic
+    _state.dynamic = _State.dynamic
+    try:
+        yield
+    finally:
+        _state.dynamic = before
+
+
+def _notify(active: bool) -> None:
+    for listener in _listeners:
+        listener(active)

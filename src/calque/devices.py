@@ -1,0 +1,93 @@
+"""Devices: on the native backend this machine's CPU, once or as several virtual devices."""
+
+from typing import Any
+
+from calque.core import pytrees
+from calque.core.arrays import ArrayImpl
+from calque.core.devices import DEVICES, Device
+from calque.core.trace_state import Tracer
+from calque.transforms.sharding_arrays import device_put
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices.
+
+    >>> import calque
+    >>> calque.devices()
+    [CpuDevice(id=0)]"""
+    if backend not in (None, "cpu"):
+        raise RuntimeError(
+            f"Unknown backend {backend}. Available backends are ['cpu']: the native backend has the platform 'cpu' only"
+        )
+    return list(DEVICES)
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices of this process: all of them."""
+    if process_index not in (None, 0):
+        raise ValueError(f"Unknown process_index {process_index}: the only process is 0")
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """How many devices there are."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """How many devices this process has."""
+    return len(devices(backend))
+
+
+def default_backend() -> str:
+    """The platform that programs run on: 'cpu'."""
+    return "cpu"
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process: 0."""
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes take part: 1."""
+    return 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of the processes."""
+    return [0]
+
+
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+def device_get(x: Any) -> Any:
+    """The leaves of a tree as NumPy arrays."""
+    return pytrees.tree_map(lambda a: a.__array__() if isinstance(a, (ArrayImpl, Tracer)) else a, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait for arrays that are being computed. The native backend computes before it returns, so there is nothing to wait for."""
+    return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Begin to copy arrays to the host. They are there already."""
+    return x
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """All arrays that are alive: not recorded, since it would cost every array time."""
+    raise NotImplementedError(
+        "live_arrays: arrays are not registered anywhere; use gc or tracemalloc to look for leaks"
+    )
+
+
+__all__ = [
+    "Device", "block_until_ready", "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put", "devices",
+    "host_count", "host_id", "host_ids", "live_arrays", "local_device_count", "local_devices", "process_count", "process_index",
+    "process_indices",
+]  # fmt: skip

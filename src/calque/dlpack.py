@@ -1,0 +1,37 @@
+"""Sharing memory with other libraries."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import COMPLEX, as_dtype, bfloat16
+from calque.numpy.buffers import from_dlpack
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+
+_SUPPORTED = {
+    np.dtype(n)
+    for n in (
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+    )
+} | {bfloat16, *COMPLEX}
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Can arrays of this dtype be shared?
+
+    >>> import calque
+    >>> calque.dlpack.is_supported_dtype("float32")
+    True"""
+    return as_dtype(dtype) in _SUPPORTED

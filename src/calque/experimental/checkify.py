@@ -1,0 +1,448 @@
+"""Checks inside compiled programs: `checkify` turns failures into values that come out beside the result.
+
+The program is interpreted equation by equation. Every check becomes a flag with the values of its message; calls, branches and
+loops become ones that return the flags of their programs as well."""
+
+import functools
+import itertools
+import string
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import calque.numpy as jnp
+from calque.core import pytrees
+from calque.core.arrays import to_array, to_numpy
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import is_inexact
+from calque.core.errors import CalqueRuntimeError as JaxRuntimeError
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from calque.core.primitives import Primitive
+from calque.core.source import at as source_at
+from calque.core.trace import literal_value, trace_to_jaxpr, typeof
+from calque.ops.common import front
+from calque.transforms.axes import Axis, AxisPrimitive
+from calque.transforms.flow import split
+from calque.transforms.trees import FlatFunction, arrays, name_of
+
+user_checks = frozenset({"user"})
+nan_checks = frozenset({"nan"})
+index_checks = frozenset({"index"})
+div_checks = frozenset({"div"})
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+class Site(NamedTuple):
+    """What a check says when it fails: a format of the values in its payload."""
+
+    fmt: str
+    tree: pytrees.PyTreeDef
+    suffix: str = ""
+
+    def text(self, payload: Sequence[Any]) -> str:
+        args, kwargs = pytrees.unflatten(self.tree, [to_array(p) for p in payload])
+        return self.fmt.format(*args, **kwargs) + self.suffix
+
+
+class Found(NamedTuple):
+    """One check in a program: did it fail, and with which values?"""
+
+    site: Site
+    failed: Any
+    payload: tuple[Any, ...]
+
+
+class Error:
+    """The failures of a checked call: a tree of arrays, so that it may leave jit and vmap."""
+
+    def __init__(self, found: Sequence[Found] = ()):
+        self._found = tuple(found)
+
+    def get(self) -> str | None:
+        """The message of the first check that failed, None if all are well. Under vmap, one line for each failing member."""
+        flags = [np.asarray(to_numpy(f.failed)) for f in self._found]
+        shape = np.broadcast_shapes(*[f.shape for f in flags]) if flags else ()
+        lines = []
+        for where in itertools.product(*map(range, shape)):
+            first = next((f for f, flag in zip(self._found, flags) if np.broadcast_to(flag, shape)[where]), None)
+            if first is not None:
+                text = first.site.text([np.asarray(to_numpy(p))[where] for p in first.payload])
+                lines.append(f"at mapped index {', '.join(map(str, where))}: {text}" if where else text)
+        return "\n".join(lines) if lines else None
+
+    def throw(self) -> None:
+        """Raise the error if there is one."""
+        check_error(self)
+
+    def __str__(self) -> str:
+        return f"Error({self.get()})"
+
+    __repr__ = __str__
+
+
+def _flatten_error(error: Error) -> tuple[list[Any], Any]:
+    return [[f.failed, *f.payload] for f in error._found], tuple([f.site for f in error._found])
+
+
+def _unflatten_error(sites: Sequence[Site], parts: Any) -> Error:
+    return Error([Found(s, p[0], tuple(p[1:])) for s, p in zip(sites, parts)])
+
+
+pytrees.register(Error, _flatten_error, _unflatten_error)
+
+# ---------------------------------------------------------------- the primitive
+
+
+def _payload_at_failure(ok: Any, payload: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Did anything fail, and the values of the first member that did. The payload has the dimensions of `ok` in front."""
+    n = typeof(ok).ndim
+    if n == 0:
+        return ~ok, tuple(payload)
+    flat = jnp.ravel(~ok)
+    where = jnp.argmax(flat)
+    return flat.any(), tuple([jnp.reshape(p, (-1, *typeof(p).shape[n:]))[where] for p in payload])
+
+
+def _check_meaning(ok: np.ndarray, *payload: np.ndarray, site: Site) -> list[Any]:
+    if not ok.all():
+        first = tuple(np.argwhere(~ok)[0])
+        raise JaxRuntimeError(site.text([p[first] for p in payload]))
+    return []
+
+
+def _check_batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], *, site: Site) -> Any:
+    check_p.bind(*[front(x, d, axis.size) for x, d in zip(args, dims)], site=site)
+    return [], []
+
+
+check_p = AxisPrimitive(
+    "check",
+    meaning=_check_meaning,
+    shape=lambda *avals, site: [],
+    jvp=lambda primals, tangents, *, site: (check_p.bind(*primals, site=site), []),
+    transpose=lambda cts, *args, site: [None] * len(args),
+    batch=_check_batch,
+    multiple_results=True,
+    effect=True,
+)
+
+
+class _Formats(string.Formatter):
+    """Looks for the values of a format, and does not print them."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """Fail with `msg`, a format of the arguments, when `pred` is false: at once, or as an error of the `checkify` around.
+
+    >>> from calque.experimental import checkify
+    >>> x = 1.0
+    >>> checkify.check(x > 0, "x must be positive, got {x}", x=x)"""
+    aval = typeof(pred)
+    if aval.shape != () or aval.dtype != np.dtype(bool):
+        raise TypeError(f"checkify.check takes a scalar pred as argument, got {aval.str_short()}")
+    leaves, tree = pytrees.flatten((fmt_args, fmt_kwargs))
+    payload = arrays(
+        leaves, "checkify.check", check, (pred, msg, *fmt_args), fmt_kwargs, lambda i: f"{i} of the format"
+    )
+    _Formats().vformat(msg, fmt_args, fmt_kwargs)  # a format without its values is refused now
+    check_p.bind(
+        to_array(pred) if isinstance(pred, (bool, np.generic)) else pred,
+        *payload,
+        site=Site(msg, tree, " (`check` failed)"),
+    )
+
+
+def check_error(error: Error) -> None:
+    """Raise the error of a checked call if there is one; inside a `checkify`, hand it on."""
+    if not isinstance(error, Error):
+        raise ValueError(f"check_error takes an Error as argument, got type {type(error)} instead.")
+    for f in error._found:
+        check_p.bind(jnp.logical_not(f.failed), *f.payload, site=f.site)
+
+
+# ---------------------------------------------------------------- automatic checks
+
+
+def _no_payload(text: str) -> Site:
+    return Site(text, pytrees.structure(((), {})))
+
+
+def _index_found(index: Any, bound: int, size: int, shape: tuple[int, ...], axis: int) -> Found:
+    """Is any index below zero or above `bound`?"""
+    bad = jnp.ravel((index < 0) | (index > bound))
+    first = jnp.ravel(index)[jnp.argmax(bad)] if typeof(index).size else jnp.zeros((), jnp.int32)
+    text = f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis {axis} with size {size}. "
+    return Found(Site(text, pytrees.structure(((0,), {}))), bad.any(), (first,))
+
+
+def _index_checks(e: Eqn, args: Sequence[Any]) -> list[Found]:
+    name = e.primitive.name
+    shape = typeof(args[0]).shape if args else ()
+    if name in ("dynamic_slice", "dynamic_update_slice"):
+        sizes = e.params["slice_sizes"] if name == "dynamic_slice" else typeof(args[1]).shape
+        starts = args[1:] if name == "dynamic_slice" else args[2:]
+        columns = dict(enumerate(starts))
+    elif name == "gather" or name.startswith("scatter"):
+        numbers = e.params["dimension_numbers"]
+        axes = numbers.start_index_map if name == "gather" else numbers.scatter_dims_to_operand_dims
+        sizes = e.params["slice_sizes"] if name == "gather" else _window(numbers, shape, typeof(args[2]).shape)
+        columns = {axis: args[1][..., k] for k, axis in enumerate(axes)}
+    else:
+        return []
+    return [_index_found(x, shape[a] - sizes[a], shape[a], shape, a) for a, x in columns.items()]
+
+
+def _window(numbers: Any, shape: tuple[int, ...], updates: tuple[int, ...]) -> list[int]:
+    """The size of the window that a scatter writes, for each dimension of the operand."""
+    single = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    given = iter(numbers.update_window_dims)
+    return [1 if d in single else updates[next(given)] for d in range(len(shape))]
+
+
+def _automatic(e: Eqn, args: Sequence[Any], outs: Sequence[Any], kinds: frozenset[str]) -> list[Found]:
+    found: list[Found] = []
+    if "index" in kinds:
+        found += _index_checks(e, args)
+    if "div" in kinds and e.primitive.name == "div":
+        found.append(Found(_no_payload("division by zero"), jnp.any(args[1] == 0), ()))
+    if "nan" in kinds:
+        site = _no_payload(f"nan generated by primitive: {e.primitive.name}.")
+        found += [Found(site, jnp.any(jnp.isnan(o)), ()) for o in outs if _may_be_nan(typeof(o))]
+    return found
+
+
+def _may_be_nan(aval: ShapedArray) -> bool:
+    return isinstance(aval.dtype, np.dtype) and is_inexact(aval.dtype)
+
+
+# ---------------------------------------------------------------- interpretation
+
+Result = tuple[list[Any], list[Found]]
+
+
+def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], kinds: frozenset[str]) -> Result:
+    """The results of a program, and all its checks."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    read = lambda a: env[a] if isinstance(a, Var) else literal_value(a)
+    found: list[Found] = []
+    with source_at(None) as place:
+        for e in jaxpr.eqns:
+            place.source = e.source
+            outs, new = _equation(e, [read(a) for a in e.invars], kinds)
+            found += new
+            env.update(zip(e.outvars, outs))
+    return [read(a) for a in jaxpr.outvars], found
+
+
+def _equation(e: Eqn, args: list[Any], kinds: frozenset[str]) -> Result:
+    if e.primitive is check_p:
+        if "user" not in kinds:
+            return [], []
+        failed, payload = _payload_at_failure(args[0], args[1:])
+        return [], [Found(e.params["site"], failed, payload)]
+    if any(True for _ in subjaxprs(e.params)) and _has_checks(e.params, kinds):
+        rule = _RULES.get(e.primitive.name)
+        if rule is not None:
+            return rule(e.primitive, args, kinds, **e.params)
+        if _has_checks(e.params, kinds & user_checks):
+            raise NotImplementedError(
+                f"checkify finds checks inside the primitive {e.primitive.name}, where it cannot look"
+            )
+    out = e.primitive.bind(*args, **e.params)
+    outs = list(out) if e.primitive.multiple_results else [out]
+    return outs, _automatic(e, args, outs, kinds)
+
+
+def _has_checks(params: dict[str, Any], kinds: frozenset[str]) -> bool:
+    """Is there anything to look at in the programs of an equation?"""
+    todo = list(subjaxprs(params))
+    while todo:
+        for e in todo.pop().eqns:
+            if (e.primitive is check_p and "user" in kinds) or kinds & automatic_checks:
+                return True
+            todo += subjaxprs(e.params)
+    return False
+
+
+class _Staged(NamedTuple):
+    """A program that returns its flags and payloads after its results."""
+
+    closed: ClosedJaxpr
+    outs: int
+    sites: list[tuple[Site, int]]
+
+    def found(self, flat: Sequence[Any]) -> list[Found]:
+        values = iter(flat)
+        return [Found(s, next(values), tuple(itertools.islice(values, n))) for s, n in self.sites]
+
+    def avals(self) -> list[ShapedArray]:
+        return self.closed.out_avals[self.outs :]
+
+
+def _flat(found: Sequence[Found]) -> list[Any]:
+    return [x for f in found for x in (f.failed, *f.payload)]
+
+
+def _stage(closed: ClosedJaxpr, kinds: frozenset[str]) -> _Staged:
+    sites: list[tuple[Site, int]] = []
+
+    def fun(*args: Any) -> list[Any]:
+        outs, found = _interpret(closed.jaxpr, closed.consts, args, kinds)
+        sites[:] = [(f.site, len(f.payload)) for f in found]
+        return [*outs, *_flat(found)]
+
+    return _Staged(trace_to_jaxpr(fun, closed.in_avals, "checkify"), len(closed.jaxpr.outvars), sites)
+
+
+def _jit(p: Primitive, args: Sequence[Any], kinds: frozenset[str], *, jaxpr: ClosedJaxpr, **params: Any) -> Result:
+    inner = _stage(jaxpr, kinds)
+    params = {k: v for k, v in params.items() if k != "donated_invars"}
+    outs = p.bind(*args, jaxpr=inner.closed, **params)
+    return outs[: inner.outs], inner.found(outs[inner.outs :])
+
+
+def _inlined(p: Primitive, args: Sequence[Any], kinds: frozenset[str], **params: Any) -> Result:
+    """Calls with rules of their own: their programs stand in their place, derivatives are those of the checked program."""
+    program = next(params[k] for k in ("jaxpr", "call_jaxpr", "call") if k in params)
+    if isinstance(program, ClosedJaxpr):
+        return _interpret(program.jaxpr, program.consts, args, kinds)
+    return _interpret(program, args[: len(program.constvars)], args[len(program.constvars) :], kinds)
+
+
+def _zeros(avals: Sequence[ShapedArray]) -> list[Any]:
+    return [jnp.zeros(a.shape, a.dtype) for a in avals]
+
+
+def _cond(p: Primitive, args: Sequence[Any], kinds: frozenset[str], *, branches: Sequence[ClosedJaxpr]) -> Result:
+    inner = [_stage(b, kinds) for b in branches]
+    widened = []
+    for k, s in enumerate(inner):
+
+        def fun(*xs: Any, k: int = k, s: _Staged = s) -> list[Any]:
+            outs, flags = split(_run(s.closed, xs), s.outs)
+            return [*outs, *(x for j, t in enumerate(inner) for x in (flags if j == k else _zeros(t.avals())))]
+
+        widened.append(trace_to_jaxpr(fun, s.closed.in_avals, "checkify"))
+    outs, flat = split(p.bind(*args, branches=tuple(widened)), inner[0].outs)
+    parts = split(flat, *[len(s.avals()) for s in inner])
+    return outs, [f for s, part in zip(inner, parts) for f in s.found(part)]
+
+
+def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    return _interpret(closed.jaxpr, closed.consts, args, frozenset())[0]
+
+
+def _first_round(inner: _Staged, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """Flags of a loop: those of the first round in which anything failed."""
+    before = functools.reduce(jnp.logical_or, [f.failed for f in inner.found(old)], jnp.zeros((), bool))
+    return [jnp.where(before, a, b) for a, b in zip(old, new, strict=True)]
+
+
+def _scan(
+    p: Primitive,
+    args: Sequence[Any],
+    kinds: frozenset[str],
+    *,
+    jaxpr: ClosedJaxpr,
+    num_carry: int,
+    num_consts: int,
+    **params: Any,
+) -> Result:
+    inner = _stage(jaxpr, kinds)
+    flags = _zeros(inner.avals())
+    consts, init, xs = split(args, num_consts, num_carry)
+
+    def body(*values: Any) -> list[Any]:
+        consts, carry, old, row = split(values, num_consts, num_carry, len(flags))
+        carry, ys, new = split(_run(inner.closed, [*consts, *carry, *row]), num_carry, inner.outs - num_carry)
+        return [*carry, *_first_round(inner, old, new), *ys]
+
+    a_consts, a_carry, a_rows = split(jaxpr.in_avals, num_consts, num_carry)
+    closed = trace_to_jaxpr(body, [*a_consts, *a_carry, *inner.avals(), *a_rows], "checkify")
+    outs = p.bind(
+        *consts, *init, *flags, *xs, jaxpr=closed, num_carry=num_carry + len(flags), num_consts=num_consts, **params
+    )
+    carry, found, ys = split(outs, num_carry, len(flags))
+    return [*carry, *ys], inner.found(found)
+
+
+def _while(
+    p: Primitive,
+    args: Sequence[Any],
+    kinds: frozenset[str],
+    *,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+) -> Result:
+    if _has_checks({"jaxpr": cond_jaxpr}, kinds & user_checks):
+        raise NotImplementedError(
+            "checkify does not look inside the condition of a while_loop: put the check into its body"
+        )
+    inner = _stage(body_jaxpr, kinds)
+    flags = _zeros(inner.avals())
+    init = args[cond_nconsts + body_nconsts :]
+
+    def cond(*values: Any) -> list[Any]:
+        return _run(cond_jaxpr, values[: len(values) - len(flags)])
+
+    def body(*values: Any) -> list[Any]:
+        consts, carry, old = split(values, body_nconsts, len(init))
+        carry, new = split(_run(inner.closed, [*consts, *carry]), len(init))
+        return [*carry, *_first_round(inner, old, new)]
+
+    outs = p.bind(
+        *[*args, *flags],
+        cond_jaxpr=trace_to_jaxpr(cond, [*cond_jaxpr.in_avals, *inner.avals()], "checkify"),
+        cond_nconsts=cond_nconsts,
+        body_jaxpr=trace_to_jaxpr(body, [*body_jaxpr.in_avals, *inner.avals()], "checkify"),
+        body_nconsts=body_nconsts,
+    )
+    return outs[: len(init)], inner.found(outs[len(init) :])
+
+
+_RULES: dict[str, Callable[..., Result]] = {
+    "jit": _jit,
+    "cond": _cond,
+    "scan": _scan,
+    "while": _while,
+    **dict.fromkeys(("closed_call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"), _inlined),
+}
+
+# ---------------------------------------------------------------- for users
+
+
+def checkify(f: Callable[..., Any], errors: frozenset[str] = user_checks) -> Callable[..., tuple[Error, Any]]:
+    """`f` as a function that returns (error, result); `errors` says which checks are made.
+
+    >>> from calque.experimental import checkify
+    >>> def f(x):
+    ...     checkify.check(x > 0, "x must be positive, got {x}", x=x)
+    ...     return jnp.log(x)
+    >>> error, y = calque.jit(checkify.checkify(f))(-1.0)
+    >>> error.get()
+    'x must be positive, got -1.0 (`check` failed)'"""
+    if not callable(f):
+        raise TypeError(f"checkify takes a function, got {f!r}")
+    kinds = frozenset(errors)
+    if kinds - all_checks:
+        raise ValueError(f"checkify: errors must be a union of the sets of checks of this module, got {errors}")
+
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        leaves, tree = pytrees.flatten((args, kwargs))
+        values = arrays(leaves, "checkify", f, args, kwargs)
+        flat = FlatFunction(f, tree, "checkify")
+        closed = trace_to_jaxpr(flat, [typeof(x) for x in values], name_of(f))
+        outs, found = _interpret(closed.jaxpr, closed.consts, values, kinds)
+        return Error(found), pytrees.unflatten(flat.out_tree, outs)
+
+    functools.update_wrapper(checked, f, updated=())
+    return checked

@@ -1,0 +1,348 @@
+"""One pool of native threads, on which kernels run parts of their range.
+
+The pool has as many threads as this process may use (affinity and control group), or ``CALQUE_NUM_THREADS``, or what ``set_num_threads`` said, the
+calling thread counted. Threads start when first needed and never run Python. A call made while the pool is busy, from a kernel or from another
+Python thread, runs in the caller. A kernel must give the same results however its range is split.
+
+A job is published as one word, the ticket: its number in the upper half, the chunks not yet taken in the lower. Whoever lowers the count by one owns a
+chunk, and as long as he has not reported it done the job stays as it is: so nothing else needs a lock. Idle threads spin for some microseconds and
+then sleep.
+"""
+
+import atexit
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from calque.machine.lang import (
+    NULL,
+    Unit,
+    alloca,
+    atomic_add,
+    atomic_cas,
+    atomic_load,
+    atomic_store,
+    atomic_xchg,
+    i1,
+    i32,
+    i64,
+    load_i64,
+    load_ptr,
+    pause,
+    ptr,
+    signature,
+    store_i64,
+    store_ptr,
+    unlikely,
+)
+
+MAX_THREADS = 256
+
+# Byte offsets in the state; what different threads write stands in different cache lines.
+_TICKET = 0
+_DONE = 128
+_KERNEL = 256
+_ARGS = 264
+_BEGIN = 272
+_END = 280
+_CHUNK = 288
+_COUNT = 296
+_BUSY = 384
+_STARTED = 392
+_STOP = 400
+_SLEEPING = 512
+_WAITING = 640
+_MUTEX = 768
+_WAKE = 896
+_FINISHED = 1024
+_HANDLES = 1152
+
+_REMAINING = 0xFFFFFFFF
+_NEXT_JOB = 1 << 32
+_SPINS = 2000
+_CHUNKS_PER_THREAD = 4
+_STACK_BYTES = 4 << 20
+_SIG_SETMASK = 3 if sys.platform == "darwin" else 2
+
+unit = Unit("threads")
+_state: Any = unit.var("threads_state", i64, _HANDLES // 8 + MAX_THREADS)
+_pthread_create = unit.extern("pthread_create", i32, ptr, ptr, ptr, ptr)
+_pthread_join = unit.extern("pthread_join", i32, ptr, ptr)
+_pthread_attr_init = unit.extern("pthread_attr_init", i32, ptr)
+_pthread_attr_setstacksize = unit.extern("pthread_attr_setstacksize", i32, ptr, i64)
+_pthread_attr_destroy = unit.extern("pthread_attr_destroy", i32, ptr)
+_pthread_sigmask = unit.extern("pthread_sigmask", i32, i32, ptr, ptr)
+_sigfillset = unit.extern("sigfillset", i32, ptr)
+_mutex_init = unit.extern("pthread_mutex_init", i32, ptr, ptr)
+_mutex_lock = unit.extern("pthread_mutex_lock", i32, ptr)
+_mutex_unlock = unit.extern("pthread_mutex_unlock", i32, ptr)
+_cond_init = unit.extern("pthread_cond_init", i32, ptr, ptr)
+_cond_wait = unit.extern("pthread_cond_wait", i32, ptr, ptr)
+_cond_broadcast = unit.extern("pthread_cond_broadcast", i32, ptr)
+_sched_yield = unit.extern("sched_yield", i32)
+_kernel_type = signature(None, ptr, i64, i64)
+
+
+def available_cpus() -> int:
+    """The processors this process may use at once."""
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:
+        count = os.cpu_count() or 1
+    quota = _cgroup_cpus()
+    return max(1, min(count, MAX_THREADS, int(quota + 0.5) if quota else count))
+
+
+def _cgroup_cpus(root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgroup") -> float:
+    """The processors that the control group (version 1 or 2) grants, the narrowest of its ancestors' grants; 0 when unbounded."""
+    grants = []
+    for line in _text(Path(membership)).splitlines():
+        _, controllers, path = line.split(":", 2)
+        folders = [root] if not controllers else [f"{root}/cpu", f"{root}/cpu,cpuacct"] if "cpu" in controllers else []
+        for folder in folders:
+            here = Path(folder + path)
+            grants += [_grant(place) for place in (here, *here.parents) if str(place).startswith(root)]
+    return min((grant for grant in grants if grant), default=0.0)
+
+
+def _grant(folder: Path) -> float:
+    modern = _text(folder / "cpu.max").split()
+    quota, period = (
+        modern if len(modern) == 2 else (_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+    )
+    if not quota.isdigit() or not period.isdigit() or int(period) == 0:
+        return 0.0
+    return int(quota) / int(period)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _initial_threads() -> int:
+    text = os.environ.get("CALQUE_NUM_THREADS", "").strip()
+    if not text:
+        return available_cpus()
+    if not text.isdigit() or not 1 <= int(text) <= MAX_THREADS:
+        raise ValueError(f"CALQUE_NUM_THREADS must be a whole number from 1 to {MAX_THREADS}, not {text!r}")
+    return int(text)
+
+
+_wanted: Any = unit.cell("threads_wanted", i64, _initial_threads)
+
+
+@unit.helper
+def run_chunks() -> None:
+    """Take chunks of the current job and run them until none is left."""
+    while True:
+        ticket = atomic_load(_state, _TICKET)
+        remaining = ticket & _REMAINING
+        if remaining == 0:
+            return
+        if not atomic_cas(_state, _TICKET, ticket, ticket - 1):
+            continue
+        count = load_i64(_state, _COUNT)
+        chunk = load_i64(_state, _CHUNK)
+        first = load_i64(_state, _BEGIN) + (count - remaining) * chunk
+        last = min(first + chunk, load_i64(_state, _END))
+        _kernel_type(load_ptr(_state, _KERNEL), load_ptr(_state, _ARGS), first, last)
+        if atomic_add(_state, _DONE, 1) + 1 == count and atomic_load(_state, _WAITING) != 0:
+            _mutex_lock(_state + _MUTEX)
+            _cond_broadcast(_state + _FINISHED)
+            _mutex_unlock(_state + _MUTEX)
+
+
+@unit.helper
+def nothing_for(index: i64) -> i1:
+    """Whether the worker of this number has nothing to do."""
+    return atomic_load(_state, _TICKET) & _REMAINING == 0 or index + 1 >= _wanted
+
+
+@unit.function
+def threads_worker(argument: ptr) -> ptr:
+    """The life of a worker."""
+    index = i64(argument)
+    spins = 0
+    while True:
+        if not nothing_for(index):
+            run_chunks()
+            spins = 0
+        elif atomic_load(_state, _STOP) != 0:
+            return NULL
+        elif spins < _SPINS:
+            spins += 1
+            pause()
+        else:
+            _mutex_lock(_state + _MUTEX)
+            # Announced before looking once more: whoever publishes a job looks for sleepers after publishing.
+            atomic_add(_state, _SLEEPING, 1)
+            while nothing_for(index) and atomic_load(_state, _STOP) == 0:
+                _cond_wait(_state + _WAKE, _state + _MUTEX)
+            atomic_add(_state, _SLEEPING, -1)
+            _mutex_unlock(_state + _MUTEX)
+
+
+@unit.helper
+def wake() -> None:
+    """Wake the threads that sleep."""
+    if atomic_load(_state, _SLEEPING) != 0:
+        _mutex_lock(_state + _MUTEX)
+        _cond_broadcast(_state + _WAKE)
+        _mutex_unlock(_state + _MUTEX)
+
+
+@unit.function
+def threads_start(count: i64) -> None:
+    """Start workers until there are this many, or no more can be had. The caller owns the pool."""
+    mask = alloca(128)
+    old = alloca(128)
+    attributes = alloca(128)
+    if load_i64(_state, _STARTED) == 0:
+        _mutex_init(_state + _MUTEX, NULL)
+        _cond_init(_state + _WAKE, NULL)
+        _cond_init(_state + _FINISHED, NULL)
+    _sigfillset(mask)
+    _pthread_sigmask(_SIG_SETMASK, mask, old)  # signals are for Python's main thread
+    _pthread_attr_init(attributes)
+    _pthread_attr_setstacksize(attributes, _STACK_BYTES)
+    while load_i64(_state, _STARTED) < count:
+        index = load_i64(_state, _STARTED)
+        if _pthread_create(_state + _HANDLES + 8 * index, attributes, threads_worker, ptr(index)) != 0:
+            break
+        store_i64(_state, _STARTED, index + 1)
+    _pthread_attr_destroy(attributes)
+    _pthread_sigmask(_SIG_SETMASK, old, NULL)
+
+
+@unit.helper
+def wait_until_done(count: i64) -> None:
+    """Wait for the chunks that others still run."""
+    spins = 0
+    while atomic_load(_state, _DONE) != count:
+        spins += 1
+        if spins < _SPINS:
+            pause()
+            continue
+        _mutex_lock(_state + _MUTEX)
+        atomic_store(_state, _WAITING, 1)
+        while atomic_load(_state, _DONE) != count:
+            _cond_wait(_state + _FINISHED, _state + _MUTEX)
+        atomic_store(_state, _WAITING, 0)
+        _mutex_unlock(_state + _MUTEX)
+
+
+@unit.helper
+def run_job(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i64) -> None:
+    """Publish a job, work on it, and wait for the rest."""
+    total = end - begin
+    unit_of_work = grain * min(threads * _CHUNKS_PER_THREAD, total // grain)
+    chunk = (total + unit_of_work - 1) // unit_of_work * grain
+    count = (total + chunk - 1) // chunk
+    store_ptr(_state, _KERNEL, kernel)
+    store_ptr(_state, _ARGS, args)
+    store_i64(_state, _BEGIN, begin)
+    store_i64(_state, _END, end)
+    store_i64(_state, _CHUNK, chunk)
+    store_i64(_state, _COUNT, count)
+    atomic_store(_state, _DONE, 0)
+    atomic_store(_state, _TICKET, ((atomic_load(_state, _TICKET) & ~_REMAINING) + _NEXT_JOB) + count)
+    wake()
+    run_chunks()
+    wait_until_done(count)
+
+
+@unit.function
+def calque_parallel_for(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64) -> None:
+    """Run ``kernel(args, first, last)`` over parts of a range, cut at multiples of ``grain`` from its beginning."""
+    if begin >= end:
+        return
+    threads = _wanted
+    if threads < 2 or grain <= 0 or end - begin < 2 * grain or atomic_xchg(_state, _BUSY, 1) != 0:
+        _kernel_type(kernel, args, begin, end)
+        return
+    if unlikely(load_i64(_state, _STARTED) + 1 < threads):
+        threads_start(threads - 1)
+    if load_i64(_state, _STARTED) == 0:
+        _kernel_type(kernel, args, begin, end)
+    else:
+        run_job(kernel, args, begin, end, grain, threads)
+    atomic_store(_state, _BUSY, 0)
+
+
+@unit.function
+def threads_stop() -> None:
+    """End the workers and wait for their end."""
+    while atomic_xchg(_state, _BUSY, 1) != 0:
+        _sched_yield()
+    started = load_i64(_state, _STARTED)
+    if started > 0:
+        atomic_store(_state, _STOP, 1)
+        _mutex_lock(_state + _MUTEX)
+        _cond_broadcast(_state + _WAKE)
+        _mutex_unlock(_state + _MUTEX)
+        for index in range(started):
+            _pthread_join(load_ptr(_state, _HANDLES + 8 * index), NULL)
+        atomic_store(_state, _STOP, 0)
+        store_i64(_state, _STARTED, 0)
+    atomic_store(_state, _BUSY, 0)
+
+
+@unit.function
+def threads_after_fork() -> None:
+    """In a forked child, where the workers do not exist: start anew when needed."""
+    store_i64(_state, _STARTED, 0)
+    atomic_store(_state, _TICKET, 0)
+    atomic_store(_state, _SLEEPING, 0)
+    atomic_store(_state, _WAITING, 0)
+    atomic_store(_state, _STOP, 0)
+    atomic_store(_state, _BUSY, 0)
+
+
+def get_num_threads() -> int:
+    """The threads that work on one kernel, the calling thread counted."""
+    unit.compile()
+    return int(_wanted.read())
+
+
+def set_num_threads(count: int) -> None:
+    """Use exactly this many threads from the next kernel on."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
+        raise ValueError(f"the number of threads must be a whole number from 1 to {MAX_THREADS}, not {count!r}")
+    unit.compile()
+    _wanted.write(count)
+
+
+def started_threads() -> int:
+    """How many native threads exist now."""
+    return int(_state.read(_STARTED // 8)) if is_linked() else 0
+
+
+def is_linked() -> bool:
+    """Whether the pool's code was needed yet."""
+    return unit._addresses is not None
+
+
+def parallel_for(kernel: int, args: int, begin: int, end: int, grain: int) -> None:
+    """``calque_parallel_for`` from Python, with addresses; keeps the GIL."""
+    calque_parallel_for(kernel, args, begin, end, grain)
+
+
+def _at_exit() -> None:
+    # A thread that still ran when the interpreter takes memory down would crash the process.
+    if is_linked():
+        _wanted.write(1)
+        threads_stop()
+
+
+def _after_fork_in_child() -> None:
+    if is_linked():
+        threads_after_fork()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

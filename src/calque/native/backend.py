@@ -1,0 +1,93 @@
+"""The native backend: a program in, machine code for this CPU out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from calque.core.arrays import to_array
+from calque.core.avals import ShapedArray, nbytes
+from calque.core.backends import MemoryStats, Options, flops, traffic
+from calque.core.jaxprs import ClosedJaxpr
+from calque.machine.callpath import run_program
+from calque.machine.program import Program
+from calque.native import kernels, views
+from calque.native.control import EMITTERS
+from calque.native.expr import Buffer
+from calque.native.lower import View
+from calque.native.lower_graph import Graph, graph_of
+from calque.native.lower_sizes import Sizes
+from calque.native.passes.pipeline import run as run_passes
+from calque.native.plan import Planner
+from calque.native.plan_program import Assembler
+from calque.native.plan_steps import Call, Step, walk
+
+RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
+
+
+class Planned:
+    """A program as steps over compiled kernels. With `Sizes(known=False)` the kernels serve every shape of these ranks."""
+
+    def __init__(self, closed: ClosedJaxpr, options: Options, sizes: Sizes) -> None:
+        self.closed, self.options = closed, options
+        self.in_avals: Sequence[ShapedArray] = closed.in_avals
+        self.out_avals: Sequence[ShapedArray] = closed.out_avals
+        self.simplified = run_passes(closed)
+        self.planner = Planner(sizes, EMITTERS)
+        graph = graph_of(self.simplified)
+        self.steps = self.plan(graph)
+        self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
+        self.kernels = kernels.compile_kernels([c.body for c in self.calls], exact=options.exact)
+        for c, k in zip(self.calls, self.kernels):
+            c.kernel = k
+        self.host_calls = list(self.planner.host_calls)
+
+    def plan(self, g: Graph) -> list[Step]:
+        """Homes for what comes in and goes out, and the steps between."""
+        p = self.planner
+        self.inputs: list[Buffer] = []
+        for n, value in zip(g.consts, self.simplified.consts):
+            p.constant_array(n, value)
+        for n in g.inputs:
+            self.inputs.append(p.buffer(n, "in"))
+            p.view[n] = View(self.inputs[-1])
+        self.outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
+        return p.block([(n, View(b)) for n, (b, _) in zip(g.outputs, self.outputs)], g.effects)
+
+
+class Executable(Planned):
+    """A compiled program: `program` for the machine's call path, `call` from Python."""
+
+    def __init__(self, closed: ClosedJaxpr, options: Options) -> None:
+        super().__init__(closed, options, Sizes())
+        self.program: Program = self.assemble()
+
+    def assemble(self) -> Program:
+        p = self.planner
+        a = Assembler(p.sizes, p.params, p.bytes)
+        long = sum(c.plan.ns for c in self.calls) > RELEASE_NS or len(self.calls) != len(self.steps)
+        return a.program(self.inputs, self.outputs, p.consts, p.mutable, self.steps, long)
+
+    def call(self, args: Sequence[Any]) -> list[Any]:
+        """Run on arrays (or what can become arrays) of exactly the avals of the program; gives arrays."""
+        arrays = [to_array(a) for a in args]
+        for a, aval in zip(arrays, self.in_avals, strict=True):
+            if a.aval.shape != aval.shape or a.aval.dtype != aval.dtype:
+                raise TypeError(f"a program compiled for {aval.str_short()} was called with {a.aval.str_short()}")
+        return run_program(self.program, arrays)
+
+    def as_text(self, stage: str | None = None) -> str:
+        return views.text(self, stage)
+
+    def cost_analysis(self) -> dict[str, float]:
+        return {"flops": float(flops(self.simplified.eqns)), "bytes accessed": float(traffic(self.closed))}
+
+    def memory_analysis(self) -> MemoryStats:
+        return MemoryStats(
+            sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), int(self.program.arena_bytes)
+        )
+
+
+def compile(closed: ClosedJaxpr, options: Options | None = None) -> Executable:
+    """The public entry."""
+    return Executable(closed, options or Options())

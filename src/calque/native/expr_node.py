@@ -1,0 +1,342 @@
+"""Nodes of the scalar language: immutable, interned (equality is identity), weakly held so that memory does not grow.
+
+Every node knows the names (loop variables, sizes, accumulators, parameters) and the buffers it depends on, so that hoisting,
+stride analysis and legality checks are set operations; an ``i64`` node also knows the range its value lies in, when that is known."""
+
+from __future__ import annotations
+
+import struct
+from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+from weakref import ref as WeakRef
+
+import ml_dtypes
+import numpy as np
+
+INT_BITS: Final = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+SIGNED: Final = frozenset({"i8", "i16", "i32", "i64"})
+UNSIGNED: Final = frozenset({"i1", "u8", "u16", "u32", "u64"})
+FLOAT_BITS: Final = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+DTYPES: Final = frozenset(INT_BITS) | frozenset(FLOAT_BITS)
+
+NP_FLOAT: Final[dict[str, Any]] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+_NP_BITS: Final[dict[str, Any]] = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}
+
+# Element types that live in memory only: an expression sees their bytes (native.elements converts them).
+STORED_AS_U8: Final = ("float8_", "float6_", "float4_", "uint4", "uint2")
+STORED_AS_I8: Final = ("int4", "int2")
+
+SIZE_LIMIT: Final = 1 << 48  # no array dimension is this large: sizes given at run time lie in [0, SIZE_LIMIT]
+_RANGE_LIMIT: Final = 1 << 62
+
+
+def scalar_dtype(dtype: str) -> str:
+    """The dtype of an expression that reads an element of a buffer of ``dtype``."""
+    if dtype in DTYPES:
+        return dtype
+    if dtype.startswith(STORED_AS_U8):
+        return "u8"
+    if dtype.startswith(STORED_AS_I8):
+        return "i8"
+    raise TypeError(f"no scalar dtype {dtype!r}")
+
+
+def is_float(dtype: str) -> bool:
+    return dtype in FLOAT_BITS
+
+
+def item_size(dtype: str) -> int:
+    """Bytes of an element in memory (a bool is a byte)."""
+    dtype = scalar_dtype(dtype)
+    return max(8, INT_BITS.get(dtype) or FLOAT_BITS[dtype]) // 8
+
+
+class Buffer:
+    """A dense row-major array in memory; ``shape`` holds ``i64`` expressions, so sizes may be given at run time.
+
+    ``place``: ``arg`` comes from the caller; ``stack`` is private to a call (constant shape); ``lane`` is too, and each of its elements is one
+    value per lane of the enclosing vector loop (indices are uniform); ``const`` holds ``data``, the bytes of a small constant array."""
+
+    __slots__ = ("data", "dtype", "name", "place", "shape")
+
+    def __init__(
+        self, name: str, shape: Iterable[Expr | int], dtype: str, place: str = "arg", data: bytes | None = None
+    ) -> None:
+        self.name: str = name
+        self.shape: tuple[Expr, ...] = tuple(const(d) if isinstance(d, int) else d for d in shape)
+        self.dtype: str = dtype
+        self.place: str = place
+        self.data: bytes | None = data
+        if place not in ("arg", "stack", "lane", "const") or (place == "const") != (data is not None):
+            raise ValueError(
+                f"buffer {name}: no place {place!r}" if data is None else f"buffer {name}: data without place const"
+            )
+        if place != "arg" and any(d.op != "const" for d in self.shape):
+            raise ValueError(f"buffer {name}: a {place} buffer has a constant shape")
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name}: {self.dtype}, rank {len(self.shape)})"
+
+
+class Expr:
+    """One interned node. Build with the functions of this package, never directly."""
+
+    __slots__ = ("__weakref__", "args", "attr", "bufs", "depth", "dtype", "hi", "index", "lo", "names", "op")
+    op: str
+    args: tuple[Expr, ...]
+    dtype: str
+    attr: Any
+    names: frozenset[str]
+    bufs: frozenset[Buffer]
+    depth: int  # of the tree below
+    index: bool  # made of loop variables, sizes and constants alone: never wraps around
+    lo: int | None  # lo <= value <= hi, both known or both None
+    hi: int | None
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype} {self.op} {self.attr if self.attr is not None else len(self.args)}>"
+
+    def __copy__(self) -> Expr:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Expr:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("expressions are not pickled: identity is their equality")
+
+
+class _Entry(WeakRef):  # type: ignore[type-arg]
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+_pool: dict[tuple[Any, ...], _Entry] = {}
+
+
+def _forget(entry: Any) -> None:
+    _remove_dead_weakref(_pool, entry.key)  # atomic: never drops an entry that has been replaced
+
+
+def pool_size() -> int:
+    """How many distinct nodes are alive."""
+    return len(_pool)
+
+
+LANE: Final = "<lane>"  # the name on which every read of a lane buffer depends
+_NO_INDEX: Final = frozenset({"ref", "param", "load"})
+_NO_NAMES: Final[frozenset[str]] = frozenset()
+_NO_BUFS: Final[frozenset[Buffer]] = frozenset()
+
+
+def _union(sets: list[frozenset[Any]], none: frozenset[Any]) -> frozenset[Any]:
+    """The union; when one set already is the union it is shared, not copied."""
+    out = none
+    for s in sets:
+        if s is not out and s:
+            out = s if out <= s else out if s <= out else out | s
+    return out
+
+
+def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
+    """The node itself, without simplification."""
+    key = (op, args, dtype, attr)
+    entry = _pool.get(key)
+    if entry is not None:
+        found: Expr | None = entry()
+        if found is not None:
+            return found
+    e = Expr()
+    e.op, e.args, e.dtype, e.attr = op, args, dtype, attr
+    e.names = _union([a.names for a in args], _NO_NAMES)
+    e.depth = max([a.depth for a in args], default=0) + 1
+    e.bufs = _union([a.bufs for a in args], _NO_BUFS)
+    if op in ("var", "ref", "param"):
+        e.names |= {attr[0]}
+    elif op == "load":
+        e.bufs |= {attr}
+        if attr.place == "lane":
+            e.names |= {LANE}
+    e.index = dtype == "i64" and op not in _NO_INDEX and all([a.index for a in args])
+    e.lo, e.hi = _range(e) if dtype == "i64" else (None, None)
+    new = _Entry(e, _forget)
+    new.key = key
+    while True:  # another thread may have made the same node meanwhile
+        entry = _pool.setdefault(key, new)
+        if entry is new:
+            return e
+        found = entry()
+        if found is not None:
+            return found
+        _remove_dead_weakref(_pool, key)
+
+
+# --- ranges -------------------------------------------------------------------------------------------------------------------
+
+Range = tuple[int | None, int | None]
+UNKNOWN: Final[Range] = (None, None)
+
+
+def _range_mul(a: Expr, b: Expr) -> Range:
+    corners = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi) if x is not None and y is not None]
+    return (min(corners), max(corners)) if len(corners) == 4 else UNKNOWN
+
+
+def _range_div(a: Expr, b: Expr) -> Range:
+    assert a.lo is not None and a.hi is not None and b.lo is not None and b.hi is not None
+    if a.lo < 0:
+        return UNKNOWN
+    return (a.lo // max(b.hi, 1), a.hi // max(b.lo, 1))
+
+
+def _range_mod(a: Expr, b: Expr) -> Range:
+    assert a.lo is not None and a.hi is not None and b.hi is not None
+    return (0, min(a.hi, max(b.hi - 1, 0))) if a.lo >= 0 else UNKNOWN
+
+
+_RANGES: Final[dict[str, Callable[[Any, Any], Range]]] = {
+    "add": lambda a, b: (a.lo + b.lo, a.hi + b.hi),
+    "sub": lambda a, b: (a.lo - b.hi, a.hi - b.lo),
+    "mul": _range_mul,
+    "floordiv": _range_div,
+    "mod": _range_mod,
+    "min": lambda a, b: (min(a.lo, b.lo), min(a.hi, b.hi)),
+    "max": lambda a, b: (max(a.lo, b.lo), max(a.hi, b.hi)),
+}
+_CAST_RANGE: Final = {
+    d: ((-(1 << n - 1), (1 << n - 1) - 1) if d in SIGNED else (0, (1 << n) - 1)) for d, n in INT_BITS.items() if n < 64
+}
+
+
+def _range(e: Expr) -> Range:
+    """Bounds of an ``i64`` value; unknown when they might not fit, so that reasoning never meets wraparound."""
+    op, args = e.op, e.args
+    if op == "const":
+        return (e.attr, e.attr) if abs(e.attr) <= _RANGE_LIMIT else UNKNOWN
+    if op == "var":
+        extent = e.attr[1]
+        if extent is None:
+            return (0, SIZE_LIMIT)
+        return (0, max(extent.hi - 1, 0)) if extent.hi is not None else (0, SIZE_LIMIT)
+    if op in ("min", "max"):
+        return _range_clamp(op, args[0], args[1])
+    if op == "select":
+        args = args[1:]
+        if args[0].lo is None or args[1].lo is None:
+            return UNKNOWN
+        return (min(args[0].lo, args[1].lo), max(args[0].hi, args[1].hi))  # type: ignore[type-var]
+    if op == "cast":
+        return _CAST_RANGE.get(args[0].dtype, UNKNOWN)
+    rule = _RANGES.get(op)
+    if rule is None or any(a.lo is None for a in args):
+        return UNKNOWN
+    lo, hi = rule(*args)
+    if lo is None or hi is None:
+        return UNKNOWN
+    if e.index:
+        return (max(lo, -_RANGE_LIMIT), min(hi, _RANGE_LIMIT))
+    return (lo, hi) if lo >= -_RANGE_LIMIT and hi <= _RANGE_LIMIT else UNKNOWN
+
+
+def _range_clamp(op: str, a: Expr, b: Expr) -> Range:
+    """min and max bound a value on one side even when nothing is known of the other."""
+    if a.lo is not None and b.lo is not None:
+        pick = min if op == "min" else max
+        return (pick(a.lo, b.lo), pick(a.hi, b.hi))  # type: ignore[type-var]
+    known = a if a.lo is not None else b
+    other = b if known is a else a
+    if known.lo is None or other.op not in ("min", "max") or other.op == op:
+        return UNKNOWN
+    limit = next((x for x in other.args if x.lo is not None), None)  # max(lo, min(x, hi)) with x unknown
+    if limit is None:
+        return UNKNOWN
+    assert limit.hi is not None and known.hi is not None and limit.lo is not None
+    return (known.lo, max(known.hi, limit.hi)) if op == "max" else (min(known.lo, limit.lo), known.hi)
+
+
+# --- leaves -------------------------------------------------------------------------------------------------------------------
+
+
+def wrap(value: int, dtype: str) -> int:
+    """``value`` modulo the integer type."""
+    bits = INT_BITS[dtype]
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if dtype in SIGNED and value >> (bits - 1) else value
+
+
+def float_bits(value: Any, dtype: str) -> int:
+    """The bit pattern of ``value`` rounded to a float dtype."""
+    if dtype == "f64":
+        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+    if dtype == "f32" and type(value) is float:
+        try:
+            return int(struct.unpack("<I", struct.pack("<f", value))[0])
+        except OverflowError:
+            pass
+    with np.errstate(over="ignore", invalid="ignore"):
+        return int(np.asarray(value).astype(NP_FLOAT[dtype]).view(_NP_BITS[dtype]))
+
+
+def bits_float(bits: int, dtype: str) -> float:
+    """The value of a bit pattern, as a Python float."""
+    if dtype == "f64":
+        return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+    return float(np.asarray(bits, _NP_BITS[dtype]).view(NP_FLOAT[dtype]))
+
+
+def const(value: Any, dtype: str = "i64") -> Expr:
+    """A constant. Integers and bools keep their (wrapped) value, floats their bit pattern: -0.0 and every nan stay themselves."""
+    if dtype == "i1":
+        return make("const", (), dtype, bool(value))
+    if dtype in INT_BITS:
+        return make("const", (), dtype, wrap(int(value), dtype))
+    if dtype in FLOAT_BITS:
+        return make("const", (), dtype, float_bits(value, dtype))
+    raise TypeError(f"no scalar dtype {dtype!r}")
+
+
+def const_bits(bits: int, dtype: str) -> Expr:
+    """A float constant from its bit pattern."""
+    return make("const", (), dtype, bits)
+
+
+def const_value(e: Expr) -> Any:
+    """The Python number of a constant."""
+    return bits_float(e.attr, e.dtype) if e.dtype in FLOAT_BITS else e.attr
+
+
+def var(name: str, extent: Expr | int | None = None) -> Expr:
+    """A loop variable in ``[0, extent)``, or (no extent) a size given at run time."""
+    return make("var", (), "i64", (name, const(extent) if isinstance(extent, int) else extent))
+
+
+def ref(name: str, dtype: str) -> Expr:
+    """The value of an accumulator, a loop's state or a ``Let``."""
+    return make("ref", (), dtype, (name,))
+
+
+def param(name: str, dtype: str) -> Expr:
+    """A scalar handed to the kernel at each call: not part of its code."""
+    return make("param", (), dtype, (name,))
+
+
+def load(buf: Buffer, idx: Iterable[Expr], guard: Expr | None = None) -> Expr:
+    """An element. ``guard`` false: nothing is read and the value is 0."""
+    args = tuple(idx)
+    if len(args) != len(buf.shape):
+        raise ValueError(f"{buf.name} has {len(buf.shape)} dimensions, {len(args)} indices given")
+    if guard is not None and not (guard.op == "const" and guard.attr is True):
+        args += (guard,)
+    return make("load", args, scalar_dtype(buf.dtype), buf)
+
+
+def index_and_guard(e: Expr) -> tuple[tuple[Expr, ...], Expr | None]:
+    """The parts of a load."""
+    r = len(e.attr.shape)
+    return e.args[:r], (e.args[r] if len(e.args) > r else None)
+
+
+def is_const(e: Expr, value: Any = None) -> bool:
+    """Is ``e`` a constant (equal to ``value``)?"""
+    return e.op == "const" and (value is None or const_value(e) == value)

@@ -1,0 +1,318 @@
+"""Stages to loop nests: which stages share loops, which values never reach memory.
+
+One rule decides: stages share loop k when every value that passes between them is read at the very index of that loop. It gives pointwise
+kernels with several outputs, row-wise softmax and layer norm, and keeps apart what must stay apart; equal extents alone do not join stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Final
+
+from calque.native.expr import Buffer, Expr, const, is_const, linear, load, ref, rewrite, walk
+from calque.native.loops import Accumulator, Body, For, Let, Statement, Store, bodies, map_acc, own_exprs, statements
+from calque.native.lower_sizes import Sizes
+from calque.native.lower_stages import Stage
+from calque.native.vmath.power_roots import FUNCTIONS
+
+CAP: Final = 700  # weight of the expressions of one nest: beyond it compiling costs more than another pass over memory
+LOOK_BACK: Final = 8  # how many runs before the last one a stage may join
+STACK_BYTES: Final = 1 << 17  # a row that lives inside one iteration may take so much of the stack
+
+HEAVY: Final = {
+    **dict.fromkeys(("exp", "exp2", "sqrt", "rsqrt", "cbrt", "div", "sdiv", "srem", "udiv", "urem"), 10),
+    **dict.fromkeys(("sin", "cos", "log", "log1p", "expm1", "tanh", "logistic", "log2"), 20),
+    **dict.fromkeys(FUNCTIONS, 10),
+    **dict.fromkeys(("tan", "atan2", "pow", "erf", "erf_inv", "lgamma", "digamma", "asin", "acos", "atan", "sinh", "cosh"), 40),
+    **dict.fromkeys(("asinh", "acosh", "atanh", "erfc", "igamma", "igammac"), 60),
+}  # fmt: skip
+_FREE: Final = frozenset(("var", "ref", "const", "param", "cast", "bitcast"))
+
+
+def measure(s: Stage) -> None:
+    """What a stage reads, and how much it computes."""
+    loads, weight = set(), 0
+    seen: set[Expr] = set()
+    for v in s.values():
+        for e in walk(v, seen):
+            if e.op == "load":
+                loads.add(e)
+                weight += 1
+            elif e.op not in _FREE and (e.dtype != "i64" or not e.index):
+                weight += HEAVY.get(e.op, 1)
+    s.reads, s.weight = frozenset(loads), weight
+
+
+class Run:
+    """Stages that share a loop (or, without one, a scalar statement), in order."""
+
+    __slots__ = ("loads", "made", "read", "stages", "var", "weight")
+
+    def __init__(self, first: Stage, var: Expr | None) -> None:
+        self.var, self.stages = var, [first]
+        self.made: dict[Buffer, Stage] = {first.buf: first}
+        self.loads: set[Expr] = set(first.reads or ())
+        self.read: set[Buffer] = {e.attr for e in self.loads}
+        self.weight = first.weight
+
+    def join(self, s: Stage) -> None:
+        self.stages.append(s)
+        self.made[s.buf] = s
+        assert s.reads is not None
+        self.loads |= s.reads
+        self.read |= {e.attr for e in s.reads}
+        self.weight += s.weight
+
+    def accepts(self, s: Stage, k: int) -> bool:
+        """May `s` share loop k with this run? It must have something to do with it, and read what it makes at the loop's own index."""
+        if self.var is None or len(s.dims) <= k or s.dims[k] is not self.var:
+            return False
+        if s.buf in self.made or s.buf in self.read or self.weight + s.weight > CAP:
+            return False
+        related = False
+        assert s.reads is not None
+        for e in s.reads:
+            p = self.made.get(e.attr)
+            if p is not None:
+                if not p.local or k >= p.rank or e.args[p.idx.index(p.dims[k])] is not self.var:
+                    return False
+                if (
+                    s.running and p.accs and not p.running
+                ):  # a running fold is known before what inner loops of its turn fold
+                    return False
+                related = True
+            elif not related and e in self.loads:
+                related = True
+        return related
+
+    def conflicts(self, s: Stage) -> bool:
+        """Must `s` stay behind this run?"""
+        assert s.reads is not None
+        return s.buf in self.made or s.buf in self.read or any(e.attr in self.made for e in s.reads)
+
+
+def group(stages: Sequence[Stage], k: int) -> list[Run]:
+    """Runs of stages that share loop k, in an order of execution."""
+    runs: list[Run] = []
+    for s in stages:
+        if len(s.dims) == k and not (s.accs and s.running):
+            runs.append(Run(s, None))
+            continue
+        for r in reversed(runs[-LOOK_BACK:]):
+            if r.accepts(s, k):
+                r.join(s)
+                break
+            if r.conflicts(s):
+                runs.append(Run(s, s.dims[k]))
+                break
+        else:
+            runs.append(Run(s, s.dims[k]))
+    return runs
+
+
+def nest(stages: Sequence[Stage], k: int = 0) -> list[Statement]:
+    """The statements of stages that already share their loops 0..k-1."""
+    out: list[Statement] = []
+    for r in group(stages, k):
+        out += loop(r.stages, k) if r.var is not None else stores(r.stages[0])
+    return out
+
+
+_LETS = count()
+
+
+def stores(s: Stage) -> list[Statement]:
+    """The parts of an element; all are known before the first is stored where they read what they replace."""
+    parts = list(s.parts)
+    if len(parts) > 1 and any(e.op == "load" and e.attr is s.buf for _, v in parts for e in walk(v, set())):
+        lets = [Let(f"part{next(_LETS)}", v) for _, v in parts]
+        kept = [(suffix, ref(x.name, v.dtype)) for (suffix, v), x in zip(parts, lets)]
+        return [*lets, *(Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in kept)]
+    return [Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in parts]
+
+
+def loop(stages: Sequence[Stage], k: int) -> list[Statement]:
+    """One shared loop, and the stores of what it folded."""
+    folded = [s for s in stages if s.accs and len(s.dims) == k + 1]
+    body = nest([s for s in stages if not (s.accs and len(s.dims) == k + 1)], k + 1)
+    accs: list[Accumulator] = []
+    first: list[Statement] = []  # a running fold is known before the statements of its turn, which may read it
+    after: list[Statement] = []
+    for s in folded:
+        accs += s.accs
+        (first if s.running else after).extend(stores(s))
+    return [For(stages[0].dims[k], (*first, *body), tuple(accs)), *after]
+
+
+# --- values that stay in registers --------------------------------------------------------------------------------------------
+
+
+class Forward:
+    """Replace a read, at the index at which the same body made the value, by the value."""
+
+    def __init__(self, local: frozenset[Buffer]) -> None:
+        self.local = local
+        self.visible: dict[Expr, Expr] = {}
+
+    def body(self, body: Iterable[Statement]) -> Body:
+        added: list[Expr] = []
+        memo: dict[Expr, Expr] = {}
+        fix = lambda e: rewrite(e, self.visible.get, memo)
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, For):
+                inner = self.body(s.body)
+                out.append(For(s.var, inner, tuple(self.accs(s, fix)), s.kind, s.width))
+            elif isinstance(s, Store):
+                value = fix(s.value)
+                idx = s.idx if s.buf in self.local else tuple(map(fix, s.idx))
+                out.append(Store(s.buf, idx, value, fix(s.guard) if s.guard is not None else None))
+                if self.spoil(s.buf, added):
+                    memo.clear()
+                if s.buf in self.local and s.guard is None:
+                    place = load(s.buf, idx)
+                    self.visible[place] = value
+                    added.append(place)
+            elif isinstance(s, Let):
+                out.append(Let(s.name, fix(s.value)))
+            else:
+                out.append(s)
+        self.last = {e: self.visible.pop(e) for e in added if e in self.visible}
+        return tuple(out)
+
+    def accs(self, s: For, fix: Callable[[Expr], Expr]) -> Iterable[Accumulator]:
+        """What a loop folds may read what its body made."""
+        if not self.last:
+            return [map_acc(a, fix) for a in s.accs]
+        self.visible |= self.last
+        memo: dict[Expr, Expr] = {}
+        out = [map_acc(a, lambda e: rewrite(e, self.visible.get, memo)) for a in s.accs]
+        for e in self.last:
+            self.visible.pop(e, None)
+        return out
+
+    def spoil(self, buf: Buffer, added: list[Expr]) -> bool:
+        """After a store, values read from that buffer are values no more, and what it held may be gone."""
+        stale = [e for e, v in self.visible.items() if e.attr is buf or buf in v.bufs]
+        for e in stale:
+            del self.visible[e]
+        return bool(stale)
+
+
+def forward(body: Sequence[Statement], stages: Iterable[Stage]) -> Body:
+    """before: for i: t[i] = a; for i of the same loop: y[i] = t[i] + 1      after: y[i] = a + 1, t is stored but not read"""
+    return Forward(frozenset(s.buf for s in stages if s.local)).body(body)
+
+
+def prune(body: Body, kept: Callable[[Buffer], bool]) -> Body:
+    """Drop stores that nobody reads, and loops that do nothing."""
+    while True:
+        read = {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}
+        refs = {n for s in statements(body) for e in own_exprs(s) for n in e.names}
+        less = _prune(body, lambda b: b in read or kept(b), refs)
+        if less == body:
+            return body
+        body = less
+
+
+def _prune(body: Body, alive: Callable[[Buffer], bool], refs: set[str]) -> Body:
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, For):
+            accs = tuple(a for a in s.accs if any(n in refs for n in a.names))
+            inner = _prune(s.body, alive, refs)
+            if inner or accs:
+                out.append(For(s.var, inner, accs, s.kind, s.width))
+        elif not isinstance(s, Store) or alive(s.buf):
+            out.append(s)
+    return tuple(out)
+
+
+# --- rows instead of matrices -------------------------------------------------------------------------------------------------
+
+
+def shrink(body: Body, temporary: Callable[[Buffer], bool], sizes: Sizes) -> Body:
+    """A temporary whose writes and reads all share the outer loops lives on the stack, without those dimensions.
+
+    before: for i: for j: t[i, j] = ...; for j: y[i, j] = t[i, j]      after: t[j]"""
+    shared: dict[Buffer, tuple[For, ...]] = {}  # loops are told apart by identity: two may have the same variable
+
+    def note(buf: Buffer, idx: Sequence[Expr], path: tuple[For, ...]) -> None:
+        old = shared.get(buf, path)
+        n = 0
+        while n < min(len(old), len(path), len(idx)) and old[n] is path[n] and path[n].var is idx[n]:
+            n += 1
+        shared[buf] = path[:n]
+
+    def visit(body: Body, path: tuple[For, ...]) -> None:
+        for s in body:
+            here = (*path, s) if isinstance(s, For) else path
+            seen: set[Expr] = set()
+            for e in own_exprs(s):
+                if any(temporary(b) for b in e.bufs):
+                    for x in walk(e, seen):
+                        if x.op == "load" and temporary(x.attr):
+                            note(x.attr, x.args, here)
+            if isinstance(s, Store) and temporary(s.buf):
+                note(s.buf, s.idx, path)
+            for b in bodies(s):
+                visit(b, here)
+
+    visit(body, ())
+    small = {b: r for b, outer in shared.items() if outer and (r := _row(b, len(outer), sizes)) is not None}
+    return _relocate(body, small) if small else body
+
+
+Row = tuple[Buffer, int]
+
+
+def _row(b: Buffer, outer: int, sizes: Sizes) -> Row | None:
+    """The stack buffer for the inner dimensions of `b`: sized to a power of two, so that the kernel serves many sizes."""
+    n = 1
+    for d in b.shape[outer:]:
+        n *= sizes.interval(d)[1]
+        if n * 8 > STACK_BYTES:
+            return None
+    inner = b.shape[outer:]
+    if not all(is_const(d) for d in inner):
+        inner = (const(1 << max(n - 1, 1).bit_length()),)
+    return Buffer(b.name, inner, b.dtype, "stack"), outer
+
+
+def _relocate(body: Body, small: dict[Buffer, Row]) -> Body:
+    memo: dict[Expr, Expr] = {}
+
+    def index(b: Buffer, idx: Sequence[Expr]) -> tuple[Expr, ...]:
+        new, outer = small[b]
+        rest = tuple(idx[outer:])
+        return rest if len(rest) == len(new.shape) else (linear(b.shape[outer:], rest),)
+
+    def rule(e: Expr) -> Expr | None:
+        if e.op != "load" or e.attr not in small:
+            return None
+        n = len(e.attr.shape)
+        idx = [rewrite(i, rule, memo) for i in e.args[:n]]
+        guard = rewrite(e.args[n], rule, memo) if len(e.args) > n else None
+        return load(small[e.attr][0], index(e.attr, idx), guard)
+
+    fix = lambda e: rewrite(e, rule, memo)
+
+    def go(body: Body) -> Body:
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, For):
+                out.append(For(s.var, go(s.body), tuple(map_acc(a, fix) for a in s.accs), s.kind, s.width))
+            elif isinstance(s, Store):
+                idx = tuple(map(fix, s.idx))
+                guard = fix(s.guard) if s.guard is not None else None
+                if s.buf in small:
+                    out.append(Store(small[s.buf][0], index(s.buf, idx), fix(s.value), guard))
+                else:
+                    out.append(Store(s.buf, idx, fix(s.value), guard))
+            elif isinstance(s, Let):
+                out.append(Let(s.name, fix(s.value)))
+            else:
+                out.append(s)
+        return tuple(out)
+
+    return go(body)

@@ -1,0 +1,1 @@
+"""Jaxpr to jaxpr: what is done to a program before it meets loops. The list of passes, in order, is in `pipeline`."""

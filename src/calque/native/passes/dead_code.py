@@ -1,0 +1,26 @@
+"""Drop what nobody reads."""
+
+from calque.core.jaxprs import Eqn, Jaxpr, Var, has_effects, subjaxprs
+
+
+def dead_code(jaxpr: Jaxpr) -> Jaxpr:
+    """Keep an equation when one of its results is read later, or when it has an effect.
+
+    before: a = mul x x; b = sin x; in (a,)
+    after:  a = mul x x; in (a,)
+
+    Runs first, so that no later pass works for nothing, and last, to sweep up what the others left behind."""
+    live = {a for a in jaxpr.outvars if isinstance(a, Var)}
+    kept: list[Eqn] = []
+    for e in reversed(jaxpr.eqns):
+        if any(v in live for v in e.outvars) or has_effect(e):
+            kept.append(e)
+            live.update(a for a in e.invars if isinstance(a, Var))
+    if len(kept) == len(jaxpr.eqns):
+        return jaxpr
+    return jaxpr.replace(eqns=kept[::-1])
+
+
+def has_effect(e: Eqn) -> bool:
+    """Does running the equation do more than give its results?"""
+    return e.primitive.effect or (bool(e.params) and any(has_effects(j) for j in subjaxprs(e.params)))

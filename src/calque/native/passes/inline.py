@@ -1,0 +1,100 @@
+"""Calls become their bodies."""
+
+from __future__ import annotations
+
+from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+
+# Calls whose body may stand in their place: name of the primitive -> name of the parameter that holds the body.
+CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vmap_call": "call",
+    "remat2": "jaxpr",
+    "checkpoint": "jaxpr",
+    "custom_lin": "call_jaxpr",
+}
+
+
+class _Frame:
+    """A body being copied: where we are, what its variables are called outside, and where its results go."""
+
+    __slots__ = ("at", "env", "eqns", "outs", "results")
+
+    def __init__(self, eqns: list[Eqn], env: dict[Var, Atom], results: list[Atom], outs: list[Var]) -> None:
+        self.eqns, self.env, self.results, self.outs, self.at = eqns, env, results, outs, 0
+
+
+def body_of(e: Eqn, invars: list[Atom]) -> tuple[Jaxpr | ClosedJaxpr | None, list[Atom]]:
+    """The body of a call that may be inlined, and its operands. A branch whose index is known is such a call."""
+    if e.primitive.name == "cond" and isinstance(invars[0], Literal):
+        branches = e.params["branches"]
+        return branches[min(max(int(invars[0].val), 0), len(branches) - 1)], invars[1:]
+    name = CALLS.get(e.primitive.name)
+    body = e.params.get(name) if name is not None else None
+    return (body if isinstance(body, (Jaxpr, ClosedJaxpr)) else None), invars
+
+
+def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Put the body of every call in its place, at any depth, with fresh variables.
+
+    before: y = jit[jaxpr={ lambda ; a. let b = sin a in (b,) }] x
+    after:  y = sin x
+
+    Runs before all rewriting: rules should see through calls. Constants of inner programs become constants of the outer one."""
+    if not any(e.primitive.name in CALLS or e.primitive.name == "cond" for e in closed.jaxpr.eqns):
+        return closed
+    consts = dict(zip(closed.jaxpr.constvars, closed.consts))
+    top: dict[Var, Atom] = {}
+    out: list[Eqn] = []
+    stack = [_Frame(closed.jaxpr.eqns, top, [], [])]
+    while stack:
+        f = stack[-1]
+        if f.at == len(f.eqns):
+            stack.pop()
+            if stack:
+                up = stack[-1].env
+                for v, a in zip(f.outs, f.results):
+                    up[v] = f.env.get(a, a) if isinstance(a, Var) else a
+            continue
+        e = f.eqns[f.at]
+        f.at += 1
+        env = f.env
+        invars = [env.get(a, a) if a.__class__ is not Literal else a for a in e.invars]  # type: ignore[arg-type]
+        body, operands = body_of(e, invars)
+        if body is not None:
+            stack.append(_enter(body, operands, e.outvars, consts))
+        elif f.env is top:
+            out.append(Eqn(e.primitive, invars, e.outvars, e.params, e.source))
+        else:
+            out.append(_renamed(e, invars, env))
+    outvars = [top.get(a, a) if isinstance(a, Var) else a for a in closed.jaxpr.outvars]
+    jaxpr = closed.jaxpr.replace(constvars=list(consts), eqns=out, outvars=outvars)
+    return ClosedJaxpr(jaxpr, list(consts.values()))
+
+
+def _enter(body: Jaxpr | ClosedJaxpr, invars: list[Atom], outs: list[Var], consts: dict[Var, object]) -> _Frame:
+    if isinstance(body, ClosedJaxpr):
+        inner = body.jaxpr
+        env: dict[Var, Atom] = {}
+        for v, c in zip(inner.constvars, body.consts):
+            if consts.setdefault(v, c) is not c:  # the same body closed over other values
+                env[v] = fresh = Var(v.aval)
+                consts[fresh] = c
+    else:
+        inner, env = body, {}
+        if inner.constvars:  # an open jaxpr takes its constants first
+            env.update(zip(inner.constvars, invars))
+            invars = invars[len(inner.constvars) :]
+    env.update(zip(inner.invars, invars))
+    return _Frame(inner.eqns, env, inner.outvars, outs)
+
+
+def _renamed(e: Eqn, invars: list[Atom], env: dict[Var, Atom]) -> Eqn:
+    """A copy with fresh results: the same body may be inlined many times."""
+    fresh = [Var(v.aval) for v in e.outvars]
+    env.update(zip(e.outvars, fresh))
+    return Eqn(e.primitive, invars, fresh, e.params, e.source)

@@ -1,0 +1,52 @@
+"""The passes, in order. Each says in its own words what it does and why it stands where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr
+from calque.native.passes import algebra, constants
+from calque.native.passes.common import common_subexpressions
+from calque.native.passes.dead_code import dead_code
+from calque.native.passes.inline import inline_calls
+from calque.native.passes.sweep import Rule, rewrite
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    name: constants.RULES.get(name, ()) + algebra.RULES.get(name, ()) for name in {**constants.RULES, **algebra.RULES}
+}
+
+
+def simplify(jaxpr: Jaxpr) -> Jaxpr:
+    """Fold constants and apply the algebra that keeps bits, each equation until nothing matches: see `constants`, `algebra`."""
+    return rewrite(jaxpr, RULES)
+
+
+def on_jaxpr(f: Callable[[Jaxpr], Jaxpr]) -> Callable[[ClosedJaxpr], ClosedJaxpr]:
+    def g(closed: ClosedJaxpr) -> ClosedJaxpr:
+        out = f(closed.jaxpr)
+        return closed if out is closed.jaxpr else ClosedJaxpr(out, closed.consts)
+
+    g.__name__, g.__doc__ = f.__name__, f.__doc__
+    return g
+
+
+PASSES: tuple[Callable[[ClosedJaxpr], ClosedJaxpr], ...] = (
+    on_jaxpr(dead_code),
+    inline_calls,
+    on_jaxpr(simplify),
+    inline_calls,  # branches whose index has turned out to be known
+    on_jaxpr(common_subexpressions),
+    on_jaxpr(dead_code),
+)
+
+
+def run(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """All passes. The result is kept with the program, so that a loop body shared by many programs is simplified once."""
+    done = closed.cache.get("native.passes")
+    if done is None:
+        done = closed
+        for p in PASSES:
+            done = p(done)
+        done.cache["native.passes"] = done
+        closed.cache["native.passes"] = done
+    return done

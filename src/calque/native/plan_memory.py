@@ -1,0 +1,111 @@
+"""Where temporaries lie: places in one arena, shared by those that are never needed at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from calque.native.expr import Buffer
+from calque.native.plan_steps import Repeat, Step, Switch
+
+ALIGN: Final = 64
+
+
+class Lifetimes:
+    """First and last step that touches each temporary. What lives in a loop and outside, or is carried round, lives through all of it."""
+
+    def __init__(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
+        self.temporaries = temporaries
+        self.first: dict[Buffer, int] = {}
+        self.last: dict[Buffer, int] = {}
+        self.clock = 0
+        self.pairs: list[
+            tuple[Buffer, Buffer]
+        ] = []  # after an unknown number of rounds either may be the other's memory
+        self.loops: list[tuple[int, int]] = []
+        self.visit(steps)
+        self.kept()
+        self.unite()
+        self.kept()
+
+    def touch(self, buffers: Iterable[Buffer], at: int) -> None:
+        for b in buffers:
+            if b in self.temporaries:
+                self.first[b] = min(self.first.get(b, at), at)
+                self.last[b] = max(self.last.get(b, at), at)
+
+    def visit(self, steps: Sequence[Step]) -> None:
+        for s in steps:
+            self.clock += 1
+            start = self.clock
+            if isinstance(s, Repeat):
+                self.pairs += [(a, b) for a, b in s.swaps if a in self.temporaries and b in self.temporaries]
+                self.visit(s.test)
+                self.visit(s.body)
+                self.clock += 1
+                self.through(s, start, self.clock)
+                self.loops.append((start, self.clock))
+            elif isinstance(s, Switch):
+                for c in s.cases:
+                    self.visit(c)
+                self.touch((s.index,), start)
+            else:
+                self.touch(s.reads(), start)
+                self.touch(s.writes(), start)
+
+    def kept(self) -> None:
+        """What a loop writes piece by piece (a stacked result) and leaves to later steps is alive in all of its rounds."""
+        for start, end in self.loops:
+            for b, first in self.first.items():
+                if start < first <= end < self.last[b]:
+                    self.first[b] = start
+
+    def unite(self) -> None:
+        """Buffers that change places live as long as each other."""
+        changed = True
+        while changed:
+            changed = False
+            for a, b in self.pairs:
+                first, last = min(self.first[a], self.first[b]), max(self.last[a], self.last[b])
+                for x in (a, b):
+                    changed |= (self.first[x], self.last[x]) != (first, last)
+                    self.first[x], self.last[x] = first, last
+
+    def through(self, s: Repeat, start: int, end: int) -> None:
+        """Stretch what the loop carries, and what it reads before writing it, over all rounds."""
+        written: set[Buffer] = set()
+        carried: set[Buffer] = {b for pair in s.swaps for b in pair}
+        if s.flag is not None:
+            carried.add(s.flag)
+        for step in (*s.test, *s.body):
+            carried |= {b for b in step.reads() if b not in written}
+            written |= step.writes()
+        touched = {b for step in (*s.test, *s.body) for b in (*step.reads(), *step.writes())}
+        outside = {b for b in touched if self.first.get(b, start) < start}
+        for b in carried | outside:
+            self.touch((b,), start)
+            self.touch((b,), end)
+
+
+def arrange(
+    steps: Sequence[Step], temporaries: set[Buffer], nbytes: dict[Buffer, int], after: Iterable[Buffer] = ()
+) -> tuple[dict[Buffer, int], int]:
+    """(offset of every temporary, size of the arena): first fit, in order of first use."""
+    life = Lifetimes(steps, temporaries)
+    end = life.clock + 1
+    for b in after:
+        life.touch((b,), end)
+    offsets: dict[Buffer, int] = {}
+    live: list[tuple[int, int, int]] = []  # offset, size, last step; sorted by offset
+    total = 0
+    for b in sorted(life.first, key=lambda b: (life.first[b], -nbytes[b])):
+        size = max(-(-nbytes[b] // ALIGN) * ALIGN, ALIGN)
+        live = [x for x in live if x[2] >= life.first[b]]
+        at, place = 0, 0
+        while place < len(live) and live[place][0] - at < size:
+            at = live[place][0] + live[place][1]
+            place += 1
+        live.insert(place, (at, size, life.last[b]))
+        offsets[b] = at
+        total = max(total, at + size)
+    return offsets, total

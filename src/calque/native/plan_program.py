@@ -1,0 +1,163 @@
+"""The steps of a driver as a program for the machine's interpreter."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.avals import nbytes
+from calque.core.primitives import REGISTRY
+from calque.machine.interp import Op
+from calque.machine.program import Program, ProgramBuilder, Reg, Slot
+from calque.native.expr import Buffer, Expr
+from calque.native.lower_sizes import Sizes
+from calque.native.plan_memory import arrange
+from calque.native.plan_steps import Call, Copy, Host, Repeat, Step, Swap
+
+_OPS = {
+    "add": Op.ADD,
+    "sub": Op.SUB,
+    "mul": Op.MUL,
+    "floordiv": Op.FLOORDIV,
+    "mod": Op.MOD,
+    "min": Op.MIN,
+    "max": Op.MAX,
+}
+
+
+class Assembler:
+    """Writes the steps of one program."""
+
+    def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
+        self.sizes, self.nbytes = sizes, sizes_of
+        self.params = {name: raw_bits(x) for name, x in params.items()}
+        self.slots: dict[Buffer, Slot] = {}
+        self.counters: dict[str, Reg] = {}
+
+    def program(
+        self,
+        inputs: Sequence[Buffer],
+        outputs: Sequence[tuple[Buffer, Any]],
+        consts: Sequence[tuple[Buffer, np.ndarray]],
+        temporaries: set[Buffer],
+        steps: Sequence[Step],
+        release_gil: bool,
+    ) -> Program:
+        b = self.builder = ProgramBuilder(len(inputs), [(aval, nbytes(aval)) for _, aval in outputs])
+        for i, buf in enumerate(inputs):
+            self.slots[buf] = b.input(i)
+        for i, (buf, _) in enumerate(outputs):
+            self.slots[buf] = b.output(i)
+        for buf, array in consts:
+            self.slots[buf] = b.const(array)
+        offsets, _ = arrange(steps, temporaries, self.nbytes)
+        for buf, at in offsets.items():
+            self.slots[buf] = b.arena(at, self.nbytes[buf])
+        self.steps(steps)
+        return b.build(release_gil)
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for s in steps:
+            if isinstance(s, Call):
+                self.call(s)
+            elif isinstance(s, Copy):
+                self.builder.copy(self.slots[s.dst], self.slots[s.src], self.nbytes[s.dst])
+            elif isinstance(s, Host):
+                self.host(s)
+            elif isinstance(s, Repeat):
+                self.repeat(s)
+            elif isinstance(s, Swap):
+                self.builder.swap(self.slots[s.a], self.slots[s.b])
+            else:
+                with self.builder.switch(self.slots[s.index]) as block:
+                    for case in s.cases:
+                        with block.case():
+                            self.steps(case)
+
+    def call(self, s: Call) -> None:
+        k = s.kernel
+        assert k is not None
+        args: list[Slot | Reg | int] = [self.slots[buf] for buf in k.buffers]
+        args += [self.size(name) for name in k.sizes]
+        args += [self.params[e.attr[0]] for e in k.params]
+        if s.plan.extent is None:
+            self.builder.call(k.address, args, name=k.symbol)
+        else:
+            self.builder.call(k.address, args, 0, self.integer(s.plan.extent), s.plan.grain, name=k.symbol)
+
+    def size(self, name: str) -> Reg | int:
+        reg = self.counters.get(name)
+        return self.sizes.values[name] if reg is None else reg
+
+    def integer(self, e: Expr) -> Reg | int:
+        """A size expression, worked out now or (with loop counters in it) by the program."""
+        if not any(n in self.counters for n in e.names):
+            return self.sizes.value(e)
+        if e.op == "var":
+            return self.counters[e.attr[0]]
+        a, b = (self.integer(x) for x in e.args)
+        return self.builder.arith(_OPS[e.op], a, b)
+
+    def repeat(self, s: Repeat) -> None:
+        b = self.builder
+        if s.count is not None:
+            with b.loop(0, self.integer(s.count)) as reg:
+                if s.counter is not None:
+                    self.counters[s.counter] = reg
+                self.steps(s.body)
+                self.swaps(s)
+            return
+        assert s.flag is not None
+        with b.while_() as block:
+            self.steps(s.test)
+            block.check(self.slots[s.flag])
+            self.steps(s.body)
+            self.swaps(s)
+
+    def swaps(self, s: Repeat) -> None:
+        for x, y in s.swaps:
+            self.builder.swap(self.slots[x], self.slots[y])
+
+    def host(self, s: Host) -> None:
+        outs = [(buf, aval) for buf, aval in zip(s.outs, s.out_avals) if aval is not None]
+        function = host_function(s)
+        self.builder.host(
+            function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs], name=s.node.op
+        )
+
+
+def raw_bits(x: Any) -> int:
+    """The bytes of a scalar as a word."""
+    return int.from_bytes(np.asarray(x).tobytes().ljust(8, b"\0")[:8], "little")
+
+
+def array_at(address: int, aval: Any) -> np.ndarray:
+    """The memory at an address as a NumPy array of this type."""
+    dtype = aval.dtype if isinstance(aval.dtype, np.dtype) else aval.dtype.storage
+    nbytes = int(aval.size) * dtype.itemsize
+    raw = (ctypes.c_char * max(nbytes, 1)).from_address(address)
+    return np.frombuffer(memoryview(raw), np.uint8, count=nbytes).view(dtype).reshape(aval.shape)
+
+
+def host_function(s: Host) -> Callable[..., None]:
+    """A function of addresses that runs the meaning of an equation. Its exceptions come out of the program."""
+    primitive, params = REGISTRY[s.node.op], s.node.params
+    avals, out_avals = list(s.arg_avals), list(s.out_avals)
+
+    def run(*addresses: int) -> None:
+        args = [array_at(p, a) for p, a in zip(addresses, avals)]
+        for a in args:
+            a.flags.writeable = False
+        with np.errstate(all="ignore"):
+            out = primitive.meaning(*args, **params)
+        results = out if primitive.multiple_results else [out]
+        places = iter(addresses[len(avals) :])
+        for r, aval in zip(results, out_avals):
+            if aval is not None:
+                array_at(next(places), aval)[...] = r
+
+    run.__name__ = primitive.name
+    return run

@@ -1,0 +1,37 @@
+"""What a compiled program looks like: its stages as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calque.native.plan_steps import Call, walk
+
+STAGES = ("jaxpr", "passes", "loops", "llvm", "asm", "driver")
+
+
+def text(executable: Any, stage: str | None) -> str:
+    """A stage as text: jaxpr (as traced), passes (simplified), loops, llvm, asm, driver. None: passes and loops."""
+    if stage is None:
+        return f"{executable.simplified}\n\n{kernels_text(executable, 'loops')}"
+    if stage == "jaxpr":
+        return str(executable.closed)
+    if stage == "passes":
+        return str(executable.simplified)
+    if stage == "driver":
+        return str(executable.program.text())
+    if stage in ("loops", "llvm", "asm"):
+        return kernels_text(executable, stage)
+    raise ValueError(f"no stage {stage!r}; the native backend has {', '.join(STAGES)}")
+
+
+def kernels_text(executable: Any, stage: str) -> str:
+    """Every distinct kernel, with the reasons of its schedule; for loops also the driver."""
+    seen: dict[Any, str] = {}
+    for s in walk(executable.steps):
+        if isinstance(s, Call) and s.kernel is not None and s.kernel.code not in seen:
+            why = "".join(f"; {r}\n" for r in s.plan.reasons) if stage == "loops" else ""
+            seen[s.kernel.code] = f"kernel {s.kernel.symbol}:\n{why}{s.kernel.text(stage)}"
+    parts = list(seen.values())
+    if stage == "loops":
+        parts.append("driver:\n" + executable.program.text())
+    return "\n".join(parts)

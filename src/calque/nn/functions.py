@@ -1,0 +1,316 @@
+"""Activation functions, as compositions of library functions: under jit each is one kernel."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import to_array
+from calque.core.dtypes import as_dtype, canonicalize, is_inexact
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.creation import arange
+from calque.numpy.elementwise import logaddexp
+from calque.numpy.promotion import as_operand, canonical_axis, check_arraylike, convert, promote_inexact
+from calque.numpy.shaping import clip, expand_dims, split, where
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops.math import logistic
+from calque.transforms.custom_jvp import custom_jvp
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp", "log_sigmoid",
+    "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
+    "swish", "tanh",
+]  # fmt: skip
+
+
+def operand(name: str, x: Any) -> Any:
+    check_arraylike(name, x)
+    return to_array(as_operand(x))
+
+
+def inexact(name: str, x: Any) -> Any:
+    check_arraylike(name, x)
+    return to_array(promote_inexact(as_operand(x))[0])
+
+
+def scaled(x: Any, factor: float) -> Any:
+    """x times a number of its own dtype."""
+    return UFUNCS["multiply"](x, np.asarray(factor).astype(typeof(x).dtype))
+
+
+def _with_slope(f: Callable[[Any], Any], slope: Callable[[Any, Any], Any]) -> Any:
+    """A function of one array whose derivative is `slope(x, t)`, also where the formula of `f` has none."""
+    g = custom_jvp(f)
+    g.defjvp(lambda primals, tangents: (g(*primals), slope(*primals, *tangents)))
+    return g
+
+
+def _nothing(t: Any) -> Any:
+    return np.zeros((), typeof(t).dtype)
+
+
+_relu = _with_slope(lambda x: UFUNCS["maximum"](x, 0), lambda x, t: where(UFUNCS["greater"](x, 0), t, _nothing(t)))
+_relu6 = _with_slope(
+    lambda x: UFUNCS["minimum"](UFUNCS["maximum"](x, 0), 6.0),
+    lambda x, t: where(UFUNCS["logical_and"](UFUNCS["greater"](x, 0), UFUNCS["less"](x, 6)), t, _nothing(t)),
+)
+
+
+def relu(x: Any) -> Any:
+    """max(x, 0), with derivative 0 at 0.
+
+    >>> import calque.numpy as jnp, calque.nn as nn
+    >>> nn.relu(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)"""
+    return _relu(operand("relu", x))
+
+
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6), with derivative 0 at 0 and 6.
+
+    >>> import calque.numpy as jnp, calque.nn as nn
+    >>> nn.relu6(jnp.array([-1.0, 2.0, 8.0]))
+    Array([0., 2., 6.], dtype=float32)"""
+    return _relu6(operand("relu6", x))
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)).
+
+    >>> import calque.nn as nn
+    >>> float(nn.sigmoid(0.0))
+    0.5"""
+    return logistic(operand("sigmoid", x))
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)), without overflow.
+
+    >>> import calque.nn as nn
+    >>> float(nn.softplus(100.0))
+    100.0"""
+    return logaddexp(operand("softplus", x), 0)
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, x above 1, a parabola between.
+
+    >>> import calque.nn as nn
+    >>> float(nn.sparse_plus(0.0))
+    0.25"""
+    x = operand("sparse_plus", x)
+    return where(x <= -1.0, 0.0, where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+def soft_sign(x: Any) -> Any:
+    """x / (1 + |x|).
+
+    >>> import calque.nn as nn
+    >>> float(nn.soft_sign(1.0))
+    0.5"""
+    x = operand("soft_sign", x)
+    return x / (UFUNCS["absolute"](x) + 1)
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """0 below -1, 1 above 1, linear between.
+
+    >>> import calque.nn as nn
+    >>> float(nn.sparse_sigmoid(0.5))
+    0.75"""
+    return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+
+
+def silu(x: Any) -> Any:
+    """x * sigmoid(x).
+
+    >>> import calque.nn as nn
+    >>> float(nn.silu(0.0))
+    0.0"""
+    x = operand("silu", x)
+    return x * sigmoid(x)
+
+
+swish = silu
+
+
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x)).
+
+    >>> import calque.nn as nn
+    >>> float(nn.mish(0.0))
+    0.0"""
+    x = operand("mish", x)
+    return x * UFUNCS["tanh"](softplus(x))
+
+
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), precise for large negative x.
+
+    >>> import calque.nn as nn
+    >>> float(nn.log_sigmoid(-100.0))
+    -100.0"""
+    return UFUNCS["negative"](softplus(UFUNCS["negative"](operand("log_sigmoid", x))))
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x above 0, alpha * (exp(x) - 1) below.
+
+    >>> import calque.nn as nn
+    >>> float(nn.elu(2.0))
+    2.0"""
+    x = operand("elu", x)
+    below = where(x > 0, 0.0, x)
+    return where(x > 0, x, UFUNCS["multiply"](alpha, UFUNCS["expm1"](below)))
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """x above 0, a fraction of it below.
+
+    >>> import calque.nn as nn
+    >>> float(nn.leaky_relu(-4.0, 0.25))
+    -1.0"""
+    x = operand("leaky_relu", x)
+    return where(x >= 0, x, UFUNCS["multiply"](negative_slope, x))
+
+
+def hard_tanh(x: Any) -> Any:
+    """x limited to [-1, 1].
+
+    >>> import calque.nn as nn
+    >>> float(nn.hard_tanh(3.0))
+    1.0"""
+    x = operand("hard_tanh", x)
+    return where(x > 1, 1, where(x < -1, -1, x))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """x above 0, alpha * (exp(x / alpha) - 1) below.
+
+    >>> import calque.nn as nn
+    >>> float(nn.celu(2.0))
+    2.0"""
+    x = operand("celu", x)
+    below = UFUNCS["expm1"](UFUNCS["minimum"](x, 0.0) / alpha)
+    return UFUNCS["maximum"](x, 0.0) + UFUNCS["multiply"](alpha, below)
+
+
+def selu(x: Any) -> Any:
+    """elu with the scale that keeps mean 0 and variance 1.
+
+    >>> import calque.nn as nn
+    >>> round(float(nn.selu(1.0)), 4)
+    1.0507"""
+    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    return scale * elu(x, alpha)
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x times the normal distribution function of x; by default its tanh approximation.
+
+    >>> import calque.nn as nn
+    >>> round(float(nn.gelu(1.0)), 3)
+    0.841"""
+    x = inexact("gelu", x)
+    if approximate:
+        inner = scaled(x + 0.044715 * x**3, np.sqrt(2 / np.pi))
+        return x * (0.5 * (1.0 + UFUNCS["tanh"](inner)))
+    return scaled(x, 0.5) * do.erfc(scaled(UFUNCS["negative"](x), np.sqrt(0.5)))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half of an axis times the sigmoid of the second.
+
+    >>> import calque.numpy as jnp, calque.nn as nn
+    >>> nn.glu(jnp.array([3.0, 0.0]))
+    Array([1.5], dtype=float32)"""
+    x = operand("glu", x)
+    k = canonical_axis(axis, typeof(x).ndim)
+    if typeof(x).shape[k] % 2:
+        raise AssertionError(f"axis size must be divisible by 2: glu got shape {typeof(x).shape}, axis {axis}")
+    a, b = split(x, 2, k)
+    return a * sigmoid(b)
+
+
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x * x + b)) / 2.
+
+    >>> import calque.nn as nn
+    >>> float(nn.squareplus(0.0))
+    1.0"""
+    x = operand("squareplus", x)
+    return (x + UFUNCS["sqrt"](UFUNCS["square"](x) + b)) / 2
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6.
+
+    >>> import calque.nn as nn
+    >>> float(nn.hard_sigmoid(0.0))
+    0.5"""
+    return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
+
+
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x).
+
+    >>> import calque.nn as nn
+    >>> float(nn.hard_silu(3.0))
+    3.0"""
+    x = operand("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+def identity(x: Any) -> Any:
+    """x, as an array.
+
+    >>> import calque.nn as nn
+    >>> nn.identity(1.0)
+    Array(1., dtype=float32, weak_type=True)"""
+    return operand("identity", x)
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent.
+
+    >>> import calque.nn as nn
+    >>> float(nn.tanh(0.0))
+    0.0"""
+    return UFUNCS["tanh"](x)
+
+
+def _log1mexp_of(x: Any) -> Any:
+    near = UFUNCS["log"](UFUNCS["negative"](UFUNCS["expm1"](UFUNCS["negative"](x))))
+    far = UFUNCS["log1p"](UFUNCS["negative"](UFUNCS["exp"](UFUNCS["negative"](x))))
+    return where(x < float(np.log(2.0)), near, far)
+
+
+_log1mexp = _with_slope(_log1mexp_of, lambda x, t: UFUNCS["true_divide"](t, UFUNCS["expm1"](x)))
+
+
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for positive x, precise everywhere.
+
+    >>> import calque.nn as nn
+    >>> round(float(nn.log1mexp(1e-5)), 3)
+    -11.513"""
+    x = operand("log1mexp", x)
+    return _log1mexp(x if is_inexact(typeof(x).dtype) else inexact("log1mexp", UFUNCS["positive"](x) + 0))
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """A 1 at the position that x names, 0 elsewhere, along a new axis.
+
+    >>> import calque.numpy as jnp, calque.nn as nn
+    >>> nn.one_hot(jnp.array([1]), 3)
+    Array([[0., 1., 0.]], dtype=float32)"""
+    x = operand("one_hot", x)
+    n = typeof(x).ndim
+    k = canonical_axis(axis, n + 1)
+    classes = arange(num_classes, dtype=typeof(x).dtype).reshape((1,) * k + (num_classes,) + (1,) * (n - k))
+    target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    return convert(UFUNCS["equal"](expand_dims(x, k), classes), target)

@@ -1,0 +1,438 @@
+"""calque.numpy: NumPy's functions on calque's arrays, in JAX's names."""
+
+import sys as _sys
+
+import numpy as _np
+from numpy import (
+    character,
+    complexfloating,
+    e,
+    euler_gamma,
+    flexible,
+    floating,
+    generic,
+    inexact,
+    inf,
+    integer,
+    nan,
+    newaxis,
+    number,
+    object_,
+    pi,
+    signedinteger,
+    unsignedinteger,
+)
+from numpy.exceptions import ComplexWarning
+
+from calque.core.arrays import Array as ndarray
+from calque.core.dtypes import finfo, iinfo
+from calque.numpy import fft, linalg
+from calque.numpy import methods as _methods
+from calque.numpy.arranging import argpartition, block, lexsort, partition, rollaxis, rot90, sort_complex, unstack
+from calque.numpy.averages import (
+    average,
+    corrcoef,
+    count_nonzero,
+    cov,
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
+)
+from calque.numpy.buffers import (
+    array_repr,
+    array_str,
+    from_dlpack,
+    frombuffer,
+    fromfile,
+    fromiter,
+    fromstring,
+    get_printoptions,
+    load,
+    printoptions,
+    save,
+    savez,
+    set_printoptions,
+)
+from calque.numpy.calculus import (
+    convolve,
+    correlate,
+    cumulative_prod,
+    cumulative_sum,
+    diff,
+    ediff1d,
+    gradient,
+    interp,
+    trapezoid,
+    unwrap,
+)
+from calque.numpy.contractions import (
+    diagonal,
+    dot,
+    inner,
+    kron,
+    matmul,
+    matvec,
+    outer,
+    tensordot,
+    trace,
+    vdot,
+    vecdot,
+    vecmat,
+)
+from calque.numpy.creation import (
+    arange,
+    array,
+    asarray,
+    copy,
+    empty,
+    empty_like,
+    eye,
+    full,
+    full_like,
+    identity,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from calque.numpy.diagonals import (
+    diag,
+    diag_indices,
+    diag_indices_from,
+    diagflat,
+    fill_diagonal,
+    mask_indices,
+    tri,
+    tril,
+    tril_indices,
+    tril_indices_from,
+    triu,
+    triu_indices,
+    triu_indices_from,
+)
+from calque.numpy.editing import (
+    append,
+    argwhere,
+    choose,
+    compress,
+    delete,
+    extract,
+    flatnonzero,
+    insert,
+    piecewise,
+    place,
+    put,
+    put_along_axis,
+    ravel_multi_index,
+    resize,
+    select,
+    trim_zeros,
+    unravel_index,
+)
+from calque.numpy.elementwise import (
+    angle,
+    copysign,
+    divmod,
+    float_power,
+    fmax,
+    fmin,
+    frexp,
+    gcd,
+    heaviside,
+    hypot,
+    i0,
+    iscomplex,
+    isreal,
+    lcm,
+    ldexp,
+    modf,
+    nan_to_num,
+    sinc,
+    spacing,
+)
+from calque.numpy.grids import (
+    broadcast_shapes,
+    c_,
+    fromfunction,
+    geomspace,
+    index_exp,
+    indices,
+    ix_,
+    logspace,
+    meshgrid,
+    mgrid,
+    ogrid,
+    r_,
+    s_,
+)
+from calque.numpy.histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
+from calque.numpy.index_notation import einsum, einsum_path
+from calque.numpy.linalg.products import cross_product as cross
+from calque.numpy.namespace import __array_api_version__, __array_namespace_info__
+from calque.numpy.nans import (
+    nanargmax,
+    nanargmin,
+    nancumprod,
+    nancumsum,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from calque.numpy.packing import packbits, unpackbits
+from calque.numpy.padding import pad
+from calque.numpy.polynomials import (
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    roots,
+    vander,
+)
+from calque.numpy.predicates import allclose, array_equal, array_equiv, isclose
+from calque.numpy.queries import (
+    astype,
+    can_cast,
+    iscomplexobj,
+    isdtype,
+    isrealobj,
+    isscalar,
+    issubdtype,
+    iterable,
+    ndim,
+    promote_types,
+    result_type,
+    shape,
+    size,
+)
+from calque.numpy.reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    max,
+    mean,
+    min,
+    prod,
+    ptp,
+    std,
+    sum,
+    var,
+)
+from calque.numpy.scalars import *  # noqa: F403
+from calque.numpy.scalars import SCALAR_TYPES as _SCALAR_TYPES
+from calque.numpy.scalars import __all__ as _scalar_names
+from calque.numpy.sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from calque.numpy.shaping import (
+    array_split,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_arrays,
+    broadcast_to,
+    clip,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    expand_dims,
+    flip,
+    fliplr,
+    flipud,
+    hsplit,
+    hstack,
+    matrix_transpose,
+    moveaxis,
+    permute_dims,
+    ravel,
+    repeat,
+    reshape,
+    roll,
+    split,
+    squeeze,
+    stack,
+    swapaxes,
+    tile,
+    transpose,
+    vsplit,
+    vstack,
+    where,
+)
+from calque.numpy.sorting import argsort, nonzero, round, searchsorted, sort, take, take_along_axis
+from calque.numpy.ufunc_objects import OBJECTS as _OBJECTS
+from calque.numpy.ufunc_objects import frompyfunc, ufunc
+from calque.numpy.ufuncs import (
+    abs,
+    absolute,
+    acos,
+    acosh,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_count,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_right_shift,
+    cbrt,
+    ceil,
+    conj,
+    conjugate,
+    cos,
+    cosh,
+    deg2rad,
+    degrees,
+    divide,
+    equal,
+    exp,
+    exp2,
+    expm1,
+    fabs,
+    floor,
+    floor_divide,
+    fmod,
+    greater,
+    greater_equal,
+    imag,
+    invert,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    left_shift,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    logical_not,
+    mod,
+    nextafter,
+    not_equal,
+    positive,
+    pow,
+    power,
+    rad2deg,
+    radians,
+    real,
+    reciprocal,
+    remainder,
+    right_shift,
+    rint,
+    sign,
+    signbit,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    tan,
+    tanh,
+    true_divide,
+    trunc,
+)
+from calque.numpy.vectorizing import apply_along_axis, apply_over_axes, vectorize
+from calque.numpy.windows import bartlett, blackman, hamming, hanning, kaiser
+
+# the functions that are objects: jnp.add.reduce
+add = _OBJECTS["add"]
+bitwise_and = _OBJECTS["bitwise_and"]
+bitwise_or = _OBJECTS["bitwise_or"]
+bitwise_xor = _OBJECTS["bitwise_xor"]
+logaddexp = _OBJECTS["logaddexp"]
+logaddexp2 = _OBJECTS["logaddexp2"]
+logical_and = _OBJECTS["logical_and"]
+logical_or = _OBJECTS["logical_or"]
+logical_xor = _OBJECTS["logical_xor"]
+maximum = _OBJECTS["maximum"]
+minimum = _OBJECTS["minimum"]
+multiply = _OBJECTS["multiply"]
+negative = _OBJECTS["negative"]
+subtract = _OBJECTS["subtract"]
+
+around = round
+dtype = _np.dtype
+bool = _SCALAR_TYPES["bool"]
+
+_methods.set_namespace(_sys.modules[__name__])
+
+__all__ = [
+    "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any",
+    "append", "apply_along_axis", "apply_over_axes", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array", "array_equal",
+    "array_equiv", "array_repr", "array_split", "array_str", "asarray", "asin", "asinh", "astype", "atan", "atan2",
+    "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average", "bartlett", "bincount", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "blackman", "block", "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "c_",
+    "can_cast", "cbrt", "ceil", "character", "choose", "clip", "column_stack", "complexfloating", "compress",
+    "concat", "concatenate", "conj", "conjugate", "convolve", "copy", "copysign", "corrcoef", "correlate", "cos",
+    "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad",
+    "degrees", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digitize",
+    "divide", "divmod", "dot", "dsplit", "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty",
+    "empty_like", "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fft",
+    "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr", "flipud", "float_power", "floating",
+    "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction",
+    "fromiter", "frompyfunc", "fromstring", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions",
+    "gradient", "greater", "greater_equal", "hamming", "hanning", "heaviside", "histogram", "histogram2d",
+    "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo", "imag", "index_exp",
+    "indices", "inexact", "inf", "inner", "insert", "integer", "interp", "intersect1d", "invert", "isclose",
+    "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "isrealobj", "isscalar", "issubdtype", "iterable", "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less",
+    "less_equal", "lexsort", "linalg", "linspace", "load", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
+    "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min", "minimum", "mod",
+    "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum",
+    "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum",
+    "nanvar", "ndarray", "ndim", "negative", "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_",
+    "ogrid", "ones", "ones_like", "outer", "packbits", "pad", "partition", "percentile", "permute_dims", "pi",
+    "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub",
+    "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp", "put", "put_along_axis",
+    "quantile", "r_", "rad2deg", "radians", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat",
+    "reshape", "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "roots", "rot90", "round", "s_",
+    "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign",
+    "signbit", "signedinteger", "sin", "sinc", "sinh", "size", "sort", "sort_complex", "spacing", "split", "sqrt",
+    "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh",
+    "tensordot", "tile", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from",
+    "trim_zeros", "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "ufunc", "union1d", "unique",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unpackbits", "unravel_index",
+    "unsignedinteger", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vsplit",
+    "vstack", "where", "zeros", "zeros_like", *_scalar_names,
+]  # fmt: skip

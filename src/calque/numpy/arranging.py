@@ -1,0 +1,155 @@
+"""More ways to arrange axes and order: block, rot90, rollaxis, unstack, lexsort, partition."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import canonicalize, complex_of, is_complex
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.promotion import array_of, arrays, canonical_axis, check_arraylike, convert
+from calque.numpy.shaping import concatenate, flip, moveaxis, reshape, swapaxes
+from calque.numpy.sorting import argsort, sort
+
+__all__ = ["argpartition", "block", "lexsort", "partition", "rollaxis", "rot90", "sort_complex", "unstack"]
+
+
+def block(arrays: Any) -> Any:
+    """An array of nested lists of blocks: innermost lists are joined along the last axis, outer ones along those before.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))]]).shape
+    (2, 3)"""
+    depth = _depth(arrays)
+    rank = max(depth, _rank(arrays))
+    return _joined(arrays, depth, rank)
+
+
+def _depth(x: Any) -> int:
+    if isinstance(x, tuple):
+        raise TypeError(
+            "jnp.block: only lists can be used to arrange blocks, and np.block does not allow implicit conversion from tuple to ndarray"
+        )
+    if not isinstance(x, list):
+        check_arraylike("block", x)
+        return 0
+    if not x:
+        raise ValueError("jnp.block: list at depth is empty")
+    depths = {_depth(v) for v in x}
+    if len(depths) != 1:
+        raise ValueError("List depths are mismatched: every block of jnp.block must be nested as deeply as the others")
+    return 1 + depths.pop()
+
+
+def _rank(x: Any) -> int:
+    return max(map(_rank, x)) if isinstance(x, list) else typeof(x).ndim
+
+
+def _joined(x: Any, depth: int, rank: int) -> Any:
+    if not isinstance(x, list):
+        a = array_of("block", x)
+        return reshape(a, (1,) * (rank - a.ndim) + a.shape)
+    return concatenate([_joined(v, depth - 1, rank) for v in x], axis=-depth)
+
+
+def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+    """The array turned k times by 90 degrees in the plane of two axes.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)"""
+    m = array_of("rot90", m)
+    if m.ndim < 2:
+        raise ValueError(
+            f"rot90 requires its first argument to have ndim at least two, but got first argument of shape {m.shape}"
+        )
+    i, j = (canonical_axis(a, m.ndim) for a in axes)
+    if i == j:
+        raise ValueError(f"Axes must be different, got {tuple(axes)}")
+    k = operator.index(k) % 4
+    if k == 0:
+        return m
+    if k == 2:
+        return flip(flip(m, i), j)
+    turned = swapaxes(m, i, j)
+    return flip(turned, i) if k == 1 else flip(turned, j)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """An axis moved to before the axis `start`; `moveaxis` is clearer."""
+    a = array_of("rollaxis", a)
+    k = canonical_axis(axis, a.ndim)
+    start = operator.index(start)
+    if not -a.ndim <= start <= a.ndim:
+        raise ValueError(f"rollaxis: start={start} must satisfy {-a.ndim}<=start<={a.ndim}")
+    start += a.ndim if start < 0 else 0
+    return moveaxis(a, k, start - 1 if start > k else start)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of an array along an axis, without that axis.
+
+    >>> import calque.numpy as jnp
+    >>> [v.shape for v in jnp.unstack(jnp.ones((2, 3)))]
+    [(3,), (3,)]"""
+    x = array_of("unstack", x)
+    if x.ndim == 0:
+        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
+    k = canonical_axis(axis, x.ndim)
+    return tuple(x[(slice(None),) * k + (i,)] for i in range(x.shape[k]))
+
+
+# ---------------------------------------------------------------- order
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The positions that put an axis in the order of several keys, the last one deciding first.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.lexsort((jnp.array([9, 4, 0]), jnp.array([1, 1, 0])))
+    Array([2, 1, 0], dtype=int32)"""
+    given = list(keys) if isinstance(keys, (list, tuple)) else list(array_of("lexsort", keys))
+    if not given:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    xs = arrays("lexsort", *given)
+    if len({x.shape for x in xs}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    if xs[0].ndim == 0:
+        return array_of("lexsort", np.zeros((), canonicalize(int)))
+    k = canonical_axis(axis, xs[0].ndim)
+    places = do.iota(dtype=canonicalize(int), shape=xs[0].shape, dimension=k, sharding=None)
+    return do.sort(*reversed(xs), places, dimension=k, is_stable=True, num_keys=len(xs))[-1]
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The values with the kth smallest in its place, smaller ones before and larger ones after it.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.partition(jnp.array([3, 1, 2]), 1)[1]
+    Array(2, dtype=int32)"""
+    a, k = _checked("partition", a, kth, axis)
+    return sort(a, k)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The positions that `partition` the values."""
+    a, k = _checked("argpartition", a, kth, axis)
+    return argsort(a, k)
+
+
+def _checked(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:
+    a = array_of(name, a)
+    if is_complex(a.dtype):
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    k = canonical_axis(axis, a.ndim)
+    canonical_axis(kth, a.shape[k], "kth")
+    return a, k
+
+
+def sort_complex(a: Any) -> Any:
+    """The values in order, as complex numbers."""
+    a = sort(array_of("sort_complex", a), 0)
+    return a if is_complex(a.dtype) else convert(a, canonicalize(complex_of(a.dtype)))

@@ -1,0 +1,400 @@
+"""Averages, order statistics and covariance."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import is_complex, is_inexact
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.contractions import dot
+from calque.numpy.creation import asarray
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_to,
+    canonical_axes,
+    convert,
+    promote_inexact,
+    result_dtype,
+)
+from calque.numpy.reductions import refuse_out
+from calque.numpy.shaping import atleast_2d, concatenate, expand_dims, moveaxis, ravel, reshape, where
+from calque.numpy.sorting import sort, take_along_axis
+from calque.numpy.ufuncs import UFUNCS
+
+__all__ = [
+    "average",
+    "corrcoef",
+    "count_nonzero",
+    "cov",
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many values are not 0, over axes."""
+    a = array_of("count_nonzero", a)
+    return reductions.sum(UFUNCS["not_equal"](a, np.zeros((), a.dtype)), axis=axis, dtype=int, keepdims=keepdims)
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+    """The weighted mean over axes, with the sum of the weights if `returned`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
+    Array(1.5, dtype=float32)"""
+    if weights is None:
+        (a,) = promote_inexact(array_of("average", a))
+        mean = reductions.mean(a, axis, keepdims=keepdims)
+        if not returned:
+            return mean
+        n = reductions.count(a.shape, canonical_axes(axis, a.ndim))
+        return mean, broadcast_to(np.asarray(n).astype(mean.dtype), mean.shape)
+    a, weights = promote_inexact(*arrays("average", a, weights))
+    a, weights = asarray(a), asarray(weights)
+    if a.shape != weights.shape:
+        weights = _aligned_weights(a, weights, axis)
+    total = reductions.sum(weights, axis=axis, keepdims=keepdims)
+    mean = reductions.sum(a * weights, axis=axis, keepdims=keepdims) / total
+    return (mean, broadcast_to(total, mean.shape)) if returned else mean
+
+
+def _aligned_weights(a: Any, weights: Any, axis: Any) -> Any:
+    """1-D weights along one axis, or weights with the sizes of several axes."""
+    if axis is None:
+        raise ValueError("Axis must be specified when shapes of a and weights differ.")
+    axes = canonical_axes(axis, a.ndim)
+    if weights.shape != tuple(a.shape[i] for i in axes):
+        if weights.ndim != 1 and len(axes) == 1:
+            raise ValueError("1D weights expected when shapes of a and weights differ.")
+        raise ValueError(
+            f"Length of weights not compatible with specified axis: shape {weights.shape} for axis {axis} of {a.shape}."
+        )
+    order = sorted(range(len(axes)), key=lambda k: axes[k])
+    weights = do.transpose(weights, permutation=tuple(order))
+    return broadcast_to(expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape)
+
+
+# ---------------------------------------------------------------- order statistics
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """The value below which the fraction q of the data lies; nan if any value is nan.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.quantile(jnp.arange(5), 0.5)
+    Array(2., dtype=float32)"""
+    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, False)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `quantile`, of the values that are not nan."""
+    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, True)
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `quantile`, with q in percent.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.percentile(jnp.arange(5), 25)
+    Array(1., dtype=float32)"""
+    return _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, False)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `percentile`, of the values that are not nan."""
+    return _quantile("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, True)
+
+
+def median(
+    a: Any,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The middle value over axes, the mean of the middle two for an even count."""
+    return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, False)
+
+
+def nanmedian(
+    a: Any,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """As `median`, of the values that are not nan."""
+    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, True)
+
+
+def _quantile(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    out: Any,
+    overwrite: bool,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    scale: float,
+    skip: bool,
+) -> Any:
+    refuse_out(name, out)
+    if overwrite:
+        raise ValueError(f"jnp.{name} does not support overwrite_input=True: arrays are immutable")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(f"jnp.{name}: method {method!r} does not support weights; only 'inverted_cdf' does")
+    if method not in (*_METHODS, "inverted_cdf"):
+        raise ValueError(
+            f"jnp.{name}: method can only be {', '.join(map(repr, (*_METHODS, 'inverted_cdf')))}; got {method!r}"
+        )
+    a, q = promote_inexact(*arrays(name, a, q))
+    a, q = asarray(a), asarray(q)
+    if is_complex(a.dtype):
+        raise ValueError(f"jnp.{name} does not support complex input, got {a.dtype.name}")
+    if q.ndim > 1:
+        raise ValueError(f"jnp.{name}: q must be have rank <= 1, got shape {q.shape}")
+    axes = canonical_axes(axis, a.ndim)
+    rows = _rows(a, axes)
+    q = q / np.asarray(scale, q.dtype) if scale != 1.0 else q
+    if weights is not None:
+        result = _weighted(name, rows, q, _rows(_weights_like(name, a, weights, axes), axes), skip)
+    else:
+        result = _at_ranks(rows, q, method, skip)
+    return _with_kept_axes(result, q, a.shape, axes, keepdims)
+
+
+def _rows(a: Any, axes: tuple[int, ...]) -> Any:
+    """The folded axes as the last one."""
+    kept = [i for i in range(a.ndim) if i not in axes]
+    moved = do.transpose(a, permutation=(*kept, *axes))
+    return reshape(moved, (*[a.shape[i] for i in kept], reductions.count(a.shape, axes)))
+
+
+def _weights_like(name: str, a: Any, weights: Any, axes: tuple[int, ...]) -> Any:
+    (w,) = promote_inexact(array_of(name, weights))
+    w = convert(w, a.dtype)
+    return w if w.shape == a.shape else _aligned_weights(a, w, axes)
+
+
+def _with_kept_axes(result: Any, q: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+    """`result` has the axis of q first, if q has one."""
+    if not keepdims:
+        return result
+    lead = q.ndim
+    return expand_dims(result, tuple(i + lead for i in axes)) if axes else result
+
+
+def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
+    """Values at fractional places of sorted rows. nan sorts last: `skip` counts only what comes before."""
+    n = rows.shape[-1]
+    dtype = rows.dtype
+    nan = UFUNCS["isnan"](rows)
+    if not skip:
+        any_nan = reductions.any(nan, axis=-1, keepdims=True)
+        rows = where(any_nan, np.asarray(np.nan).astype(dtype), rows)
+        last = np.asarray(n - 1).astype(dtype)
+    else:
+        there = reductions.sum(UFUNCS["logical_not"](nan), axis=-1, keepdims=True, dtype=dtype)
+        last = there - 1
+    ordered = sort(rows, -1)
+    flat_q = UFUNCS["minimum"](UFUNCS["maximum"](ravel(q), 0), 1)
+    place = flat_q * last if not skip else last * flat_q  # (..., k) for skip, (k,) else
+    place = broadcast_to(place, (*rows.shape[:-1], flat_q.shape[0]))
+    if n == 0:
+        out = place * np.asarray(np.nan).astype(dtype)
+        return moveaxis(out, -1, 0) if q.ndim else out[..., 0]
+    out = where(UFUNCS["isnan"](place), place, _between(ordered, place, method, n))
+    return moveaxis(out, -1, 0) if q.ndim else out[..., 0]
+
+
+def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
+    low, high = do.floor(place), do.ceil(place)
+    index = lambda p: convert(
+        UFUNCS["minimum"](UFUNCS["maximum"](where(UFUNCS["isnan"](p), np.zeros((), p.dtype), p), 0), n - 1),
+        np.dtype("int32"),
+    )
+    pick = lambda p: take_along_axis(ordered, index(p), -1, mode="clip")
+    if method == "lower":
+        return pick(low)
+    if method == "higher":
+        return pick(high)
+    if method == "nearest":
+        return pick(do.round(place, rounding_method=1))
+    if method == "inverted_cdf":
+        return pick(UFUNCS["maximum"](do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0))
+    a, b = pick(low), pick(high)
+    if method == "midpoint":
+        return where(low == high, a, (a + b) * np.asarray(0.5, a.dtype))
+    t = place - low
+    return a * (1 - t) + b * t
+
+
+def _weighted(name: str, rows: Any, q: Any, weights: Any, skip: bool) -> Any:
+    """The smallest value whose share of the weights reaches q."""
+    nan = UFUNCS["isnan"](rows)
+    dtype = rows.dtype
+    if skip:
+        weights = where(nan, np.zeros((), weights.dtype), weights)
+    else:
+        rows = where(reductions.any(nan, axis=-1, keepdims=True), np.asarray(np.nan).astype(dtype), rows)
+    ordered, carried = do.sort(rows, weights, dimension=rows.ndim - 1, is_stable=True, num_keys=1)
+    total = reductions.cumsum(carried, axis=-1)
+    share = total / total[..., -1:]
+    flat_q = ravel(q)
+    reached = expand_dims(share, -2) >= reshape(flat_q, (-1, 1))
+    # positions without weight are not values of the sample
+    real = expand_dims(carried > 0, -2)
+    first = reductions.argmax(reached & real, axis=-1)
+    out = take_along_axis(ordered, first, -1, mode="clip")
+    out = where((flat_q >= 0) & (flat_q <= 1), out, np.asarray(np.nan).astype(dtype))
+    return moveaxis(out, -1, 0) if q.ndim else out[..., 0]
+
+
+# ---------------------------------------------------------------- covariance
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The covariance matrix of variables given as rows (columns, unless `rowvar`).
+
+    >>> import calque.numpy as jnp
+    >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)"""
+    x = _variables(m, y, rowvar, dtype)
+    if x.shape[1] == 0 or x.shape[0] == 0:
+        return (
+            asarray(np.empty((0, 0), x.dtype))
+            if x.shape[0] == 0
+            else asarray(np.full((x.shape[0],) * 2, np.nan, x.dtype))
+        )
+    if ddof is None:
+        ddof = 0 if bias else 1
+    w = _weights(x, fweights, aweights)
+    n = x.shape[1]
+    if w is None:
+        mean, total = reductions.mean(x, axis=1, keepdims=True), np.asarray(n, x.real.dtype)
+        norm: Any = total - ddof
+    else:
+        total = reductions.sum(w)
+        mean = reductions.sum(x * w, axis=1, keepdims=True) / total
+        if ddof == 0:
+            norm = total
+        elif aweights is None:
+            norm = total - ddof
+        else:
+            norm = total - ddof * reductions.sum(w * array_of("cov", aweights)) / total
+    x = x - mean
+    weighted = x if w is None else x * w
+    out = dot(x, UFUNCS["conjugate"](weighted).T) / norm
+    return out.squeeze()
+
+
+def _variables(m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+    given = arrays("cov", m) if y is None else arrays("cov", m, y)
+    if any(x.ndim > 2 for x in given):
+        raise ValueError(f"cov: m and y have more than 2 dimensions: shapes {[x.shape for x in given]}")
+    given = promote_inexact(*given)
+    target = result_dtype(dtype, typeof(given[0]).dtype)
+    parts = []
+    for k, x in enumerate(given):
+        x = atleast_2d(convert(x, target))
+        if not rowvar and given[k].ndim != 1 and (k == 0 or x.shape[0] != 1):
+            x = x.T
+        parts.append(x)
+    return parts[0] if len(parts) == 1 else concatenate(parts, axis=0)
+
+
+def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
+    """The product of frequencies and importances, or None."""
+    w = None
+    for name, v in (("fweights", fweights), ("aweights", aweights)):
+        if v is None:
+            continue
+        v = array_of("cov", v)
+        if v.ndim > 1:
+            raise RuntimeError(f"cannot handle multidimensional {name}")
+        if v.shape[0] != x.shape[1]:
+            raise RuntimeError(f"incompatible numbers of samples and {name}")
+        if name == "fweights" and is_inexact(v.dtype):
+            raise TypeError("fweights must be integer.")
+        v = convert(UFUNCS["absolute"](v), x.real.dtype)
+        w = v if w is None else w * v
+    return w
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlation matrix of variables.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.corrcoef(jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 1.0]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)"""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0:
+        return c / c
+    d = do.sqrt(do.real(c.diagonal()) if is_complex(c.dtype) else c.diagonal())
+    c = c / d[:, None] / d[None, :]
+    limit = lambda v: UFUNCS["minimum"](UFUNCS["maximum"](v, -1), 1)
+    return do.complex(limit(do.real(c)), limit(do.imag(c))) if is_complex(c.dtype) else limit(c)

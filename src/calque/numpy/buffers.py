@@ -1,0 +1,126 @@
+"""Arrays from and to other places: files, buffers, text, DLPack; and how arrays are printed."""
+
+import operator
+import os
+from typing import Any
+
+import numpy as np
+from numpy import get_printoptions, printoptions, set_printoptions
+
+from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
+from calque.core.dtypes import as_dtype
+from calque.core.trace_state import Tracer
+from calque.numpy.creation import asarray
+
+__all__ = [
+    "array_repr", "array_str", "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "get_printoptions", "load", "printoptions", "save",
+    "savez", "set_printoptions",
+]  # fmt: skip
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy array) where it can.
+
+    >>> import numpy as np, calque.numpy as jnp
+    >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
+    Array([0, 1, 2], dtype=int32)"""
+    if isinstance(x, (ArrayImpl, Tracer)):
+        return asarray(x, copy=copy)
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x)}")
+    kind = getattr(x, "__dlpack_device__", lambda: (1, 0))()[0]
+    if int(kind) not in (1, 3, 11):
+        raise ValueError(
+            f"from_dlpack takes arrays in the memory of the CPU, got one on DLPack device type {int(kind)}"
+        )
+    if isinstance(x, np.ndarray):
+        return from_numpy(x, copy=bool(copy))
+    try:
+        return from_numpy(np.from_dlpack(x), copy=bool(copy))
+    except (RuntimeError, BufferError):
+        # bfloat16 is not known to NumPy: its bits are
+        bits = x.view(_torch_bits(x)) if hasattr(x, "view") else None
+        if bits is None:
+            raise
+        return from_numpy(np.from_dlpack(bits).view(as_dtype("bfloat16")), copy=bool(copy))
+
+
+def _torch_bits(x: Any) -> Any:
+    name = str(x.dtype).rpartition(".")[2]
+    if name != "bfloat16":
+        raise TypeError(f"from_dlpack: dtype {x.dtype} is not supported; view it as integers first")
+    return type(x.dtype)("int16") if not hasattr(x, "int") else x.new_empty(0).short().dtype
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """A 1-D array of the bytes of a buffer.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.frombuffer(b"\\x01\\x02", dtype=jnp.uint8)
+    Array([1, 2], dtype=uint8)"""
+    if isinstance(buffer, (ArrayImpl, Tracer)):
+        raise TypeError(f"a bytes-like object is required by frombuffer, not {type(buffer)}")
+    return asarray(np.frombuffer(buffer, as_dtype(dtype), operator.index(count), operator.index(offset)))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Not offered: reading a file is a side effect that cannot be traced."""
+    raise NotImplementedError(
+        "jnp.fromfile() is not implemented because it has side effects: use jnp.asarray(np.fromfile(...))"
+    )
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Not offered: an iterator cannot be traced."""
+    raise NotImplementedError(
+        "jnp.fromiter() is not implemented because it consumes an iterator: use jnp.asarray(np.fromiter(...))"
+    )
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """A 1-D array of the numbers in a text.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.fromstring("1 2 3", dtype=int, sep=" ")
+    Array([1, 2, 3], dtype=int32)"""
+    return asarray(np.fromstring(string, as_dtype(dtype), operator.index(count), sep=sep))
+
+
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """An array as a .npy file. Dtypes that NumPy does not know are kept by name."""
+    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+
+
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+    """Several arrays as a .npz file."""
+    np.savez(file, *map(np.asarray, args), allow_pickle=allow_pickle, **{k: np.asarray(v) for k, v in kwds.items()})
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """The array of a .npy file, or the arrays of a .npz file."""
+    if isinstance(file, os.PathLike):
+        file = os.fspath(file)
+    out = np.load(file, *args, **kwargs)
+    if not isinstance(out, np.ndarray):
+        return out
+    if out.dtype.kind == "V" and out.dtype.itemsize == 2 and not out.dtype.names:
+        out = out.view(as_dtype("bfloat16"))  # .npy files write bfloat16 as two bytes of no type
+    return asarray(out)
+
+
+def array_repr(
+    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """The text of an array as `repr` gives it, with other limits."""
+    if isinstance(arr, Tracer):
+        return repr(arr)
+    options: dict[str, Any] = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+    with np.printoptions(**{k: v for k, v in options.items() if v is not None}):
+        return repr(asarray(arr))
+
+
+def array_str(
+    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """The elements of an array as text."""
+    return np.array_str(to_numpy(asarray(a)), max_line_width, precision, suppress_small)

@@ -1,0 +1,319 @@
+"""Differences, gradients, integrals, interpolation, convolution."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import is_complex, is_inexact
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.creation import asarray
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    promote_inexact,
+    result_dtype,
+)
+from calque.numpy.shaping import concatenate, flip, moveaxis, ravel, reshape, section, where
+from calque.numpy.sorting import argsort, searchsorted
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops.convolutions import conv_general_dilated
+
+__all__ = [
+    "convolve", "correlate", "cumulative_prod", "cumulative_sum", "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap",
+]  # fmt: skip
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The n-th difference along an axis.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)"""
+    a = array_of("diff", a)
+    n = operator.index(n)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if a.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
+    k = canonical_axis(axis, a.ndim)
+    if n == 0:
+        return a
+    edge = lambda v: broadcast_to(v, tuple(1 if i == k else d for i, d in enumerate(a.shape))) if v.ndim == 0 else v
+    parts = [edge(array_of("diff", prepend))] if prepend is not None else []
+    parts += [a] + ([edge(array_of("diff", append))] if append is not None else [])
+    x = concatenate(parts, axis=k) if len(parts) > 1 else a
+    minus = UFUNCS["not_equal"] if x.dtype == np.dtype(bool) else UFUNCS["subtract"]
+    for _ in range(n):
+        size = typeof(x).shape[k]
+        if size == 0:
+            return x
+        x = minus(section(x, k, 1, size), section(x, k, 0, size - 1))
+    return x
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of the flattened values, with values before and after them.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)"""
+    a = ravel(array_of("ediff1d", ary))
+    out = a[1:] - a[:-1]
+    parts = [convert(ravel(array_of("ediff1d", v)), a.dtype) if v is not None else None for v in (to_begin, to_end)]
+    joined = [p for p in (parts[0], out, parts[1]) if p is not None]
+    return concatenate(joined) if len(joined) > 1 else out
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Central differences along axes, one-sided at the ends; spacings are numbers or coordinates.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0]))
+    Array([3., 4., 5.], dtype=float32)"""
+    f, *steps = arrays("gradient", f, *varargs)
+    if edge_order not in (None, 1):
+        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is only supported for edge_order=1.")
+    (f,) = promote_inexact(f)
+    axes = canonical_axes(axis, f.ndim)
+    if not steps:
+        steps = [asarray(1.0)] * len(axes)
+    elif len(steps) == 1:
+        steps = steps * len(axes)
+    if len(steps) != len(axes):
+        raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis}")
+    if 0 in f.shape or any(f.shape[k] < 2 for k in axes):
+        raise ValueError(
+            f"Shape of array too small to calculate a numerical gradient, at least 2 elements are required; got {f.shape}"
+        )
+    out = [_gradient_along(f, k, h) for k, h in zip(axes, steps)]
+    return out[0] if len(out) == 1 else out
+
+
+def _gradient_along(f: Any, k: int, h: Any) -> Any:
+    n = f.shape[k]
+    cut = lambda a, b: section(f, k, a, b)
+    column = lambda v: reshape(v, tuple(-1 if i == k else 1 for i in range(f.ndim)))
+    h = convert(h, f.dtype) if not is_complex(f.dtype) else h
+    if h.ndim == 0:
+        middle = (cut(2, n) - cut(0, n - 2)) / (h * 2)
+        first, last = (cut(1, 2) - cut(0, 1)) / h, (cut(n - 1, n) - cut(n - 2, n - 1)) / h
+        return concatenate([first, middle, last], axis=k)
+    if h.shape != (n,):
+        raise ValueError(f"Spacing arrays must be 1-dimensional with the size of their axis, {n}; got shape {h.shape}")
+    d = h[1:] - h[:-1]
+    left, right = column(d[:-1]), column(d[1:])
+    total = left + right
+    middle = (
+        -right / (left * total) * cut(0, n - 2)
+        + (right - left) / (left * right) * cut(1, n - 1)
+        + left / (right * total) * cut(2, n)
+    )
+    first, last = (cut(1, 2) - cut(0, 1)) / column(d[:1]), (cut(n - 1, n) - cut(n - 2, n - 1)) / column(d[-1:])
+    return concatenate([first, middle, last], axis=k)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral along an axis by the trapezoidal rule.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
+    Array(4., dtype=float32)"""
+    if x is None:
+        (y,) = promote_inexact(array_of("trapezoid", y))
+        width: Any = array_of("trapezoid", dx)
+        if width.ndim:
+            width = moveaxis(width, axis, -1) if width.ndim > 1 else width
+    else:
+        y, x = promote_inexact(*arrays("trapezoid", y, x))
+        width = diff(x) if typeof(x).ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
+    y = moveaxis(asarray(y), axis, -1)
+    pairs = y[..., 1:] + y[..., :-1]
+    out = reductions.sum(width * pairs, axis=-1) * 0.5
+    return out
+
+
+# ---------------------------------------------------------------- running sums of the array API
+
+
+def _cumulative(name: str, scan: Any, unit: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+    x = array_of(name, x)
+    if x.ndim == 0:
+        raise ValueError(
+            f"The input must be non-scalar to take a cumulative {name.rpartition('_')[2]}, however a scalar value or scalar array was given."
+        )
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError(
+                f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is only optional for one-dimensional arrays."
+            )
+        axis = 0
+    k = canonical_axis(axis, x.ndim)
+    target = result_dtype(dtype) or reductions.accumulator_dtype(x.dtype)
+    out = scan(x, axis=k, dtype=target)
+    if not include_initial:
+        return out
+    first = broadcast_to(np.asarray(unit).astype(out.dtype), tuple(1 if i == k else d for i, d in enumerate(out.shape)))
+    return concatenate([first, out], axis=k)
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The running sum along an axis, beginning with 0 if `include_initial`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.cumulative_sum(jnp.arange(1, 4), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)"""
+    return _cumulative("cumulative_sum", reductions.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The running product along an axis, beginning with 1 if `include_initial`."""
+    return _cumulative("cumulative_prod", reductions.cumprod, 1, x, axis, dtype, include_initial)
+
+
+# ---------------------------------------------------------------- interpolation and phases
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Linear interpolation between points (xp, fp), where xp increases. Beyond the ends: the end values, `left` and `right`, or
+    "extrapolate".
+
+    >>> import calque.numpy as jnp
+    >>> jnp.interp(2.5, jnp.array([1, 2, 3]), jnp.array([3, 2, 0]))
+    Array(1., dtype=float32)"""
+    x, xp, fp = arrays("interp", x, xp, fp)
+    if xp.shape != fp.shape or xp.ndim != 1:
+        raise ValueError(
+            f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.shape} and {fp.shape}"
+        )
+    x, xp = (asarray(v) for v in promote_inexact(x, xp))
+    (fp,) = promote_inexact(fp)
+    for name, v in (("left", left), ("right", right)):
+        if isinstance(v, str) and v != "extrapolate":
+            raise ValueError(f"the only valid string value of `{name}` is 'extrapolate', but got: {v}")
+    if period is not None:
+        x, xp, fp, left, right = _periodic(x, xp, fp, period)
+    i = (
+        UFUNCS["minimum"](UFUNCS["maximum"](searchsorted(xp, x, side="right"), 1), xp.shape[0] - 1)
+        if xp.shape[0] > 1
+        else None
+    )
+    if i is None:
+        value = broadcast_to(fp[0], x.shape)
+    else:
+        x0, x1, f0, f1 = xp[i - 1], xp[i], fp[i - 1], fp[i]
+        dx = x1 - x0
+        tiny = (
+            UFUNCS["absolute"](dx) <= np.finfo(dx.dtype).eps * np.finfo(dx.dtype).tiny
+            if dx.dtype.kind == "f"
+            else dx == 0
+        )
+        value = where(tiny, f0, f0 + (x - x0) / where(tiny, np.ones((), dx.dtype), dx) * (f1 - f0))
+    if period is None:
+        value = _ends(x, xp, fp, value, left, right)
+    return value
+
+
+def _ends(x: Any, xp: Any, fp: Any, value: Any, left: Any, right: Any) -> Any:
+    if not isinstance(left, str):
+        value = where(x < xp[0], fp[0] if left is None else left, value)
+    if not isinstance(right, str):
+        value = where(x > xp[-1], fp[-1] if right is None else right, value)
+    return value
+
+
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> Any:
+    period = array_of("interp", period)
+    if period.ndim:
+        raise ValueError(f"period must be a scalar; got shape {period.shape}")
+    period = UFUNCS["absolute"](convert(period, x.dtype))
+    x, xp = x % period, xp % period
+    order = argsort(xp)
+    xp, fp = xp[order], fp[order]
+    xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+    return x, xp, concatenate([fp[-1:], fp, fp[:1]]), None, None
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+    """Jumps of more than half a period between neighbours removed by adding multiples of the period.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.unwrap(jnp.array([0.0, 3.0, 5.5, 2.0]), period=6.0)
+    Array([0. , 3. , 5.5, 8. ], dtype=float32)"""
+    p = array_of("unwrap", p)
+    if is_complex(p.dtype):
+        raise ValueError("jnp.unwrap does not support complex inputs.")
+    if p.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    if p.shape[canonical_axis(axis, p.ndim)] == 0:
+        return promote_inexact(p)[0]
+    if not is_inexact(p.dtype) and not isinstance(period, int):
+        (p,) = promote_inexact(p)
+    k = canonical_axis(axis, p.ndim)
+    half = period // 2 if not is_inexact(p.dtype) else period / 2
+    d = diff(p, axis=k)
+    rest = UFUNCS["remainder"](d + half, period) - half
+    rest = where((rest == -half) & (d > 0), half, rest)
+    fix = rest - d
+    if discont is not None:
+        fix = where(UFUNCS["absolute"](d) < UFUNCS["maximum"](discont, half), 0, fix)
+    else:
+        fix = where(UFUNCS["absolute"](d) < half, 0, fix)
+    fix = convert(fix, p.dtype)
+    size = p.shape[k]
+    moved = section(p, k, 1, size) + reductions.cumsum(fix, axis=k)
+    return concatenate([section(p, k, 0, 1), moved], axis=k)
+
+
+# ---------------------------------------------------------------- convolution
+
+
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The discrete convolution of two 1-D arrays.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
+    Array([1., 5., 6.], dtype=float32)"""
+    a, v = arrays("convolve", a, v)
+    return _convolution("convolve", a, v, mode, precision, preferred_element_type)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The cross-correlation of two 1-D arrays: the second is conjugated and not reversed.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]))
+    Array([2., 3.], dtype=float32)"""
+    a, v = arrays("correlate", a, v)
+    if a.ndim == 1 and v.ndim == 1 and v.shape[0] > a.shape[0]:
+        swapped = _convolution("correlate", v, flip(UFUNCS["conjugate"](a)), mode, precision, preferred_element_type)
+        return UFUNCS["conjugate"](flip(swapped))
+    return _convolution("correlate", a, flip(UFUNCS["conjugate"](v)), mode, precision, preferred_element_type)
+
+
+def _convolution(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: Any) -> Any:
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"{name}() only support 1-dimensional inputs, got shapes {x.shape} and {y.shape}.")
+    if not x.shape[0] or not y.shape[0]:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
+    x, y = (asarray(v) for v in promote_inexact(x, y))
+    if x.shape[0] < y.shape[0]:
+        x, y = y, x
+    n = y.shape[0]
+    padding = {"full": (n - 1, n - 1), "same": (n // 2, n - n // 2 - 1), "valid": (0, 0)}[mode]
+    out = conv_general_dilated(
+        reshape(x, (1, 1, -1)),
+        reshape(flip(y), (1, 1, -1)),
+        (1,),
+        [padding],
+        precision=precision,
+        preferred_element_type=result_dtype(preferred),
+    )
+    return out[0, 0]

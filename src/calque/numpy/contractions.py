@@ -1,0 +1,221 @@
+"""Products that sum over axes: dot, matmul, tensordot, inner, outer, vdot."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.promotion import (
+    as_operand,
+    broadcast_shapes,
+    broadcast_to,
+    canonical_axes,
+    check_arraylike,
+    convert,
+    promote_dtypes,
+    result_dtype,
+)
+from calque.numpy.shaping import moveaxis, ravel, reshape
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops.dimension_numbers import canonical_precision
+
+Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+
+
+def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
+    """dot_general of operands of one dtype; the result has the dtype preferred, or theirs."""
+    dtype, weak = typeof(a).dtype, typeof(a).weak_type and typeof(b).weak_type
+    (ca, cb), (ba, bb) = dims
+    numbers = ((tuple(ca), tuple(cb)), (tuple(ba), tuple(bb)))
+    precision = canonical_precision(precision)
+    if dtype == np.dtype(bool):
+        counts = contract(convert(a, np.dtype("int32")), convert(b, np.dtype("int32")), dims, precision, None)
+        return do.ne(counts, np.zeros((), np.int32))
+    target = result_dtype(preferred, dtype)
+    out = do.dot_general(
+        a, b, dimension_numbers=numbers, precision=precision, preferred_element_type=target, out_sharding=None
+    )
+    return convert(out, typeof(out).dtype, weak) if weak else out
+
+
+def operands(name: str, a: Any, b: Any) -> list[Any]:
+    check_arraylike(name, a, b)
+    return promote_dtypes(as_operand(a), as_operand(b))
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+    """The dot product: the sum over the last axis of `a` and the second to last of `b`; a product for scalars.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.dot(jnp.arange(3), jnp.arange(3))
+    Array(5, dtype=int32)"""
+    a, b = operands("dot", a, b)
+    na, nb = typeof(a).ndim, typeof(b).ndim
+    if na == 0 or nb == 0:
+        return UFUNCS["multiply"](a, b)
+    ka, kb = na - 1, max(0, nb - 2)
+    check_sizes("dot", a, b, ka, kb)
+    return contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
+
+
+def check_sizes(name: str, a: Any, b: Any, ka: int, kb: int) -> None:
+    sa, sb = typeof(a).shape, typeof(b).shape
+    if sa[ka] != sb[kb]:
+        raise TypeError(
+            f"{name} got incompatible shapes for contraction: {sa} and {sb}: axis {ka} of the first has size {sa[ka]}, axis {kb} of the second {sb[kb]}."
+        )
+
+
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
+    """The matrix product, a @ b; leading axes broadcast.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.eye(2) @ jnp.arange(2.0)
+    Array([0., 1.], dtype=float32)"""
+    a, b = operands("matmul", a, b)
+    sa, sb = typeof(a).shape, typeof(b).shape
+    if not sa or not sb:
+        raise ValueError(
+            f"matmul input operands must have ndim at least 1, but got shapes {sa} and {sb}; use multiply for scalars"
+        )
+    ka, kb = len(sa) - 1, max(0, len(sb) - 2)
+    check_sizes("matmul", a, b, ka, kb)
+    batch_a, batch_b = sa[:-2], sb[:-2]
+    if not batch_a and not batch_b:
+        return contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
+    if not batch_b:
+        return contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
+    batch = broadcast_shapes("matmul", batch_a, batch_b)
+    if not batch_a:
+        out = contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
+        return moveaxis(out, 0, -2) if len(sa) == 2 else out
+    a, b = broadcast_to(a, batch + sa[len(batch_a) :]), broadcast_to(b, batch + sb[len(batch_b) :])
+    n = len(batch)
+    dims = ((typeof(a).ndim - 1,), (typeof(b).ndim - 2,))
+    lead = tuple(range(n))
+    return contract(a, b, (dims, (lead, lead)), precision, preferred_element_type)
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The dot product of flattened arrays, the first conjugated."""
+    check_arraylike("vdot", a, b)
+    return dot(
+        UFUNCS["conjugate"](ravel(a)), ravel(b), precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Dot products along an axis, the first operand conjugated; other axes broadcast."""
+    check_arraylike("vecdot", x1, x2)
+    a, b = moveaxis(UFUNCS["conjugate"](x1), axis, -1), moveaxis(x2, axis, -1)
+    rows = reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
+    columns = reshape(b, (*b.shape, 1))
+    return matmul(rows, columns, precision=precision, preferred_element_type=preferred_element_type)[..., 0, 0]
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Products of matrices and vectors; leading axes broadcast.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.matvec(jnp.eye(2), jnp.arange(2.0))
+    Array([0., 1.], dtype=float32)"""
+    a, b = operands("matvec", x1, x2)
+    if typeof(a).ndim < 2 or typeof(b).ndim < 1:
+        raise ValueError(f"matvec takes matrices and vectors, got shapes {typeof(a).shape} and {typeof(b).shape}")
+    return matmul(a, reshape(b, (*typeof(b).shape, 1)))[..., 0]
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Products of vectors, conjugated, and matrices; leading axes broadcast.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.vecmat(jnp.arange(2.0), jnp.eye(2))
+    Array([0., 1.], dtype=float32)"""
+    a, b = operands("vecmat", x1, x2)
+    if typeof(a).ndim < 1 or typeof(b).ndim < 2:
+        raise ValueError(f"vecmat takes vectors and matrices, got shapes {typeof(a).shape} and {typeof(b).shape}")
+    a = UFUNCS["conjugate"](a)
+    return matmul(reshape(a, (*typeof(a).shape[:-1], 1, typeof(a).shape[-1])), b)[..., 0, :]
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last axes."""
+    a, b = operands("inner", a, b)
+    na, nb = typeof(a).ndim, typeof(b).ndim
+    if na == 0 or nb == 0:
+        return UFUNCS["multiply"](a, b)
+    check_sizes("inner", a, b, na - 1, nb - 1)
+    return contract(a, b, (((na - 1,), (nb - 1,)), ((), ())), precision, preferred_element_type)
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """All products of elements of two flattened arrays."""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.outer is not supported: arrays are immutable.")
+    check_arraylike("outer", a, b)
+    return UFUNCS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
+
+
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of products over pairs of axes."""
+    a, b = operands("tensordot", a, b)
+    na, nb = typeof(a).ndim, typeof(b).ndim
+    try:
+        n = operator.index(axes)
+    except TypeError:
+        left, right = axes
+        ca = canonical_axes(left if isinstance(left, (tuple, list)) else (left,), na)
+        cb = canonical_axes(right if isinstance(right, (tuple, list)) else (right,), nb)
+        if len(ca) != len(cb):
+            raise TypeError(f"tensordot requires axes lists to have equal length, got {axes}") from None
+    else:
+        if n > min(na, nb):
+            raise TypeError(
+                f"Number of tensordot axes (axes {n}) exceeds input ranks ({typeof(a).shape} and {typeof(b).shape})"
+            )
+        ca, cb = tuple(range(na - n, na)), tuple(range(n))
+    for i, j in zip(ca, cb):
+        check_sizes("tensordot", a, b, i, j)
+    return contract(a, b, ((ca, cb), ((), ())), precision, preferred_element_type)
+
+
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product."""
+    a, b = operands("kron", a, b)
+    rank = max(typeof(a).ndim, typeof(b).ndim)
+    a, b = (reshape(x, (1,) * (rank - typeof(x).ndim) + typeof(x).shape) for x in (a, b))
+    wide_a = reshape(a, tuple(n for d in a.shape for n in (d, 1)))
+    wide_b = reshape(b, tuple(n for d in b.shape for n in (1, d)))
+    return reshape(UFUNCS["multiply"](wide_a, wide_b), tuple(p * q for p, q in zip(a.shape, b.shape)))
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """The sum along a diagonal."""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.trace is not supported: arrays are immutable.")
+    return diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """A diagonal of two axes, as the last axis of the result."""
+    check_arraylike("diagonal", a)
+    n = typeof(a).ndim
+    i, j = canonical_axes((axis1, axis2), n)
+    a = moveaxis(as_operand(a), (i, j), (-2, -1))
+    rows, columns = a.shape[-2:]
+    size = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    k = np.arange(size, dtype=np.int32)
+    return a[..., k + max(0, -offset), k + max(0, offset)]

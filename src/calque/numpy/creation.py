@@ -1,0 +1,409 @@
+"""Making arrays: from values, filled, in ranges."""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import errors, pytrees
+from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, to_numpy
+from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, promote
+from calque.core.primitives import do
+from calque.core.trace import origin, typeof
+from calque.core.trace_state import Tracer
+from calque.numpy.promotion import as_operand, canonical_axis, check_arraylike, convert, promote_inexact, result_dtype
+from calque.transforms.sharding_arrays import device_put
+
+
+def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
+    """A tuple of Python ints; traced sizes are refused with the way out."""
+    dims = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if isinstance(shape, (np.ndarray, ArrayImpl)) and np.ndim(shape) == 1:
+        dims = tuple(np.asarray(shape))
+    try:
+        return tuple([operator.index(d) for d in dims])
+    except (TypeError, errors.TracerIntegerConversionError):
+        pass
+    traced = next((d for d in dims if isinstance(d, Tracer)), None)
+    if traced is None:
+        raise TypeError(f"{what} must be 1D sequences of concrete values of integer type, got {shape!r}.")
+    raise TypeError(
+        f"{what} must be 1D sequences of concrete values of integer type, got {shape}.\n"
+        f"If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.{origin(traced)}"
+    )
+
+
+def placed(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose result goes where its keywords `device` or `out_sharding` say."""
+
+    @functools.wraps(f)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        target = kwargs.get("device")
+        target = kwargs.get("out_sharding") if target is None else target
+        out = f(*args, **kwargs)
+        return out if target is None else device_put(out, target)
+
+    return make
+
+
+def full_of(shape: Any, value: Any, dtype: Any) -> Any:
+    shape = canonical_shape(shape)
+    if any(d < 0 for d in shape):
+        raise ValueError(f"sizes of a shape must be non-negative, got {shape}")
+    return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+@placed
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros, float32 unless `dtype` says otherwise.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.zeros(3)
+    Array([0., 0., 0.], dtype=float32)"""
+    dtype = result_dtype(dtype, canonicalize(float))
+    return full_of(shape, np.zeros((), dtype), dtype)
+
+
+@placed
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ones, float32 unless `dtype` says otherwise.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.ones((2,), int)
+    Array([1, 1], dtype=int32)"""
+    dtype = result_dtype(dtype, canonicalize(float))
+    return full_of(shape, np.ones((), dtype), dtype)
+
+
+@placed
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """As `zeros`: programs are deterministic, so nothing is left uninitialised."""
+    return zeros(shape, dtype)
+
+
+@placed
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array filled with a value, which may be an array that broadcasts.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.full((2,), 7.0)
+    Array([7., 7.], dtype=float32, weak_type=True)"""
+    check_arraylike("full", fill_value)
+    aval = typeof(fill_value)
+    value = convert(fill_value, result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type)
+    if aval.shape == ():
+        return full_of(shape, value, aval.dtype)
+    return broadcast_value(value, canonical_shape(shape))
+
+
+def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
+    value = as_operand(value)
+    own = typeof(value).shape
+    if own == shape:
+        return value
+    lead = len(shape) - len(own)
+    if lead < 0 or any(a not in (1, b) for a, b in zip(own, shape[lead:])):
+        raise ValueError(f"Incompatible shapes for broadcasting: {own} to {shape}")
+    keep = [i for i, n in enumerate(own) if n == shape[lead + i]]
+    value = do.reshape(value, new_sizes=tuple(own[i] for i in keep), dimensions=None, sharding=None)
+    return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=tuple(lead + i for i in keep), sharding=None)
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
+    check_arraylike(name, a)
+    aval = typeof(a)
+    dtype = result_dtype(dtype, aval.dtype)
+    return full(aval.shape if shape is None else shape, value, dtype)
+
+
+@placed
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros with the shape and dtype of `a`."""
+    return _like(a, 0, dtype, shape, "zeros_like")
+
+
+@placed
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Ones with the shape and dtype of `a`."""
+    return _like(a, 1, dtype, shape, "ones_like")
+
+
+@placed
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """As `zeros_like`."""
+    return _like(prototype, 0, dtype, shape, "empty_like")
+
+
+@placed
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """`fill_value` with the shape and dtype of `a`."""
+    return _like(a, fill_value, dtype, shape, "full_like")
+
+
+# ---------------------------------------------------------------- from values
+
+
+@placed
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array of numbers, nested sequences of numbers or arrays, or another array.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)"""
+    if order not in (None, "C", "K"):
+        raise NotImplementedError(f"order must be 'K', 'C' or None: arrays are always row-major; got {order!r}")
+    dtype = None if dtype is None else canonicalize(as_dtype(dtype))
+    if hasattr(object, "__jax_array__") and not isinstance(object, (ArrayImpl, Tracer)):
+        object = object.__jax_array__()
+    out = _array(object, dtype, copy)
+    missing = ndmin - out.ndim
+    return (
+        do.reshape(out, new_sizes=(1,) * missing + tuple(out.shape), dimensions=None, sharding=None)
+        if missing > 0
+        else out
+    )
+
+
+def _array(x: Any, dtype: Any, copy: bool) -> Any:
+    if isinstance(x, (ArrayImpl, Tracer)) or hasattr(x, "aval"):
+        if dtype is not None and dtype != x.dtype:
+            return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+        if x.aval.weak_type and dtype is not None:
+            return do.convert_element_type(x, new_dtype=x.dtype, weak_type=False, sharding=None)
+        return do.copy(x) if copy and isinstance(x, Tracer) else _copied(x) if copy else x
+    if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):
+        target = dtype if dtype is not None else typeof(x).dtype
+        return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True)
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return from_numpy(_np_array(x, dtype), copy=copy)
+    if hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray)) or hasattr(x, "__array_interface__"):
+        return from_numpy(_np_array(np.asarray(x), dtype), copy=copy)
+    if x is None:
+        raise TypeError("None is not a valid value for jnp.array")
+    raise TypeError(f"Unexpected input type for array: {type(x)}")
+
+
+def _copied(x: Any) -> Any:
+    return from_numpy(to_numpy(x), x.aval.weak_type, copy=True)
+
+
+def _np_array(x: Any, dtype: Any) -> np.ndarray:
+    a = np.asarray(x)
+    if a.dtype.kind in "OSUMm" or (a.dtype.kind == "V" and dtype is None and a.dtype.names):
+        raise TypeError(
+            f"Value of dtype {a.dtype} is not a valid array type: only numeric and bool dtypes are supported"
+        )
+    if not a.dtype.isnative:
+        a = a.astype(a.dtype.newbyteorder("="))
+    if dtype is None:
+        return a if a.flags.c_contiguous else np.ascontiguousarray(a).reshape(a.shape)
+    if a.dtype.kind in "iu" and isinstance(x, int):
+        return np.asarray(x, dtype) if np.dtype(dtype).kind in "iu" else a.astype(dtype)
+    with np.errstate(all="ignore"):
+        return a.astype(dtype, copy=False)
+
+
+def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
+    """Nested lists: of concrete leaves by NumPy at once, of tracers by stacking."""
+    leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
+    if any(v is None for v in leaves):
+        raise TypeError("None is not a valid value for jnp.array")
+    if not leaves:
+        return from_numpy(np.array(x, dtype if dtype is not None else canonicalize(float)))
+    if dtype is None:
+        dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, leaves)]))
+    if any(isinstance(v, Tracer) for v in leaves):
+        return _stacked(x, dtype)
+    with np.errstate(all="ignore"):
+        if all(type(v) in PYTHON_SCALARS for v in leaves):
+            plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
+            return from_numpy(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
+        return from_numpy(_nested(x, dtype))
+
+
+def _nested(x: Any, dtype: Any) -> np.ndarray:
+    if isinstance(x, (list, tuple)):
+        return np.stack([_nested(v, dtype) for v in x]) if x else np.zeros((0,), dtype)
+    return np.asarray(to_numpy(x)).astype(dtype)
+
+
+def _stacked(x: Any, dtype: Any) -> Any:
+    if not isinstance(x, (list, tuple)):
+        return convert(x, dtype)
+    parts = [_stacked(v, dtype) for v in x]
+    shapes = [typeof(p).shape for p in parts]
+    if any(s != shapes[0] for s in shapes):
+        raise ValueError(f"array: all parts of a nested sequence must have equal shapes, got {shapes}")
+    lifted = [
+        do.broadcast_in_dim(p, shape=(1, *s), broadcast_dimensions=tuple(range(1, len(s) + 1)), sharding=None)
+        for p, s in zip(parts, shapes)
+    ]
+    return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
+
+
+@placed
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `array`, without a copy where none is needed.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.asarray(3)
+    Array(3, dtype=int32, weak_type=True)"""
+    return array(a, dtype, copy=bool(copy), order=order)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """A copy of an array.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.copy(jnp.arange(2))
+    Array([0, 1], dtype=int32)"""
+    check_arraylike("copy", a)
+    return do.copy(asarray(a))
+
+
+# ---------------------------------------------------------------- ranges
+
+
+@placed
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """Evenly spaced values in [start, stop).
+
+    >>> import calque.numpy as jnp
+    >>> jnp.arange(2, 8, 3)
+    Array([2, 5], dtype=int32)"""
+    for name, v in (("start", start), ("stop", stop), ("step", step)):
+        if isinstance(v, Tracer):
+            raise errors.ConcretizationTypeError(
+                f"arange needs concrete values: its argument {name} is traced, and the size of the result depends on it."
+                f" Make it static with static_argnums, or use lax.iota and a mask.{origin(v)}"
+            )
+    values = [v for v in (start, stop, step) if v is not None]
+    check_arraylike("arange", *values)
+    if dtype is None:
+        dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0]
+    dtype = canonicalize(as_dtype(dtype))
+    concrete = [
+        to_numpy(v).item() if is_concrete(v) and not isinstance(v, PYTHON_SCALARS) else v
+        for v in (start, stop, step)
+        if v is not None
+    ]
+    if stop is None and step is None and dtype.kind in "iu" and isinstance(concrete[0], int):
+        return do.iota(dtype=dtype, shape=(max(0, concrete[0]),), dimension=0, sharding=None)
+    with np.errstate(all="ignore"):
+        if stop is None:
+            out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])
+        else:
+            out = np.arange(*concrete)
+    return from_numpy(out.astype(dtype))
+
+
+@placed
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """Ones on the k-th diagonal.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)"""
+    dtype = result_dtype(dtype, canonicalize(float))
+    (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
+    i32 = np.dtype("int32")
+    rows = do.iota(dtype=i32, shape=(n, m), dimension=0, sharding=None)
+    columns = do.iota(dtype=i32, shape=(n, m), dimension=1, sharding=None)
+    shifted = do.add(rows, convert(k, i32))
+    return do.convert_element_type(do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None)
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+@placed
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` values from start to stop, both included unless `endpoint` is false.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)"""
+    check_arraylike("linspace", start, stop)
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"linspace: num must be non-negative, got {num}")
+    a, b = promote_inexact(start, stop)
+    compute = typeof(a).dtype
+    out_dtype = result_dtype(dtype, compute)
+    shape = np.broadcast_shapes(typeof(a).shape, typeof(b).shape)
+    a, b = (broadcast_value(v, shape) for v in (a, b))
+    divisions = num - 1 if endpoint else num
+    step = (
+        do.div(do.sub(b, a), np.asarray(max(divisions, 1)).astype(compute))
+        if divisions > 0
+        else do.mul(a, np.asarray(np.nan).astype(compute))
+    )
+    line = (num,) + (1,) * len(shape)
+    t = do.reshape(
+        do.iota(
+            dtype=compute if compute.kind != "c" else np.dtype("float32"), shape=(num,), dimension=0, sharding=None
+        ),
+        new_sizes=line,
+        dimensions=None,
+        sharding=None,
+    )
+    t = do.div(convert(t, compute), np.asarray(max(divisions, 1)).astype(compute))
+    whole = (num, *shape)
+    spread = lambda v: do.broadcast_in_dim(
+        v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))), sharding=None
+    )
+    t = broadcast_value(t, whole)
+    out = do.add(do.mul(spread(a), do.sub(np.ones((), compute), t)), do.mul(spread(b), t))
+    if endpoint and num > 1:  # the last value is exactly `stop`
+        last = do.eq(
+            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0, sharding=None), np.asarray(num - 1, np.int32)
+        )
+        out = do.select_n(last, out, spread(b))
+    if axis:
+        k = canonical_axis(axis, len(whole))
+        order = [*range(1, len(whole))]
+        order.insert(k, 0)
+        out = do.transpose(out, permutation=tuple(order))
+    if is_inexact(compute) and not is_inexact(out_dtype) and out_dtype != np.dtype(bool):
+        out = do.floor(out)
+    out = convert(out, out_dtype)
+    return (out, step) if retstep else out

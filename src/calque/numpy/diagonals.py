@@ -1,0 +1,189 @@
+"""Diagonals and triangles of matrices."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import canonicalize
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.contractions import diagonal
+from calque.numpy.creation import canonical_shape, zeros
+from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
+from calque.numpy.shaping import ravel, reshape, where
+from calque.numpy.sorting import nonzero
+
+__all__ = [
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "fill_diagonal", "mask_indices", "tri", "tril", "tril_indices", "tril_indices_from",
+    "triu", "triu_indices", "triu_indices_from",
+]  # fmt: skip
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The k-th diagonal of a matrix, or the matrix with this diagonal.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)"""
+    v = array_of("diag", v)
+    k = operator.index(k)
+    if v.ndim == 2:
+        return diagonal(v, offset=k)
+    if v.ndim != 1:
+        raise ValueError(f"diag input must be 1d or 2d, got shape {v.shape}")
+    n = v.shape[0]
+    size = n + abs(k)
+    if n == 0:
+        return zeros((size, size), v.dtype)
+    # every row is a shifted copy of the padded values: no scatter, and linear in v
+    columns = _line(size, 1) - max(k, 0)
+    rows = _line(size, 0) - max(-k, 0)
+    values = v[np.clip(np.arange(size) - max(-k, 0), 0, n - 1)]
+    here = (rows == columns) & (rows >= 0) & (rows < n)
+    return where(here, broadcast_to(reshape(values, (size, 1)), (size, size)), np.zeros((), v.dtype))
+
+
+def _line(n: int, axis: int) -> np.ndarray:
+    """0 .. n-1 along one axis of a matrix: indices are known while tracing."""
+    return np.arange(n, dtype=np.int32).reshape((-1, 1) if axis == 0 else (1, -1))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix with the flattened values on its k-th diagonal."""
+    return diag(ravel(array_of("diagflat", v)), k)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones on and below the k-th diagonal.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.tri(2, 3)
+    Array([[1., 0., 0.],
+           [1., 1., 0.]], dtype=float32)"""
+    (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
+    return convert(_below(n, m, k), result_dtype(dtype, canonicalize(float)))
+
+
+def _below(n: int, m: int, k: Any) -> Any:
+    i32 = np.dtype("int32")
+    rows, columns = (do.iota(dtype=i32, shape=(n, m), dimension=d, sharding=None) for d in (0, 1))
+    return do.ge(do.add(rows, convert(k, i32)), columns)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The lower triangle of the last two axes, zeros above the k-th diagonal.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.tril(jnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)"""
+    m = _matrix("tril", m)
+    keep = broadcast_to(_below(*m.shape[-2:], k), m.shape)
+    return do.select_n(keep, broadcast_to(np.zeros((), m.dtype), m.shape), m)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The upper triangle of the last two axes, zeros below the k-th diagonal."""
+    m = _matrix("triu", m)
+    drop = broadcast_to(_below(*m.shape[-2:], k - 1), m.shape)
+    return do.select_n(drop, m, broadcast_to(np.zeros((), m.dtype), m.shape))
+
+
+def _matrix(name: str, m: Any) -> Any:
+    m = array_of(name, m)
+    if m.ndim < 2:
+        raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D, got shape {m.shape}")
+    return m
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Row and column of every place of the lower triangle of an n by m matrix."""
+    return _places(np.tril_indices, n, k, m)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Row and column of every place of the upper triangle of an n by m matrix."""
+    return _places(np.triu_indices, n, k, m)
+
+
+def _places(f: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Any, Any]:
+    n, k = operator.index(n), operator.index(k)
+    rows, columns = f(n, k, n if m is None else operator.index(m))
+    dtype = canonicalize(int)
+    return array_of("indices", rows.astype(dtype)), array_of("indices", columns.astype(dtype))
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """`tril_indices` for the shape of a matrix."""
+    return tril_indices(*_sizes("tril_indices_from", arr)[:1], k, _sizes("tril_indices_from", arr)[1])
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """`triu_indices` for the shape of a matrix."""
+    return triu_indices(*_sizes("triu_indices_from", arr)[:1], k, _sizes("triu_indices_from", arr)[1])
+
+
+def _sizes(name: str, arr: Any) -> tuple[int, ...]:
+    if len(np.shape(arr) if not hasattr(arr, "shape") else arr.shape) != 2:
+        raise ValueError(f"Only 2-D inputs are accepted by jnp.{name}")
+    return tuple(arr.shape)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The places of the main diagonal of an array with `ndim` axes of size n."""
+    n, ndim = operator.index(n), operator.index(ndim)
+    if n < 0:
+        raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
+    if ndim < 0:
+        raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
+    return (do.iota(dtype=canonicalize(int), shape=(n,), dimension=0, sharding=None),) * ndim
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """The places of the main diagonal of an array, whose axes have one size."""
+    check_arraylike("diag_indices_from", arr)
+    shape = typeof(arr).shape
+    if len(shape) < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return diag_indices(shape[0], len(shape))
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None) -> tuple[Any, Any]:
+    """The places where `mask_func(ones((n, n)), k)` is not zero."""
+    i, j = nonzero(mask_func(np.ones((n, n), np.float32), k), size=size)
+    return i, j
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """`a` with its main diagonal replaced. Needs `inplace=False`: arrays are immutable.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)"""
+    if inplace:
+        raise NotImplementedError(
+            "calque arrays are immutable, must use inplace=False: jnp.fill_diagonal(..., inplace=False)"
+        )
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    check_arraylike("fill_diagonal", a, val)
+    a, val = array_of("fill_diagonal", a), array_of("fill_diagonal", val)
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    n = min(a.shape)
+    values = _tiled(ravel(val), n)
+    line = np.arange(n, dtype=np.int32)
+    return a.at[(line,) * a.ndim].set(convert(values, a.dtype))
+
+
+def _tiled(v: Any, n: int) -> Any:
+    """The values repeated, or cut, to n."""
+    return v[np.arange(n, dtype=np.int32) % v.shape[0]] if v.shape[0] != n else v

@@ -1,0 +1,491 @@
+"""Arrays with parts put in, taken out or chosen: insert, delete, resize, put, place, compress, choose, select, piecewise."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import errors
+from calque.core.arrays import is_concrete, to_numpy
+from calque.core.dtypes import canonicalize, is_integer
+from calque.core.trace import origin, typeof
+from calque.numpy import reductions
+from calque.numpy.creation import asarray, canonical_shape, zeros
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_shapes,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    promote_dtypes,
+)
+from calque.numpy.shaping import broadcast_arrays, concatenate, moveaxis, ravel, reshape, where
+from calque.numpy.sorting import argsort, nonzero, take
+from calque.numpy.ufuncs import UFUNCS
+from calque.transforms.cond import switch
+from calque.transforms.vmap import vmap
+
+__all__ = [
+    "append", "argwhere", "choose", "compress", "delete", "extract", "flatnonzero", "insert", "piecewise", "place", "put", "put_along_axis",
+    "ravel_multi_index", "resize", "select", "trim_zeros", "unravel_index",
+]  # fmt: skip
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """The arrays joined; flattened first for axis None.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.append(jnp.arange(2), 5)
+    Array([0, 1, 5], dtype=int32)"""
+    check_arraylike("append", arr, values)
+    return concatenate([ravel(arr), ravel(values)]) if axis is None else concatenate([arr, values], axis=axis)
+
+
+def _along(name: str, arr: Any, axis: int | None) -> tuple[Any, int]:
+    a = array_of(name, arr)
+    return (ravel(a), 0) if axis is None else (a, canonical_axis(axis, a.ndim))
+
+
+def _static_places(name: str, obj: Any, n: int) -> np.ndarray | None:
+    """The places that `obj` names, if they are known now."""
+    if isinstance(obj, slice):
+        return np.arange(n)[obj]
+    check_arraylike(name, obj)
+    return np.asarray(to_numpy(obj)) if is_concrete(obj) else None
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+    """The array without some of its entries along an axis.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.delete(jnp.arange(5), jnp.array([1, 3]))
+    Array([0, 2, 4], dtype=int32)"""
+    a, k = _along("delete", arr, axis)
+    n = a.shape[k]
+    places = _static_places("delete", obj, n)
+    if places is not None:
+        if places.dtype == np.bool_:
+            if places.shape != (n,):
+                raise ValueError(
+                    f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching specified axis, {n}; got shape {places.shape}"
+                )
+        elif places.dtype.kind not in "iu":
+            raise ValueError(
+                f"np.delete(arr, obj): for array indices, obj must be one-dimensional and integer; got dtype {places.dtype}"
+            )
+        if places.dtype.kind in "iu" and places.size == 1 and not -n <= int(places.ravel()[0]) < n and places.ndim == 0:
+            raise ValueError(f"delete: index {int(places)} is out of bounds for axis {k} with size {n}")
+        keep = np.ones(n, bool)
+        inside = places if places.dtype == np.bool_ else places[(places >= -n) & (places < n)]
+        keep[inside] = False
+        return take(a, np.flatnonzero(keep).astype(np.int32), axis=k, mode="clip")
+    index = array_of("delete", obj)
+    if index.dtype == np.dtype(bool):
+        raise errors.NonConcreteBooleanIndexError(
+            f"delete: a traced boolean mask has no known number of places.{origin(index)}"
+        )
+    if not is_integer(index.dtype):
+        raise ValueError(f"np.delete(arr, obj): for array indices, obj must be integer; got {index.dtype.name}")
+    if index.ndim == 0:
+        i = where(index < 0, index + n, index)
+        line = np.arange(max(n - 1, 0), dtype=np.int32)
+        return take(a, where(line < i, line, line + 1), axis=k, mode="clip")
+    if not assume_unique_indices:
+        raise errors.ConcretizationTypeError(
+            f"delete: the number of different places in a traced array is not known while tracing.{origin(index)}\n"
+            "Pass assume_unique_indices=True if no place occurs twice."
+        )
+    kept = _complement(index, n)
+    return take(a, kept, axis=k, mode="clip")
+
+
+def _complement(index: Any, n: int) -> Any:
+    """The places not in `index`, in order: the i-th free place follows from the sorted ones."""
+    m = index.shape[0]
+    i = where(index < 0, index + n, index)
+    gone = zeros((n,), bool).at[i].set(True, mode="drop")
+    return nonzero(UFUNCS["logical_not"](gone), size=max(n - m, 0))[0]
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """The array with values put in before some of its places.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.insert(jnp.arange(3), 1, 9)
+    Array([0, 9, 1, 2], dtype=int32)"""
+    a, k = _along("insert", arr, axis)
+    values = array_of("insert", values)
+    if axis is None:
+        values = ravel(values)
+    n = a.shape[k]
+    if isinstance(obj, slice):
+        obj = np.arange(n, dtype=np.int32)[obj]
+    index = array_of("insert", obj)
+    if index.ndim > 1:
+        raise ValueError(
+            f"insert(): obj must be a slice, a one-dimensional array, or a scalar; got shape {index.shape}"
+        )
+    if index.dtype == np.dtype(bool):
+        (index,) = nonzero(index)
+    if not is_integer(index.dtype):
+        raise TypeError(f"insert(): obj must be a slice or of integer type; got {index.dtype.name}")
+    values = reshape(values, (1,) * (a.ndim - values.ndim) + values.shape) if values.ndim < a.ndim else values
+    if index.ndim == 0:  # NumPy reads the first axis of the values as the new entries
+        values = moveaxis(values, 0, k)
+    single = index.ndim == 0 or index.shape[0] == 1
+    count = values.shape[k] if single else index.shape[0]
+    i = broadcast_to(reshape(index, (-1,)), (count,)) if single else index
+    i = where(i < 0, i + n, i)
+    shape = list(a.shape)
+    shape[k] = count
+    values = broadcast_to(convert(values, a.dtype), tuple(shape))
+    order = argsort(i)
+    at = zeros(i.shape, canonicalize(int)).at[order].set(i[order] + np.arange(count, dtype=canonicalize(int)))
+    new = zeros((n + count,), bool).at[at].set(True)
+    old_places = reductions.cumsum(convert(UFUNCS["logical_not"](new), np.dtype("int32")), axis=0) - 1
+    out = (
+        take(a, old_places, axis=k, mode="clip")
+        if n
+        else zeros(tuple(n + count if j == k else d for j, d in enumerate(a.shape)), a.dtype)
+    )
+    return out.at[(slice(None),) * k + (at,)].set(values)
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The array with another shape: values are repeated, or cut.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.resize(jnp.arange(3), (2, 2))
+    Array([[0, 1],
+           [2, 0]], dtype=int32)"""
+    a = ravel(array_of("resize", a))
+    shape = canonical_shape(new_shape)
+    if any(d < 0 for d in shape):
+        raise ValueError(f"all elements of `new_shape` must be non-negative, got {shape}")
+    size = int(np.prod(shape, dtype=np.int64))
+    if a.shape[0] == 0 or size == 0:
+        return zeros(shape, a.dtype)
+    copies = -(-size // a.shape[0])
+    return reshape(concatenate([a] * copies)[:size] if copies > 1 else a[:size], shape)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """The array without the zeros at its front ("f"), its back ("b") or both ends, along axes.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)"""
+    a = array_of("trim_zeros", asarray(filt) if isinstance(filt, (list, tuple)) else filt)
+    if set(trim.lower()) - set("fb"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    if not is_concrete(a):
+        raise errors.ConcretizationTypeError(
+            f"trim_zeros: the size of the result depends on a traced array.{origin(a)}"
+        )
+    x = to_numpy(a)
+    axes = canonical_axes(axis, a.ndim)
+    index = [slice(None)] * a.ndim
+    places = np.nonzero(x)
+    for k in axes:
+        p = places[k]
+        low, high = (
+            (int(p.min()), int(p.max()) + 1)
+            if p.size
+            else (0, 0)
+            if "f" not in trim.lower() or "b" in trim.lower()
+            else (x.shape[k], x.shape[k])
+        )
+        index[k] = slice(low if "f" in trim.lower() else 0, high if "b" in trim.lower() else x.shape[k])
+    return a[tuple(index)]
+
+
+# ---------------------------------------------------------------- replacing
+
+
+def _need_copy(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(
+            f"jnp.{name} cannot modify arrays in-place, because calque arrays are immutable. Pass inplace=False to instead return an updated array."
+        )
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """The array with values at places of its flat form. Needs `inplace=False`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), 5.0, inplace=False)
+    Array([5., 0., 5.], dtype=float32)"""
+    _need_copy("put", inplace)
+    a, ind, v = arrays("put", a, ind, v)
+    ind, v = ravel(ind), ravel(v)
+    if not ind.size or not v.size:
+        return a
+    if mode is None:
+        mode = "clip"
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+    if mode not in ("drop", "clip", "wrap", "fill", "promise_in_bounds"):
+        raise ValueError(f"mode should be one of 'wrap', 'clip' or None; got {mode=}")
+    values = v[np.arange(ind.shape[0], dtype=np.int32) % v.shape[0]]
+    return reshape(ravel(a).at[ind].set(convert(values, a.dtype), mode=mode), a.shape)
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """The array with values where a mask is true: the first value at the first true place, and so on, repeated as needed.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.place(jnp.arange(4), jnp.array([True, False, True, False]), jnp.array([7, 8]), inplace=False)
+    Array([7, 1, 8, 3], dtype=int32)"""
+    _need_copy("place", inplace)
+    a, mask, vals = arrays("place", arr, mask, vals)
+    if a.size != mask.size:
+        raise ValueError(f"place: arr and mask must be the same size, got {a.shape} and {mask.shape}")
+    vals = ravel(vals)
+    if not vals.size:
+        if not is_concrete(mask) or to_numpy(mask).any():
+            raise ValueError("place: vals must be non-empty")
+        return a
+    flat = ravel(mask) != 0
+    rank = reductions.cumsum(convert(flat, canonicalize(int)), axis=0) - 1
+    values = vals[UFUNCS["maximum"](rank, 0) % vals.shape[0]]
+    return reshape(where(flat, convert(values, a.dtype), ravel(a)), a.shape)
+
+
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
+) -> Any:
+    """The array with values at places along an axis, as `take_along_axis` reads them. Needs `inplace=False`."""
+    _need_copy("put_along_axis", inplace)
+    a, indices, values = arrays("put_along_axis", arr, indices, values)
+    if not is_integer(indices.dtype):
+        raise TypeError(f"put_along_axis: indices must be integers, got {indices.dtype.name}")
+    if axis is None:
+        flat = ravel(a)
+        values = broadcast_to(values, indices.shape)
+        return reshape(flat.at[ravel(indices)].set(convert(ravel(values), a.dtype), mode=mode), a.shape)
+    k = canonical_axis(axis, a.ndim)
+    if indices.ndim != a.ndim:
+        raise ValueError(f"put_along_axis: indices must have the rank of arr, {a.ndim}; got {indices.ndim}")
+    shape = tuple(indices.shape[i] if i == k else a.shape[i] for i in range(a.ndim))
+    parts: list[Any] = []
+    for i in range(a.ndim):
+        if i == k:
+            parts.append(broadcast_to(indices, broadcast_shapes("put_along_axis", indices.shape, shape)))
+        else:
+            parts.append(
+                np.arange(a.shape[i], dtype=np.int32).reshape(tuple(-1 if j == i else 1 for j in range(a.ndim)))
+            )
+    return a.at[tuple(parts)].set(convert(values, a.dtype), mode=mode)
+
+
+# ---------------------------------------------------------------- places
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The index of every value that is not 0, as rows. Under jit give `size`."""
+    a = array_of("argwhere", a)
+    found = nonzero(a.reshape(1) if a.ndim == 0 else a, size=size, fill_value=fill_value)
+    if a.ndim == 0:
+        return zeros((found[0].shape[0], 0), canonicalize(int))
+    return concatenate([p[:, None] for p in found], axis=1)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The places in the flat array of values that are not 0. Under jit give `size`."""
+    return nonzero(ravel(array_of("flatnonzero", a)), size=size, fill_value=fill_value)[0]
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """The index of each axis for places in the flat array.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.unravel_index(5, (2, 3))
+    (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))"""
+    i = array_of("unravel_index", indices)
+    if not is_integer(i.dtype):
+        raise TypeError(f"unravel_index: indices must be integers, got {i.dtype.name}")
+    sizes = canonical_shape(shape)
+    total = int(np.prod(sizes, dtype=np.int64))
+    # places beyond the ends are those of the last, or the first, element
+    i = where(i < 0, UFUNCS["maximum"](i + total, 0), UFUNCS["minimum"](i, total - 1))
+    out = []
+    for d in reversed(sizes):
+        i, r = (UFUNCS["floor_divide"](i, d), UFUNCS["remainder"](i, d)) if d else (i, i)
+        out.append(r)
+    return tuple(reversed(out))
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None) -> Any:
+    """The place in the flat array of an index for each axis.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3), mode="clip")
+    Array([5], dtype=int32)"""
+    sizes = canonical_shape(dims)
+    index = arrays("ravel_multi_index", *multi_index)
+    if len(index) != len(sizes):
+        raise ValueError(f"len(multi_index)={len(index)} != len(dims)={len(sizes)}")
+    if not all(is_integer(i.dtype) for i in index):
+        raise TypeError("only int indices permitted")
+    if mode == "raise":
+        if not all(map(is_concrete, index)):
+            raise errors.ConcretizationTypeError(
+                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead."
+            )
+        if any(((to_numpy(i) < 0) | (to_numpy(i) >= d)).any() for i, d in zip(index, sizes)):
+            raise ValueError("invalid entry in coordinates array")
+    elif mode == "clip":
+        index = [UFUNCS["minimum"](UFUNCS["maximum"](i, 0), d - 1) for i, d in zip(index, sizes)]
+    elif mode == "wrap":
+        index = [i % d for i, d in zip(index, sizes)]
+    else:
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    if order not in ("C", "F"):
+        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    pairs = list(zip(index, sizes))
+    out: Any = None
+    for i, d in pairs if order == "C" else reversed(pairs):
+        out = i if out is None else out * d + i
+    out = asarray(0, canonicalize(int)) if out is None else out
+    return out if dtype is None else convert(out, canonicalize(dtype))
+
+
+# ---------------------------------------------------------------- choosing
+
+
+def compress(
+    condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0, out: None = None
+) -> Any:
+    """The entries along an axis where a condition is true. Under jit give `size`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
+    Array([0, 2], dtype=int32)"""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.compress is not supported.")
+    condition, a, fill = arrays("compress", condition, a, fill_value)
+    if condition.ndim != 1:
+        raise ValueError(f"condition must be a 1D array, got shape {condition.shape}")
+    condition = condition != 0
+    if axis is None:
+        a, k = ravel(a), 0
+    else:
+        k = canonical_axis(axis, a.ndim)
+    n = min(condition.shape[0], a.shape[k])
+    if is_concrete(condition) and condition.shape[0] > n and to_numpy(condition)[n:].any():
+        raise ValueError("condition contains entries that are out of bounds")
+    condition = condition[:n]
+    if size is not None and not 0 <= size <= n:
+        raise ValueError(
+            f"size must be positive and not greater than the size of the array axis; got size={size} for a.shape[axis]={n}"
+        )
+    (places,) = nonzero(condition, size=size, fill_value=n)
+    if size is None:
+        return take(a, places, axis=k, mode="clip")
+    if n == 0:
+        return broadcast_to(convert(fill, a.dtype), tuple(size if i == k else d for i, d in enumerate(a.shape)))
+    found = take(a, UFUNCS["minimum"](places, n - 1), axis=k, mode="clip")
+    there = reshape(places < n, tuple(-1 if i == k else 1 for i in range(a.ndim)))
+    return where(there, found, convert(fill, a.dtype))
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The values where a condition is true, flat. Under jit give `size`."""
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """Each element from the array that `a` names for it.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([1, 4], dtype=int32)"""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.choose is not supported: arrays are immutable.")
+    given = list(choices) if isinstance(choices, (list, tuple)) else list(array_of("choose", choices))
+    a, *options = arrays("choose", a, *given)
+    if not is_integer(a.dtype):
+        raise ValueError("`a` array must be integer typed")
+    n = len(options)
+    if mode == "raise":
+        if not is_concrete(a):
+            raise errors.ConcretizationTypeError(
+                f"The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.{origin(a)}"
+            )
+        if ((to_numpy(a) < 0) | (to_numpy(a) >= n)).any():
+            raise ValueError("invalid entry in choice array")
+    elif mode == "wrap":
+        a = a % n
+    elif mode == "clip":
+        a = UFUNCS["minimum"](UFUNCS["maximum"](a, 0), n - 1)
+    else:
+        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+    a, *options = broadcast_arrays(a, *[convert(o, typeof(o).dtype) for o in promote_dtypes(*options)])
+    stacked = concatenate([asarray(o)[None] for o in options])
+    places = tuple(
+        np.arange(d, dtype=np.int32).reshape(tuple(-1 if j == i else 1 for j in range(a.ndim)))
+        for i, d in enumerate(a.shape)
+    )
+    return stacked[(a, *places)]
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """Each element from the first choice whose condition is true.
+
+    >>> import calque.numpy as jnp
+    >>> x = jnp.arange(4)
+    >>> jnp.select([x < 1, x < 3], [x, x * 10], -1)
+    Array([ 0, 10, 20, -1], dtype=int32)"""
+    if len(condlist) != len(choicelist):
+        raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
+    if not condlist:
+        raise ValueError("condlist must be non-empty")
+    check_arraylike("select", *condlist, *choicelist, default)
+    conditions = [array_of("select", c) for c in condlist]
+    *choices, out = promote_dtypes(*[array_of("select", c) for c in choicelist], array_of("select", default))
+    shape = broadcast_shapes("select", *[typeof(x).shape for x in (*conditions, *choices, out)])
+    out = broadcast_to(out, shape)
+    for c, x in zip(reversed(conditions), reversed(choices)):
+        out = where(c, x, out)
+    return asarray(out)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """Each element through the function of the last condition that is true; one more function is for where none is.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [lambda v: -v, lambda v: v * 10])
+    Array([ 1., 20.], dtype=float32)"""
+    x = array_of("piecewise", x)
+    given = condlist if isinstance(condlist, (list, tuple)) else array_of("piecewise", condlist)
+    conditions = (
+        [asarray(list(given))]
+        if isinstance(given, (list, tuple)) and given and np.ndim(given[0]) == 0 and x.ndim
+        else list(given)
+    )
+    flags = [array_of("piecewise", c) != 0 for c in conditions]
+    functions = list(funclist)
+    if len(functions) == len(flags):
+        functions.append(0)
+    if len(functions) != len(flags) + 1:
+        raise ValueError(
+            f"with {len(flags)} condition(s), either {len(flags)} or {len(flags) + 1} functions are expected; got {len(functions)}"
+        )
+    which = broadcast_to(asarray(np.int32(len(flags))), x.shape)
+    for i, c in enumerate(flags):
+        which = where(c, np.int32(i), which)
+    dtype = x.dtype
+    branches = [_branch(f, dtype, args, kw) for f in functions]
+    one = lambda k, v: switch(k, branches, v)
+    for _ in x.shape:
+        one = vmap(one)
+    return one(broadcast_to(which, x.shape), x)
+
+
+def _branch(f: Any, dtype: Any, args: Any, kw: Any) -> Callable[[Any], Any]:
+    if callable(f):
+        return lambda v: asarray(convert(asarray(f(v, *args, **kw)), dtype))
+    return lambda v: asarray(convert(asarray(f), dtype))

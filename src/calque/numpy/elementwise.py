@@ -1,0 +1,407 @@
+"""Elementwise functions made of several operations: floats taken apart, safe roots and logarithms, integer gcd."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import PYTHON_SCALARS, canonicalize, finfo, is_complex, is_float, is_inexact, is_integer
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_shapes,
+    broadcast_to,
+    check_arraylike,
+    common_type,
+    convert,
+    promote_dtypes,
+    promote_inexact,
+)
+from calque.numpy.shaping import where
+from calque.numpy.ufuncs import UFUNCS, binary, named, operands, unary
+from calque.ops.common import const
+from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.loops import while_loop
+
+__all__ = [
+    "angle", "copysign", "divmod", "float_power", "fmax", "fmin", "frexp", "gcd", "heaviside", "hypot", "i0", "iscomplex", "isreal", "lcm", "ldexp",
+    "modf", "nan_to_num", "sinc", "spacing",
+]  # fmt: skip
+
+_abs, _isnan, _signbit, _negative = (UFUNCS[n] for n in ("absolute", "isnan", "signbit", "negative"))
+
+
+def _refuse_complex(name: str, *xs: Any) -> None:
+    for x in xs:
+        if is_complex(typeof(x).dtype):
+            raise ValueError(f"jnp.{name} does not support complex inputs, got dtype {typeof(x).dtype.name}")
+
+
+# ---------------------------------------------------------------- signs and sizes
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    _refuse_complex("copysign", x)
+    return where(UFUNCS["not_equal"](_signbit(x), _signbit(y)), _negative(x), x)
+
+
+def _heaviside(x: Any, y: Any) -> Any:
+    _refuse_complex("heaviside", x)
+    out = where(UFUNCS["equal"](x, const(x, 0)), y, where(UFUNCS["greater"](x, const(x, 0)), const(x, 1), const(x, 0)))
+    return where(_isnan(x), x, out)
+
+
+def _weak_for_scalars(*xs: Any) -> list[Any]:
+    """As `promote_inexact`; the result has a weak type only if every operand has one, or is a Python number."""
+    dtype, weak = common_type(*xs)
+    weak = weak and all(type(x) in PYTHON_SCALARS or typeof(x).weak_type for x in xs)
+    return [convert(x, dtype if is_inexact(dtype) else canonicalize(float), weak) for x in xs]
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    """big * sqrt(1 + (small / big)^2), with an infinity winning over nan, and derivative 0 at the origin."""
+    if is_complex(typeof(x).dtype):
+        raise ValueError("jnp.hypot does not support complex inputs")
+    x, y = _abs(x), _abs(y)
+    infinite = UFUNCS["logical_or"](UFUNCS["isposinf"](x), UFUNCS["isposinf"](y))
+    big, small = UFUNCS["maximum"](x, y), UFUNCS["minimum"](x, y)
+    none = UFUNCS["equal"](big, const(big, 0))
+    ratio = UFUNCS["true_divide"](small, where(none, const(big, 1), big))
+    length = UFUNCS["multiply"](big, do.sqrt(UFUNCS["add"](do.square(ratio), const(big, 1))))
+    return where(infinite, const(big, np.inf), where(none, const(big, 0), length))
+
+
+def _fmax(x: Any, y: Any) -> Any:
+    return where(UFUNCS["logical_or"](UFUNCS["greater"](x, y), _isnan(y)), x, y)
+
+
+def _fmin(x: Any, y: Any) -> Any:
+    return where(UFUNCS["logical_or"](UFUNCS["less"](x, y), _isnan(y)), x, y)
+
+
+copysign = binary("copysign", _copysign, promote_inexact, "The size of x1 with the sign of x2.")
+heaviside = binary("heaviside", _heaviside, _weak_for_scalars, "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.")
+hypot = binary(
+    "hypot",
+    _hypot,
+    _weak_for_scalars,
+    "The length of the hypotenuse, without overflow.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.hypot(3.0, 4.0)\n"
+    "    Array(5., dtype=float32, weak_type=True)",
+)
+fmax = binary("fmax", _fmax, promote_dtypes, "The larger value; the other one where one is nan.")
+fmin = binary("fmin", _fmin, promote_dtypes, "The smaller value; the other one where one is nan.")
+float_power = binary(
+    "float_power", lambda x, y: do.pow(x, y), promote_inexact, "x raised to y, in floating point.", ("x", "y")
+)
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+    """Floor quotient and remainder together.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.divmod(7, 2)
+    (Array(3, dtype=int32, weak_type=True), Array(1, dtype=int32, weak_type=True))"""
+    check_arraylike("divmod", x1, x2)
+    return UFUNCS["floor_divide"](x1, x2), UFUNCS["remainder"](x1, x2)
+
+
+# ---------------------------------------------------------------- floats taken apart
+
+
+def _exponent_of_two(n: Any, dtype: Any) -> Any:
+    """2^n for integers in the normal range, made from bits."""
+    info = np.finfo(dtype)
+    bits = np.dtype(f"int{dtype.itemsize * 8}")
+    shifted = do.shift_left(
+        convert(n, bits) + np.asarray(info.maxexp - 1, bits), broadcast_to(np.asarray(info.nmant, bits), n.shape)
+    )
+    return do.bitcast_convert_type(shifted, new_dtype=dtype)
+
+
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """x1 * 2**x2, rounded once.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.ldexp(0.5, 4)
+    Array(8., dtype=float32)"""
+    check_arraylike("ldexp", x1, x2)
+    if is_complex(typeof(x1).dtype) or not (is_integer(typeof(x2).dtype) or typeof(x2).dtype == np.dtype(bool)):
+        raise ValueError(
+            f"ldexp not supported for input types {typeof(x1).dtype.name} and {typeof(x2).dtype.name}: x2 must be an integer"
+        )
+    (x,) = promote_inexact(array_of("ldexp", x1))
+    shape = broadcast_shapes("ldexp", x.shape, typeof(x2).shape)
+    narrow = x.dtype.itemsize < 4
+    work = np.dtype("float32") if narrow else x.dtype
+    y = broadcast_to(convert(x, work, x.aval.weak_type and not narrow), shape)
+    n = broadcast_to(convert(array_of("ldexp", x2), canonicalize(int)), shape)
+    out = _scaled(y, n, work)
+    return convert(out, x.dtype, x.aval.weak_type)
+
+
+def _scaled(y: Any, n: Any, dtype: Any) -> Any:
+    """y * 2^n in up to three steps, such that only the last one rounds."""
+    info = np.finfo(dtype)
+    top, bottom = int(info.maxexp - 1), int(-info.minexp - info.nmant - 1)
+    clip = UFUNCS["maximum"](UFUNCS["minimum"](n, np.int32(4 * top)), np.int32(-4 * top))
+    one, up, down = np.ones((), dtype), np.asarray(2.0**top, dtype), np.asarray(2.0**-bottom, dtype)
+    for _ in range(3):
+        big, small = clip > top, clip < int(info.minexp)
+        y = y * where(big, up, where(small, down, one))
+        clip = clip - where(big, np.int32(top), where(small, np.int32(-bottom), np.int32(0)))
+    clip = UFUNCS["maximum"](UFUNCS["minimum"](clip, np.int32(top)), np.int32(info.minexp))
+    return y * _exponent_of_two(clip, dtype)
+
+
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """x as mantissa * 2**exponent, with 0.5 <= |mantissa| < 1.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.frexp(8.0)
+    (Array(0.5, dtype=float32), Array(4, dtype=int32))"""
+    check_arraylike("frexp", x)
+    (x,) = promote_inexact(array_of("frexp", x))
+    if is_complex(x.dtype):
+        raise TypeError("frexp does not support complex-valued inputs")
+    narrow = x.dtype.itemsize < 4
+    work = np.dtype("float32") if narrow else x.dtype
+    info = np.finfo(work)
+    bits = np.dtype(f"int{work.itemsize * 8}")
+    y = convert(x, work, x.aval.weak_type and not narrow)
+    ordinary = UFUNCS["logical_and"](UFUNCS["isfinite"](y), UFUNCS["not_equal"](y, 0))
+    tiny = _abs(y) < np.asarray(info.smallest_normal, work)
+    lifted = where(tiny, y * np.asarray(2.0**info.nmant, work), y)
+    field = do.shift_right_logical(
+        do.bitcast_convert_type(_abs(lifted), new_dtype=bits), broadcast_to(np.asarray(info.nmant, bits), x.shape)
+    )
+    exponent = (
+        convert(field, np.dtype("int32")) - np.int32(info.maxexp - 2) - where(tiny, np.int32(info.nmant), np.int32(0))
+    )
+    exponent = where(ordinary, exponent, np.int32(0))
+    mantissa = where(ordinary, _scaled(y, -exponent, work), y)
+    return convert(mantissa, x.dtype, x.aval.weak_type), exponent
+
+
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+    """The fraction and the whole part, both with the sign of x.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.modf(-2.5)
+    (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))"""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.modf is not supported: arrays are immutable.")
+    (x,) = promote_inexact(array_of("modf", x))
+    if is_complex(x.dtype):
+        raise TypeError("modf does not support complex-valued inputs")
+    whole = where(x >= 0, do.floor(x), do.ceil(x))
+    return where(UFUNCS["isinf"](x), const(x, 0), x - whole), whole
+
+
+def _spacing(x: Any) -> Any:
+    _refuse_complex("spacing", x)
+    outward = where(UFUNCS["less"](x, const(x, 0)), const(x, -np.inf), const(x, np.inf))
+    gap = UFUNCS["subtract"](do.nextafter(x, outward), x)
+    return where(UFUNCS["isfinite"](x), gap, const(x, np.nan))
+
+
+spacing = unary("spacing", _spacing, promote_inexact, "The distance from x to the next float away from zero.")
+
+
+# ---------------------------------------------------------------- functions with a hole at 0
+
+
+def _sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x); at 0 its Taylor polynomial, so that derivatives are right there too."""
+    y = UFUNCS["multiply"](x, const(x, float(np.pi)))
+    zero = UFUNCS["equal"](x, const(x, 0))
+    safe = where(zero, const(x, 1), y)
+    square = do.square(where(zero, y, const(x, 0)))
+    series = const(x, 1)
+    for k in (9, 7, 5, 3):
+        series = UFUNCS["subtract"](
+            const(x, 1), UFUNCS["multiply"](UFUNCS["multiply"](square, const(x, 1 / (k * (k - 1)))), series)
+        )
+    return where(zero, series, UFUNCS["true_divide"](do.sin(safe), safe))
+
+
+sinc = unary("sinc", _sinc, promote_inexact, "sin(pi x) / (pi x), 1 at 0; smooth everywhere.")
+
+
+@custom_jvp
+def _i0(x: Any) -> Any:
+    return do.mul(do.exp(do.abs(x)), do.bessel_i0e(x))
+
+
+@_i0.defjvp
+def _i0_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return _i0(x), do.mul(do.mul(do.exp(do.abs(x)), do.bessel_i1e(x)), t)
+
+
+def _i0_checked(x: Any) -> Any:
+    if not is_float(typeof(x).dtype):
+        raise ValueError(f"Unsupported input type to jnp.i0: {typeof(x).dtype.name}")
+    return _i0(x)
+
+
+i0 = unary("i0", _i0_checked, promote_inexact, "The modified Bessel function of the first kind, of order 0.")
+
+
+def _log_sum(base: str, name: str) -> Any:
+    """log(b^x + b^y) without overflow; infinities of one sign give themselves."""
+    scale = 1.0 if base == "e" else float(np.log(2))
+
+    def value(x: Any, y: Any) -> Any:
+        d = do.sub(x, y)
+        nan = do.ne(d, d)
+        small = do.log1p(do.exp(do.mul(do.neg(do.abs(d)), const(d, scale))))
+        out = do.add(do.max(x, y), do.div(small, const(small, scale)) if scale != 1.0 else small)
+        return do.select_n(nan, out, do.add(x, y))
+
+    @custom_jvp
+    def apply(x: Any, y: Any) -> Any:
+        if is_complex(typeof(x).dtype):
+            return _complex_log_sum(x, y, scale)
+        return value(x, y)
+
+    @apply.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (x, y), (s, t) = primals, tangents
+        out = apply(x, y)
+        share = lambda z: do.exp(do.mul(_difference(z, out), const(out, scale)))
+        return out, do.add(do.mul(s, share(x)), do.mul(t, share(y)))
+
+    return named(apply, name, "")
+
+
+def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:
+    top = do.max(do.real(x), do.real(y))
+    m = do.complex(top, filled(typeof(top), 0))
+    total = do.add(do.exp(do.mul(do.sub(x, m), const(x, scale))), do.exp(do.mul(do.sub(y, m), const(y, scale))))
+    return do.add(m, do.div(do.log(total), const(x, scale)))
+
+
+def filled(aval: Any, value: float) -> Any:
+    """An array of this type with one value everywhere."""
+    return do.broadcast_in_dim(np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None)
+
+
+def _difference(z: Any, out: Any) -> Any:
+    """z - out, with 0 where both are the same infinity."""
+    if is_complex(typeof(z).dtype):
+        return do.sub(z, out)
+    d = do.sub(z, out)
+    return do.select_n(do.eq(z, out), d, filled(typeof(d), 0))
+
+
+def _full(f: Any) -> Any:
+    """Operands of rank 0 are spread: rules of custom functions need arguments of one shape."""
+
+    def apply(x: Any, y: Any) -> Any:
+        shape = broadcast_shapes("logaddexp", typeof(x).shape, typeof(y).shape)
+        return f(broadcast_to(x, shape), broadcast_to(y, shape))
+
+    return apply
+
+
+logaddexp = binary(
+    "logaddexp", _full(_log_sum("e", "logaddexp")), promote_inexact, "log(exp(x1) + exp(x2)), without overflow."
+)
+logaddexp2 = binary(
+    "logaddexp2", _full(_log_sum("2", "logaddexp2")), promote_inexact, "log2(2**x1 + 2**x2), without overflow."
+)
+
+
+# ---------------------------------------------------------------- complex numbers
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of complex numbers; 0 or pi for real ones.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.angle(1j)
+    Array(1.5707964, dtype=float32, weak_type=True)"""
+    (z,) = promote_inexact(array_of("angle", z))
+    parts = (do.imag(z), do.real(z)) if is_complex(z.dtype) else (const(z, 0), z)
+    out = do.atan2(*parts)
+    out = out if is_complex(z.dtype) else convert(out, typeof(out).dtype)
+    return UFUNCS["rad2deg"](out) if deg else out
+
+
+def _iscomplex(x: Any) -> Any:
+    return (
+        UFUNCS["not_equal"](do.imag(x), 0)
+        if is_complex(typeof(x).dtype)
+        else broadcast_to(np.asarray(False), typeof(x).shape)
+    )
+
+
+iscomplex = unary("iscomplex", _iscomplex, promote_dtypes, "Has x an imaginary part other than 0?")
+isreal = unary("isreal", lambda x: getattr(do, "not")(_iscomplex(x)), promote_dtypes, "Is the imaginary part of x 0?")
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """nan and infinities replaced by numbers: 0 and the largest finite values by default.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
+    Array([1., 0.], dtype=float32)"""
+    x = array_of("nan_to_num", x)
+    if is_complex(x.dtype):
+        return do.complex(
+            nan_to_num(do.real(x), copy, nan, posinf, neginf), nan_to_num(do.imag(x), copy, nan, posinf, neginf)
+        )
+    if not is_inexact(x.dtype):
+        return x
+    info = finfo(x.dtype)
+    high = info.max if posinf is None else posinf
+    low = info.min if neginf is None else neginf
+    x = convert(x, x.dtype)
+    number = lambda v: convert(v, x.dtype)
+    out = where(_isnan(x), number(nan), x)
+    out = where(UFUNCS["isposinf"](out), number(float(high) if posinf is None else high), out)
+    return where(UFUNCS["isneginf"](out), number(float(low) if neginf is None else low), out)
+
+
+# ---------------------------------------------------------------- integers
+
+
+def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    check_arraylike(name, x, y)
+    for v in (x, y):
+        if not is_integer(typeof(v).dtype):
+            raise ValueError(f"Arguments to jnp.{name} must be integers, got {typeof(v).dtype.name}.")
+    a, b = operands(name, promote_dtypes, x, y)
+    shape = broadcast_shapes(name, typeof(a).shape, typeof(b).shape)
+    return broadcast_to(a, shape), broadcast_to(b, shape)
+
+
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisor.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.gcd(12, 18)
+    Array(6, dtype=int32, weak_type=True)"""
+    a, b = _integers("gcd", x1, x2)
+    return _gcd(_abs(a), _abs(b))
+
+
+def _gcd(a: Any, b: Any) -> Any:
+    a, b = arrays("gcd", a, b)
+    running = lambda ab: (ab[1] != 0).any()
+    safe = lambda v: where(v == 0, const(v, 1), v)
+    step = lambda ab: (where(ab[1] != 0, ab[1], ab[0]), where(ab[1] != 0, do.rem(ab[0], safe(ab[1])), const(ab[1], 0)))
+    return while_loop(running, step, (a, b))[0]
+
+
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiple.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.lcm(4, 6)
+    Array(12, dtype=int32, weak_type=True)"""
+    a, b = _integers("lcm", x1, x2)
+    a, b = arrays("lcm", _abs(a), _abs(b))
+    d = _gcd(a, b)
+    return where(d == 0, const(d, 0), a * do.div(b, where(d == 0, const(d, 1), d)))

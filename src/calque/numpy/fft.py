@@ -1,0 +1,236 @@
+"""calque.numpy.fft: discrete Fourier transforms."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
+from calque.numpy.creation import asarray, zeros
+from calque.numpy.promotion import array_of, canonical_axes, canonical_axis, convert, promote_inexact, result_dtype
+from calque.numpy.shaping import concatenate, moveaxis, roll, section
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops import fft as lax_fft
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft",
+    "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+
+def _fitted(x: Any, axis: int, n: int) -> Any:
+    """An axis cut, or filled up with zeros, to n."""
+    size = x.shape[axis]
+    if size > n:
+        return section(x, axis, 0, n)
+    if size < n:
+        return concatenate(
+            [x, zeros(tuple(n - size if i == axis else d for i, d in enumerate(x.shape)), x.dtype)], axis=axis
+        )
+    return x
+
+
+def _scale(name: str, norm: str | None, inverse: bool, count: int) -> float:
+    """What the unscaled forward, or the 1/n-scaled inverse, transform is multiplied by."""
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise ValueError(f'Invalid norm={norm!r} for {name}; norm should be "backward","ortho" or "forward".')
+    if norm in (None, "backward") or not count:
+        return 1.0
+    if norm == "ortho":
+        return float(np.sqrt(count)) if inverse else 1 / float(np.sqrt(count))
+    return float(count) if inverse else 1 / count
+
+
+def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | None) -> Any:
+    """Axes are moved to the end, cut or filled to their sizes, and transformed three at most at a time."""
+    (x,) = promote_inexact(array_of(name, a))
+    x = asarray(x)
+    if x.dtype.itemsize < 4 or x.dtype.kind == "V":
+        x = convert(x, np.dtype("float32"))
+    if axes is None and sizes is not None:
+        axes = tuple(range(x.ndim - len(sizes), x.ndim))
+    dims = (
+        canonical_axes(axes, x.ndim)
+        if axes is None or len(set(axes)) == len(tuple(axes))
+        else _refuse_repeats(name, axes)
+    )
+    if sizes is not None and len(sizes) != len(dims):
+        raise ValueError(
+            f"Shape and axes have different lengths: jnp.fft.{name} got s={tuple(sizes)} and axes={tuple(dims)}."
+        )
+    inverse, real = kind.startswith("I"), "RFFT" in kind
+    full = [
+        operator.index(n) if n is not None and n != -1 else x.shape[k]
+        for n, k in zip(sizes or [None] * len(dims), dims)
+    ]
+    if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
+        full[-1] = 2 * (x.shape[dims[-1]] - 1)
+    if any(n < 1 for n in full):
+        raise ValueError(
+            f"jnp.fft.{name}: the number of points must be positive, got {tuple(full)} for axes {dims} of shape {x.shape}"
+        )
+    if kind == "RFFT" and is_complex(x.dtype):
+        raise ValueError(f"jnp.fft.{name} only supports real valued inputs, got dtype {x.dtype.name}: use jnp.fft.fft.")
+    if not real or inverse:
+        x = convert(x, canonicalize(complex_of(x.dtype)))
+    if not dims:
+        return x
+    count = 1
+    for n, k in zip(full, dims):
+        x = _fitted(x, k, n // 2 + 1 if kind == "IRFFT" and k == dims[-1] else n)
+        count *= n
+    x = moveaxis(x, dims, tuple(range(-len(dims), 0)))
+    x = _on_last(x, kind, full)
+    scale = _scale(name, norm, inverse, count)
+    if scale != 1.0:
+        x = x * np.asarray(scale, real_part(x.dtype))
+    return moveaxis(x, tuple(range(-len(dims), 0)), dims)
+
+
+def _refuse_repeats(name: str, axes: Any) -> tuple[int, ...]:
+    raise ValueError(f"jnp.fft.{name} does not support repeated axes. Got axes {list(axes)}.")
+
+
+def _on_last(x: Any, kind: str, full: Sequence[int]) -> Any:
+    """The transform over the last len(full) axes; the real one belongs to the last of them."""
+    n = len(full)
+    if n <= 3:
+        return lax_fft.fft(x, kind, tuple(full))
+    plain = "IFFT" if kind.startswith("I") else "FFT"
+    head = [_one_axis(plain, -n + i, d) for i, d in enumerate(full[:-3])]
+    tail = lambda v: lax_fft.fft(v, kind, tuple(full[-3:]))
+    steps = [*head, tail] if kind.startswith("I") else [tail, *head]
+    for step in steps:
+        x = step(x)
+    return x
+
+
+def _one_axis(kind: str, axis: int, n: int) -> Callable[[Any], Any]:
+    return lambda x: moveaxis(lax_fft.fft(moveaxis(x, axis, -1), kind, (n,)), -1, axis)
+
+
+def _one(name: str, kind: str, doc: str) -> Any:
+    def transform(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+        if isinstance(axis, (tuple, list)):
+            raise ValueError(
+                f"jnp.fft.{name} does not support multiple axes. Please use jnp.fft.{name}n. Got axis = {list(axis)}."
+            )
+        return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+
+    return _described(transform, name, doc)
+
+
+def _described(f: Any, name: str, doc: str) -> Any:
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = doc
+    f.__module__ = "calque.numpy.fft"
+    return f
+
+
+def _two(name: str, kind: str, doc: str) -> Any:
+    def transform(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+        if len(axes) != 2:
+            raise ValueError(f"jnp.fft.{name} only supports 2 axes. Got axes = {list(axes)}.")
+        return _transform(name, kind, a, s, axes, norm)
+
+    return _described(transform, name, doc)
+
+
+def _many(name: str, kind: str, doc: str) -> Any:
+    def transform(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+        return _transform(name, kind, a, s, axes, norm)
+
+    return _described(transform, name, doc)
+
+
+_EXAMPLE = "\n\n    >>> import calque.numpy as jnp\n    >>> jnp.fft.fft(jnp.ones(4))\n    Array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)"
+fft = _one("fft", "FFT", "The discrete Fourier transform along an axis, cut or filled to n points." + _EXAMPLE)
+ifft = _one("ifft", "IFFT", "The inverse Fourier transform along an axis.")
+rfft = _one("rfft", "RFFT", "The Fourier transform of real values: its first n // 2 + 1 points.")
+irfft = _one("irfft", "IRFFT", "The real inverse of `rfft`, with n points (an even number by default).")
+fft2 = _two("fft2", "FFT", "The Fourier transform over two axes.")
+ifft2 = _two("ifft2", "IFFT", "The inverse Fourier transform over two axes.")
+rfft2 = _two("rfft2", "RFFT", "The Fourier transform of real values over two axes.")
+irfft2 = _two("irfft2", "IRFFT", "The real inverse of `rfft2`.")
+fftn = _many("fftn", "FFT", "The Fourier transform over several axes, all by default.")
+ifftn = _many("ifftn", "IFFT", "The inverse Fourier transform over several axes, all by default.")
+rfftn = _many("rfftn", "RFFT", "The Fourier transform of real values over several axes, all by default.")
+irfftn = _many("irfftn", "IRFFT", "The real inverse of `rfftn`.")
+
+_OTHER = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The Fourier transform of values with Hermitian symmetry, given by their first half: real."""
+    x = UFUNCS["conjugate"](array_of("hfft", a))
+    if norm not in _OTHER:
+        _scale("hfft", norm, False, 1)
+    return irfft(x, n, axis, _OTHER[norm])
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`."""
+    if norm not in _OTHER:
+        _scale("ihfft", norm, False, 1)
+    return UFUNCS["conjugate"](rfft(a, n, axis, _OTHER[norm]))
+
+
+# ---------------------------------------------------------------- frequencies
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequency of each point of a transform of n values that are d apart.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.fft.fftfreq(4)
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)"""
+    n, dtype = _points("fftfreq", n), result_dtype(dtype, canonicalize(float))
+    places = np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]).astype(dtype)
+    return _spaced("fftfreq", places, n, d, dtype)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequency of each point of a real transform of n values that are d apart."""
+    n, dtype = _points("rfftfreq", n), result_dtype(dtype, canonicalize(float))
+    return _spaced("rfftfreq", np.arange(n // 2 + 1).astype(dtype), n, d, dtype)
+
+
+def _points(name: str, n: int) -> int:
+    if isinstance(n, (list, tuple)):
+        raise ValueError(f"The n argument of jnp.fft.{name} only takes an int. Got n = {list(n)}.")
+    n = operator.index(n)
+    if n == 0:
+        raise ValueError(f"jnp.fft.{name}: n must be nonzero.")
+    return n
+
+
+def _spaced(name: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
+    if isinstance(d, (list, tuple)):
+        raise ValueError(f"The d argument of jnp.fft.{name} only takes a single value. Got d = {list(d)}.")
+    d = array_of(name, d)
+    return UFUNCS["true_divide"](places, convert(d, dtype) * np.asarray(n, dtype))
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """The zero frequency moved to the middle.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.fft.fftshift(jnp.arange(4))
+    Array([2, 3, 0, 1], dtype=int32)"""
+    x = array_of("fftshift", x)
+    dims = _axes(axes, x.ndim)
+    return roll(x, tuple(x.shape[k] // 2 for k in dims), dims) if dims else x
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of `fftshift`."""
+    x = array_of("ifftshift", x)
+    dims = _axes(axes, x.ndim)
+    return roll(x, tuple(-(x.shape[k] // 2) for k in dims), dims) if dims else x
+
+
+def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
+    if axes is None:
+        return tuple(range(ndim))
+    return tuple(canonical_axis(k, ndim) for k in (axes if isinstance(axes, (tuple, list)) else (axes,)))

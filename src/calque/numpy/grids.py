@@ -1,0 +1,269 @@
+"""Grids and ranges: geometric sequences, coordinate arrays, and the index tricks `mgrid`, `ogrid`, `r_`, `c_`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import index_exp, s_
+
+from calque.core import errors
+from calque.core.arrays import is_concrete
+from calque.core.dtypes import canonicalize, is_complex, is_integer
+from calque.core.primitives import do
+from calque.core.trace import origin, typeof
+from calque.numpy.creation import arange, array, asarray, canonical_shape, linspace
+from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
+from calque.numpy.shaping import broadcast_arrays, broadcast_to, concatenate, expand_dims, moveaxis, reshape, stack
+from calque.numpy.sorting import nonzero
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops.common import const
+from calque.transforms.vmap import vmap
+
+__all__ = [
+    "broadcast_shapes", "c_", "fromfunction", "geomspace", "index_exp", "indices", "ix_", "logspace", "meshgrid", "mgrid", "ogrid", "r_", "s_",
+]  # fmt: skip
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that shapes broadcast to.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.broadcast_shapes((1, 3), (2, 1))
+    (2, 3)"""
+    canonical = [canonical_shape(s) for s in shapes]
+    rank = max(map(len, canonical), default=0)
+    padded = [(1,) * (rank - len(s)) + s for s in canonical]
+    out = []
+    for sizes in zip(*padded):
+        wide = {d for d in sizes if d != 1}
+        if len(wide) > 1:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={canonical}")
+        out.append(wide.pop() if wide else 1)
+    return tuple(out)
+
+
+# ---------------------------------------------------------------- sequences
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """`num` values from base**start to base**stop, evenly spaced in their logarithms.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)"""
+    check_arraylike("logspace", start, stop, base)
+    target = result_dtype(dtype)
+    exponents = linspace(
+        start,
+        stop,
+        num,
+        endpoint=endpoint,
+        dtype=target if target is not None and not is_integer(target) else None,
+        axis=axis,
+    )
+    out = UFUNCS["power"](convert(base, typeof(exponents).dtype), exponents)
+    return out if target is None else convert(out, target)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """`num` values from start to stop with a constant ratio; both may be negative, or complex.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.geomspace(1, 16, 5).round(3)
+    Array([ 1.,  2.,  4.,  8., 16.], dtype=float32)"""
+    check_arraylike("geomspace", start, stop)
+    target = result_dtype(dtype)
+    a, b = broadcast_arrays(*promote_inexact(*arrays("geomspace", start, stop)))
+    work = typeof(a).dtype if target is None or not (is_complex(target)) else target
+    a, b = convert(a, work), convert(b, work)
+    sign = do.sign(a) if is_complex(work) else _common_sign(a, b)
+    logs = [UFUNCS["log10"](x / sign) for x in (a, b)]
+    out = logspace(*logs, num=num, endpoint=endpoint, base=10.0, axis=0)
+    out = out * sign
+    if num > 0:
+        out = concatenate([a[None], out[1:]])
+        if endpoint and num > 1:
+            out = concatenate([out[:-1], b[None]])
+    out = moveaxis(out, 0, axis)
+    return out if target is None else convert(out, target)
+
+
+def _common_sign(a: Any, b: Any) -> Any:
+    both = (a < 0) & (b < 0)
+    return do.select_n(both, broadcast_to(const(a, 1), a.shape), broadcast_to(const(a, -1), a.shape))
+
+
+# ---------------------------------------------------------------- coordinates
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Coordinate arrays of a grid from the coordinates of its axes.
+
+    >>> import calque.numpy as jnp
+    >>> [g.shape for g in jnp.meshgrid(jnp.arange(3), jnp.arange(2))]
+    [(2, 3), (2, 3)]"""
+    xs = arrays("meshgrid", *xi)
+    if not copy:
+        raise ValueError("jnp.meshgrid only supports copy=True: arrays are immutable")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
+    if any(x.ndim > 1 for x in xs):
+        raise ValueError(f"Arguments to jnp.meshgrid must be at most 1D, got shapes {[x.shape for x in xs]}")
+    xs = [reshape(x, (-1,)) if x.ndim == 0 else x for x in xs]
+    n = len(xs)
+    place = list(range(n))
+    if indexing == "xy" and n >= 2:
+        place[0], place[1] = 1, 0
+    lifted = [reshape(x, tuple(x.shape[0] if j == k else 1 for j in range(n))) for x, k in zip(xs, place)]
+    if sparse:
+        return lifted
+    shape = broadcast_shapes(*[x.shape for x in lifted]) if lifted else ()
+    return [broadcast_to(x, shape) for x in lifted]
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """The index of every element of a grid, an array per axis, stacked unless `sparse`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.indices((2, 3)).shape
+    (2, 2, 3)"""
+    dims = canonical_shape(dimensions)
+    dtype = result_dtype(dtype, canonicalize(int))
+    lines = [
+        reshape(arange(d, dtype=dtype), tuple(d if i == j else 1 for j in range(len(dims)))) for i, d in enumerate(dims)
+    ]
+    if sparse:
+        return tuple(lines)
+    return stack([broadcast_to(x, dims) for x in lines]) if lines else array([], dtype=dtype)
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Index arrays that select the product of sequences: `x[jnp.ix_(rows, columns)]`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.arange(9).reshape(3, 3)[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 2]))]
+    Array([[1, 2],
+           [7, 8]], dtype=int32)"""
+    n = len(args)
+    out = []
+    for i, a in enumerate(arrays("ix_", *args)):
+        if a.ndim != 1:
+            raise ValueError(f"Arguments to jnp.ix_ must be 1-dimensional, got shape {a.shape}")
+        if a.dtype == np.dtype(bool):
+            if not is_concrete(a):
+                raise NotImplementedError(
+                    f"Boolean arguments to jnp.ix_ must be concrete, as their size is that of the result.{origin(a)}"
+                )
+            (a,) = nonzero(a)
+        a = a if a.size else convert(a, canonicalize(int))
+        out.append(reshape(a, tuple(a.shape[0] if i == j else 1 for j in range(n))))
+    return tuple(out)
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """An array whose elements are a function of their indices. The function is vectorised over them.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
+    Array([[0, 1],
+           [1, 2]], dtype=int32)"""
+    dims = canonical_shape(shape)
+    f = lambda *places: function(*places, **kwargs)
+    for i in reversed(range(len(dims))):
+        in_axes = tuple(0 if j == i else None for j in range(len(dims)))
+        f = vmap(f, in_axes=in_axes)
+    return f(*[arange(d, dtype=dtype) for d in dims])
+
+
+# ---------------------------------------------------------------- index tricks
+
+
+def _range_of(s: slice, name: str) -> Any:
+    """The values a slice stands for: a count of points where the step is imaginary."""
+    start, step = 0 if s.start is None else s.start, 1 if s.step is None else s.step
+    if any(not is_concrete(v) for v in (start, s.stop, step)):
+        raise errors.ConcretizationTypeError(f"slice start/stop/step of jnp.{name} must be concrete values, got {s}")
+    if s.stop is None:
+        raise ValueError(f"jnp.{name} needs a slice with an end, got {s}")
+    if np.iscomplexobj(step):
+        return linspace(start, s.stop, int(abs(step)))
+    return arange(start, s.stop, step)
+
+
+class _Grid:
+    """`mgrid[0:3, 0:2]`: coordinates of the grid that slices describe, stacked or (for `ogrid`) a list that broadcasts."""
+
+    def __init__(self, name: str, sparse: bool):
+        self.name, self.sparse = name, sparse
+
+    def __repr__(self) -> str:
+        return f"<calque.numpy.{self.name}>"
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _range_of(key, self.name)
+        lines = [_range_of(k, self.name) for k in key]
+        dtype = np.result_type(*[x.dtype for x in lines]) if lines else canonicalize(float)
+        grids = meshgrid(*[convert(x, canonicalize(dtype)) for x in lines], indexing="ij", sparse=self.sparse)
+        if self.sparse:
+            return grids
+        return stack(grids) if grids else array([], dtype=canonicalize(int))
+
+
+mgrid = _Grid("mgrid", False)
+ogrid = _Grid("ogrid", True)
+
+
+class _Concatenator:
+    """`r_[1:4, 0, x]`: pieces joined along an axis; a leading string gives the axis, the least rank, and where new axes go."""
+
+    def __init__(self, name: str, axis: int, ndmin: int, first: int):
+        self.name, self.axis, self.ndmin, self.first = name, axis, ndmin, first
+
+    def __repr__(self) -> str:
+        return f"<calque.numpy.{self.name}>"
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = list(key) if isinstance(key, tuple) else [key]
+        axis, ndmin, first = self.axis, self.ndmin, self.first
+        matrix = ""
+        if isinstance(parts[0], str):
+            text = parts.pop(0)
+            if text in ("r", "c"):
+                matrix, ndmin, axis = text, 2, self.axis if self.name == "c_" else 0
+            else:
+                axis, ndmin, first = _directive(text, axis, ndmin, first)
+        pieces = [self._piece(p, ndmin, first, matrix) for p in parts]
+        return concatenate(pieces, axis=axis)
+
+    def _piece(self, p: Any, ndmin: int, first: int, matrix: str) -> Any:
+        x = _range_of(p, self.name) if isinstance(p, slice) else asarray(p)
+        own = x.ndim
+        x = reshape(x, (1,)) if own == 0 else x
+        if x.ndim >= ndmin:
+            return x
+        if matrix == "c" and own == 1:
+            return reshape(x, (-1, 1))
+        missing = ndmin - x.ndim
+        # the axes of the piece begin at `first` in the result, counted from the end where negative
+        at = first if first >= 0 else missing + first + 1
+        at = min(max(at, 0), missing)
+        return expand_dims(x, tuple(i for i in range(ndmin) if not at <= i < at + x.ndim))
+
+
+def _directive(text: str, axis: int, ndmin: int, first: int) -> tuple[int, int, int]:
+    try:
+        numbers = [int(v) for v in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"could not understand directive {text!r}: write 'axis', 'axis,ndmin' or 'axis,ndmin,first axis'"
+        ) from None
+    if len(numbers) > 3:
+        raise ValueError(f"could not understand directive {text!r}: at most three numbers")
+    return tuple(numbers + [axis, ndmin, first][len(numbers) :])  # type: ignore[return-value]
+
+
+r_ = _Concatenator("r_", 0, 1, -1)
+c_ = _Concatenator("c_", -1, 2, 0)

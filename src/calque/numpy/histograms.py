@@ -1,0 +1,211 @@
+"""Counting: bincount, digitize, histograms."""
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import errors
+from calque.core.arrays import is_concrete, to_numpy
+from calque.core.dtypes import canonicalize, is_integer
+from calque.core.trace import origin, typeof
+from calque.numpy import reductions
+from calque.numpy.calculus import diff
+from calque.numpy.creation import asarray, linspace, zeros
+from calque.numpy.promotion import array_of, arrays, check_arraylike, convert, promote_inexact
+from calque.numpy.shaping import clip, ravel, reshape, where
+from calque.numpy.sorting import searchsorted
+from calque.numpy.ufuncs import UFUNCS
+
+__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+) -> Any:
+    """How often each of 0, 1, 2, ... occurs, or the sum of its weights. Under jit give `length`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.bincount(jnp.array([0, 1, 1, 3]))
+    Array([1, 2, 0, 1], dtype=int32)"""
+    x = array_of("bincount", x)
+    if not is_integer(x.dtype) and x.dtype != np.dtype(bool):
+        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype.name}")
+    if x.ndim != 1:
+        raise ValueError(f"only 1-dimensional input supported by bincount, got shape {x.shape}")
+    minlength = operator.index(minlength)
+    if length is None:
+        if not is_concrete(x):
+            raise errors.ConcretizationTypeError(
+                "jnp.bincount: the size of the result depends on the values of a traced array, which are not known while tracing."
+                f"{origin(x)}\nGive the keyword length= (a static size) to use it under jit."
+            )
+        length = max(minlength, int(to_numpy(x).max()) + 1 if x.size else 0)
+    else:
+        length = operator.index(length)
+    if weights is None:
+        w: Any = np.asarray(1, canonicalize(int))
+    else:
+        w = array_of("bincount", weights)
+        if w.shape != x.shape:
+            raise ValueError(f"shape of weights must match shape of x, got {w.shape} and {x.shape}.")
+    dtype = typeof(w).dtype
+    places = clip(convert(x, canonicalize(int)) if x.dtype == np.dtype(bool) else x, 0)
+    return zeros((length,), dtype).at[places].add(w, mode="drop")
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The bin of each value: i where bins[i-1] <= x < bins[i], for rising or falling bins.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([0, 1, 2]))
+    Array([1, 3], dtype=int32)"""
+    x, bins = arrays("digitize", x, bins)
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins.shape}")
+    if bins.shape[0] == 0:
+        return zeros(x.shape, canonicalize(int))
+    options = {} if method is None else {"method": method}
+    rising = searchsorted(bins, x, side="left" if right else "right", **options)
+    falling = bins.shape[0] - searchsorted(bins[::-1], x, side="right" if right else "left", **options)
+    return where(bins[-1] >= bins[0], rising, falling)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of equal bins between the extremes of the data, or of `range`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), 4)
+    Array([0., 1., 2., 3., 4.], dtype=float32)"""
+    if isinstance(bins, str):
+        raise NotImplementedError(f"string values for `bins` not implemented: got {bins!r}; pass a number or edges")
+    a = array_of("histogram_bin_edges", a)
+    edges = array_of("histogram_bin_edges", bins)
+    if edges.ndim == 1:
+        return promote_inexact(edges)[0]
+    if edges.ndim:
+        raise ValueError(f"`bins` must be 1d, when an array, got shape {edges.shape}")
+    (a,) = promote_inexact(ravel(a))
+    dtype = typeof(a).dtype
+    low, high = _limits(a, range)
+    flat = reductions.ptp(asarray([low, high])) == 0 if range is None else low == high
+    half = np.asarray(0.5, dtype)
+    return linspace(where(flat, low - half, low), where(flat, high + half, high), operator.index(bins) + 1, dtype=dtype)
+
+
+def _limits(a: Any, range: Any) -> tuple[Any, Any]:
+    if range is None:
+        if a.size == 0:
+            return asarray(np.asarray(0, a.dtype)), asarray(np.asarray(1, a.dtype))
+        return reductions.min(a), reductions.max(a)
+    low, high = range
+    check_arraylike("histogram", low, high)
+    return asarray(low, a.dtype), asarray(high, a.dtype)
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
+    """How many values fall in each bin, and the edges of the bins. The last bin includes its right edge.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.histogram(jnp.array([0.0, 1.0, 1.5, 3.0]), bins=3)[0]
+    Array([1., 2., 1.], dtype=float32)"""
+    if weights is None:
+        a = array_of("histogram", a)
+        (a,) = promote_inexact(a)
+        w: Any = np.ones((), typeof(a).dtype)
+    else:
+        a, w = arrays("histogram", a, weights)
+        if a.shape != w.shape:
+            raise ValueError(f"weights should have the same shape as a, got {w.shape} and {a.shape}.")
+        a, w = (asarray(v) for v in promote_inexact(a, w))
+        w = ravel(w)
+    edges = histogram_bin_edges(a, bins, range, weights)
+    counts = _counted(asarray(a).ravel(), edges, w)
+    if density:
+        counts = counts / diff(edges) / reductions.sum(counts)
+    return counts, edges
+
+
+def _place(x: Any, edges: Any) -> Any:
+    """The bin of each value; -1 and beyond the end for values outside."""
+    i = searchsorted(edges, x, side="right") - 1
+    last = edges.shape[0] - 2
+    return where(x == edges[-1], last, i)
+
+
+def _counted(x: Any, edges: Any, w: Any) -> Any:
+    n = edges.shape[0] - 1
+    i = _place(x, edges)
+    i = where(UFUNCS["isnan"](x) | (i < 0), n, i)
+    return zeros((max(n, 0),), typeof(w).dtype).at[i].add(w, mode="drop")
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any, Any]:
+    """Counts of points in the plane, and the edges along both axes."""
+    x, y = arrays("histogram2d", x, y)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"x and y must be 1-d and have equal length, got shapes {x.shape} and {y.shape}")
+    try:
+        n = len(bins)
+    except TypeError:
+        n = 1
+    if n not in (1, 2):
+        bins = [bins, bins]
+    sample = reshape(asarray([x, y]), (2, -1)).T
+    counts, edges = histogramdd(sample, bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, list[Any]]:
+    """Counts of points (the rows of `sample`, or a sequence of coordinate arrays) in a grid of bins, and its edges.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)"""
+    sample = asarray(list(sample)).T if isinstance(sample, (list, tuple)) else array_of("histogramdd", sample)
+    (sample,) = promote_inexact(sample)
+    sample = asarray(sample)
+    if sample.ndim == 1:
+        sample = sample[:, None]
+    n, d = sample.shape
+    per_axis = _bins_per_axis(bins, d)
+    ranges = [None] * d if range is None else list(range)
+    if len(ranges) != d:
+        raise ValueError(f"For sample.shape={(n, d)}, range={range} must have length {d}")
+    edges = [histogram_bin_edges(sample[:, i], per_axis[i], ranges[i]) for i in builtins.range(d)]
+    w: Any = np.ones((), canonicalize(int))
+    if weights is not None:
+        w = array_of("histogramdd", weights)
+        if w.shape != (n,):
+            raise ValueError("should have one weight for each sample.")
+        (w,) = promote_inexact(w)
+    sizes = tuple(e.shape[0] - 1 for e in edges)
+    places = []
+    for i, e in enumerate(edges):
+        k = _place(sample[:, i], e)
+        places.append(where(k < 0, sizes[i], k))
+    counts = zeros(sizes, typeof(w).dtype).at[tuple(places)].add(w, mode="drop")
+    if density:
+        counts = counts / reductions.sum(counts)
+        for i, e in enumerate(edges):
+            counts = counts / reshape(diff(e), tuple(-1 if j == i else 1 for j in builtins.range(d)))
+    return counts, edges
+
+
+def _bins_per_axis(bins: Any, d: int) -> Sequence[Any]:
+    try:
+        n = len(bins)
+    except TypeError:
+        return [bins] * d
+    if n != d:
+        raise ValueError("should be a bin for each dimension.")
+    return list(bins)

@@ -1,0 +1,206 @@
+"""Decompositions of matrices: Cholesky, QR, eigenvalues, singular values."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calque.core.dtypes import is_complex
+from calque.core.primitives import do
+from calque.numpy import reductions
+from calque.numpy.creation import asarray, zeros
+from calque.numpy.promotion import array_of, broadcast_to, convert, promote_inexact
+from calque.numpy.shaping import matrix_transpose, where
+from calque.numpy.sorting import argsort, take_along_axis
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops import linalg as lax_linalg
+from calque.ops import linalg_orthogonal, linalg_spectral
+
+__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+
+
+class EigResult(NamedTuple):
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def matrices(name: str, a: Any, square: bool = False) -> Any:
+    """A batch of matrices of floats (half precision is widened by nobody: LAPACK has none)."""
+    (a,) = promote_inexact(array_of(name, a))
+    a = asarray(a)
+    a = convert(a, a.dtype)
+    if a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
+        wanted = (
+            "a square matrix or a batch of them, (..., n, n)" if square else "a matrix or a batch of them, (..., m, n)"
+        )
+        raise ValueError(
+            f"Argument to {name}() must have shape [..., {'n, n' if square else 'm, n'}], got shape {a.shape}: it takes {wanted}."
+        )
+    return a
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose."""
+    return UFUNCS["conjugate"](matrix_transpose(x))
+
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """The triangular factor L of a Hermitian positive-definite matrix L L^H (its adjoint if `upper`); nan where it is not one.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)"""
+    lower = lax_linalg.cholesky(matrices("cholesky", a, square=True), symmetrize_input=symmetrize_input)
+    return adjoint(lower) if upper else lower
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Q with orthonormal columns and the upper triangular R. Modes: "reduced", "complete", "r" (only R), "raw" (reflections).
+
+    >>> import calque.numpy as jnp
+    >>> [x.shape for x in jnp.linalg.qr(jnp.ones((3, 2)))]
+    [(3, 2), (2, 2)]"""
+    a = matrices("qr", a)
+    if mode == "raw":
+        return QRResult(*_reflections(a))
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}': it must be 'reduced', 'complete', 'r' or 'raw'")
+    q, r = linalg_orthogonal.qr(a, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+def _reflections(a: Any) -> tuple[Any, Any]:
+    """LAPACK's form of QR: the reflections below the diagonal of the transposed matrix, and their factors."""
+    m, n = a.shape[-2:]
+    taus = []
+    rows = np.arange(m)
+    for k in range(min(m, n)):
+        x = a[..., :, k]
+        alpha = x[..., k]
+        below = where(rows > k, x, np.zeros((), a.dtype))
+        size = do.sqrt(_square(alpha) + reductions.sum(_square(below), axis=-1))
+        beta = where(_real(alpha) >= 0, -size, size)
+        nothing = reductions.all(below == 0, axis=-1) & (alpha == convert(_real(alpha), a.dtype))
+        safe = where(nothing, np.ones((), beta.dtype), beta)
+        tau = where(nothing, np.zeros((), a.dtype), (convert(safe, a.dtype) - alpha) / convert(safe, a.dtype))
+        scale = where(nothing, np.ones((), a.dtype), alpha - convert(safe, a.dtype))
+        v = where(rows == k, np.ones((), a.dtype), below / scale[..., None])
+        product = reductions.sum(UFUNCS["conjugate"](v)[..., :, None] * a, axis=-2)
+        updated = a - UFUNCS["conjugate"](tau)[..., None, None] * v[..., :, None] * product[..., None, :]
+        column = where(rows > k, v, updated[..., :, k])
+        a = where(np.arange(n) >= k, updated, a).at[..., :, k].set(column)
+        taus.append(tau[..., None])
+    return matrix_transpose(a), concatenated(taus, a)
+
+
+def concatenated(parts: list[Any], like: Any) -> Any:
+    return (
+        do.concatenate(*parts, dimension=like.ndim - 2)
+        if len(parts) > 1
+        else parts[0]
+        if parts
+        else zeros((*like.shape[:-2], 0), like.dtype)
+    )
+
+
+def _square(x: Any) -> Any:
+    return do.square(do.real(x)) + do.square(do.imag(x)) if is_complex(x.dtype) else do.square(x)
+
+
+def _real(x: Any) -> Any:
+    return do.real(x) if is_complex(x.dtype) else x
+
+
+# ---------------------------------------------------------------- eigenvalues
+
+
+def eig(a: Any) -> EigResult:
+    """Eigenvalues and eigenvectors (columns) of a square matrix: complex.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    Array([2.+0.j, 1.+0.j], dtype=complex64)"""
+    w, v = linalg_spectral.eig(matrices("eig", a, square=True), compute_left_eigenvectors=False)
+    return EigResult(w, v)
+
+
+def eigvals(a: Any) -> Any:
+    """The eigenvalues of a square matrix: complex."""
+    return linalg_spectral.eig(
+        matrices("eigvals", a, square=True), compute_left_eigenvectors=False, compute_right_eigenvectors=False
+    )[0]
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues in ascending order and eigenvectors (columns) of a Hermitian matrix.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    Array([1., 2.], dtype=float32)"""
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    v, w = linalg_spectral.eigh(matrices("eigh", a, square=True), lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """The eigenvalues of a Hermitian matrix, in ascending order."""
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+# ---------------------------------------------------------------- singular values
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """The singular value decomposition U diag(S) Vh, with S in descending order.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)
+    Array([2., 1.], dtype=float32)"""
+    a = matrices("svd", a)
+    if hermitian:
+        return _hermitian_svd(a, compute_uv, subset_by_index)
+    out = linalg_spectral.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
+    return SVDResult(*out) if compute_uv else out
+
+
+def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
+    """From eigenvalues: their sizes are the singular values, their signs go into Vh."""
+    w, v = eigh(a)
+    size = UFUNCS["absolute"](w)
+    order = argsort(size, axis=-1, descending=True)
+    if subset is not None:
+        order = order[..., subset[0] : subset[1]]
+    s = take_along_axis(size, order, -1)
+    if not compute_uv:
+        return s
+    sign = where(take_along_axis(w, order, -1) < 0, -1, 1)
+    u = take_along_axis(v, broadcast_to(order[..., None, :], (*v.shape[:-1], order.shape[-1])), -1)
+    return SVDResult(u, s, adjoint(u * convert(sign, u.dtype)[..., None, :]))
+
+
+def svdvals(x: Any, /) -> Any:
+    """The singular values, in descending order."""
+    return svd(x, compute_uv=False)

@@ -1,0 +1,171 @@
+"""Norms of vectors and matrices, condition numbers, ranks. Derivatives at zero vectors are zero, not nan."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import is_complex
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.creation import asarray
+from calque.numpy.linalg.factors import matrices, svd, svdvals
+from calque.numpy.linalg.solving import inv
+from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact
+from calque.numpy.reductions import keep
+from calque.numpy.shaping import moveaxis, where
+from calque.numpy.ufuncs import UFUNCS
+
+__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
+
+
+def safe_root(x: Any) -> Any:
+    """The square root with derivative 0 at 0."""
+    zero = UFUNCS["equal"](x, np.zeros((), typeof(x).dtype))
+    one = np.ones((), typeof(x).dtype)
+    return where(zero, np.zeros((), typeof(x).dtype), do.sqrt(where(zero, one, x)))
+
+
+def _squares(x: Any) -> Any:
+    return do.square(do.real(x)) + do.square(do.imag(x)) if is_complex(x.dtype) else do.square(x)
+
+
+def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return safe_root(reductions.sum(_squares(x), axis=axes, keepdims=keepdims))
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors along one axis, or of matrices along two; of the flattened array by default.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)"""
+    (x,) = promote_inexact(array_of("norm", x))
+    x = asarray(x)
+    if axis is None:
+        axes = tuple(range(x.ndim))
+        if ord is None or (ord == 2 and x.ndim == 1) or (ord in ("fro", "f") and x.ndim == 2):
+            return _euclidean(x, axes, keepdims)
+        if x.ndim not in (1, 2):
+            raise ValueError(
+                f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector norm, or two axes to compute a matrix norm."
+            )
+    else:
+        axes = canonical_axes(axis, x.ndim)
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+    raise ValueError(
+        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector norm, or two axes to compute a matrix norm."
+    )
+
+
+def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid order '{ord}' for vector norm.")
+    if ord == np.inf:
+        return reductions.max(UFUNCS["absolute"](x), axis=axes, keepdims=keepdims, initial=0)
+    if ord == -np.inf:
+        return reductions.min(UFUNCS["absolute"](x), axis=axes, keepdims=keepdims, initial=np.inf)
+    if ord == 0:
+        return reductions.sum(x != 0, axis=axes, keepdims=keepdims, dtype=x.real.dtype)
+    size = UFUNCS["absolute"](x)
+    if ord == 1:
+        return reductions.sum(size, axis=axes, keepdims=keepdims)
+    if ord == 2:
+        return _euclidean(x, axes, keepdims)
+    ord = convert(array_of("norm", ord), size.dtype)
+    total = reductions.sum(UFUNCS["power"](size, ord), axis=axes, keepdims=keepdims)
+    zero = total == 0
+    return where(
+        zero, np.zeros((), total.dtype), UFUNCS["power"](where(zero, np.ones((), total.dtype), total), 1 / ord)
+    )
+
+
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    row, column = axes
+    if ord in ("fro", "f"):
+        return _euclidean(x, axes, keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        summed, folded = (row, column) if ord in (1, -1) else (column, row)
+        sums = reductions.sum(UFUNCS["absolute"](x), axis=summed, keepdims=True)
+        fold = reductions.max if ord > 0 else reductions.min
+        out = fold(sums, axis=folded, keepdims=True, initial=0 if ord > 0 else np.inf)
+        return out if keepdims else do.squeeze(out, dimensions=tuple(sorted(axes)))
+    if ord in (2, -2, "nuc"):
+        s = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
+        out = (
+            reductions.sum(s, axis=-1)
+            if ord == "nuc"
+            else reductions.max(s, axis=-1, initial=0)
+            if ord == 2
+            else reductions.min(s, axis=-1, initial=np.inf)
+        )
+        return keep(out, x.shape, axes, keepdims)
+    raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of the matrices in the last two axes.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.matrix_norm(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
+    Array(5., dtype=float32)"""
+    return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors along axes, of the flattened array for None.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)"""
+    (x,) = promote_inexact(array_of("vector_norm", x))
+    x = asarray(x)
+    return _vector_norm(x, ord, canonical_axes(axis, x.ndim), keepdims)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition number: the norm of a matrix times that of its inverse; by singular values for p None, 2 and -2.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array(2., dtype=float32)"""
+    x = matrices("cond", x)
+    if 0 in x.shape[-2:]:
+        raise ValueError(f"cond is not defined on empty arrays, got shape {x.shape}")
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        large, small = (s[..., 0], s[..., -1]) if p != -2 else (s[..., -1], s[..., 0])
+        out = large / small
+    else:
+        if x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"cond with p={p} takes square matrices, got shape {x.shape}")
+        out = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+    bad = UFUNCS["isnan"](out) & UFUNCS["logical_not"](reductions.any(UFUNCS["isnan"](x), axis=(-2, -1)))
+    return where(bad, np.asarray(np.inf, out.dtype), out)
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """How many singular values are larger than rtol times the largest; `tol` is an absolute limit.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
+    Array(1, dtype=int32)"""
+    (x,) = promote_inexact(array_of("matrix_rank", M))
+    if typeof(x).ndim < 2:
+        return convert(reductions.any(UFUNCS["not_equal"](x, 0)), np.dtype("int32"))
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
+    x = matrices("matrix_rank", x)
+    s = svd(x, compute_uv=False, hermitian=hermitian)
+    if tol is not None:
+        limit = convert(array_of("matrix_rank", tol), s.dtype)[..., None]
+    else:
+        share: Any = max(x.shape[-2:]) * float(np.finfo(s.dtype).eps) if rtol is None else rtol
+        limit = (
+            reductions.max(s, axis=-1, keepdims=True, initial=0)
+            * convert(array_of("matrix_rank", share), s.dtype)[..., None]
+        )
+    return reductions.sum(s > limit, axis=-1, dtype=np.int32)

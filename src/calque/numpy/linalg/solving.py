@@ -1,0 +1,366 @@
+"""Determinants, inverses and linear systems."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calque.core.dtypes import is_complex, real_part
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.contractions import matmul
+from calque.numpy.creation import asarray, eye
+from calque.numpy.linalg.factors import adjoint, matrices, svd
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_shapes,
+    broadcast_to,
+    canonical_axes,
+    convert,
+    promote_inexact,
+)
+from calque.numpy.shaping import concatenate, matrix_transpose, reshape, where
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops import linalg as lax_linalg
+from calque.transforms.cond import cond
+from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.solves import custom_linear_solve
+
+__all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
+
+
+class SlogdetResult(NamedTuple):
+    sign: Any
+    logabsdet: Any
+
+
+def _diagonal(x: Any) -> Any:
+    k = np.arange(min(x.shape[-2:]), dtype=np.int32)
+    return x[..., k, k]
+
+
+# ---------------------------------------------------------------- determinants
+
+
+def _parity(pivots: Any, dtype: Any) -> Any:
+    """1 for an even number of exchanged rows, -1 for an odd one."""
+    n = pivots.shape[-1]
+    moved = reductions.sum(pivots != np.arange(n, dtype=pivots.dtype), axis=-1, dtype=np.int32)
+    return convert(where(moved % 2 == 1, -1, 1), dtype)
+
+
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """The sign of the determinant and the logarithm of its size. Methods: "lu" (default) and "qr".
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.slogdet(jnp.array([[0.0, 2.0], [1.0, 0.0]])).sign
+    Array(-1., dtype=float32)"""
+    a = matrices("slogdet", a, square=True)
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"Unrecognized slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    return SlogdetResult(*_slogdet(a))
+
+
+@custom_jvp
+def _slogdet(a: Any) -> tuple[Any, Any]:
+    lu, pivots, _ = lax_linalg.lu(a)
+    d = _diagonal(lu)
+    size = UFUNCS["absolute"](d)
+    singular = reductions.any(d == 0, axis=-1)
+    units = where(
+        size == 0, np.ones((), d.dtype), d / convert(where(size == 0, np.ones((), size.dtype), size), d.dtype)
+    )
+    sign = reductions.prod(units, axis=-1) * _parity(pivots, d.dtype)
+    log = reductions.sum(do.log(where(size == 0, np.ones((), size.dtype), size)), axis=-1)
+    return where(singular, np.zeros((), d.dtype), sign), where(singular, np.asarray(-np.inf, log.dtype), log)
+
+
+@_slogdet.defjvp
+def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
+    (a,), (t,) = primals, tangents
+    sign, log = _slogdet(a)
+    rate = reductions.sum(_diagonal(solve(a, t)), axis=-1)
+    if is_complex(typeof(a).dtype):
+        turn = sign * do.complex(np.zeros(rate.shape, rate.real.dtype), do.imag(rate))
+        return (sign, log), (turn, do.real(rate))
+    return (sign, log), (sign * 0, rate)
+
+
+def det(a: Any) -> Any:
+    """The determinant.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array(-2., dtype=float32)"""
+    a = matrices("det", a, square=True)
+    n = a.shape[-1]
+    if n == 0:
+        return broadcast_to(np.ones((), a.dtype), a.shape[:-2])
+    if n == 1:
+        return a[..., 0, 0]
+    if n == 2:
+        return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
+    if n == 3:
+        return reductions.sum(a[..., 0, :] * _cross(a[..., 1, :], a[..., 2, :]), axis=-1)
+    return _det(a)
+
+
+def _cross(x: Any, y: Any) -> Any:
+    turn = lambda v, k: v[..., np.array([k, k + 1, k + 2], np.int32) % 3]
+    return turn(x, 1) * turn(y, 2) - turn(x, 2) * turn(y, 1)
+
+
+@custom_jvp
+def _det(a: Any) -> Any:
+    lu, pivots, _ = lax_linalg.lu(a)
+    return reductions.prod(_diagonal(lu), axis=-1) * _parity(pivots, typeof(a).dtype)
+
+
+@_det.defjvp
+def _det_jvp(primals: Any, tangents: Any) -> Any:
+    """det(a) tr(a^-1 t), through the cofactors where a matrix is singular."""
+    (a,), (t,) = primals, tangents
+    out = _det(a)
+    singular = (out == 0).any()
+    regular = lambda a, t: out * reductions.sum(_diagonal(solve(a, t)), axis=-1)
+    general = lambda a, t: reductions.sum(UFUNCS["conjugate"](_cofactors(a)) * t, axis=(-2, -1))
+    return out, cond(singular, general, regular, a, t)
+
+
+def _cofactors(a: Any) -> Any:
+    """The conjugated matrix of cofactors, det(a) a^-H, by singular values: products of all but one need no division."""
+    u, s, vh = svd(a)
+    n = s.shape[-1]
+    ones = np.ones((*s.shape[:-1], 1), s.dtype)
+    before = reductions.cumprod(concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+    after = reductions.cumprod(concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    others = convert(before * after, a.dtype)
+    unit = lambda m: _det(m) if n > 3 else det(m)
+    phase = unit(u) * unit(vh)
+    return matmul(u * others[..., None, :], vh) * UFUNCS["conjugate"](phase)[..., None, None]
+
+
+# ---------------------------------------------------------------- systems
+
+
+def solve(a: Any, b: Any) -> Any:
+    """The solution x of a x = b, by LU. `b` is a vector if it has one axis, else matrices.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)"""
+    a, b = (asarray(v) for v in promote_inexact(*arrays("solve", a, b)))
+    a, b = (convert(v, v.dtype) for v in (a, b))
+    if a.ndim < 2:
+        raise ValueError(f"left hand array must be at least two dimensional; got a.shape={a.shape}")
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"last two dimensions of a must be equal; got a.shape={a.shape}")
+    if b.ndim == 0:
+        raise ValueError("right hand array must be at least one dimensional; got a scalar b")
+    vector = b.ndim == 1
+    if vector:
+        if a.shape[-1] != b.shape[0]:
+            raise ValueError(
+                f"solve: shapes {a.shape} and {b.shape} do not fit: a has {a.shape[-1]} columns, b {b.shape[0]} entries"
+            )
+        b = b[:, None]
+    elif a.shape[-1] != b.shape[-2]:
+        raise ValueError(
+            f"solve: shapes {a.shape} and {b.shape} do not fit: a has {a.shape[-1]} columns, b {b.shape[-2]} rows"
+        )
+    lead = broadcast_shapes("solve", a.shape[:-2], b.shape[:-2])
+    b = broadcast_to(b, (*lead, *b.shape[-2:]))
+    out = _solve(broadcast_to(a, (*lead, *a.shape[-2:])), b)
+    return out[..., 0] if vector else out
+
+
+def _solve(a: Any, b: Any) -> Any:
+    lu, _, permutation = lax_linalg.lu(a)
+    return custom_linear_solve(
+        lambda x: matmul(a, x),
+        b,
+        lambda _, y: _substituted(lu, permutation, y),
+        lambda _, y: _substituted_transposed(lu, permutation, y),
+    )
+
+
+def _substituted(lu: Any, permutation: Any, b: Any) -> Any:
+    x = _rows(b, permutation)
+    x = lax_linalg.triangular_solve(lu, x, left_side=True, lower=True, unit_diagonal=True)
+    return lax_linalg.triangular_solve(lu, x, left_side=True, lower=False)
+
+
+def _substituted_transposed(lu: Any, permutation: Any, b: Any) -> Any:
+    x = lax_linalg.triangular_solve(lu, b, left_side=True, lower=False, transpose_a=True)
+    x = lax_linalg.triangular_solve(lu, x, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+    return _rows(x, _inverse(permutation))
+
+
+def _inverse(permutation: Any) -> Any:
+    places = do.iota(dtype=permutation.dtype, shape=permutation.shape, dimension=permutation.ndim - 1, sharding=None)
+    return do.sort(permutation, places, dimension=permutation.ndim - 1, is_stable=True, num_keys=1)[1]
+
+
+def _rows(b: Any, order: Any) -> Any:
+    """The rows of each matrix in the order of a batch of permutations."""
+    lead = tuple(
+        np.arange(d, dtype=np.int32).reshape(tuple(-1 if i == j else 1 for j in range(order.ndim)))
+        for i, d in enumerate(order.shape[:-1])
+    )
+    return b[(*lead, order)]
+
+
+def inv(a: Any) -> Any:
+    """The inverse of a square matrix.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)"""
+    a = matrices("inv", a, square=True)
+    return solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
+
+
+# ---------------------------------------------------------------- least squares
+
+
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """The Moore-Penrose inverse; singular values below rtol times the largest count as zero.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0]])).shape
+    (2, 1)"""
+    if rcond is not None:
+        if rtol is not None:
+            raise ValueError("pinv: only one of rtol and rcond may be specified.")
+        rtol = rcond
+    a = matrices("pinv", a)
+    if 0 in a.shape[-2:]:
+        return matrix_transpose(a)
+    real = real_part(a.dtype)
+    limit: Any = 10.0 * max(a.shape[-2:]) * float(np.finfo(real).eps) if rtol is None else rtol
+    return _pinv_of(bool(hermitian))(a, convert(array_of("pinv", limit), real))
+
+
+def _pinv_value(a: Any, rtol: Any, hermitian: bool) -> Any:
+    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
+    small = s <= rtol[..., None] * s[..., :1]
+    reciprocal = where(small, np.zeros((), s.dtype), 1 / where(small, np.ones((), s.dtype), s))
+    return matmul(adjoint(vh), convert(reciprocal, a.dtype)[..., :, None] * adjoint(u))
+
+
+def _make_pinv(hermitian: bool) -> Any:
+    @custom_jvp
+    def apply(a: Any, rtol: Any) -> Any:
+        return _pinv_value(a, rtol, hermitian)
+
+    @apply.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        """-p t p + p p^H t^H (1 - a p) + (1 - p a) t^H p^H p: valid where the rank is constant."""
+        (a, rtol), (t, _) = primals, tangents
+        p = apply(a, rtol)
+        ph, th = adjoint(p), adjoint(t)
+        m, n = a.shape[-2:]
+        left, right = eye(n, dtype=a.dtype) - matmul(p, a), eye(m, dtype=a.dtype) - matmul(a, p)
+        out = (
+            -matmul(matmul(p, t), p)
+            + matmul(matmul(p, ph), matmul(th, right))
+            + matmul(matmul(left, th), matmul(ph, p))
+        )
+        return p, out
+
+    return apply
+
+
+_PINV = {flag: _make_pinv(flag) for flag in (False, True)}
+
+
+def _pinv_of(hermitian: bool) -> Any:
+    return _PINV[hermitian]
+
+
+def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+    """The least-squares solution of a x = b, its residuals, the rank of `a`, and its singular values.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.lstsq(jnp.eye(2), jnp.array([1.0, 2.0]))[0]
+    Array([1., 2.], dtype=float32)"""
+    a, b = (asarray(v) for v in promote_inexact(*arrays("lstsq", a, b)))
+    if a.shape[:1] != b.shape[:1]:
+        raise ValueError(f"Leading dimensions of input arrays must match: got shapes {a.shape} and {b.shape}")
+    vector = b.ndim == 1
+    if vector:
+        b = b[:, None]
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if b.ndim != 2:
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    m, n = a.shape
+    real = real_part(a.dtype)
+    if 0 in (m, n):
+        s = asarray(np.zeros((0,), real))
+        rank: Any = asarray(np.asarray(0, np.int32))
+        x = asarray(np.zeros((n, b.shape[1]), a.dtype))
+    else:
+        limit = (
+            float(np.finfo(real).eps) * max(m, n)
+            if rcond is None
+            else float(np.finfo(real).eps)
+            if rcond < 0
+            else rcond
+        )
+        u, s, vh = svd(a, full_matrices=False)
+        there = s >= np.asarray(limit, real) * s[0]
+        rank = reductions.sum(there, dtype=np.int32)
+        safe = where(there, s, np.ones((), real))
+        weights = convert(where(there, 1 / safe, np.zeros((), real)), a.dtype)[:, None]
+        x = matmul(adjoint(vh), weights * matmul(adjoint(u), b))
+    if numpy_resid and (0 in (m, n) or m <= n or int(rank) < n):
+        residuals = asarray(np.zeros((0,), real))
+    else:
+        left = b - matmul(a, x)
+        residuals = reductions.sum(
+            do.square(do.real(left)) + do.square(do.imag(left)) if is_complex(left.dtype) else left * left, axis=0
+        )
+    return (x[:, 0] if vector else x), residuals, rank, s
+
+
+# ---------------------------------------------------------------- tensors
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of the map that `tensordot(a, b, ind)` is.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4)).shape
+    (4, 2, 2)"""
+    a = array_of("tensorinv", a)
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    head, tail = a.shape[:ind], a.shape[ind:]
+    n = int(np.prod(head, dtype=np.int64))
+    if n != int(np.prod(tail, dtype=np.int64)):
+        raise ValueError(
+            f"tensorinv: the product of the first {ind} dimensions must be that of the rest; got shape {a.shape}"
+        )
+    return reshape(inv(reshape(a, (n, n))), (*tail, *head))
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """The solution x of tensordot(a, x, x.ndim) = b, after moving `axes` of `a` to its end.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.linalg.tensorsolve(jnp.eye(4).reshape(2, 2, 2, 2), jnp.ones((2, 2))).shape
+    (2, 2)"""
+    a, b = arrays("tensorsolve", a, b)
+    if axes is not None:
+        moved = canonical_axes(tuple(axes), a.ndim)
+        a = do.transpose(a, permutation=(*[i for i in range(a.ndim) if i not in moved], *moved))
+    out = a.shape[b.ndim :]
+    n = int(np.prod(out, dtype=np.int64))
+    if a.shape[: b.ndim] != b.shape or n != b.size:
+        raise ValueError(
+            f"After moving axes to end, leading shape of a must match shape of b, and the rest must have its size. got a.shape={a.shape}, b.shape={b.shape}"
+        )
+    return reshape(solve(reshape(a, (b.size, n)), reshape(b, (b.size,))), out)

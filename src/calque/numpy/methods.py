@@ -1,0 +1,420 @@
+"""The methods and operators of arrays, attached to concrete arrays and to tracers alike."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from calque.core import errors
+from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
+from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
+from calque.core.primitives import do
+from calque.core.trace import JaxprTracer, origin, typeof
+from calque.core.trace_state import Tracer
+from calque.numpy import contractions, indexing, reductions, shaping, sorting
+from calque.numpy.at import At
+from calque.numpy.operators import operator
+from calque.numpy.promotion import convert, is_arraylike
+from calque.numpy.ufuncs import UFUNCS
+from calque.transforms.sharding_arrays import device_put
+
+# ---------------------------------------------------------------- operators
+
+
+def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any], Any]:
+    """An operator that leaves operands it does not know to their own reflected methods."""
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, (ArrayImpl, Tracer)) and not is_arraylike(other):
+            if isinstance(other, (list, tuple, np.ndarray)):
+                raise TypeError(
+                    f"unsupported operand type(s) for {f.__name__}: {type(self).__name__!r} and {type(other).__name__!r};"
+                    f" convert the {type(other).__name__} with jnp.array first"
+                )
+            return NotImplemented
+        return f(other, self) if swap else f(self, other)
+
+    return method
+
+
+_BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "true_divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+_COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
+
+
+def _divmod(x: Any, y: Any) -> Any:
+    return UFUNCS["floor_divide"](x, y), UFUNCS["remainder"](x, y)
+
+
+def operators() -> dict[str, Any]:
+    """The operator protocol by method name."""
+    table: dict[str, Any] = {}
+    for name, ufunc in _BINARY.items():
+        table[f"__{name}__"] = _deferring(UFUNCS[ufunc], False)
+        table[f"__r{name}__"] = _deferring(UFUNCS[ufunc], True)
+    for name, f in (("matmul", contractions.matmul), ("divmod", _divmod)):
+        table[f"__{name}__"], table[f"__r{name}__"] = _deferring(f, False), _deferring(f, True)
+    for name, ufunc in _COMPARE.items():
+        table[f"__{name}__"] = _deferring(UFUNCS[ufunc], False)
+    for name, ufunc in _UNARY.items():
+        table[f"__{name}__"] = _one(UFUNCS[ufunc])
+    return table
+
+
+def _one(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda self: f(self)
+
+
+# ---------------------------------------------------------------- methods that arrays and tracers share
+
+
+def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The values in another dtype."""
+    if device is not None:
+        return device_put(astype(self, dtype, copy), device)
+    target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    own = typeof(self).dtype
+    if is_complex(own) and not is_complex(target):
+        self = do.real(self) if target != np.dtype(bool) else do.ne(self, np.zeros((), own))
+    if target == np.dtype(bool) and typeof(self).dtype != target:
+        return do.ne(self, np.zeros((), typeof(self).dtype))
+    return convert(self, target)
+
+
+def _reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+
+def _transpose(self: Any, *axes: Any) -> Any:
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+        axes = axes[0]  # type: ignore[assignment]
+    return shaping.transpose(self, axes or None)
+
+
+def _nonzero(self: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    return sorting.nonzero(self, size=size, fill_value=fill_value)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    if dtype is None:
+        return self
+    return sorting.view(self, canonicalize(as_dtype(dtype)))
+
+
+def _copy(self: Any) -> Any:
+    return do.copy(self)
+
+
+def _len(self: Any) -> int:
+    shape = typeof(self).shape
+    if not shape:
+        raise TypeError("len() of unsized object")
+    return shape[0]
+
+
+def _iter(self: Any) -> Iterator[Any]:
+    if not typeof(self).shape:
+        raise TypeError("iteration over a 0-d array")
+    return (self[i] for i in range(typeof(self).shape[0]))
+
+
+def _contains(self: Any, value: Any) -> bool:
+    return bool(reductions.any(UFUNCS["equal"](self, value)))
+
+
+def _setitem(self: Any, index: Any, value: Any) -> None:
+    raise TypeError(
+        f"{type(self).__name__} objects are immutable: calque arrays do not support item assignment. "
+        "Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method."
+    )
+
+
+def _delitem(self: Any, index: Any) -> None:
+    raise TypeError("calque arrays are immutable and do not support item deletion. Use jnp.delete.")
+
+
+def _hash(self: Any) -> int:
+    raise TypeError(
+        f"unhashable type: {type(self).__name__!r}; arrays are compared elementwise. Use id(x), or x.tobytes() as a key."
+    )
+
+
+_namespace: list[Any] = []
+
+
+def set_namespace(module: Any) -> None:
+    """Tells arrays the module of their functions."""
+    _namespace[:] = [module]
+
+
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    versions = ("2021.12", "2022.12", "2023.12", "2024.12")
+    if api_version is not None and api_version not in versions:
+        raise ValueError(f"{api_version=} is not available; available versions are: {list(versions)}")
+    return _namespace[0]
+
+
+_from = {
+    "sum": reductions.sum, "prod": reductions.prod, "max": reductions.max, "min": reductions.min, "mean": reductions.mean,
+    "var": reductions.var, "std": reductions.std, "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
+    "argmin": reductions.argmin, "cumsum": reductions.cumsum, "cumprod": reductions.cumprod, "ptp": reductions.ptp,
+    "dot": contractions.dot, "trace": contractions.trace, "diagonal": contractions.diagonal, "swapaxes": shaping.swapaxes,
+    "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel, "repeat": shaping.repeat, "clip": shaping.clip,
+    "round": sorting.round, "conj": UFUNCS["conjugate"], "conjugate": UFUNCS["conjugate"], "take": sorting.take,
+    "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
+}  # fmt: skip
+
+METHODS: dict[str, Any] = {
+    **operators(),
+    **_from,
+    "astype": astype,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "nonzero": _nonzero,
+    "view": _view,
+    "copy": _copy,
+    "__len__": _len,
+    "__iter__": _iter,
+    "__contains__": _contains,
+    "__setitem__": _setitem,
+    "__delitem__": _delitem,
+    "__hash__": _hash,
+    "__array_namespace__": _array_namespace,
+    "__getitem__": lambda self, index: indexing.getitem(self, index),
+    "__round__": lambda self, ndigits=None: sorting.round(self, ndigits or 0),
+    "__array_priority__": 100,
+    "shape": property(lambda self: self.aval.shape),
+    "dtype": property(lambda self: self.aval.dtype),
+    "ndim": property(lambda self: self.aval.ndim),
+    "size": property(lambda self: self.aval.size),
+    "itemsize": property(lambda self: self.aval.dtype.itemsize),
+    "nbytes": property(lambda self: self.aval.size * self.aval.dtype.itemsize),
+    "weak_type": property(lambda self: self.aval.weak_type),
+    "T": property(lambda self: shaping.transpose(self)),
+    "mT": property(shaping.matrix_transpose),
+    "real": property(lambda self: UFUNCS["real"](self)),
+    "imag": property(lambda self: UFUNCS["imag"](self)),
+    "at": property(At),
+}
+
+
+# ---------------------------------------------------------------- concrete arrays
+
+
+def _keys_text(self: Any) -> str:
+    """Random keys: their shape and kind, over the bits that they are made of."""
+    return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{to_numpy(do.random_unwrap(self))}"
+
+
+def _repr(self: Any) -> str:
+    if is_extended(self.aval.dtype):
+        return _keys_text(self)
+    x = to_numpy(self)
+    dtype = f"dtype={self.aval.dtype.name}" + (", weak_type=True" if self.aval.weak_type else "")
+    prefix = "Array("
+    if x.size == 0 and x.ndim != 1:
+        return f"{prefix}[], shape={x.shape}, {dtype})"
+    body = np.array2string(
+        x, separator=", ", prefix=prefix, suffix=",", max_line_width=np.get_printoptions()["linewidth"]
+    )
+    last = body[body.rfind("\n") + 1 :] if "\n" in body else prefix + body
+    wide = len(last) + len(dtype) + 3 > np.get_printoptions()["linewidth"]
+    return f"{prefix}{body},{chr(10) + ' ' * len(prefix) if wide else ' '}{dtype})"
+
+
+def _item(self: Any, *args: Any) -> Any:
+    return to_numpy(self).item(*args)
+
+
+def _scalar(self: Any, what: str) -> Any:
+    if self.aval.size != 1 or self.aval.ndim:
+        raise TypeError(
+            f"Only scalar arrays can be converted to Python scalars; got {self.aval.ndim=}".replace(
+                "self.aval.ndim", "arr.ndim"
+            )
+        )
+    return to_numpy(self)
+
+
+def _bool(self: Any) -> bool:
+    if self.aval.size != 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            if self.aval.size
+            else "The truth value of an empty array is ambiguous. Use a.size > 0."
+        )
+    return bool(to_numpy(self).reshape(()))
+
+
+def _index(self: Any) -> int:
+    if not is_integer(self.aval.dtype) or self.aval.ndim:
+        raise TypeError(f"Only integer scalar arrays can be converted to a scalar index; got {self.aval.str_short()}")
+    return int(to_numpy(self))
+
+
+def _np_array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    if is_extended(self.aval.dtype):
+        raise TypeError(
+            f"an array of dtype {self.aval.dtype.name} cannot be converted to a NumPy array. Use random.key_data(keys) to get its bits."
+        )
+    x = to_numpy(self)
+    if dtype is not None and np.dtype(dtype) != x.dtype:
+        if copy is False:
+            raise ValueError(f"a conversion from {x.dtype} to {dtype} needs a copy, but copy=False")
+        return x.astype(dtype)
+    return x.copy() if copy else x
+
+
+def _reduce(self: Any) -> Any:
+    return _rebuild, (to_numpy(self).copy(), self.aval.weak_type)
+
+
+def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
+    return from_numpy(x, weak_type)
+
+
+def _block(self: Any) -> Any:
+    return self
+
+
+CONCRETE: dict[str, Any] = {
+    "__repr__": _repr,
+    "__str__": lambda self: _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self)),
+    "__format__": lambda self, spec: (
+        format(to_numpy(self)[()], spec) if self.aval.ndim == 0 else format(str(to_numpy(self)), spec)
+    ),
+    "__bool__": _bool,
+    "__int__": lambda self: int(_scalar(self, "int")),
+    "__float__": lambda self: float(_scalar(self, "float")),
+    "__complex__": lambda self: complex(_scalar(self, "complex")),
+    "__index__": _index,
+    "__array__": _np_array,
+    "__reduce__": _reduce,
+    "__copy__": lambda self: _rebuild(to_numpy(self).copy(), self.aval.weak_type),
+    "__deepcopy__": lambda self, memo: _rebuild(to_numpy(self).copy(), self.aval.weak_type),
+    "__dlpack__": lambda self, **kwargs: _dlpack(self, **kwargs),
+    "__dlpack_device__": lambda self: (1, 0),
+    "item": _item,
+    "tolist": lambda self: to_numpy(self).tolist(),
+    "tobytes": lambda self, order="C": to_numpy(self).tobytes(order),
+    "block_until_ready": _block,
+    "copy_to_host_async": lambda self: None,
+    "is_deleted": lambda self: False,
+    "is_ready": lambda self: True,
+    "on_device_size_in_bytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
+}
+
+
+def _dlpack(self: Any, **kwargs: Any) -> Any:
+    x = to_numpy(self)
+    if x.dtype.kind == "V" or x.dtype.name not in np.sctypeDict:
+        raise BufferError(
+            f"DLPack export of dtype {x.dtype.name} is not supported: bitcast it with .view(jnp.uint16) or .view(jnp.uint8) first"
+        )
+    x = x.view()
+    if not kwargs.get("copy"):
+        return _writeable_alias(x).__dlpack__(
+            **{k: v for k, v in kwargs.items() if k in ("max_version", "dl_device", "copy", "stream")}
+        )
+    return x.copy().__dlpack__()
+
+
+def _writeable_alias(x: np.ndarray) -> np.ndarray:
+    """NumPy refuses to export read-only arrays to consumers of the old protocol; DLPack consumers must not write."""
+    address, _ = x.__array_interface__["data"]
+
+    class Holder:
+        __array_interface__ = {**x.__array_interface__, "data": (address, False)}
+        base = x
+
+    return np.asarray(Holder()) if x.size else np.empty(x.shape, x.dtype)
+
+
+# ---------------------------------------------------------------- tracers
+
+
+def _no_bool(self: Any) -> bool:
+    raise errors.TracerBoolConversionError(
+        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its value is not known while tracing."
+        f"{origin(self)}\nUse lax.cond(pred, true_fun, false_fun, *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of"
+        " `while`, and & | ~ instead of `and`, `or`, `not`; or make the argument static with static_argnums."
+    )
+
+
+def _concretize(kind: str) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        raise errors.ConcretizationTypeError(
+            f"Abstract tracer value encountered where concrete value is expected: {kind}() needs the value of a traced array of type"
+            f" {self.aval.str_short()}, which is not known while tracing.{origin(self)}\n"
+            "Keep the computation in jnp functions, or make the argument static with static_argnums or static_argnames."
+        )
+
+    return method
+
+
+def _no_index(self: Any) -> int:
+    raise errors.TracerIntegerConversionError(
+        f"The __index__() method was called on traced array with shape {self.aval.str_short()}: a Python index or size is needed, but its value is not"
+        f" known while tracing.{origin(self)}\nIndex a calque array instead of a list (jnp.array(seq)[i]), use lax.fori_loop instead of range,"
+        " or make the argument static with static_argnums."
+    )
+
+
+def _no_array(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+    raise errors.TracerArrayConversionError(
+        f"The numpy.ndarray conversion method __array__() was called on traced array with shape {self.aval.str_short()}."
+        f"{origin(self)}\nUse the function of the same name in calque.numpy, or calque.pure_callback to call NumPy while the program runs."
+    )
+
+
+def _tracer_repr(self: Any) -> str:
+    weak = "~" if self.aval.weak_type else ""
+    kind = "JitTracer" if isinstance(self, JaxprTracer) else type(self).__name__
+    held = "".join(f", {name}={getattr(self, name)}" for name in ("primal", "val") if hasattr(self, name))
+    return f"{kind}({weak}{getattr(self.aval.dtype, 'name', self.aval.dtype)}[{','.join(map(str, self.aval.shape))}]{held})"
+
+
+TRACED: dict[str, Any] = {
+    "__repr__": _tracer_repr,
+    "__str__": _tracer_repr,
+    "__format__": lambda self, spec: format(_tracer_repr(self), spec),
+    "__bool__": _no_bool,
+    "__int__": _concretize("int"),
+    "__float__": _concretize("float"),
+    "__complex__": _concretize("complex"),
+    "__index__": _no_index,
+    "__array__": _no_array,
+    "item": _concretize("item"),
+    "tolist": _concretize("tolist"),
+    "block_until_ready": _block,
+}
+
+
+def attach() -> None:
+    """Give arrays and tracers their methods."""
+    for name, value in METHODS.items():
+        setattr(ArrayImpl, name, value)
+        setattr(Tracer, name, value)
+    for name, method in operators().items():
+        if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own
+            setattr(ArrayImpl, name, operator(name, method))
+    for name, value in CONCRETE.items():
+        setattr(ArrayImpl, name, value)
+    for name, value in TRACED.items():
+        setattr(Tracer, name, value)
+
+
+attach()

@@ -1,0 +1,187 @@
+"""Reductions that leave nan out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import is_complex, is_float, is_inexact, real_part
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact, result_dtype
+from calque.numpy.reductions import highest, lowest, refuse_out
+from calque.numpy.shaping import where as where_
+from calque.numpy.ufuncs import UFUNCS
+from calque.ops.common import const
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
+_isnan = UFUNCS["isnan"]
+
+
+def without_nan(x: Any, value: Any) -> Any:
+    """`x` with nan replaced."""
+    return where_(_isnan(x), const(x, value), x) if is_inexact(typeof(x).dtype) else x
+
+
+def _described(f: Any, name: str, doc: str) -> Any:
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = doc
+    f.__module__ = "calque.numpy"
+    return f
+
+
+def _extreme(name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any], doc: str) -> Any:
+    def reduction(
+        a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        refuse_out(name, out)
+        a = array_of(name, a)
+        if not is_inexact(a.dtype):
+            return fold(a, axis, keepdims=keepdims, initial=initial, where=where)
+        result = fold(without_nan(a, neutral(a.dtype)), axis, keepdims=keepdims, initial=initial, where=where)
+        if initial is not None:
+            return result
+        every = reductions.all(_isnan(a), axis, keepdims=keepdims)  # a slice of nothing but nan has no extreme
+        return where_(every, const(a, np.nan), result)
+
+    return _described(reduction, name, doc)
+
+
+nanmax = _extreme("nanmax", reductions.max, lowest, "The largest value that is not nan, over axes.")
+nanmin = _extreme("nanmin", reductions.min, highest, "The smallest value that is not nan, over axes.")
+
+
+def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any], doc: str) -> Any:
+    def reduction(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+        refuse_out(name, out)
+        a = array_of(name, a)
+        if not is_inexact(a.dtype):
+            return find(a, axis, keepdims=keepdims)
+        result = find(without_nan(a, neutral(a.dtype)), axis, keepdims=keepdims)
+        every = reductions.all(_isnan(a), axis, keepdims=bool(keepdims))
+        return where_(every, const(result, -1), result)
+
+    return _described(reduction, name, doc)
+
+
+nanargmax = _position(
+    "nanargmax", reductions.argmax, lowest, "The position of the largest value that is not nan; -1 if all are."
+)
+nanargmin = _position(
+    "nanargmin", reductions.argmin, highest, "The position of the smallest value that is not nan; -1 if all are."
+)
+
+
+def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> Any:
+    def reduction(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        refuse_out(name, out)
+        a = array_of(name, a)
+        return fold(without_nan(a, neutral), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+    return _described(reduction, name, doc)
+
+
+nansum = _sum_like("nansum", reductions.sum, 0, "The sum over axes of the values that are not nan.")
+nanprod = _sum_like("nanprod", reductions.prod, 1, "The product over axes of the values that are not nan.")
+
+
+def _cumulative(name: str, scan: Callable[..., Any], neutral: int, doc: str) -> Any:
+    def running(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        refuse_out(name, out)
+        return scan(without_nan(array_of(name, a), neutral), axis, dtype)
+
+    return _described(running, name, doc)
+
+
+nancumsum = _cumulative("nancumsum", reductions.cumsum, 0, "The running sum, nan counting as 0.")
+nancumprod = _cumulative("nancumprod", reductions.cumprod, 1, "The running product, nan counting as 1.")
+
+
+def _numbers(a: Any, where: Any) -> Any:
+    """Which elements count."""
+    there = UFUNCS["logical_not"](_isnan(a))
+    return there if where is None else UFUNCS["logical_and"](there, where)
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
+    """The mean over axes of the values that are not nan.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2., dtype=float32)"""
+    refuse_out("nanmean", out)
+    a = array_of("nanmean", a)
+    if not is_inexact(a.dtype):
+        return reductions.mean(a, axis, dtype, keepdims=keepdims, where=where)
+    target = result_dtype(dtype, a.dtype)
+    if not is_inexact(target):
+        target = np.dtype("float32")
+    count = reductions.sum(convert(_numbers(a, where), np.dtype("int32")), axis=axis, keepdims=keepdims)
+    total = nansum(a, axis, target, keepdims=keepdims, where=where)
+    return convert(UFUNCS["true_divide"](total, convert(count, target)), target)
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The variance over axes of the values that are not nan; nan where too few are left."""
+    refuse_out("nanvar", out)
+    a = array_of("nanvar", a)
+    (x,) = promote_inexact(a)
+    target = result_dtype(dtype, real_part(typeof(x).dtype))
+    if dtype is not None and is_complex(typeof(x).dtype) and not is_inexact(target):
+        raise ValueError(f"nanvar: a complex array has no variance of dtype {target.name}")
+    if is_float(target) and not is_complex(typeof(x).dtype):
+        work = np.dtype("float32") if target.itemsize < 4 else target
+        x = convert(x, work)
+    there = _numbers(x, where)
+    center = nanmean(x, axis, keepdims=True, where=where) if mean is None else convert(mean, typeof(x).dtype)
+    centered = where_(there, UFUNCS["subtract"](x, center), np.zeros((), typeof(x).dtype))
+    squares = (
+        do.square(do.real(centered)) + do.square(do.imag(centered))
+        if is_complex(typeof(x).dtype)
+        else do.square(centered)
+    )
+    count = reductions.sum(convert(there, np.dtype("int32")), axis=axis, keepdims=keepdims)
+    left = UFUNCS["subtract"](count, np.asarray(ddof, np.int32))
+    enough = UFUNCS["greater"](left, np.int32(0))
+    total = reductions.sum(squares, axis=canonical_axes(axis, typeof(x).ndim), keepdims=keepdims)
+    safe = convert(where_(enough, left, np.int32(1)), typeof(total).dtype)
+    result = where_(enough, UFUNCS["true_divide"](total, safe), const(total, np.nan))
+    return convert(result, target)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The standard deviation over axes of the values that are not nan."""
+    refuse_out("nanstd", out)
+    return do.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

@@ -1,0 +1,68 @@
+"""Bits in bytes: packbits, unpackbits."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import is_integer
+from calque.core.primitives import do
+from calque.numpy import reductions
+from calque.numpy.creation import zeros
+from calque.numpy.promotion import array_of, canonical_axis, convert
+from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape
+
+__all__ = ["packbits", "unpackbits"]
+
+_SHIFTS = {"big": np.arange(7, -1, -1, dtype=np.uint8), "little": np.arange(8, dtype=np.uint8)}
+
+
+def _shifts(name: str, bitorder: str) -> np.ndarray:
+    try:
+        return _SHIFTS[bitorder]
+    except KeyError:
+        raise ValueError(f"'order' must be either 'little' or 'big': jnp.{name} got bitorder={bitorder!r}") from None
+
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Eight truth values to a byte, along an axis, padded with zeros.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.packbits(jnp.array([0, 0, 0, 0, 0, 1, 0, 1]))
+    Array([5], dtype=uint8)"""
+    a = array_of("packbits", a)
+    if not is_integer(a.dtype) and a.dtype != np.dtype(bool):
+        raise TypeError(f"Expected an input array of integer or boolean data type, got {a.dtype.name}")
+    shifts = _shifts("packbits", bitorder)
+    x, k = (ravel(a), 0) if axis is None else (a, canonical_axis(axis, a.ndim))
+    bits = moveaxis(convert(x != 0, np.dtype("uint8")), k, -1)
+    rest = -bits.shape[-1] % 8
+    if rest:
+        bits = concatenate([bits, zeros((*bits.shape[:-1], rest), np.uint8)], axis=-1)
+    bits = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    weights = np.left_shift(np.uint8(1), shifts)
+    packed = reductions.sum(bits * weights, axis=-1, dtype=np.uint8)
+    return moveaxis(packed, -1, k)
+
+
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+    """The eight bits of each byte, along an axis; `count` cuts them off, or, if negative, leaves so many out at the end.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.unpackbits(jnp.array([5], jnp.uint8))
+    Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)"""
+    a = array_of("unpackbits", a)
+    if a.dtype != np.dtype("uint8"):
+        raise TypeError(f"Expected an input array of unsigned byte data type, got {a.dtype.name}")
+    shifts = _shifts("unpackbits", bitorder)
+    x, k = (ravel(a), 0) if axis is None else (a, canonical_axis(axis, a.ndim))
+    x = moveaxis(x, k, -1)
+    wide = do.broadcast_in_dim(x, shape=(*x.shape, 8), broadcast_dimensions=tuple(range(x.ndim)), sharding=None)
+    bits = (wide >> shifts) & np.uint8(1)
+    bits = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
+    if count is not None:
+        count = operator.index(count)
+        if count > bits.shape[-1]:
+            bits = concatenate([bits, zeros((*bits.shape[:-1], count - bits.shape[-1]), np.uint8)], axis=-1)
+        bits = bits[..., :count]
+    return moveaxis(bits, -1, k)

@@ -1,0 +1,276 @@
+"""pad, with all the modes of NumPy."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import is_concrete
+from calque.core.dtypes import is_inexact
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.averages import median
+from calque.numpy.creation import asarray
+from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert
+from calque.numpy.shaping import concatenate, flip, moveaxis, section
+
+__all__ = ["pad"]
+
+Pairs = tuple[tuple[int, int], ...]
+
+_OPTIONS = {
+    "constant": ("constant_values",),
+    "linear_ramp": ("end_values",),
+    "maximum": ("stat_length",),
+    "mean": ("stat_length",),
+    "median": ("stat_length",),
+    "minimum": ("stat_length",),
+    "reflect": ("reflect_type",),
+    "symmetric": ("reflect_type",),
+    "edge": (),
+    "empty": (),
+    "wrap": (),
+}
+
+
+def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Any:
+    """The array with more entries before and after along its axes. Modes: "constant" (`constant_values`), "edge", "wrap",
+    "reflect" and "symmetric" (`reflect_type`), "linear_ramp" (`end_values`), "maximum", "minimum", "mean" and "median"
+    (`stat_length`), "empty", or a function (line, widths, axis, kwargs) that fills a line.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.pad(jnp.array([1, 2]), (1, 2))
+    Array([0, 1, 2, 0, 0], dtype=int32)"""
+    x = array_of("pad", array)
+    widths = _widths(pad_width, x.ndim)
+    if callable(mode):
+        return _by_function(x, widths, mode, kwargs)
+    if mode not in _OPTIONS:
+        raise NotImplementedError(
+            f"Unimplemented padding mode {mode!r} for np.pad; the modes are {', '.join(map(repr, _OPTIONS))}."
+        )
+    unknown = set(kwargs) - set(_OPTIONS[mode])
+    if unknown:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
+    if any(a == 0 for a in x.shape) and mode not in ("constant", "empty"):
+        _check_empty(x, widths, mode)
+    return _MODES[mode](x, widths, **kwargs)
+
+
+def _check_empty(x: Any, widths: Pairs, mode: str) -> None:
+    for k, (n, w) in enumerate(zip(x.shape, widths)):
+        if n == 0 and any(w):
+            raise ValueError(f"Cannot apply '{mode}' padding to empty axis {k} of shape {x.shape}")
+
+
+def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    """One value, (both,), (before, after), or a pair for each axis."""
+    if isinstance(value, (tuple, list)):
+        rows = list(value)
+        if rows and all(not isinstance(r, (tuple, list)) and np.ndim(r) == 0 for r in rows):
+            if len(rows) == 1:
+                return [(rows[0], rows[0])] * ndim
+            if len(rows) == 2:
+                return [(rows[0], rows[1])] * ndim
+        else:
+            spread = [tuple(r) * 2 if len(r) == 1 else tuple(r) for r in rows]
+            if len(spread) == 1:
+                spread = spread * ndim
+            if len(spread) == ndim and all(len(r) == 2 for r in spread):
+                return spread  # type: ignore[return-value]
+        raise ValueError(
+            f"jnp.pad: {name} with {ndim=} has unsupported shape: got {value!r}. Valid shapes are {(ndim, 2)}, (1, 2), (2,), (1,), or ()."
+        )
+    a = value if not hasattr(value, "ndim") or value.ndim == 0 else None
+    if a is not None:
+        return [(a, a)] * ndim
+    return _pairs(name, [list(r) if np.ndim(r) else r for r in value], ndim)
+
+
+def _widths(pad_width: Any, ndim: int) -> Pairs:
+    if isinstance(pad_width, dict):
+        table = [(0, 0)] * ndim
+        for axis, w in pad_width.items():
+            table[operator.index(axis)] = tuple(w) if isinstance(w, (tuple, list)) else (w, w)
+        pad_width = table
+    try:
+        pairs = tuple((operator.index(a), operator.index(b)) for a, b in _pairs("pad_width", pad_width, ndim))
+    except TypeError as e:
+        raise TypeError(f"`pad_width` must be of integral type: got {pad_width!r}") from e
+    if any(w < 0 for p in pairs for w in p):
+        raise ValueError(f"index can't contain negative values: pad_width={pad_width!r}")
+    return pairs
+
+
+# ---------------------------------------------------------------- modes that pad with numbers
+
+
+def _constant(x: Any, widths: Pairs, constant_values: Any = 0) -> Any:
+    if not x.ndim:
+        return x
+    values = _pairs("constant_values", constant_values, x.ndim)
+    scalars = [[_value(v, x) for v in pair] for pair in values]
+    if all(v is values[0][0] for pair in values for v in pair):
+        return do.pad(x, scalars[0][0], padding_config=tuple((a, b, 0) for a, b in widths))
+    for k, (pair, (before, after)) in enumerate(zip(scalars, widths)):
+        for v, lengths in ((pair[0], (before, 0)), (pair[1], (0, after))):
+            if any(lengths):
+                config = tuple((*lengths, 0) if i == k else (0, 0, 0) for i in range(x.ndim))
+                x = do.pad(x, v, padding_config=config)
+    return x
+
+
+def _value(v: Any, x: Any) -> Any:
+    check_arraylike("pad", v)
+    v = convert(v, x.dtype)
+    if typeof(v).shape:
+        raise ValueError(f"jnp.pad: constant values are scalars, got shape {typeof(v).shape}")
+    return convert(v, x.dtype, True) if x.aval.weak_type and is_concrete(v) else v
+
+
+def _ramp(x: Any, widths: Pairs, end_values: Any = 0) -> Any:
+    ends = _pairs("end_values", end_values, x.ndim)
+    for k, ((before, after), (low, high)) in enumerate(zip(widths, ends)):
+        first, last = section(x, k, 0, 1), section(x, k, x.shape[k] - 1, x.shape[k])
+        left, right = _line(low, first, before, k), flip(_line(high, last, after, k), k)
+        x = concatenate([left, x, right], axis=k)
+    return x
+
+
+def _line(end: Any, edge: Any, n: int, k: int) -> Any:
+    """n values from `end` towards the edge, which is not among them."""
+    work = edge.dtype if is_inexact(edge.dtype) else np.dtype("float32")
+    a, b = (convert(array_of("pad", v), work) for v in (end, edge))
+    t = np.arange(n).reshape(tuple(-1 if i == k else 1 for i in range(edge.ndim))) / max(n, 1)
+    t = t.astype(work if work.kind == "f" else np.float32)
+    out = a * (1 - t) + b * t
+    if not is_inexact(edge.dtype):
+        out = do.floor(out)
+    return convert(out, edge.dtype)
+
+
+def _statistic(fold: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(x: Any, widths: Pairs, stat_length: Any = None) -> Any:
+        lengths: Any = [(None, None)] * x.ndim if stat_length is None else _pairs("stat_length", stat_length, x.ndim)
+        for k, ((before, after), (left, right)) in enumerate(zip(widths, lengths)):
+            n = x.shape[k]
+            for v in (left, right):
+                if v is not None and operator.index(v) < 1:
+                    raise ValueError(f"stat_length of {operator.index(v)} is not supported for mode={fold.__name__}")
+            head = section(x, k, 0, n if left is None else min(operator.index(left), n))
+            tail = section(x, k, 0 if right is None else max(n - operator.index(right), 0), n)
+            parts = [_repeated(_folded(fold, part, k), k, w) for part, w in ((head, before), (tail, after))]
+            x = concatenate([parts[0], x, parts[1]], axis=k)
+        return x
+
+    return apply
+
+
+def _folded(fold: Callable[..., Any], part: Any, k: int) -> Any:
+    out = fold(part, axis=k, keepdims=True)
+    if out.dtype != part.dtype:
+        out = out if is_inexact(part.dtype) else do.round(out, rounding_method=1)
+    return convert(out, part.dtype)
+
+
+def _repeated(x: Any, k: int, n: int) -> Any:
+    return broadcast_to(x, tuple(n if i == k else d for i, d in enumerate(x.shape)))
+
+
+def _edge(x: Any, widths: Pairs) -> Any:
+    for k, (before, after) in enumerate(widths):
+        n = x.shape[k]
+        if before or after:
+            x = concatenate(
+                [_repeated(section(x, k, 0, 1), k, before), x, _repeated(section(x, k, n - 1, n), k, after)], axis=k
+            )
+    return x
+
+
+# ---------------------------------------------------------------- modes that repeat the array
+
+
+def _taken(x: Any, k: int, places: np.ndarray) -> Any:
+    return x[(slice(None),) * k + (places.astype(np.int32),)]
+
+
+def _wrap(x: Any, widths: Pairs) -> Any:
+    for k, (before, after) in enumerate(widths):
+        if before or after:
+            x = _taken(x, k, np.arange(-before, x.shape[k] + after) % x.shape[k])
+    return x
+
+
+def _mirror(offset: int) -> Callable[..., Any]:
+    """Reflection at the edge (offset 1: the edge itself is not repeated) or beyond it (offset 0)."""
+
+    def apply(x: Any, widths: Pairs, reflect_type: str = "even") -> Any:
+        if reflect_type not in ("even", "odd"):
+            raise ValueError(f"reflect_type must be 'even' or 'odd', got {reflect_type!r}")
+        for k, (before, after) in enumerate(widths):
+            n = x.shape[k]
+            if not (before or after):
+                continue
+            if n == 1 and offset:
+                x = _edge(x, tuple((before, after) if i == k else (0, 0) for i in range(x.ndim)))
+            elif reflect_type == "even":
+                period = 2 * (n - offset)
+                places = np.arange(-before, n + after) % period
+                x = _taken(x, k, np.where(places < n, places, period - places - 1 + offset))
+            else:
+                x = _odd(x, k, before, after, offset)
+        return x
+
+    return apply
+
+
+def _odd(x: Any, k: int, before: int, after: int, offset: int) -> Any:
+    """Reflected through the edge point as well, piece by piece."""
+    while before > 0 or after > 0:
+        n = x.shape[k]
+        left, right = min(before, n - offset), min(after, n - offset)
+        first, last = section(x, k, 0, 1), section(x, k, n - 1, n)
+        head = 2 * first - flip(section(x, k, offset, offset + left), k)
+        tail = 2 * last - flip(section(x, k, n - offset - right, n - offset), k)
+        x = concatenate([p for p, w in ((head, left), (x, 1), (tail, right)) if w], axis=k)
+        before, after = before - left, after - right
+    return x
+
+
+# ---------------------------------------------------------------- modes that are functions
+
+
+def _by_function(x: Any, widths: Pairs, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """The function fills the padded lines, axis by axis. It returns the new line, or (given a NumPy array) writes into it."""
+    x = _constant(x, widths)
+    for k, w in enumerate(widths):
+        moved = moveaxis(x, k, -1)
+        lines = moved.reshape((-1, moved.shape[-1]))
+        rows = [_filled(function, lines[i], w, k, kwargs) for i in range(lines.shape[0])]
+        if rows:
+            x = moveaxis(concatenate([r[None] for r in rows]).reshape(moved.shape), -1, k)
+    return x
+
+
+def _filled(function: Callable[..., Any], line: Any, width: tuple[int, int], k: int, kwargs: dict[str, Any]) -> Any:
+    out = function(line, width, k, kwargs)
+    if out is None:
+        raise ValueError("jnp.pad: a padding function must return the new line, as arrays are immutable; got None")
+    return convert(asarray(out), line.dtype)
+
+
+_MODES: dict[str, Callable[..., Any]] = {
+    "constant": _constant,
+    "empty": _constant,
+    "edge": _edge,
+    "wrap": _wrap,
+    "reflect": _mirror(1),
+    "symmetric": _mirror(0),
+    "linear_ramp": _ramp,
+    "maximum": _statistic(reductions.max),
+    "minimum": _statistic(reductions.min),
+    "mean": _statistic(reductions.mean),
+    "median": _statistic(median),
+}

@@ -1,0 +1,289 @@
+"""Polynomials as arrays of coefficients, the highest power first."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from calque.core.primitives import do
+from calque.numpy import reductions
+from calque.numpy.calculus import convolve
+from calque.numpy.creation import asarray, eye, ones, zeros
+from calque.numpy.editing import trim_zeros
+from calque.numpy.linalg.factors import eigvals
+from calque.numpy.linalg.solving import inv, lstsq
+from calque.numpy.promotion import array_of, arrays, broadcast_to, convert, promote_dtypes, promote_inexact
+from calque.numpy.shaping import atleast_1d, concatenate, roll, where
+from calque.numpy.sorting import argsort
+from calque.numpy.ufuncs import UFUNCS
+from calque.transforms.loops import scan
+
+__all__ = [
+    "poly",
+    "polyadd",
+    "polyder",
+    "polydiv",
+    "polyfit",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
+    "roots",
+    "vander",
+]
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The polynomial with coefficients p at the points x, by Horner's rule.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.polyval(jnp.array([1, 0, 2]), 3)
+    Array(11, dtype=int32)"""
+    p, x = arrays("polyval", p, x)
+    p, x = promote_dtypes(p, x)
+    p, x = asarray(p), asarray(x)
+    shape = np.broadcast_shapes(p.shape[1:], x.shape)
+    y = asarray(broadcast_to(np.zeros((), p.dtype), shape))
+    n = p.shape[0]
+    if n <= unroll:
+        for i in range(n):
+            y = y * x + p[i]
+        return y
+    return scan(lambda y, c: (y * x + c, None), y, p, unroll=unroll)[0]
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([5, 0, 1]))
+    Array([5, 1, 3], dtype=int32)"""
+    a, b = _aligned("polyadd", a1, a2)
+    return a + b
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials."""
+    a, b = _aligned("polysub", a1, a2)
+    return a - b
+
+
+def _aligned(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
+    a, b = (asarray(v) for v in promote_dtypes(*arrays(name, a1, a2)))
+    n = max(a.shape[0], b.shape[0])
+    lift = lambda v: concatenate([zeros((n - v.shape[0], *v.shape[1:]), v.dtype), v]) if v.shape[0] < n else v
+    return lift(a), lift(b)
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.polymul(jnp.array([1.0, 1.0]), jnp.array([1.0, -1.0]))
+    Array([ 1.,  0., -1.], dtype=float32)"""
+    a, b = (asarray(v) for v in promote_inexact(*arrays("polymul", a1, a2)))
+    if trim_leading_zeros and (a.size > 1 or b.size > 1):
+        a, b = (trim_zeros(v, "f") for v in (a, b))
+    a, b = (v if v.shape[0] else zeros((1,), v.dtype) for v in (a, b))
+    return convolve(a, b)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """Quotient and remainder of two polynomials.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))[0]
+    Array([ 1., -1.], dtype=float32)"""
+    u, v = (asarray(x) for x in promote_inexact(*arrays("polydiv", u, v)))
+    m, n = u.shape[0] - 1, v.shape[0] - 1
+    scale = 1 / v[0]
+    q = zeros((max(m - n + 1, 1),), u.dtype)
+    for k in range(m - n + 1):
+        d = scale * u[k]
+        q = q.at[k].set(d)
+        u = u.at[k : k + n + 1].add(-d * v)
+    if trim_leading_zeros:
+        u = trim_zeros(u, "f")
+        u = u if u.shape[0] else zeros((1,), u.dtype)
+    return q, u
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The m-th derivative of a polynomial.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.polyder(jnp.array([3.0, 2.0, 1.0]))
+    Array([6., 2.], dtype=float32)"""
+    m = operator.index(m)
+    (p,) = promote_inexact(array_of("polyder", p))
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    p = asarray(p)
+    if m == 0:
+        return p
+    n = p.shape[0]
+    powers = np.arange(n - 1, m - 1, -1)[:, None] - np.arange(m)
+    return p[: max(n - m, 0)] * np.prod(powers, axis=1).astype(p.real.dtype)
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The m-th integral of a polynomial, with constants of integration k.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.polyint(jnp.array([6.0, 2.0]))
+    Array([3., 2., 0.], dtype=float32)"""
+    m = operator.index(m)
+    k = 0 if k is None else k
+    p, k = (asarray(v) for v in promote_inexact(*arrays("polyint", p, k)))
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    k = atleast_1d(k)
+    if k.shape == (1,):
+        k = broadcast_to(k, (m,))
+    if k.shape != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    if m == 0:
+        return p
+    n = p.shape[0]
+    full = concatenate([p, k])
+    grid = np.arange(n + m)[None, :] - np.arange(m)[:, None]
+    powers = np.where(grid[:, ::-1] >= 0, np.maximum(grid[:, ::-1], 1), 1).prod(axis=0)
+    return full / powers.astype(p.real.dtype)
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with these roots, or the characteristic polynomial of a matrix.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.poly(jnp.array([1.0, -1.0]))
+    Array([ 1.,  0., -1.], dtype=float32)"""
+    (z,) = promote_inexact(array_of("poly", seq_of_zeros))
+    z = atleast_1d(asarray(z))
+    if z.ndim == 2 and z.shape[0] == z.shape[1] and z.shape[0] != 0:
+        z = eigvals(z)
+    if z.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    if z.shape[0] == 0:
+        return ones((), z.dtype)
+    out = ones((1,), z.dtype)
+    for i in range(z.shape[0]):
+        out = convolve(out, concatenate([ones((1,), z.dtype), -z[i : i + 1]]))
+    return out
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The roots of a polynomial. Leading zeros are stripped, which needs known values: under jit pass `strip_zeros=False`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.roots(jnp.array([1.0, 0.0, -1.0])).shape
+    (2,)"""
+    p = atleast_1d(array_of("roots", p))
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    (p,) = promote_inexact(p)
+    p = asarray(p)
+    if p.size < 2:
+        return (
+            asarray([], dtype=np.result_type(p.dtype, np.complex64))
+            if p.dtype.kind != "c"
+            else asarray([], dtype=p.dtype)
+        )
+    complex_ = (
+        np.dtype("complex128") if p.dtype in (np.dtype("float64"), np.dtype("complex128")) else np.dtype("complex64")
+    )
+    if not strip_zeros:
+        count = reductions.argmax(p != 0)
+        return _roots_of_padded(p, count, complex_)
+    stripped = trim_zeros(p, "f")
+    core = trim_zeros(stripped, "b")
+    at_zero = stripped.shape[0] - core.shape[0]
+    found = _companion_roots(core, complex_) if core.shape[0] > 1 else zeros((0,), complex_)
+    return concatenate([found, zeros((at_zero,), complex_)])
+
+
+def _companion_roots(p: Any, complex_: Any) -> Any:
+    n = p.shape[0] - 1
+    a = eye(n, k=-1, dtype=p.dtype).at[0, :].set(-p[1:] / p[0])
+    return convert(eigvals(a), complex_)
+
+
+def _roots_of_padded(p: Any, leading: Any, complex_: Any) -> Any:
+    """Leading zeros rolled to the end become roots at 0; so many of the smallest roots are then marked as nan."""
+    n = p.shape[0]
+    found = _companion_roots(roll(p, -leading), complex_)
+    found = found[argsort(UFUNCS["absolute"](found), descending=True)]
+    order = np.arange(n - 1)
+    return where(order < n - 1 - leading, found, np.asarray(complex(np.nan, np.nan), complex_))
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The matrix of the powers of x, one row for each value.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.vander(jnp.array([1, 2]), 3)
+    Array([[1, 1, 1],
+           [4, 2, 1]], dtype=int32)"""
+    x = array_of("vander", x)
+    if x.ndim != 1:
+        raise ValueError(f"x must be a one-dimensional array, got shape {x.shape}")
+    n = x.shape[0] if N is None else operator.index(N)
+    if n < 0:
+        raise ValueError(f"N must be nonnegative, got {n}")
+    powers = [
+        do.integer_pow(x, y=i) if i > 1 else x if i == 1 else broadcast_to(np.ones((), x.dtype), x.shape)
+        for i in range(n)
+    ]
+    if not increasing:
+        powers.reverse()
+    return concatenate([asarray(v)[:, None] for v in powers], axis=1) if powers else zeros((x.shape[0], 0), x.dtype)
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
+) -> Any:
+    """The polynomial of degree `deg` nearest to the points (x, y), in the sense of least squares.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
+    Array([2., 1.], dtype=float32)"""
+    x, y = arrays("polyfit", x, y)
+    deg = operator.index(deg)
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if y.ndim not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    (x,) = promote_inexact(x)
+    (y,) = promote_inexact(y)
+    x, y = asarray(x), asarray(y)
+    rcond = x.shape[0] * float(np.finfo(x.dtype).eps) if rcond is None else rcond
+    left = vander(x, deg + 1)
+    right = y
+    if w is not None:
+        (w,) = promote_inexact(array_of("polyfit", w))
+        if w.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if w.shape[0] != y.shape[0]:
+            raise TypeError("expected w and y to have the same length")
+        left, right = left * w[:, None], right * (w[:, None] if right.ndim == 2 else w)
+    scale = do.sqrt(reductions.sum(left * left, axis=0))
+    scale = where(scale == 0, np.ones((), scale.dtype), scale)
+    c, residuals, rank, s = lstsq(left / scale, right, rcond)
+    c = (c.T / scale).T
+    if full:
+        return c, residuals, rank, s, asarray(rcond)
+    if not cov:
+        return c
+    base = inv(left.T @ left / scale / scale[:, None]) / scale / scale[:, None]
+    if cov == "unscaled":
+        factor: Any = 1
+    else:
+        if x.shape[0] <= deg + 1:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (x.shape[0] - deg - 1)
+    return (c, base * factor) if y.ndim == 1 else (c, base[:, :, None] * factor)

@@ -1,0 +1,78 @@
+"""Comparing arrays as wholes, and with tolerance."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import is_inexact, real_part
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.creation import asarray
+from calque.numpy.promotion import arrays, broadcast_shapes, convert, promote_dtypes, promote_shapes
+from calque.numpy.ufuncs import UFUNCS
+
+__all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """|a - b| <= atol + rtol * |b|, elementwise; infinities are close to themselves.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), 1.0)
+    Array([ True, False], dtype=bool)"""
+    a, b = arrays("isclose", a, b)
+    a, b = promote_dtypes(a, b)
+    a, b = promote_shapes("isclose", a, b)
+    if not is_inexact(typeof(a).dtype):
+        a, b = (asarray(x) for x in (a, b))
+        work = np.dtype("float32") if typeof(a).dtype.itemsize < 8 else np.dtype("float64")
+        close = _within(convert(a, work), convert(b, work), rtol, atol)
+        return UFUNCS["logical_or"](UFUNCS["equal"](a, b), close)
+    close = UFUNCS["logical_and"](_within(a, b, rtol, atol), UFUNCS["isfinite"](b))
+    out = UFUNCS["logical_or"](UFUNCS["equal"](a, b), close)
+    if equal_nan:
+        both = UFUNCS["logical_and"](UFUNCS["isnan"](a), UFUNCS["isnan"](b))
+        out = UFUNCS["logical_or"](out, both)
+    return out
+
+
+def _within(a: Any, b: Any, rtol: Any, atol: Any) -> Any:
+    real = real_part(typeof(a).dtype)
+    rtol, atol = (convert(t, real) for t in arrays("isclose", rtol, atol))
+    size = do.abs(b)
+    bound = UFUNCS["add"](atol, UFUNCS["multiply"](rtol, size))
+    return UFUNCS["less_equal"](do.abs(UFUNCS["subtract"](a, b)), bound)
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Are all elements close?
+
+    >>> import calque.numpy as jnp
+    >>> jnp.allclose(jnp.ones(2), jnp.ones(2) + 1e-7)
+    Array(True, dtype=bool)"""
+    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Have two arrays the same shape and elements?"""
+    try:
+        a1, a2 = asarray(a1), asarray(a2)
+    except (TypeError, ValueError):
+        return asarray(False)
+    if a1.shape != a2.shape:
+        return asarray(False)
+    same = UFUNCS["equal"](a1, a2)
+    if equal_nan:
+        same = UFUNCS["logical_or"](same, UFUNCS["logical_and"](UFUNCS["isnan"](a1), UFUNCS["isnan"](a2)))
+    return reductions.all(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Are two arrays equal once broadcast to a common shape?"""
+    try:
+        a1, a2 = asarray(a1), asarray(a2)
+        broadcast_shapes("array_equiv", a1.shape, a2.shape)
+    except (TypeError, ValueError):
+        return asarray(False)
+    return reductions.all(UFUNCS["equal"](a1, a2))

@@ -1,0 +1,218 @@
+"""What library functions do with their operands first: check them, find the common dtype, broadcast."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import ArrayImpl, to_array
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_complex, is_inexact, is_integer, promote
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+
+_ARRAYS = (ArrayImpl, Tracer)
+_FLOAT32 = np.dtype("float32")
+_PYTHON_OF_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex, "V": float}
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Lists, tuples, strings and other objects are refused by name and position."""
+    for i, a in enumerate(args):
+        if not isinstance(a, _ARRAYS) and not is_arraylike(a):
+            hint = ""
+            if isinstance(a, (list, tuple)):
+                hint = (
+                    f" Convert the {type(a).__name__} first: jnp.array({a!r})."
+                    if len(repr(a)) < 60
+                    else " Convert it with jnp.array first."
+                )
+            raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(a)} at position {i}.{hint}")
+
+
+def is_arraylike(a: Any) -> bool:
+    if isinstance(a, (np.ndarray, np.generic)):
+        return a.dtype.kind not in "OSUMm"
+    return isinstance(a, PYTHON_SCALARS) or hasattr(a, "__jax_array__") or hasattr(a, "aval")
+
+
+def as_operand(x: Any) -> Any:
+    """What primitives take: NumPy arrays in the canonical dtype and native byte order, `__jax_array__` asked."""
+    if isinstance(x, _ARRAYS) or type(x) in PYTHON_SCALARS:
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        dtype = canonicalize(x.dtype) if x.dtype.kind in "iufc" else x.dtype
+        if dtype.isnative and dtype == x.dtype:
+            return x
+        with np.errstate(all="ignore"):
+            return np.asarray(x).astype(dtype if dtype.isnative else dtype.newbyteorder("="))
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+
+
+def arrays(name: str, *args: Any) -> list[Any]:
+    """Operands as Arrays or tracers, with their methods and operators; anything else is refused."""
+    check_arraylike(name, *args)
+    return [to_array(as_operand(a)) for a in args]
+
+
+def array_of(name: str, a: Any) -> Any:
+    """One operand as an Array or a tracer."""
+    if isinstance(a, _ARRAYS):
+        return a
+    check_arraylike(name, a)
+    return to_array(as_operand(a))
+
+
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` with this dtype. Python and NumPy scalars become scalars of the program text."""
+    t = type(x)
+    if t in PYTHON_SCALARS:
+        if weak_type:
+            return _PYTHON_OF_KIND[dtype.kind](x)
+        return python_scalar(x, dtype)
+    aval = typeof(x)
+    if aval.dtype == dtype and (not isinstance(x, (np.ndarray, np.generic)) or x.dtype == dtype):
+        if aval.weak_type and not weak_type and not isinstance(x, (np.ndarray, np.generic)):
+            return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+        return x
+    if isinstance(x, np.generic):
+        with np.errstate(all="ignore"):
+            return np.asarray(x).astype(dtype)
+    return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type, sharding=None)
+
+
+def python_scalar(x: Any, dtype: Any) -> Any:
+    """A Python number as a NumPy scalar; ints that do not fit are refused as NumPy refuses them."""
+    if type(x) is float and dtype == _FLOAT32 and -3e38 < x < 3e38:  # no rounding to infinity to keep quiet about
+        return np.float32(x)
+    if isinstance(x, int) and not isinstance(x, bool) and is_integer(dtype):
+        return np.asarray(x, dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(x).astype(dtype)
+
+
+def common_type(*args: Any) -> tuple[Any, bool]:
+    """The (dtype, weak_type) of operands together."""
+    return promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, args)]))
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    dtype, weak = common_type(*args)
+    return [convert(a, dtype, weak) for a in args]
+
+
+def promote_inexact(*args: Any) -> list[Any]:
+    """As `promote_dtypes`, with integers and bools becoming floats."""
+    dtype, weak = common_type(*args)
+    if not is_inexact(dtype):
+        dtype = canonicalize(float)
+    return [convert(a, dtype, weak) for a in args]
+
+
+def promote_numeric(*args: Any) -> list[Any]:
+    """As `promote_dtypes`, with bools becoming integers."""
+    dtype, weak = common_type(*args)
+    if dtype == np.dtype(bool):
+        dtype = canonicalize(int)
+    return [convert(a, dtype, weak) for a in args]
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return getattr(x, "shape", ()) if not isinstance(x, PYTHON_SCALARS) else ()
+
+
+def broadcast_shapes(name: str, *shapes: Sequence[int]) -> tuple[int, ...]:
+    """The common shape; the error names the function and every shape."""
+    rank = max(map(len, shapes), default=0)
+    out = []
+    for axis in range(rank):
+        size = 1
+        for s in shapes:
+            k = axis - rank + len(s)
+            if k >= 0 and s[k] != 1:
+                if size not in (1, s[k]):
+                    raise incompatible(name, shapes)
+                size = s[k]
+        out.append(size)
+    return tuple(out)
+
+
+def incompatible(name: str, shapes: Sequence[Any]) -> Exception:
+    listed = ", ".join(str(tuple(s)) for s in shapes)
+    return TypeError(
+        f"{name} got incompatible shapes for broadcasting: {listed}. Sizes must be equal or 1, counted from the last axis;"
+        " reshape an operand, for example x[:, None]."
+    )
+
+
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated along leading and size-1 axes; the shapes are known to fit."""
+    own = shape_of(x)
+    if own == shape:
+        return x
+    lead = len(shape) - len(own)
+    keep = [i for i, d in enumerate(own) if d != 1 or shape[lead + i] == 1]
+    if len(keep) < len(own):
+        x = do.reshape(x, new_sizes=tuple([own[i] for i in keep]), dimensions=None, sharding=None)
+    dims = tuple([lead + i for i in keep])
+    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+
+
+def promote_shapes(name: str, *args: Any) -> list[Any]:
+    """Operands of one shape; those of rank 0 stay, elementwise primitives take them as they are."""
+    shapes = [shape_of(a) for a in args]
+    if all(s == shapes[0] for s in shapes):
+        return list(args)
+    check_rank_promotion(name, shapes)
+    shape = broadcast_shapes(name, *shapes)
+    return [a if s == shape or s == () else broadcast_to(a, shape) for a, s in zip(args, shapes)]
+
+
+def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    if config.numpy_rank_promotion == "allow":
+        return
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) > 1:
+        message = f"Operands could not be broadcast together for {name} on shapes {' '.join(map(str, shapes))} and with the config option calque_numpy_rank_promotion={config.numpy_rank_promotion!r}."
+        if config.numpy_rank_promotion == "raise":
+            raise ValueError(message)
+        warnings.warn(message, stacklevel=4)
+
+
+def result_dtype(dtype: Any, default: Any = None) -> Any:
+    """A `dtype=` argument in canonical form."""
+    return default if dtype is None else canonicalize(as_dtype(dtype))
+
+
+def ensure(x: Any) -> Any:
+    """An Array or tracer."""
+    return to_array(x)
+
+
+def aval_of(x: Any) -> ShapedArray:
+    return typeof(x)
+
+
+def is_complex_value(x: Any) -> bool:
+    return is_complex(typeof(x).dtype)
+
+
+def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
+    """A non-negative axis; out of range is a ValueError with the array's rank."""
+    k = axis.__index__()
+    if not -ndim <= k < ndim:
+        raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
+    return k % ndim if ndim else k
+
+
+def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
+    """Every axis for None, one or several otherwise; duplicates are refused."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(canonical_axis(a, ndim, what) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in '{what}': {axis}")
+    return axes

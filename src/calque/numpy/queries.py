@@ -1,0 +1,256 @@
+"""Questions about dtypes and values: promotion, subtypes, kinds, sizes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import ArrayImpl
+from calque.core.dtypes import (
+    PYTHON_SCALARS,
+    ExtendedDType,
+    as_dtype,
+    canonicalize,
+    float0,
+    is_complex,
+    is_float,
+    is_integer,
+    is_signed,
+    promote,
+)
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.numpy.promotion import array_of, check_arraylike, convert
+
+__all__ = [
+    "astype", "can_cast", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype", "iterable", "ndim", "promote_types", "result_type", "shape", "size",
+]  # fmt: skip
+
+
+def _node(x: Any) -> tuple[Any, bool]:
+    """(dtype, weak) of a value, a dtype, or a Python type, which is weak as its values are."""
+    if isinstance(x, type) and x in PYTHON_SCALARS:
+        return canonicalize(x), x is not bool
+    if isinstance(x, (str, np.dtype, type, ExtendedDType)) or (hasattr(x, "dtype") and isinstance(x, type)):
+        return canonicalize(as_dtype(x)), False
+    aval = typeof(x)
+    return aval.dtype, aval.weak_type
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype that values of two dtypes have together.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.promote_types("int32", "float16")
+    dtype('float16')"""
+    (da, wa), (db, wb) = _strict_node(a), _strict_node(b)
+    return promote(((da, wa), (db, wb)))[0]
+
+
+def _strict_node(x: Any) -> tuple[Any, bool]:
+    if isinstance(x, type) and x in PYTHON_SCALARS:
+        return canonicalize(x), x is not bool
+    return as_dtype(x), False
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype that arrays, scalars and dtypes have together.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.result_type(jnp.int8, 2.0)
+    dtype('float32')"""
+    if not args:
+        raise ValueError("at least one array or dtype is required")
+    return promote(tuple(map(_node, args)))[0]
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Can values of one dtype be cast to another by NumPy's rule `casting`?
+
+    >>> import calque.numpy as jnp
+    >>> jnp.can_cast("int8", "float32")
+    True"""
+    if isinstance(from_, PYTHON_SCALARS) and not isinstance(from_, np.generic):
+        raise TypeError(f"can_cast() does not support Python ints, floats, and complex: got {from_!r}; pass its dtype")
+    source = typeof(from_).dtype if isinstance(from_, (ArrayImpl, Tracer, np.ndarray, np.generic)) else as_dtype(from_)
+    return bool(np.can_cast(source, as_dtype(to), casting=casting))  # type: ignore[arg-type]
+
+
+_ABSTRACT = (
+    np.generic,
+    np.number,
+    np.integer,
+    np.signedinteger,
+    np.unsignedinteger,
+    np.inexact,
+    np.floating,
+    np.complexfloating,
+)
+
+
+def _class_of(dtype: Any) -> type:
+    """The NumPy class of a dtype, the abstract one for dtypes that NumPy does not know."""
+    if dtype.kind != "V":
+        return dtype.type
+    return np.floating if is_float(dtype) else np.signedinteger if is_signed(dtype) else np.unsignedinteger
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Does a dtype belong to a kind, such as `jnp.floating`, or equal another dtype?
+
+    >>> import calque.numpy as jnp
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+    True"""
+    if isinstance(arg1, ExtendedDType) or isinstance(arg2, ExtendedDType):
+        kind = getattr(arg1, "type", None)
+        return arg1 == arg2 or (isinstance(arg2, type) and isinstance(kind, type) and issubclass(kind, arg2))
+    if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 in (*_ABSTRACT, np.flexible, np.character):
+        return isinstance(arg2, type) and issubclass(arg1, arg2)
+    own = arg1 if isinstance(arg1, np.dtype) else _np_dtype(arg1)
+    if own == float0:
+        return arg2 in (np.void, np.flexible, np.generic) or arg2 == float0
+    if isinstance(arg2, type) and issubclass(arg2, np.generic) and not _is_concrete(arg2):
+        return issubclass(_class_of(own), arg2)
+    if isinstance(arg2, type) and not hasattr(arg2, "dtype") and arg2 not in PYTHON_SCALARS:
+        return False
+    return bool(own == _np_dtype(arg2))
+
+
+def _np_dtype(x: Any) -> np.dtype:
+    try:
+        return as_dtype(x)
+    except TypeError:
+        return np.dtype(x)
+
+
+def _is_concrete(cls: type) -> bool:
+    return cls not in (*_ABSTRACT, np.flexible, np.character)
+
+
+_KINDS = {
+    "bool": lambda d: d == np.dtype(bool),
+    "signed integer": is_signed,
+    "unsigned integer": lambda d: is_integer(d) and not is_signed(d),
+    "integral": is_integer,
+    "real floating": is_float,
+    "complex floating": is_complex,
+    "numeric": lambda d: is_integer(d) or is_float(d) or is_complex(d),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Is a dtype of a kind: "bool", "signed integer", "integral", "real floating", "numeric", ..., another dtype, or any of a tuple?
+
+    >>> import calque.numpy as jnp
+    >>> jnp.isdtype(jnp.float32, "real floating")
+    True"""
+    own = as_dtype(dtype)
+    for k in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(k, tuple):
+            if isdtype(own, k):
+                return True
+        elif isinstance(k, str) and k in _KINDS:
+            if _KINDS[k](own):
+                return True
+        elif isinstance(k, str):
+            try:
+                other = np.dtype(k)
+            except TypeError:
+                raise ValueError(f"Unrecognized kind={k!r} expected one of {list(_KINDS)} or a dtype") from None
+            if own == other:
+                return True
+        elif own == _checked_kind(k):
+            return True
+    return False
+
+
+def _checked_kind(k: Any) -> Any:
+    if isinstance(k, (np.dtype, type, ExtendedDType)):
+        return as_dtype(k)
+    raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={k!r}")
+
+
+# ---------------------------------------------------------------- values
+
+
+def isscalar(element: Any) -> bool:
+    """Is it a Python scalar, a NumPy scalar, or an array of rank 0?"""
+    if isinstance(element, (ArrayImpl, Tracer)) or hasattr(element, "__jax_array__"):
+        return typeof(element).ndim == 0
+    return bool(np.isscalar(element)) or (isinstance(element, np.ndarray) and element.ndim == 0)
+
+
+def iterable(y: Any) -> bool:
+    """Can it be iterated over?"""
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def _aval_of(name: str, a: Any) -> Any:
+    """The aval of an array, or anything with a shape and a size of its own."""
+    if hasattr(a, "shape") and not isinstance(a, (np.ndarray, np.generic, ArrayImpl, Tracer)):
+        return a
+    check_arraylike(name, a)
+    return typeof(a)
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The sizes of the axes."""
+    return tuple(_aval_of("shape", a).shape)
+
+
+def ndim(a: Any) -> int:
+    """The number of axes."""
+    return len(shape(a)) if hasattr(a, "shape") else typeof(_checked("ndim", a)).ndim
+
+
+def _checked(name: str, a: Any) -> Any:
+    check_arraylike(name, a)
+    return a
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements, in all or along axes."""
+    sizes = _aval_of("size", a).shape
+    n = 1
+    axes = range(len(sizes)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    for i in axes:
+        n *= sizes[i]  # type: ignore[index]
+    return n
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Is the dtype complex? Lists are asked for their elements."""
+    if x is None:
+        return False
+    if isinstance(x, (list, tuple)):
+        return any(map(iscomplexobj, x))
+    try:
+        return is_complex(x.dtype if hasattr(x, "dtype") else typeof(x).dtype)
+    except TypeError:
+        return False
+
+
+def isrealobj(x: Any) -> bool:
+    """Is the dtype not complex?"""
+    return not iscomplexobj(x)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """The values in another dtype. Complex numbers lose their imaginary parts; anything but zero is True.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.astype(jnp.arange(2), jnp.float32)
+    Array([0., 1.], dtype=float32)"""
+    x = array_of("astype", x)
+    target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    if target == np.dtype(bool) and x.dtype != target:
+        return do.ne(x, np.zeros((), x.dtype))
+    if is_complex(x.dtype) and not is_complex(target):
+        x = do.real(x)
+    out = convert(x, target)
+    return do.copy(out) if copy and out is x else out

@@ -1,0 +1,367 @@
+"""Sums and their like: functions that fold axes away."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned, real_part
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.promotion import (
+    as_operand,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    promote_inexact,
+    result_dtype,
+)
+from calque.numpy.ufuncs import UFUNCS
+
+
+def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The result with its folded axes as axes of size 1, if asked for."""
+    if not keepdims or not axes:
+        return out
+    full = tuple([1 if i in axes else d for i, d in enumerate(shape)])
+    dims = tuple([i for i in range(len(shape)) if i not in axes])
+    return do.broadcast_in_dim(out, shape=full, broadcast_dimensions=dims, sharding=None)
+
+
+def masked(x: Any, where: Any, neutral: Any) -> Any:
+    """`x` where the mask is true, the neutral value elsewhere."""
+    if where is None:
+        return x
+    aval = typeof(x)
+    mask = broadcast_to(where_mask(where), aval.shape)
+    value = do.broadcast_in_dim(
+        np.asarray(neutral).astype(aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
+    )
+    return do.select_n(mask, value, x)
+
+
+def where_mask(where: Any) -> Any:
+    check_arraylike("where", where)
+    if typeof(where).dtype != np.dtype(bool):
+        raise TypeError(f"where must be a boolean array, got {typeof(where).dtype.name}")
+    return where
+
+
+def lowest(dtype: Any) -> Any:
+    if is_inexact(dtype):
+        return -np.inf
+    return False if dtype == np.dtype(bool) else np.iinfo(dtype).min
+
+
+def highest(dtype: Any) -> Any:
+    if is_inexact(dtype):
+        return np.inf
+    return True if dtype == np.dtype(bool) else np.iinfo(dtype).max
+
+
+def accumulator_dtype(dtype: Any, promote_integers: bool = True) -> Any:
+    """Sums of bools and small integers are made in the default integer type."""
+    if dtype == np.dtype(bool):
+        return canonicalize(int)
+    if promote_integers and is_integer(dtype):
+        wide = canonicalize(np.dtype("uint64") if is_unsigned(dtype) else np.dtype("int64"))
+        return wide if wide.itemsize > dtype.itemsize else dtype
+    return dtype
+
+
+def fold(
+    name: str,
+    primitive: str,
+    a: Any,
+    axis: Any,
+    keepdims: bool,
+    where: Any,
+    initial: Any,
+    neutral: Any,
+    combine: Callable[[Any, Any], Any],
+    params: dict[str, Any],
+) -> Any:
+    aval = typeof(a)
+    axes = canonical_axes(axis, aval.ndim)
+    x = masked(a, where, neutral)
+    out = getattr(do, primitive)(x, axes=axes, **params) if axes else x
+    if initial is not None:
+        out = combine(out, convert(initial, aval.dtype))
+    return keep(out, aval.shape, axes, keepdims)
+
+
+def _sum_like(name: str, primitive: str, neutral: int, doc: str, combine: str, params: dict[str, Any]) -> Any:
+    def reduction(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+        promote_integers: bool = True,
+    ) -> Any:
+        check_arraylike(name, a)
+        refuse_out(name, out)
+        a = as_operand(a)
+        target = result_dtype(dtype) or accumulator_dtype(typeof(a).dtype, promote_integers)
+        narrow = is_float(target) and target.itemsize < 4
+        work = np.dtype("float32") if narrow else target
+        weak = typeof(a).weak_type and dtype is None and typeof(a).dtype == work
+        x = convert(a, work, weak)
+        result = fold(name, primitive, x, axis, keepdims, where, initial, neutral, UFUNCS[combine], params)
+        return convert(result, target) if narrow else result
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = doc
+    reduction.__module__ = "calque.numpy"
+    return reduction
+
+
+def refuse_out(name: str, out: Any) -> None:
+    if out is not None:
+        raise NotImplementedError(
+            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable, use the result."
+        )
+
+
+sum = _sum_like(
+    "sum",
+    "reduce_sum",
+    0,
+    "The sum over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.sum(jnp.arange(4), keepdims=True)\n    Array([6], dtype=int32)",
+    "add",
+    {"out_sharding": None},
+)
+prod = _sum_like(
+    "prod",
+    "reduce_prod",
+    1,
+    "The product over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.prod(jnp.arange(1, 5))\n    Array(24, dtype=int32)",
+    "multiply",
+    {},
+)
+
+
+def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: str, doc: str) -> Any:
+    def reduction(
+        a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        check_arraylike(name, a)
+        refuse_out(name, out)
+        a = as_operand(a)
+        aval = typeof(a)
+        axes = canonical_axes(axis, aval.ndim)
+        if initial is None:
+            if 0 in [aval.shape[i] for i in axes]:
+                raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+            if where is not None:
+                raise ValueError(
+                    f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
+                )
+        return fold(name, primitive, a, axis, keepdims, where, initial, neutral(aval.dtype), UFUNCS[combine], {})
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = doc
+    reduction.__module__ = "calque.numpy"
+    return reduction
+
+
+max = amax = _extreme("max", "reduce_max", lowest, "maximum", "The largest value over axes; nan if any is nan.")
+min = amin = _extreme("min", "reduce_min", highest, "minimum", "The smallest value over axes; nan if any is nan.")
+
+
+def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Any:
+    def reduction(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+        check_arraylike(name, a)
+        refuse_out(name, out)
+        a = as_operand(a)
+        x = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
+        return fold(name, primitive, x, axis, keepdims, where, None, neutral, UFUNCS["add"], {})
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = doc
+    reduction.__module__ = "calque.numpy"
+    return reduction
+
+
+all = _logical("all", "reduce_and", True, "Are all values true, over axes?")
+any = _logical("any", "reduce_or", False, "Is any value true, over axes?")
+
+
+def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    n = 1
+    for i in axes:
+        n *= shape[i]
+    return n
+
+
+def counted(a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: Any) -> Any:
+    """How many values each fold takes, as a number or, with a mask, an array."""
+    shape = typeof(a).shape
+    if where is None:
+        return np.asarray(count(shape, axes)).astype(dtype)
+    mask = broadcast_to(where_mask(where), shape)
+    return sum(convert(mask, dtype), axis=axes, keepdims=keepdims)
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """The arithmetic mean over axes.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.mean(jnp.arange(4))
+    Array(1.5, dtype=float32)"""
+    check_arraylike("mean", a)
+    refuse_out("mean", out)
+    (x,) = promote_inexact(as_operand(a))
+    target = result_dtype(dtype, typeof(x).dtype)
+    work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
+    x = convert(x, work, typeof(x).weak_type and dtype is None and work == typeof(x).dtype)
+    axes = canonical_axes(axis, typeof(x).ndim)
+    total = sum(x, axis=axes, keepdims=keepdims, where=where)
+    return convert(do.div(total, counted(x, axes, where, keepdims, work)), target, typeof(x).weak_type)
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: int | float | None = None,
+) -> Any:
+    """The variance over axes, divided by n - ddof.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.var(jnp.arange(4))
+    Array(1.25, dtype=float32)"""
+    check_arraylike("var", a)
+    refuse_out("var", out)
+    if correction is not None:
+        if ddof:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction  # type: ignore[assignment]
+    (x,) = promote_inexact(as_operand(a))
+    target = result_dtype(dtype, real_part(typeof(x).dtype))
+    if is_complex(typeof(x).dtype) and dtype is not None and not is_complex(target) and not is_float(target):
+        raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
+    work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
+    if not is_complex(typeof(x).dtype):
+        x = convert(x, work)
+    axes = canonical_axes(axis, typeof(x).ndim)
+    center = _mean(x, axes, where) if mean is None else convert(mean, typeof(x).dtype)
+    centered = UFUNCS["subtract"](x, center)
+    if is_complex(typeof(x).dtype):
+        squares = UFUNCS["add"](do.square(do.real(centered)), do.square(do.imag(centered)))
+    else:
+        squares = do.square(centered)
+    total = sum(squares, axis=axes, keepdims=keepdims, where=where)
+    n = counted(squares, axes, where, keepdims, typeof(squares).dtype)
+    left = (
+        UFUNCS["subtract"](n, np.asarray(ddof).astype(typeof(squares).dtype))
+        if where is not None
+        else n - np.asarray(ddof, n.dtype)
+    )
+    if where is None and left <= 0:
+        return convert(do.div(do.mul(total, np.asarray(np.nan, n.dtype)), np.asarray(1, n.dtype)), target)
+    return convert(do.div(total, left), target)
+
+
+def _mean(x: Any, axes: tuple[int, ...], where: Any) -> Any:
+    return mean(x, axis=axes, keepdims=True, where=where)
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: int | float | None = None,
+) -> Any:
+    """The standard deviation over axes: the square root of `var`."""
+    check_arraylike("std", a)
+    refuse_out("std", out)
+    if dtype is not None and not is_inexact(canonicalize(dtype)):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+    return do.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+
+
+# ---------------------------------------------------------------- positions
+
+
+def _position(name: str, primitive: str, doc: str) -> Any:
+    def reduction(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+        check_arraylike(name, a)
+        refuse_out(name, out)
+        a = as_operand(a)
+        aval = typeof(a)
+        flat = axis is None
+        x = do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None) if flat and aval.ndim != 1 else a
+        k = 0 if flat else canonical_axis(axis, aval.ndim)  # type: ignore[arg-type]
+        if typeof(x).shape[k] == 0:
+            raise ValueError(f"attempt to get {name} of an empty sequence")
+        result = getattr(do, primitive)(x, axes=(k,), index_dtype=canonicalize(int))
+        if not keepdims:
+            return result
+        return keep(result, aval.shape, tuple(range(aval.ndim)) if flat else (k,), True)
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = doc
+    reduction.__module__ = "calque.numpy"
+    return reduction
+
+
+argmax = _position("argmax", "argmax", "The position of the largest value; of the first nan if there is one.")
+argmin = _position("argmin", "argmin", "The position of the smallest value; of the first nan if there is one.")
+
+
+# ---------------------------------------------------------------- running
+
+
+def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> Any:
+    def scan(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        check_arraylike(name, a)
+        refuse_out(name, out)
+        a = as_operand(a)
+        aval = typeof(a)
+        if axis is None:
+            a = do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None)
+        k = 0 if axis is None else canonical_axis(axis, aval.ndim)
+        target = result_dtype(dtype)
+        if target is None:
+            target = canonicalize(int) if aval.dtype == np.dtype(bool) else aval.dtype
+        if target == np.dtype(bool):
+            x = convert(convert(a, target), canonicalize(int))
+            return convert(getattr(do, primitive)(x, axis=k, reverse=False), target)
+        return getattr(do, primitive)(
+            convert(a, target, aval.weak_type and dtype is None and target == aval.dtype), axis=k, reverse=False
+        )
+
+    scan.__name__ = scan.__qualname__ = name
+    scan.__doc__ = doc
+    scan.__module__ = "calque.numpy"
+    return scan
+
+
+cumsum = _cumulative("cumsum", "cumsum", "The running sum along an axis, of the flattened array for None.", True)
+cumprod = _cumulative("cumprod", "cumprod", "The running product along an axis, of the flattened array for None.", True)
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The range of values, max - min, over axes."""
+    check_arraylike("ptp", a)
+    refuse_out("ptp", out)
+    return UFUNCS["subtract"](max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))

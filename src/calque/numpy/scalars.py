@@ -1,0 +1,67 @@
+"""The scalar types: `jnp.float32` is a dtype for functions and makes an array when called."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from calque.core import dtypes
+from calque.numpy.creation import asarray
+
+__all__ = [
+    "bfloat16", "bool_", "complex64", "complex128", "complex_", "csingle", "cdouble", "double", "float16", "float32", "float64", "float_", "int16",
+    "int32", "int64", "int8", "int_", "single", "uint", "uint16", "uint32", "uint64", "uint8",
+    "float6_e2m3fn", "float6_e3m2fn", "int1", "uint1", *(d.name for d in (*dtypes.FLOAT8, *dtypes.INT4, *dtypes.UINT4)),
+]  # fmt: skip
+
+
+class ScalarType(type):
+    """The type of `jnp.float32` and its like. `jnp.float32(x)` is an array; `dtype=jnp.float32` names the dtype."""
+
+    dtype: np.dtype
+
+    def __call__(cls, x: Any = 0, /) -> Any:
+        return asarray(x, dtype=cls.dtype)
+
+    def __eq__(cls, other: object) -> bool:
+        return (
+            cls is other
+            or (other is not None and not isinstance(other, ScalarType) and bool(cls.dtype.type == other))
+            or cls.dtype == other
+        )
+
+    def __ne__(cls, other: object) -> bool:
+        return not cls == other
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"<class 'calque.numpy.{cls.__name__}'>"
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls.dtype.type)
+
+
+def scalar_type(dtype: Any) -> Any:
+    return ScalarType(
+        dtype.name, (), {"dtype": dtype, "__doc__": f"The dtype {dtype.name}; called, a 0-d array of it."}
+    )
+
+
+# names of the standard floats that arrays cannot have yet: calling them says so
+_NAMED_ONLY = tuple(
+    np.dtype(getattr(ml_dtypes, n))
+    for n in ("float6_e2m3fn", "float6_e3m2fn", "int1", "uint1")
+    if hasattr(ml_dtypes, n)
+)
+SCALAR_TYPES = {d.name: scalar_type(d) for d in (*dtypes.ALL, *_NAMED_ONLY)}
+__all__ = [
+    n for n in __all__ if n in SCALAR_TYPES or not n.startswith(("float6", "int1", "uint1")) or n in ("int16", "uint16")
+]
+globals().update(SCALAR_TYPES)
+bool_ = SCALAR_TYPES["bool"]
+single, double = SCALAR_TYPES["float32"], SCALAR_TYPES["float64"]
+csingle, cdouble = SCALAR_TYPES["complex64"], SCALAR_TYPES["complex128"]
+int_, uint = SCALAR_TYPES["int64"], SCALAR_TYPES["uint64"]
+float_, complex_ = SCALAR_TYPES["float64"], SCALAR_TYPES["complex128"]

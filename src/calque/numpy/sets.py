@@ -1,0 +1,314 @@
+"""Sets of values: unique, unions, intersections, membership. Sizes that depend on values need `size=` under jit."""
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calque.core import errors
+from calque.core.arrays import is_concrete
+from calque.core.dtypes import canonicalize, is_inexact
+from calque.core.primitives import do
+from calque.core.trace import origin
+from calque.numpy import reductions
+from calque.numpy.creation import asarray, zeros
+from calque.numpy.promotion import array_of, arrays, broadcast_to, canonical_axis, convert, promote_dtypes
+from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape, where
+from calque.numpy.sorting import argsort, nonzero, searchsorted, sort
+from calque.numpy.ufuncs import UFUNCS
+
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
+
+
+def _need_concrete(name: str, *xs: Any) -> None:
+    for x in xs:
+        if not is_concrete(x):
+            raise errors.ConcretizationTypeError(
+                f"jnp.{name}: the size of the result depends on the values of a traced array, which are not known while tracing."
+                f"{origin(x)}\nGive the keyword size= (a static size) to use it under jit."
+            )
+
+
+# ---------------------------------------------------------------- unique
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """The different values in order, or the different slices along an axis. Under jit give `size`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.unique(jnp.array([3, 1, 3, 2]))
+    Array([1, 2, 3], dtype=int32)
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)[1]
+    Array([1, 2], dtype=int32)"""
+    ar = array_of("unique", ar)
+    if size is None:
+        _need_concrete("unique", ar)
+    else:
+        size = operator.index(size)
+    flat = axis is None
+    k = 0 if flat else canonical_axis(axis, ar.ndim)  # type: ignore[arg-type]
+    x = ravel(ar) if flat else moveaxis(ar, k, 0)
+    out = _unique(x, equal_nan, size, fill_value)
+    values = out.values if flat else moveaxis(out.values, 0, k)
+    inverse = reshape(out.inverse, ar.shape) if flat else out.inverse
+    parts = [values]
+    parts += [out.first] if return_index else []
+    parts += [inverse] if return_inverse else []
+    parts += [out.counts] if return_counts else []
+    return tuple(parts) if len(parts) > 1 else values
+
+
+class _Unique(NamedTuple):
+    values: Any
+    first: Any
+    inverse: Any
+    counts: Any
+
+
+def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> _Unique:
+    """The different rows of `x`, their first places, the row of each, and how often each occurs."""
+    n = x.shape[0]
+    index = canonicalize(int)
+    if n == 0 or 0 in x.shape:
+        return _unique_of_nothing(x, size, fill_value)
+    order = _lexicographic_order(x)
+    ordered = x[order]
+    new = concatenate([np.ones((1,), bool), _different(ordered, equal_nan)])
+    group = reductions.cumsum(new, axis=0, dtype=index) - 1
+    total = int(group[-1]) + 1 if size is None else size
+    (starts,) = nonzero(new, size=total, fill_value=n)
+    first = order[where(starts < n, starts, 0)]
+    counts = zeros((total,), index).at[group].add(1, mode="drop")
+    inverse = zeros((n,), index).at[order].set(group)
+    values = x[first]
+    if size is not None:
+        there = starts < n
+        fill = reductions.min(x, axis=0) if fill_value is None else convert(array_of("unique", fill_value), x.dtype)
+        fill = values[0] if fill_value is None else broadcast_to(fill, x.shape[1:])
+        values = where(reshape(there, (-1,) + (1,) * (x.ndim - 1)), values, fill)
+        first = where(there, first, first[0])
+    return _Unique(values, first, inverse, counts)
+
+
+def _unique_of_nothing(x: Any, size: int | None, fill_value: Any) -> _Unique:
+    index = canonicalize(int)
+    n = x.shape[0]
+    m = (1 if n else 0) if size is None else size
+    if m and not n and fill_value is None:
+        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+    fill = np.zeros((), x.dtype) if fill_value is None else convert(array_of("unique", fill_value), x.dtype)
+    values = broadcast_to(fill, (m, *x.shape[1:]))
+    counts = zeros((m,), index).at[0].add(n) if m else zeros((0,), index)
+    return _Unique(asarray(values), zeros((m,), index), zeros((n,), index), counts)
+
+
+def _lexicographic_order(x: Any) -> Any:
+    """The stable order of rows, the first column deciding first."""
+    if x.ndim == 1:
+        return argsort(x)
+    columns = reshape(x, (x.shape[0], -1))
+    keys = [columns[:, j] for j in range(columns.shape[1])]
+    places = do.iota(dtype=canonicalize(int), shape=(x.shape[0],), dimension=0, sharding=None)
+    return do.sort(*keys, places, dimension=0, is_stable=True, num_keys=len(keys))[-1]
+
+
+def _different(ordered: Any, equal_nan: bool) -> Any:
+    """Does each row differ from the one before?"""
+    a, b = ordered[1:], ordered[:-1]
+    differs = UFUNCS["not_equal"](a, b)
+    if equal_nan and is_inexact(ordered.dtype):
+        differs = differs & UFUNCS["logical_not"](UFUNCS["isnan"](a) & UFUNCS["isnan"](b))
+    return reductions.any(differs, axis=tuple(range(1, ordered.ndim))) if ordered.ndim > 1 else differs
+
+
+class _UniqueAllResult(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCountsResult(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverseResult(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
+    """The different values, their first places, the inverse, and the counts; every nan is different."""
+    return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCountsResult:
+    """The different values and how often each occurs; every nan is different."""
+    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueInverseResult:
+    """The different values and the place of each element among them; every nan is different."""
+    return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different values; every nan is different."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# ---------------------------------------------------------------- membership
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+) -> Any:
+    """Is each element among the others?
+
+    >>> import calque.numpy as jnp
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))
+    Array([False,  True, False], dtype=bool)"""
+    element, tests = arrays("isin", element, test_elements)
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(f"isin: method must be one of 'auto', 'compare_all', 'binary_search', 'sort'; got {method!r}")
+    element, tests = (asarray(v) for v in promote_dtypes(element, tests))
+    found = _among(element, ravel(tests))
+    return UFUNCS["logical_not"](found) if invert else found
+
+
+def _among(x: Any, values: Any) -> Any:
+    n = values.shape[0]
+    if n == 0 or x.size == 0:
+        return broadcast_to(np.asarray(False), x.shape)
+    ordered = sort(values)
+    place = UFUNCS["minimum"](searchsorted(ordered, x), n - 1)
+    return ordered[place] == x
+
+
+# ---------------------------------------------------------------- operations
+
+
+def _pair(name: str, ar1: Any, ar2: Any, size: int | None) -> tuple[Any, Any]:
+    a, b = arrays(name, ar1, ar2)
+    if size is None:
+        _need_concrete(name, a, b)
+    a, b = promote_dtypes(ravel(a), ravel(b))
+    return asarray(a), asarray(b)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The values of either array, in order.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.union1d(jnp.array([1, 3]), jnp.array([2, 3]))
+    Array([1, 2, 3], dtype=int32)"""
+    a, b = _pair("union1d", ar1, ar2, size)
+    return unique(concatenate([a, b]), size=size, fill_value=fill_value)
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The values of the first array that the second does not have.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.setdiff1d(jnp.array([1, 2, 3]), jnp.array([2]))
+    Array([1, 3], dtype=int32)"""
+    x = ravel(array_of("setdiff1d", ar1))
+    a, b = _pair("setdiff1d", x, ar2, size)
+    if not assume_unique:
+        order = argsort(a)
+        x, a = x[order], a[order]
+    keep = UFUNCS["logical_not"](_among(a, b))
+    if not assume_unique:
+        keep = keep & _first_of_run(a)
+    return x[keep] if size is None else _selected(x, keep, operator.index(size), fill_value)
+
+
+def _first_of_run(x: Any) -> Any:
+    """Where a run of equal values begins."""
+    return concatenate([np.ones((1,), bool), _different(x, True)]) if x.shape[0] else zeros((0,), bool)
+
+
+def _first(x: Any, keep: Any) -> Any:
+    """The first value that is kept, 0 if none is."""
+    return where(reductions.any(keep), x[reductions.argmax(keep)], np.zeros((), x.dtype))
+
+
+def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
+    (places,) = nonzero(keep, size=size, fill_value=x.shape[0])
+    fill = np.zeros((), x.dtype) if fill_value is None else convert(array_of("setdiff1d", fill_value), x.dtype)
+    if x.shape[0] == 0:
+        return asarray(broadcast_to(fill, (size,)))
+    return where(places < x.shape[0], x[UFUNCS["minimum"](places, x.shape[0] - 1)], fill)
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The values that exactly one of the arrays has, in order.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
+    Array([1, 3], dtype=int32)"""
+    a, b = _pair("setxor1d", ar1, ar2, size)
+    side = concatenate([np.zeros(a.shape[0], np.int32), np.ones(b.shape[0], np.int32)])
+    x, side = do.sort(concatenate([a, b]), side, dimension=0, is_stable=True, num_keys=2)
+    keep = UFUNCS["logical_not"](where(side == 0, _among(x, b), _among(x, a)))
+    if not assume_unique and x.shape[0]:
+        keep = keep & (_first_of_run(x) | concatenate([np.ones((1,), bool), side[1:] != side[:-1]]))
+    if size is None:
+        return x[keep]
+    fill = _first(x, keep) if fill_value is None and x.shape[0] else fill_value
+    return _selected(x, keep, operator.index(size), fill)
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The values that both arrays have, in order.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.intersect1d(jnp.array([1, 2, 3]), jnp.array([2, 3, 4]))
+    Array([2, 3], dtype=int32)"""
+    a, b = _pair("intersect1d", ar1, ar2, size)
+    n, m = a.shape[0], b.shape[0]
+    order = argsort(a)
+    ordered = a[order]
+    keep = _first_of_run(ordered) & _among(ordered, b)
+    if size is None:
+        (places,) = nonzero(keep)
+        values = ordered[places]
+    else:
+        (places,) = nonzero(keep, size=operator.index(size), fill_value=n)
+        if fill_value is None and n:
+            fill_value = _first(ordered, keep)
+        values = _selected(ordered, keep, operator.index(size), fill_value)
+    if not return_indices:
+        return values
+    first = order[UFUNCS["minimum"](places, n - 1)] if n else places
+    other = argsort(b)
+    second = other[UFUNCS["minimum"](searchsorted(b[other], values), m - 1)] if m else places
+    if size is not None:
+        first, second = where(places < n, first, n), where(places < n, second, m)
+    return values, first, second

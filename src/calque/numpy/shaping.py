@@ -1,0 +1,465 @@
+"""Changing shapes: reshape, transpose, join, repeat."""
+
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import canonicalize
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.creation import canonical_shape
+from calque.numpy.promotion import (
+    as_operand,
+    broadcast_shapes,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    ensure,
+    promote_dtypes,
+    promote_shapes,
+    result_dtype,
+)
+from calque.numpy.promotion import (
+    broadcast_to as _broadcast_to,
+)
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+    """The same values in another shape; one size may be -1.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.arange(6).reshape(2, -1).shape
+    (2, 3)"""
+    check_arraylike("reshape", a)
+    a = as_operand(a)
+    old, new = typeof(a).shape, canonical_shape(shape)
+    size = math.prod(old)
+    if -1 in new:
+        if new.count(-1) > 1:
+            raise ValueError(f"can only specify one unknown axis size with a `-1` value, got {new}")
+        rest = math.prod(d for d in new if d != -1)
+        if rest == 0 or size % rest:
+            raise TypeError(
+                f"cannot reshape array of shape {old} (size {size}) into shape {new}: {size} is not a multiple of {rest}"
+            )
+        new = tuple(size // rest if d == -1 else d for d in new)
+    if math.prod(new) != size or any(d < 0 for d in new):
+        raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
+    if order == "F":
+        back = do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None)
+        return transpose(back)
+    if order != "C":
+        raise ValueError(f"order must be 'C' or 'F' for reshape, got {order!r}")
+    return do.reshape(a, new_sizes=new, dimensions=None, sharding=None) if new != old else ensure(a)
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """All values in one axis."""
+    return reshape(a, (-1,) if typeof(a).size else (0,), order)
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """The axes in another order, reversed for None."""
+    check_arraylike("transpose", a)
+    a = as_operand(a)
+    n = typeof(a).ndim
+    order = tuple(range(n))[::-1] if axes is None else tuple(canonical_axis(i, n, "axes") for i in axes)
+    if sorted(order) != list(range(n)):
+        raise ValueError(
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for operand shape {typeof(a).shape}"
+        )
+    return do.transpose(a, permutation=order) if order != tuple(range(n)) else ensure(a)
+
+
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+    """The axes in another order."""
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two axes exchanged."""
+    check_arraylike("matrix_transpose", x)
+    if typeof(x).ndim < 2:
+        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={typeof(x).ndim}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged."""
+    check_arraylike("swapaxes", a)
+    n = typeof(a).ndim
+    order = list(range(n))
+    i, j = canonical_axis(axis1, n), canonical_axis(axis2, n)
+    order[i], order[j] = order[j], order[i]
+    return transpose(a, order)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Axes moved to other positions, the others in order."""
+    check_arraylike("moveaxis", a)
+    n = typeof(a).ndim
+    src = canonical_axes(source if isinstance(source, (tuple, list)) else (source,), n, "source")
+    dst = canonical_axes(destination if isinstance(destination, (tuple, list)) else (destination,), n, "destination")
+    if len(src) != len(dst):
+        raise ValueError(f"Inconsistent number of elements: {len(src)} vs {len(dst)}")
+    order = [i for i in range(n) if i not in src]
+    for d, s in sorted(zip(dst, src)):
+        order.insert(d, s)
+    return transpose(a, order)
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """New axes of size 1, at positions in the result."""
+    check_arraylike("expand_dims", a)
+    a = as_operand(a)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shape = typeof(a).shape
+    n = len(shape) + len(axes)
+    new = canonical_axes(tuple(axes), n)
+    dims = tuple(i for i in range(n) if i not in new)
+    sizes = iter(shape)
+    full = tuple(1 if i in new else next(sizes) for i in range(n))
+    return do.broadcast_in_dim(a, shape=full, broadcast_dimensions=dims, sharding=None)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Axes of size 1 removed: all of them, or those given."""
+    check_arraylike("squeeze", a)
+    a = as_operand(a)
+    shape = typeof(a).shape
+    axes = tuple(i for i, d in enumerate(shape) if d == 1) if axis is None else canonical_axes(axis, len(shape))
+    if any(shape[i] != 1 for i in axes):
+        raise ValueError(
+            f"cannot select an axis to squeeze out which has size not equal to one, got shape={shape} and dimensions={axes}"
+        )
+    return do.squeeze(a, dimensions=axes) if axes else ensure(a)
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """The array repeated to a shape."""
+    check_arraylike("broadcast_to", array)
+    array, shape = as_operand(array), canonical_shape(shape)
+    own = typeof(array).shape
+    if len(own) > len(shape) or any(a not in (1, b) for a, b in zip(own[::-1], shape[::-1])):
+        raise ValueError(f"Incompatible shapes for broadcasting: {own} and requested shape {shape}")
+    return ensure(_broadcast_to(array, shape))
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """All arrays with their common shape."""
+    check_arraylike("broadcast_arrays", *args)
+    args = tuple(map(as_operand, args))
+    shape = broadcast_shapes("broadcast_arrays", *[typeof(a).shape for a in args])
+    return [ensure(_broadcast_to(a, shape)) for a in args]
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays with at least one axis."""
+    return _atleast("atleast_1d", 1, arys)
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays with at least two axes; new ones come first."""
+    return _atleast("atleast_2d", 2, arys)
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays with at least three axes."""
+    return _atleast("atleast_3d", 3, arys)
+
+
+def _atleast(name: str, n: int, arys: tuple[Any, ...]) -> Any:
+    check_arraylike(name, *arys)
+
+    def lift(a: Any) -> Any:
+        s = typeof(a).shape
+        if len(s) >= n:
+            return ensure(a)
+        if n == 3:
+            return reshape(a, {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}[len(s)])
+        return reshape(a, (1,) * (n - len(s)) + s)
+
+    out = [lift(as_operand(a)) for a in arys]
+    return out[0] if len(out) == 1 else out
+
+
+# ---------------------------------------------------------------- joining and splitting
+
+
+def parts_of(name: str, arrays: Any) -> list[Any]:
+    if isinstance(arrays, (list, tuple)):
+        out = list(arrays)
+    else:
+        check_arraylike(name, arrays)
+        if typeof(arrays).ndim == 0:
+            raise ValueError(f"{name}: zero-dimensional arrays cannot be joined; pass a sequence of arrays")
+        out = [arrays[i] for i in range(typeof(arrays).shape[0])]
+    if not out:
+        raise ValueError(f"Need at least one array to {name}.")
+    check_arraylike(name, *out)
+    return [as_operand(a) for a in out]
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """Arrays joined along an axis that they have; along the only axis of their flat forms for None.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.concatenate([jnp.arange(2), jnp.arange(3)])
+    Array([0, 1, 0, 1, 2], dtype=int32)"""
+    parts = parts_of("concatenate", arrays)
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    n = typeof(parts[0]).ndim
+    if n == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    k = canonical_axis(axis, n)
+    target = result_dtype(dtype)
+    parts = [convert(a, target) for a in parts] if target is not None else promote_dtypes(*parts)
+    for a in parts:
+        s, first = typeof(a).shape, typeof(parts[0]).shape
+        if len(s) != n or any(p != q for i, (p, q) in enumerate(zip(s, first)) if i != k):
+            raise TypeError(
+                f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: concatenating along dimension {k} for shapes {', '.join(str(typeof(p).shape) for p in parts)}."
+            )
+    return do.concatenate(*parts, dimension=k) if len(parts) > 1 else ensure(parts[0])
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """Arrays joined along an axis that they have."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Arrays of one shape along a new axis."""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.stack is not supported: arrays are immutable.")
+    parts = parts_of("stack", arrays)
+    shapes = {typeof(a).shape for a in parts}
+    if len(shapes) > 1:
+        raise ValueError(f"All input arrays must have the same shape, got {', '.join(map(str, shapes))}")
+    k = canonical_axis(axis, typeof(parts[0]).ndim + 1)
+    return concatenate([expand_dims(a, k) for a in parts], axis=k, dtype=dtype)
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays stacked as rows."""
+    return concatenate([atleast_2d(a) for a in parts_of("vstack", tup)], axis=0, dtype=dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined side by side."""
+    parts = [atleast_1d(a) for a in parts_of("hstack", tup)]
+    return concatenate(parts, axis=0 if typeof(parts[0]).ndim == 1 else 1, dtype=dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined along the third axis."""
+    return concatenate([atleast_3d(a) for a in parts_of("dstack", tup)], axis=2, dtype=dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """1-D arrays as the columns of a matrix."""
+    parts = [a if typeof(a).ndim >= 2 else transpose(atleast_2d(a)) for a in parts_of("column_stack", tup)]
+    return concatenate(parts, axis=1)
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Equal parts along an axis, or parts that end at the given positions."""
+    return _split("split", ary, indices_or_sections, axis)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """As `split`, with parts that may differ by one in size."""
+    return _split("array_split", ary, indices_or_sections, axis)
+
+
+def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
+    check_arraylike(name, ary)
+    ary = as_operand(ary)
+    shape = typeof(ary).shape
+    k = canonical_axis(axis, len(shape))
+    size = shape[k]
+    if isinstance(where, (tuple, list)) or np.ndim(where) > 0:
+        cuts = [0, *[slice(0, operator.index(i)).indices(size)[1] for i in where], size]
+    else:
+        n = operator.index(where)
+        small, extra = divmod(size, n)
+        if extra and name == "split":
+            raise ValueError(f"array split does not result in an equal division: size {size} in {n} parts")
+        cuts = [0]
+        for i in range(n):
+            cuts.append(cuts[-1] + small + (i < extra))
+    return [section(ary, k, a, max(a, b)) for a, b in itertools.pairwise(cuts)]
+
+
+def section(x: Any, axis: int, start: int, stop: int) -> Any:
+    """x[..., start:stop, ...] along one axis."""
+    shape = typeof(x).shape
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(stop if i == axis else d for i, d in enumerate(shape))
+    return do.slice(x, start_indices=starts, limit_indices=limits, strides=None)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along the first axis."""
+    return split(ary, indices_or_sections, 0)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along the second axis, the first of 1-D arrays."""
+    return split(ary, indices_or_sections, 0 if typeof(ary).ndim == 1 else 1)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along the third axis."""
+    return split(ary, indices_or_sections, 2)
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """The order of elements along axes reversed."""
+    check_arraylike("flip", m)
+    m = as_operand(m)
+    return do.rev(m, dimensions=canonical_axes(axis, typeof(m).ndim))
+
+
+def fliplr(m: Any) -> Any:
+    """Columns in reverse order."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """Rows in reverse order."""
+    return flip(m, 0)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Elements moved along axes, those that leave come back at the other end. Shifts may be traced."""
+    check_arraylike("roll", a)
+    a = as_operand(a)
+    shape = typeof(a).shape
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), shape)
+    axes = [canonical_axis(i, len(shape)) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    if len(shifts) == 1 and len(axes) > 1:
+        shifts = shifts * len(axes)
+    if len(axes) == 1 and len(shifts) > 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ValueError(f"Mismatched lengths between shift ({len(shifts)}) and axis ({len(axes)}) for jnp.roll.")
+    for s, k in zip(shifts, axes):
+        a = _roll_one(a, s, k, shape[k])
+    return ensure(a)
+
+
+def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
+    if size == 0:
+        return a
+    try:
+        s = operator.index(shift) % size
+    except TypeError:
+        i32 = np.dtype("int32")
+        n = np.asarray(size, i32)
+        r = do.rem(convert(shift, i32), n)
+        start = do.rem(do.sub(n, do.select_n(do.lt(r, np.zeros((), i32)), r, do.add(r, n))), n)
+        starts = [start if i == axis else np.zeros((), i32) for i in range(typeof(a).ndim)]
+        return do.dynamic_slice(do.concatenate(a, a, dimension=axis), *starts, slice_sizes=typeof(a).shape)
+    if s == 0:
+        return a
+    return do.concatenate(section(a, axis, size - s, size), section(a, axis, 0, size - s), dimension=axis)
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+) -> Any:
+    """Each element several times in a row."""
+    check_arraylike("repeat", a)
+    a = as_operand(a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    k = canonical_axis(axis, typeof(a).ndim)
+    if total_repeat_length is None and isinstance(repeats, int):
+        shape = typeof(a).shape
+        wide = expand_dims(a, k + 1)
+        full = (*shape[: k + 1], max(0, repeats), *shape[k + 1 :])
+        return reshape(_broadcast_to(wide, full), (*shape[:k], shape[k] * max(0, repeats), *shape[k + 1 :]))
+    return _repeat_by_counts(a, repeats, k, total_repeat_length)
+
+
+def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any:
+    n = typeof(a).shape[axis]
+    counts = np.broadcast_to(np.asarray(repeats), (n,)) if total is None else None
+    if counts is not None:
+        where = np.repeat(np.arange(n, dtype=np.int32), counts)
+        return a[(slice(None),) * axis + (where,)]
+    c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
+    ends = do.cumsum(c, axis=0, reverse=False)
+    places = do.iota(dtype=canonicalize(int), shape=(total,), dimension=0, sharding=None)
+    pairs = (total, n)
+    passed = do.ge(
+        do.broadcast_in_dim(places, shape=pairs, broadcast_dimensions=(0,), sharding=None),
+        do.broadcast_in_dim(ends, shape=pairs, broadcast_dimensions=(1,), sharding=None),
+    )
+    where_ = do.reduce_sum(convert(passed, canonicalize(int)), axes=(1,), out_sharding=None)
+    return a[(slice(None),) * axis + (do.min(where_, np.asarray(n - 1, canonicalize(int))),)]
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """The array repeated as a whole along its axes."""
+    check_arraylike("tile", A)
+    A = as_operand(A)
+    counts = tuple(operator.index(r) for r in reps) if isinstance(reps, (tuple, list)) else (operator.index(reps),)
+    shape = typeof(A).shape
+    rank = max(len(shape), len(counts))
+    shape, counts = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(counts)) + counts
+    A = reshape(A, shape)
+    pairs = tuple(x for pair in zip(counts, shape) for x in pair)
+    wide = do.broadcast_in_dim(A, shape=pairs, broadcast_dimensions=tuple(range(1, 2 * rank, 2)), sharding=None)
+    return reshape(wide, tuple(c * d for c, d in zip(counts, shape)))
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """x where the condition holds, y elsewhere; with one argument, the places where it holds.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.where(jnp.array([True, False]), 1, 2)
+    Array([1, 2], dtype=int32, weak_type=True)"""
+    if x is None and y is None:
+        return condition.nonzero(size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError(
+            f"Either both or neither of the x and y arguments should be provided to jnp.where, got {x} and {y}."
+        )
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
+    check_arraylike("where", condition, x, y)
+    c = as_operand(condition)
+    if typeof(c).dtype != np.dtype(bool):
+        c = do.ne(c, np.zeros((), typeof(c).dtype))
+    x, y = promote_dtypes(as_operand(x), as_operand(y))
+    shape = broadcast_shapes("where", typeof(c).shape, typeof(x).shape, typeof(y).shape)
+    c = c if typeof(c).shape in ((), shape) else _broadcast_to(c, shape)
+    x, y = (_broadcast_to(v, shape) for v in (x, y))
+    return do.select_n(c, y, x)
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+    """Values limited to [min, max].
+
+    >>> import calque.numpy as jnp
+    >>> jnp.clip(jnp.arange(4), 1, 2)
+    Array([1, 1, 2, 2], dtype=int32)"""
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
+    check_arraylike("clip", arr, *(v for v in (min, max) if v is not None))
+    out = as_operand(arr)
+    for bound, primitive in ((min, "max"), (max, "min")):
+        if bound is not None:
+            a, b = promote_shapes("clip", *promote_dtypes(out, as_operand(bound)))
+            out = getattr(do, primitive)(a, b)
+    return ensure(out)

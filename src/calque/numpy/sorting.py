@@ -1,0 +1,303 @@
+"""Order and search: sort, argsort, searchsorted, nonzero, take, round, views."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import from_numpy, is_concrete, to_numpy
+from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
+from calque.core.errors import ConcretizationTypeError
+from calque.core.primitives import do
+from calque.core.trace import origin, typeof
+from calque.numpy import indexing
+from calque.numpy.promotion import (
+    as_operand,
+    broadcast_to,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    promote_dtypes,
+    result_dtype,
+)
+from calque.numpy.shaping import flip, ravel, reshape, where
+from calque.numpy.ufuncs import UFUNCS
+
+
+def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
+    """The operand and the axis, flattened for None."""
+    check_arraylike(name, a)
+    a = as_operand(a)
+    if axis is None:
+        return ravel(a), 0
+    return a, canonical_axis(axis, typeof(a).ndim)
+
+
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """The values in order along an axis; nan comes last.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)"""
+    _no_kind("sort", kind, order)
+    a, k = _along("sort", a, axis)
+    (out,) = do.sort(a, dimension=k, is_stable=stable, num_keys=1)
+    return flip(out, k) if descending else out
+
+
+def _no_kind(name: str, kind: Any, order: Any) -> None:
+    if kind is not None:
+        raise TypeError(f"jnp.{name} has no 'kind': use stable=True or stable=False")
+    if order is not None:
+        raise TypeError(f"jnp.{name} has no 'order' argument: there are no structured arrays")
+
+
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """The positions that put an axis in order.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)"""
+    _no_kind("argsort", kind, order)
+    a, k = _along("argsort", a, axis)
+    shape = typeof(a).shape
+    dtype = result_dtype(dtype, canonicalize(int))
+    if not is_integer(dtype):
+        raise TypeError(f"argsort: dtype must be an integer type, got {dtype.name}")
+    if descending:  # ties keep their order: sort the reversed array, then count from the other end
+        _, places = do.sort(
+            flip(a, k),
+            do.iota(dtype=dtype, shape=shape, dimension=k, sharding=None),
+            dimension=k,
+            is_stable=stable,
+            num_keys=1,
+        )
+        return UFUNCS["subtract"](np.asarray(shape[k] - 1, dtype), flip(places, k))
+    return do.sort(
+        a, do.iota(dtype=dtype, shape=shape, dimension=k, sharding=None), dimension=k, is_stable=stable, num_keys=1
+    )[1]
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Where values belong in a sorted 1-D array.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
+    Array(3, dtype=int32)"""
+    check_arraylike("searchsorted", a, v)
+    if side not in ("left", "right"):
+        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(f"{method!r} is an invalid value for keyword 'method'.")
+    if typeof(a).ndim != 1:
+        raise ValueError(f"a should be 1-dimensional, got shape {typeof(a).shape}")
+    a, v = promote_dtypes(as_operand(a), as_operand(v))
+    if sorter is not None:
+        a = indexing.getitem(a, sorter)
+    return _bisect(a, v, side)
+
+
+def _bisect(a: Any, v: Any, side: str) -> Any:
+    """Every value halves its interval at once; the number of rounds follows from the size."""
+    n, shape, i32 = typeof(a).shape[0], typeof(v).shape, canonicalize(int)
+    low = broadcast_to(np.zeros((), i32), shape)
+    high = broadcast_to(np.asarray(n, i32), shape)
+    for _ in range(max(n, 0).bit_length()):
+        mid = do.shift_right_logical(do.add(low, high), np.ones((), i32))
+        at = indexing.getitem(a, do.min(mid, np.asarray(max(n - 1, 0), i32)))
+        right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
+        right = getattr(do, "and")(right, do.lt(low, high))
+        low, high = do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
+    return low
+
+
+def _before(x: Any, y: Any) -> Any:
+    """x < y in the order of sorting: nan after everything."""
+    less = UFUNCS["less"](x, y)
+    if not is_inexact(typeof(x).dtype):
+        return less
+    return UFUNCS["logical_or"](
+        less, UFUNCS["logical_and"](UFUNCS["isnan"](y), UFUNCS["logical_not"](UFUNCS["isnan"](x)))
+    )
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The places of values that are not zero, an array per axis. Under jit give `size`.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.nonzero(jnp.array([0, 7, 0, 3]))
+    (Array([1, 3], dtype=int32),)"""
+    check_arraylike("nonzero", a)
+    a = as_operand(a)
+    if typeof(a).ndim == 0:
+        a = reshape(a, (1,))
+    dtype = canonicalize(int)
+    if size is None:
+        if not is_concrete(a):
+            raise ConcretizationTypeError(
+                "jnp.nonzero: the size of the result depends on the values of a traced array, which are not known while tracing."
+                f"{origin(a)}\nGive the keyword size= (a static upper bound) to use it under jit."
+            )
+        return tuple(from_numpy(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
+    return _nonzero_of_size(a, operator.index(size), fill_value, dtype)
+
+
+def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
+    shape = typeof(a).shape
+    mask = ravel(a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype)))
+    n = typeof(mask).shape[0]
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
+    if n == 0:
+        return tuple(
+            do.broadcast_in_dim(np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=(), sharding=None)
+            for f in fills
+        )
+    rank = do.cumsum(
+        do.convert_element_type(mask, new_dtype=dtype, weak_type=False, sharding=None), axis=0, reverse=False
+    )
+    total = indexing.getitem(rank, n - 1)
+    order = do.iota(dtype=dtype, shape=(size,), dimension=0, sharding=None)
+    flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), np.asarray(n - 1, dtype))
+    valid = do.lt(order, total)
+    out = []
+    stride = n
+    for d, f in zip(shape, fills):
+        stride //= d
+        place = do.rem(do.div(flat, np.asarray(stride, dtype)), np.asarray(d, dtype))
+        filler = broadcast_to(convert(0 if f is None else f, dtype), (size,))
+        out.append(do.select_n(valid, filler, place))
+    return tuple(out)
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """Elements along an axis, by position; positions outside give `fill_value` (nan) by default.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
+    Array([30, 10], dtype=int32)"""
+    check_arraylike("take", a, indices)
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.take is not supported: arrays are immutable.")
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.take is not supported: use mode='fill' or 'clip'.")
+    a, k = _along("take", a, axis)
+    if not is_integer(typeof(indices).dtype):
+        raise TypeError(f"take requires indices of integer dtype, got {typeof(indices).dtype.name}")
+    index = (slice(None),) * k + (np.asarray(indices) if isinstance(indices, int) else indices,)
+    return indexing.getitem(a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted)
+
+
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: Any = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Any:
+    """Elements along an axis by an array of positions of the same rank.
+
+    Without `wrap_negative_indices` a negative position lies outside the array."""
+    check_arraylike("take_along_axis", arr, indices)
+    if wrap_negative_indices is False:
+        # a position beyond the end stands for every negative one
+        n = typeof(arr).size if axis is None else typeof(arr).shape[canonical_axis(axis, typeof(arr).ndim)]
+        clamped = mode in ("clip", "promise_in_bounds")
+        indices = where(UFUNCS["less"](indices, 0), 0 if clamped else n, indices)
+    if not is_integer(typeof(indices).dtype):
+        raise TypeError(f"take_along_axis indices must be of integer type, got {typeof(indices).dtype.name}")
+    if axis is None:
+        if typeof(indices).ndim != 1:
+            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {typeof(indices).shape}")
+        return take_along_axis(ravel(arr), indices, 0, mode, fill_value)
+    n = typeof(arr).ndim
+    if typeof(indices).ndim != n:
+        raise ValueError(f"indices and arr must have the same number of dimensions; {typeof(indices).ndim} vs. {n}")
+    k = canonical_axis(axis, n)
+    shape, own = typeof(indices).shape, typeof(arr).shape
+    full = tuple(d if i == k else max(d, own[i]) for i, d in enumerate(shape))
+    parts: list[Any] = []
+    for i in range(n):
+        if i == k:
+            parts.append(broadcast_to(as_operand(indices), full))
+        else:
+            line = np.arange(full[i], dtype=np.int32) if own[i] != 1 else np.zeros(full[i], np.int32)
+            parts.append(np.broadcast_to(line.reshape((-1,) + (1,) * (n - i - 1)), full))
+    return indexing.getitem(arr, tuple(parts), mode or "fill", fill_value)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """Values rounded to so many decimals, halves to even."""
+    check_arraylike("round", a)
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.round is not supported: arrays are immutable.")
+    a = as_operand(a)
+    dtype = typeof(a).dtype
+    if is_integer(dtype) or dtype == np.dtype(bool):
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return a
+    if is_complex(dtype):
+        return do.complex(round(do.real(a), decimals), round(do.imag(a), decimals))
+    if decimals == 0:
+        return do.round(a, rounding_method=1)
+    work = np.dtype("float32") if dtype.itemsize < 4 else dtype
+    factor = np.asarray(10.0 ** abs(decimals)).astype(work)
+    x = convert(a, work)
+    if decimals > 0:
+        out_ = do.div(do.round(do.mul(x, factor), rounding_method=1), factor)
+    else:
+        out_ = do.mul(do.round(do.div(x, factor), rounding_method=1), factor)
+    return convert(out_, dtype)
+
+
+def view(a: Any, dtype: Any) -> Any:
+    """The same bytes read as another dtype."""
+    own = typeof(a).dtype
+    if own == dtype:
+        return a
+    if np.dtype(bool) in (own, dtype):
+        narrow = np.dtype("uint8")
+        a = do.convert_element_type(a, new_dtype=narrow, weak_type=False, sharding=None) if own == np.dtype(bool) else a
+        out = a if dtype == narrow else view(a, narrow if dtype == np.dtype(bool) else dtype)
+        return do.ne(out, np.zeros((), narrow)) if dtype == np.dtype(bool) else out
+    if own.itemsize == dtype.itemsize:
+        return do.bitcast_convert_type(a, new_dtype=dtype)
+    if typeof(a).ndim == 0:
+        raise ValueError("view() of a 0-d array is only supported if the itemsize is unchanged.")
+    if own.itemsize > dtype.itemsize:
+        parts = do.bitcast_convert_type(a, new_dtype=dtype)
+        return reshape(parts, (*typeof(a).shape[:-1], -1))
+    ratio = dtype.itemsize // own.itemsize
+    if typeof(a).shape[-1] % ratio:
+        raise ValueError(
+            f"When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis: {own.name} to {dtype.name} with shape {typeof(a).shape}"
+        )
+    return do.bitcast_convert_type(reshape(a, (*typeof(a).shape[:-1], -1, ratio)), new_dtype=dtype)

@@ -1,0 +1,321 @@
+"""Universal functions as objects: `jnp.add.reduce`, `jnp.frompyfunc(f, 2, 1).outer`, and the class `jnp.ufunc`."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import is_integer
+from calque.core.trace import typeof
+from calque.numpy import reductions
+from calque.numpy.elementwise import logaddexp, logaddexp2
+from calque.numpy.promotion import array_of, arrays, broadcast_to, canonical_axes, canonical_axis, convert, result_dtype
+from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape
+from calque.numpy.shaping import where as where_
+from calque.numpy.ufuncs import UFUNCS
+from calque.transforms.loops import scan
+from calque.transforms.vmap import vmap
+
+__all__ = ["OBJECTS", "frompyfunc", "ufunc"]
+
+
+class ufunc:
+    """A function of scalars that maps over arrays, with the methods of NumPy's ufuncs.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.add.reduce(jnp.arange(4))
+    Array(6, dtype=int32)
+    >>> jnp.multiply.outer(jnp.arange(2), jnp.arange(3)).shape
+    (2, 3)"""
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
+    ):
+        self.__doc__ = func.__doc__
+        self.__name__ = name or getattr(func, "__name__", repr(func))
+        self.__qualname__ = self.__name__
+        self.nin, self.nout, self.identity = operator.index(nin), operator.index(nout), identity
+        self.nargs = self.nin if nargs is None else operator.index(nargs)
+        self._call = call or _elementwise(func, self.__name__, self.nin)
+        self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
+        self._key = (func, self.nin, self.nout)
+
+    def __repr__(self) -> str:
+        return f"<calque.numpy.ufunc '{self.__name__}'>"
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ufunc) and self._key == other._key
+
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self!r}: arrays are immutable, use the result")
+        if where is not None:
+            raise NotImplementedError(f"where argument of {self!r}: use jnp.where")
+        if len(args) != self.nin:
+            raise TypeError(f"{self.__name__}() takes {self.nin} positional arguments, got {len(args)}")
+        return self._call(*args)
+
+    def _need_pair(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1:
+            raise TypeError(
+                f"{method} is only supported for binary ufuncs with one result; {self.__name__} has nin={self.nin}, nout={self.nout}"
+            )
+
+    def reduce(
+        self,
+        a: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """Axes folded from the left by the function."""
+        self._need_pair("reduce")
+        _refuse_out("reduce", out)
+        if where is not None and self.identity is None and initial is None:
+            raise ValueError(
+                f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has to specify 'initial'."
+            )
+        if self._reduce is not None:
+            options = {} if dtype is None else {"dtype": dtype}
+            return self._reduce(a, axis=axis, keepdims=keepdims, initial=initial, where=where, **options)
+        return self._folded(array_of(f"{self.__name__}.reduce", a), axis, dtype, keepdims, initial, where)
+
+    def _folded(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        axes = canonical_axes(axis, a.ndim)
+        if isinstance(axis, (tuple, list)) and len(axes) > 1 and self.identity is None:
+            raise ValueError(
+                f"reduction operation {self.__name__!r} is not reorderable, so at most one axis may be specified"
+            )
+        start = self.identity if initial is None else initial
+        if start is None and 0 in [a.shape[i] for i in axes]:
+            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+        x = _rows(a, axes)
+        mask = None if where is None else _rows(broadcast_to(array_of("where", where), a.shape), axes)
+        dtype = (
+            result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
+            if x.shape[0]
+            else result_dtype(dtype, a.dtype)
+        )
+        x = convert(x, dtype)
+        first = x[0] if start is None else broadcast_to(convert(start, dtype), x.shape[1:])
+        rest = x[1:] if start is None else x
+
+        def step(carry: Any, row: Any) -> Any:
+            value = convert(self._call(carry, row[0]), dtype)
+            return (value if mask is None else where_(row[1], value, carry)), None
+
+        out, _ = scan(step, array_of("reduce", first), (rest,) if mask is None else (rest, mask))
+        return reductions.keep(out, a.shape, axes, keepdims)
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """The running fold along an axis."""
+        self._need_pair("accumulate")
+        _refuse_out("accumulate", out)
+        if self._accumulate is not None:
+            return self._accumulate(a, axis=axis, dtype=dtype)
+        a = array_of(f"{self.__name__}.accumulate", a)
+        if axis is None or not a.ndim:
+            raise ValueError(
+                f"{self.__name__}.accumulate needs one axis of an array, got axis={axis} for shape {a.shape}"
+            )
+        k = canonical_axis(axis, a.ndim)
+        if a.shape[k] == 0:
+            return a
+        x = moveaxis(a, k, 0)
+        dtype = result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
+        x = convert(x, dtype)
+
+        def step(carry: Any, row: Any) -> Any:
+            value = convert(self._call(carry, row), dtype)
+            return value, value
+
+        _, rows = scan(step, x[0], x[1:])
+        return moveaxis(concatenate([x[:1], rows]), 0, k)
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of all pairs of elements."""
+        self._need_pair("outer")
+        A, B = arrays(f"{self.__name__}.outer", A, B)
+        return self._call(reshape(A, A.shape + (1,) * B.ndim), reshape(B, (1,) * A.ndim + B.shape))
+
+    def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Any:
+        """`a` with the function applied at places; repeated places count each time. Needs `inplace=False`."""
+        if inplace:
+            raise NotImplementedError(
+                f"calque arrays are immutable: pass inplace=False to {self.__name__}.at and use its result"
+            )
+        a = array_of(f"{self.__name__}.at", a)
+        if self.nin == 1:
+            return a.at[indices].apply(self._call)
+        if self._at is not None:
+            return getattr(a.at[indices], self._at)(b)
+        return self._one_by_one(a, indices, b)
+
+    def _one_by_one(self, a: Any, indices: Any, b: Any) -> Any:
+        """The places in order, so that a place met twice is updated twice."""
+        index = indices if isinstance(indices, tuple) else (indices,)
+        places = reshape(np.arange(a.size, dtype=np.int32), a.shape)[index]
+        values = ravel(broadcast_to(array_of("at", b), places.shape))
+        flat = ravel(a)
+
+        def step(x: Any, one: Any) -> Any:
+            i, v = one
+            return x.at[i].set(convert(self._call(x[i], v), x.dtype)), None
+
+        return reshape(scan(step, flat, (ravel(places), values))[0], a.shape)
+
+    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """Folds over the pieces of an axis that begin at `indices`; a piece that ends before it begins is its first element."""
+        self._need_pair("reduceat")
+        _refuse_out("reduceat", out)
+        a, indices = arrays(f"{self.__name__}.reduceat", a, indices)
+        if not is_integer(indices.dtype) or indices.ndim != 1:
+            raise IndexError(
+                f"{self.__name__}.reduceat: indices must be a 1-D array of integers, got {typeof(indices).str_short()}"
+            )
+        k = canonical_axis(axis, a.ndim)
+        x = moveaxis(a, k, 0)
+        n = x.shape[0]
+        stops = concatenate([indices[1:], np.full((1,), n, indices.dtype)])
+        dtype = result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
+        x = convert(x, dtype)
+
+        def piece(start: Any, stop: Any) -> Any:
+            def step(carry: Any, row: Any) -> Any:
+                i, v = row
+                inside = (i > start) & (i < stop)
+                return where_(inside, convert(self._call(carry, v), dtype), carry), None
+
+            return scan(step, x[start], (np.arange(n, dtype=np.int32), x))[0]
+
+        return moveaxis(vmap(piece)(indices, stops), 0, k)
+
+
+def _refuse_out(method: str, out: Any) -> None:
+    if out is not None:
+        raise NotImplementedError(f"out argument of {method}(): arrays are immutable, use the result")
+
+
+def _rows(a: Any, axes: Sequence[int]) -> Any:
+    """The folded axes as one leading axis."""
+    x = moveaxis(a, tuple(axes), tuple(range(len(axes))))
+    rest = x.shape[len(axes) :]
+    n = 1
+    for i in axes:
+        n *= a.shape[i]
+    return reshape(x, (n, *rest))
+
+
+def _elementwise(func: Callable[..., Any], name: str, nin: int) -> Callable[..., Any]:
+    """A function of scalars mapped over every element of its broadcast operands."""
+
+    def call(*args: Any) -> Any:
+        xs = arrays(name, *args)
+        shape = np.broadcast_shapes(*[x.shape for x in xs])
+        f = func
+        for _ in shape:
+            f = vmap(f)
+        return f(*[broadcast_to(x, shape) for x in xs])
+
+    return call
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A ufunc made of a function of scalars.
+
+    >>> import calque.numpy as jnp
+    >>> gcd = jnp.frompyfunc(lambda x, y: x * 10 + y, 2, 1)
+    >>> gcd.reduce(jnp.arange(1, 4))
+    Array(123, dtype=int32)"""
+    if not callable(func):
+        raise TypeError(f"func argument to frompyfunc must be a callable, got {type(func)}")
+    return ufunc(func, nin, nout, identity=identity)
+
+
+# ---------------------------------------------------------------- the functions that JAX offers as objects
+
+
+def _logical(name: str) -> Callable[..., Any]:
+    fold = {"logical_and": reductions.all, "logical_or": reductions.any}[name]
+
+    def reduce(
+        a: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = None, dtype: Any = None
+    ) -> Any:
+        out = fold(a, axis=axis, keepdims=keepdims, where=where)
+        return out if initial is None else UFUNCS[name](out, initial)
+
+    return reduce
+
+
+def _bitwise(primitive: str, name: str, identity: int) -> Callable[..., Any]:
+    def reduce(
+        a: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = None, dtype: Any = None
+    ) -> Any:
+        a = array_of(f"{name}.reduce", a)
+        a = a if dtype is None else convert(a, result_dtype(dtype))
+        neutral = bool(identity) if a.dtype == np.dtype(bool) else identity
+        return reductions.fold(name, primitive, a, axis, keepdims, where, initial, neutral, UFUNCS[name], {})
+
+    return reduce
+
+
+def _odd(
+    a: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = None, dtype: Any = None
+) -> Any:
+    a = array_of("logical_xor.reduce", a)
+    return _bitwise("reduce_xor", "logical_xor", 0)(a != 0, axis, keepdims, initial, where)
+
+
+def _accumulated(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, axis=0, dtype=None: f(a, axis=axis, dtype=dtype)
+
+
+_OBJECTS: dict[str, dict[str, Any]] = {
+    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": _accumulated(reductions.cumsum), "at": "add"},
+    "multiply": {
+        "identity": 1,
+        "reduce": reductions.prod,
+        "accumulate": _accumulated(reductions.cumprod),
+        "at": "multiply",
+    },
+    "subtract": {"at": "subtract"},
+    "maximum": {"reduce": reductions.max, "at": "max"},
+    "minimum": {"reduce": reductions.min, "at": "min"},
+    "bitwise_and": {"identity": -1, "reduce": _bitwise("reduce_and", "bitwise_and", -1)},
+    "bitwise_or": {"identity": 0, "reduce": _bitwise("reduce_or", "bitwise_or", 0)},
+    "bitwise_xor": {"identity": 0, "reduce": _bitwise("reduce_xor", "bitwise_xor", 0)},
+    "logical_and": {"identity": True, "reduce": _logical("logical_and")},
+    "logical_or": {"identity": False, "reduce": _logical("logical_or")},
+    "logical_xor": {"identity": False, "reduce": _odd},
+    "negative": {"nin": 1},
+    "logaddexp": {"identity": -np.inf},
+    "logaddexp2": {"identity": -np.inf},
+}
+
+
+def _object(name: str, nin: int = 2, **options: Any) -> ufunc:
+    f = {"logaddexp": logaddexp, "logaddexp2": logaddexp2}.get(name) or UFUNCS[name]
+    return ufunc(f, nin, 1, name=name, call=f, **options)
+
+
+OBJECTS = {name: _object(name, **options) for name, options in _OBJECTS.items()}

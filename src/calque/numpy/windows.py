@@ -1,0 +1,72 @@
+"""Window functions for spectra."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import canonicalize
+from calque.core.primitives import do
+from calque.numpy.creation import arange, ones
+from calque.numpy.elementwise import i0
+from calque.numpy.promotion import convert
+from calque.numpy.ufuncs import UFUNCS
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+
+
+def _steps(M: int) -> tuple[int, Any]:
+    """The number of points, and 0, 1, ... as floats, or None for windows of one point or none."""
+    n = operator.index(M)
+    return n, None if n <= 1 else arange(n, dtype=canonicalize(float))
+
+
+def _cosines(M: int, *coefficients: float) -> Any:
+    """a0 - a1 cos(2 pi t) + a2 cos(4 pi t)"""
+    n, t = _steps(M)
+    if t is None:
+        return ones((max(n, 0),))
+    out: Any = coefficients[0]
+    for k, c in enumerate(coefficients[1:], 1):
+        out = out + (-1) ** k * c * do.cos(t * np.asarray(2 * np.pi * k / (n - 1), t.dtype))
+    return out
+
+
+def bartlett(M: int) -> Any:
+    """The triangular window of M points.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)"""
+    n, t = _steps(M)
+    return ones((max(n, 0),)) if t is None else 1 - UFUNCS["absolute"](2 * t + 1 - n) / (n - 1)
+
+
+def blackman(M: int) -> Any:
+    """The Blackman window of M points."""
+    return _cosines(M, 0.42, 0.5, 0.08)
+
+
+def hamming(M: int) -> Any:
+    """The Hamming window of M points."""
+    return _cosines(M, 0.54, 0.46)
+
+
+def hanning(M: int) -> Any:
+    """The Hann window of M points.
+
+    >>> import calque.numpy as jnp
+    >>> jnp.hanning(3)
+    Array([0., 1., 0.], dtype=float32)"""
+    return _cosines(M, 0.5, 0.5)
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """The Kaiser window of M points with shape `beta`."""
+    n, t = _steps(M)
+    if t is None:
+        return ones((max(n, 0),))
+    half = 0.5 * (n - 1)
+    beta = convert(beta, t.dtype)
+    root = do.sqrt(UFUNCS["maximum"](1 - ((t - half) / half) ** 2, 0))
+    return i0(UFUNCS["multiply"](beta, root)) / i0(beta)

@@ -1,0 +1,136 @@
+"""Operations on the bits of integers and booleans: logic, shifts, counting."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import iinfo, is_signed
+from calque.ops.common import INT, INT_OR_BOOL
+from calque.ops.kinds import apply_nary, apply_unary, nary, same_dtype, unary
+
+
+def bit_width(dtype: Any) -> int:
+    return 1 if dtype.kind == "b" else int(iinfo(dtype).bits)
+
+
+def as_unsigned(x: np.ndarray) -> np.ndarray:
+    """The bits of an integer array as uint64, the bits above its width 0."""
+    bits = bit_width(x.dtype)
+    wide = x.astype(np.int64) if x.dtype.kind != "u" else x
+    return np.asarray(wide).astype(np.uint64) & np.uint64((1 << bits) - 1)
+
+
+def from_unsigned(x: np.ndarray, dtype: Any) -> np.ndarray:
+    """The low bits of uint64 numbers as integers of `dtype`."""
+    if dtype.kind in "iu":
+        return np.asarray(x).astype(dtype)
+    small = np.asarray(x).astype(np.int64)
+    bits = bit_width(dtype)
+    small = small & ((1 << bits) - 1)
+    return np.where(is_signed(dtype) & (small >> (bits - 1) == 1), small - (1 << bits), small).astype(dtype)
+
+
+def _shift_meaning(left: bool) -> Any:
+    """Shifts by the width or more, or by a negative amount, give 0."""
+
+    def meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        bits, by = as_unsigned(x), as_unsigned(y)
+        ok = by < bit_width(x.dtype)
+        by = np.where(ok, by, np.uint64(0))
+        shifted = bits << by if left else bits >> by
+        return from_unsigned(np.where(ok, shifted, np.uint64(0)), x.dtype)
+
+    return meaning
+
+
+def _shift_right_arithmetic(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The sign bit moves in; shifts by the width or more leave only it."""
+    by = np.minimum(as_unsigned(y), np.uint64(bit_width(x.dtype) - 1))
+    if x.dtype.kind == "u" or not is_signed(x.dtype):
+        signed = as_unsigned(x).astype(np.int64)
+        top = bit_width(x.dtype)
+        signed = np.where((signed >> (top - 1)) & 1 == 1, signed | np.int64(-1 << (top - 1)), signed)
+        return from_unsigned((signed >> by.astype(np.int64)).astype(np.uint64), x.dtype)
+    return np.asarray(x.astype(np.int64) >> by.astype(np.int64)).astype(x.dtype)
+
+
+def _population_count(x: np.ndarray) -> np.ndarray:
+    return np.bitwise_count(as_unsigned(x)).astype(x.dtype)
+
+
+def _clz(x: np.ndarray) -> np.ndarray:
+    """Leading zeros: smear the top bit downwards and count what is above it."""
+    bits = as_unsigned(x)
+    for s in (1, 2, 4, 8, 16, 32):
+        bits = bits | (bits >> np.uint64(s))
+    return (bit_width(x.dtype) - np.bitwise_count(bits).astype(np.int64)).astype(x.dtype)
+
+
+def _logical(fn: Any) -> Any:
+    """Bitwise logic, also on 4-bit integers, which NumPy has no such loops for."""
+    plain = same_dtype(fn)
+
+    def meaning(*xs: np.ndarray) -> np.ndarray:
+        if xs[0].dtype.kind in "biu":
+            return plain(*xs)
+        return from_unsigned(fn(*map(as_unsigned, xs)), xs[0].dtype)
+
+    return meaning
+
+
+and_p = nary("and", INT_OR_BOOL, _logical(np.bitwise_and), None, None)
+or_p = nary("or", INT_OR_BOOL, _logical(np.bitwise_or), None, None)
+xor_p = nary("xor", INT_OR_BOOL, _logical(np.bitwise_xor), None, None)
+not_p = unary("not", INT_OR_BOOL, _logical(np.bitwise_not), None)
+shift_left_p = nary("shift_left", INT, _shift_meaning(left=True), None, None)
+shift_right_logical_p = nary("shift_right_logical", INT, _shift_meaning(left=False), None, None)
+shift_right_arithmetic_p = nary("shift_right_arithmetic", INT, _shift_right_arithmetic, None, None)
+population_count_p = unary("population_count", INT, _population_count, None)
+clz_p = unary("clz", INT, _clz, None)
+
+# ---------------------------------------------------------------- public functions
+
+
+def bitwise_and(x: Any, y: Any) -> Any:
+    """The bits that are set in both: `bitwise_and(6, 3) == 2`"""
+    return apply_nary(and_p, x, y)
+
+
+def bitwise_or(x: Any, y: Any) -> Any:
+    """The bits that are set in either: `bitwise_or(6, 3) == 7`"""
+    return apply_nary(or_p, x, y)
+
+
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """The bits that are set in one of the two: `bitwise_xor(6, 3) == 5`"""
+    return apply_nary(xor_p, x, y)
+
+
+def bitwise_not(x: Any) -> Any:
+    """Every bit turned over: `bitwise_not(0) == -1`"""
+    return apply_unary(not_p, x)
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    """`x * 2**y`, and 0 when `y` is not below the width: `shift_left(1, 3) == 8`"""
+    return apply_nary(shift_left_p, x, y)
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    """The bits of `x` moved down, zeros moving in: `shift_right_logical(-1, 28) == 15` for int32"""
+    return apply_nary(shift_right_logical_p, x, y)
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """The bits of `x` moved down, copies of the sign moving in: `shift_right_arithmetic(-8, 1) == -4`"""
+    return apply_nary(shift_right_arithmetic_p, x, y)
+
+
+def population_count(x: Any) -> Any:
+    """How many bits are set: `population_count(7) == 3`"""
+    return apply_unary(population_count_p, x)
+
+
+def clz(x: Any) -> Any:
+    """How many zeros the highest set bit has above it: `clz(1) == 31` for int32"""
+    return apply_unary(clz_p, x)

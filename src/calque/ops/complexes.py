@@ -1,0 +1,105 @@
+"""Complex numbers: making them from parts, taking the parts, the conjugate."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import complex_of, is_complex, real_part
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.ops.common import COMPLEXES, Accepts, filled_like, operand
+from calque.ops.kinds import (
+    apply_nary,
+    apply_unary,
+    linear_nary,
+    linear_unary,
+    nary,
+    unary,
+)
+
+_PARTS = Accepts("float32, float64", (np.dtype("float32"), np.dtype("float64")))
+_CONJ = Accepts("float32, float64, complexfloating", (*_PARTS.dtypes, *COMPLEXES.dtypes))
+
+
+def _complex_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), complex_of(x.dtype))
+    out.real, out.imag = x, y
+    return out
+
+
+def _zero_imaginary(t: Any) -> Any:
+    return do.complex(t, filled_like(t, 0))
+
+
+def _zero_real(t: Any) -> Any:
+    return do.complex(filled_like(t, 0), t)
+
+
+real_p = unary(
+    "real",
+    COMPLEXES,
+    lambda x: np.real(x).copy(),
+    lambda t, x, out: do.real(t),
+    result=real_part,
+    transpose=linear_unary(lambda ct, aval: _zero_imaginary(ct)),
+)
+imag_p = unary(
+    "imag",
+    COMPLEXES,
+    lambda x: np.imag(x).copy(),
+    lambda t, x, out: do.imag(t),
+    result=real_part,
+    transpose=linear_unary(lambda ct, aval: _zero_real(do.neg(ct))),
+)
+complex_p = nary(
+    "complex",
+    _PARTS,
+    _complex_meaning,
+    lambda t, out, x, y: _zero_imaginary(t),
+    lambda t, out, x, y: _zero_real(t),
+    result=complex_of,
+    transpose=linear_nary(lambda ct, x, y: do.real(ct), lambda ct, x, y: do.neg(do.imag(ct))),
+)
+
+
+def _conj_meaning(x: np.ndarray, *, input_dtype: Any) -> np.ndarray:
+    return np.conj(x).astype(complex_of(x.dtype))
+
+
+def _conj_cotangent(ct: Any, aval: ShapedArray, *, input_dtype: Any) -> Any:
+    back = do.conj(ct, input_dtype=typeof(ct).dtype)
+    return back if is_complex(aval.dtype) else do.real(back)
+
+
+conj_p = unary(
+    "conj",
+    _CONJ,
+    _conj_meaning,
+    lambda t, x, out, *, input_dtype: do.conj(t, input_dtype=input_dtype),
+    result=complex_of,
+    transpose=linear_unary(_conj_cotangent),
+)
+
+# ---------------------------------------------------------------- public functions
+
+
+def real(x: Any) -> Any:
+    """The real part: `real(3+4j) == 3.`"""
+    return apply_unary(real_p, x)
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part: `imag(3+4j) == 4.`"""
+    return apply_unary(imag_p, x)
+
+
+def complex(x: Any, y: Any) -> Any:
+    """The complex number `x + y i`, from float32 or float64 parts: `complex(3., 4.) == 3+4j`"""
+    return apply_nary(complex_p, x, y)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate, as a complex number also for real `x`: `conj(3+4j) == 3-4j`"""
+    x = operand(x)
+    return conj_p.bind(x, input_dtype=typeof(x).dtype)

@@ -1,0 +1,256 @@
+"""Changing the type of values, and identities with a purpose: copy, stop_gradient, optimization_barrier."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import pytrees
+from calque.core.arrays import scalar
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import (
+    PYTHON_SCALARS,
+    canonicalize,
+    iinfo,
+    is_complex,
+    is_extended,
+    is_float,
+    is_inexact,
+    is_integer,
+    short_name,
+)
+from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
+from calque.core.trace import typeof
+from calque.ops.bits import as_unsigned, bit_width, from_unsigned
+from calque.ops.common import ANY, PLAIN, move, refuse_dtype, tangent_aval
+from calque.ops.common import operand as as_operand
+from calque.ops.kinds import linear_unary, not_linear, unary, wide
+
+# ---------------------------------------------------------------- convert_element_type
+
+
+def converted(x: np.ndarray, dtype: Any) -> np.ndarray:
+    """`x` in another dtype: integers wrap, floats saturate at the ends of integer types and NaN becomes 0."""
+    if is_complex(x.dtype) and not is_complex(dtype):
+        return x != 0 if dtype.kind == "b" else converted(x.real, dtype)
+    if dtype.kind == "b":
+        return np.asarray(wide(x) != 0)
+    if is_integer(dtype):
+        if is_float(x.dtype):
+            return _saturated(wide(x), dtype)
+        if x.dtype.kind != "b":
+            wide_bits = x if x.dtype.kind == "u" else x.astype(np.int64)
+            return from_unsigned(wide_bits.astype(np.uint64), dtype)
+    narrow = x.dtype.itemsize == dtype.itemsize == 1 and x.dtype.kind != "b"  # between some of these NumPy knows no way
+    return (x.astype(np.float32) if narrow else x).astype(dtype)
+
+
+def _saturated(x: np.ndarray, dtype: Any) -> np.ndarray:
+    info = iinfo(dtype)
+    low, high = x <= float(info.min), x >= float(info.max)
+    inner = np.trunc(np.where(low | high | np.isnan(x), 0, x)).astype(np.uint64 if info.max > 2**63 else np.int64)
+    out = np.where(low, np.asarray(int(info.min)).astype(inner.dtype), inner)
+    return np.where(high, np.asarray(int(info.max)).astype(inner.dtype), out).astype(dtype)
+
+
+def _convert_meaning(x: np.ndarray, *, new_dtype: Any, weak_type: bool, sharding: Any = None) -> np.ndarray:
+    return x.copy() if is_extended(new_dtype) else converted(x, new_dtype)
+
+
+def _convert_shape(x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any = None) -> ShapedArray:
+    if x.dtype != new_dtype and (is_extended(x.dtype) or is_extended(new_dtype)):
+        raise TypeError(
+            f"Cannot convert {short_name(x.dtype)} to {short_name(new_dtype)}: typed keys convert to and from integers"
+            " only by random.key_data and random.wrap_key_data"
+        )
+    if x.dtype not in PLAIN and x.dtype != new_dtype:
+        raise refuse_dtype("convert_element_type", x.dtype, PLAIN)
+    return ShapedArray(x.shape, new_dtype, weak_type)
+
+
+def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    out = do.convert_element_type(x, **params)
+    if type(t) is Zero or not is_inexact(params["new_dtype"]):
+        return out, Zero(tangent_aval(typeof(out)))
+    return out, do.convert_element_type(t, **params)
+
+
+def convert_to(x: Any, aval: ShapedArray) -> Any:
+    """`x` with the dtype and weak type of `aval`."""
+    now = typeof(x)
+    if now.dtype == aval.dtype and now.weak_type == aval.weak_type:
+        return x
+    return do.convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+
+
+convert_element_type_p = Primitive(
+    "convert_element_type",
+    meaning=_convert_meaning,
+    shape=_convert_shape,
+    jvp=_convert_jvp,
+    transpose=linear_unary(lambda ct, aval, **params: convert_to(ct, aval)),
+    batch=lambda args, dims, **params: (do.convert_element_type(args[0], **params), dims[0]),
+    hidden=("sharding",),
+)
+
+# ---------------------------------------------------------------- bitcast_convert_type
+
+
+def _bitcast_meaning(x: np.ndarray, *, new_dtype: Any) -> np.ndarray:
+    x = np.ascontiguousarray(x).reshape(x.shape)
+    if bit_width_of(x.dtype) == bit_width_of(new_dtype):
+        if x.dtype == new_dtype or is_float(x.dtype) or is_float(new_dtype) or x.dtype.kind in "iu":
+            return x.copy() if x.dtype == new_dtype else x.view(new_dtype)
+        return from_unsigned(as_unsigned(x), new_dtype)
+    if x.dtype.itemsize > new_dtype.itemsize:
+        ratio = x.dtype.itemsize // new_dtype.itemsize
+        return x.reshape(*x.shape, 1).view(new_dtype).reshape(*x.shape, ratio)
+    return x.view(new_dtype).reshape(x.shape[:-1]) if x.size else np.empty(x.shape[:-1], new_dtype)
+
+
+def bit_width_of(dtype: Any) -> int:
+    """How many bits an element has."""
+    if dtype.kind == "b" or is_integer(dtype):
+        return bit_width(dtype) if dtype.kind != "b" else 8
+    return 4 if dtype.name.startswith("float4") else 8 * int(dtype.itemsize)
+
+
+def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
+    if x.dtype not in PLAIN:
+        raise refuse_dtype("bitcast_convert_type", x.dtype, PLAIN)
+    if x.dtype == new_dtype:
+        return x.strip_weak_type()
+    if any(d.kind == "b" or is_complex(d) for d in (x.dtype, new_dtype)):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types"
+            f" match. Got operand dtype={x.dtype.name}, new_dtype={new_dtype.name}. Consider using the arr.view() method."
+        )
+    old, new = bit_width_of(x.dtype), bit_width_of(new_dtype)
+    if old == new:
+        return ShapedArray(x.shape, new_dtype)
+    if min(old, new) < 8:
+        raise NotImplementedError(
+            f"bitcast_convert_type from {x.dtype.name} to {new_dtype.name}: types of less than a byte convert only to"
+            " types of their own width"
+        )
+    if old > new:
+        return ShapedArray((*x.shape, old // new), new_dtype)
+    if not x.shape or x.shape[-1] * old != new:
+        last = x.shape[-1] if x.shape else 1
+        raise ValueError(
+            f"Attempting to convert array of shape {x.shape} from {x.dtype.name} of size {old} bits to {new_dtype.name}"
+            f" of size {new} bits, but {last} * {old} != {new}: the last dimension must hold one new element"
+        )
+    return ShapedArray(x.shape[:-1], new_dtype)
+
+
+def _bitcast_batch(args: Sequence[Any], dims: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:
+    (x,), (d,) = args, dims
+    if d == typeof(x).ndim - 1 and bit_width_of(typeof(x).dtype) != bit_width_of(new_dtype):
+        x, d = move(x, d, 0), 0
+    return do.bitcast_convert_type(x, new_dtype=new_dtype), d
+
+
+def _bitcast_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    out = do.bitcast_convert_type(primals[0], **params)
+    return out, Zero(tangent_aval(typeof(out)))
+
+
+bitcast_convert_type_p = Primitive(
+    "bitcast_convert_type",
+    meaning=_bitcast_meaning,
+    shape=_bitcast_shape,
+    jvp=_bitcast_jvp,
+    transpose=not_linear("bitcast_convert_type"),
+    batch=_bitcast_batch,
+)
+
+# ---------------------------------------------------------------- identities
+
+copy_p = unary(
+    "copy",
+    ANY,
+    lambda x: x.copy(),
+    lambda t, x, out: do.copy(t),
+    transpose=linear_unary(lambda ct, aval: ct),
+)
+stop_gradient_p = unary("stop_gradient", ANY, lambda x: x.copy(), None)
+
+
+def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    out = do.optimization_barrier(*primals)
+    moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
+    ts = list(tangents)
+    if moving:
+        for i, t in zip(moving, do.optimization_barrier(*[tangents[i] for i in moving])):
+            ts[i] = t
+    return out, ts
+
+
+def _barrier_transpose(cts: Sequence[Any], *args: Any) -> list[Any]:
+    return [ct if type(x) is UndefinedPrimal else None for ct, x in zip(cts, args)]
+
+
+optimization_barrier_p = Primitive(
+    "optimization_barrier",
+    meaning=lambda *xs: [x.copy() for x in xs],
+    shape=lambda *avals: list(avals),
+    jvp=_barrier_jvp,
+    transpose=_barrier_transpose,
+    batch=lambda args, dims: (do.optimization_barrier(*args), list(dims)),
+    multiple_results=True,
+)
+
+# ---------------------------------------------------------------- public functions
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """`operand` with another dtype. Floats become integers by truncation; out of range they saturate, NaN becomes 0.
+
+    `convert_element_type(1.7, jnp.int32) == 1`"""
+    return converted_to(operand, canonicalize(new_dtype), weak_type=False)
+
+
+def converted_to(x: Any, dtype: Any, weak_type: bool) -> Any:
+    """Any value with this dtype and weak type; itself if it has them."""
+    if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic) and not is_extended(dtype):
+        return scalar(_python_converted(x, dtype), dtype, weak_type)
+    x = as_operand(x)
+    aval = typeof(x)
+    if hasattr(x, "aval") and aval.dtype == dtype and aval.weak_type == weak_type:
+        return x
+    if is_complex(aval.dtype) and not is_complex(dtype) and getattr(dtype, "kind", "") != "b":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=3
+        )
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type, sharding=None)
+
+
+def _python_converted(x: Any, dtype: Any) -> np.ndarray:
+    if isinstance(x, int) and is_integer(dtype) and not iinfo(dtype).min <= x <= iinfo(dtype).max:
+        wrapped = np.asarray(x % 2**64, np.uint64)
+        return from_unsigned(wrapped, dtype)
+    with np.errstate(all="ignore"):
+        return converted(np.asarray(x), dtype)
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of `operand` read as another type. A narrower type adds a last dimension, a wider one takes it away.
+
+    `bitcast_convert_type(1.0, jnp.int32) == 0x3f800000`"""
+    x, dtype = as_operand(operand), canonicalize(new_dtype)
+    aval = typeof(x)
+    return x if aval.dtype == dtype and not aval.weak_type else bitcast_convert_type_p.bind(x, new_dtype=dtype)
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x`, any pytree of arrays, as a constant to differentiation: `grad(lambda x: stop_gradient(x) * x)(3.) == 3.`"""
+    return pytrees.tree_map(lambda leaf: stop_gradient_p.bind(as_operand(leaf)), x)
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """`operand`, any pytree of arrays, unchanged; what computes it is not merged with what uses it."""
+    leaves, tree = pytrees.flatten(operand)
+    return tree.unflatten(optimization_barrier_p.bind(*map(as_operand, leaves))) if leaves else operand

@@ -1,0 +1,191 @@
+"""Parameters that name dimensions and modes: GatherDimensionNumbers, ScatterDimensionNumbers, GatherScatterMode,
+ConvDimensionNumbers, RaggedDotDimensionNumbers, Precision, FftType."""
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from calque.core.config import config
+
+Dims = tuple[int, ...]
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which dimensions of the operand, the indices and the result of `gather` belong together.
+
+    offset_dims              dimensions of the result that run through the slices
+    collapsed_slice_dims     operand dimensions, of slice size 1, that the result does not have
+    start_index_map          operand dimension that each entry of an index vector points into
+    operand_batching_dims    operand dimensions that are walked together with the indices' batch dimensions ...
+    start_indices_batching_dims   ... these ones"""
+
+    offset_dims: Dims
+    collapsed_slice_dims: Dims
+    start_index_map: Dims
+    operand_batching_dims: Dims = ()
+    start_indices_batching_dims: Dims = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """As GatherDimensionNumbers, for the updates of `scatter`.
+
+    update_window_dims            dimensions of the updates that run through the windows
+    inserted_window_dims          operand dimensions, of window size 1, that the updates do not have
+    scatter_dims_to_operand_dims  operand dimension that each entry of an index vector points into"""
+
+    update_window_dims: Dims
+    inserted_window_dims: Dims
+    scatter_dims_to_operand_dims: Dims
+    operand_batching_dims: Dims = ()
+    scatter_indices_batching_dims: Dims = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What to do with windows that are not wholly inside the operand.
+
+    CLIP               move them inside
+    FILL_OR_DROP       gather gives `fill_value` for them, scatter leaves them out
+    PROMISE_IN_BOUNDS  the caller says that there are none; calque then clips in gather and leaves out in scatter
+    ONE_HOT            as PROMISE_IN_BOUNDS (a hint for accelerators)"""
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(s: "str | GatherScatterMode | None") -> "GatherScatterMode":
+        """The mode with this name: "clip", "fill", "drop" or "promise_in_bounds"; None is "fill"."""
+        if isinstance(s, GatherScatterMode):
+            return s
+        try:
+            return _MODES[s]
+        except KeyError:
+            raise ValueError(f'Unknown gather mode "{s}"') from None
+
+
+_MODES: dict[str | None, GatherScatterMode] = {
+    "clip": GatherScatterMode.CLIP,
+    None: GatherScatterMode.FILL_OR_DROP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+}
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """The layout of a convolution: for each array the positions of (batch, feature, *spatial); of the kernel
+    (out feature, in feature, *spatial)."""
+
+    lhs_spec: Dims
+    rhs_spec: Dims
+    out_spec: Dims
+
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """The dimensions of `ragged_dot_general`: those of a dot, which dimension of lhs is ragged, which of rhs lists the groups."""
+
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Dims
+    rhs_group_dimensions: Dims
+
+
+class FftType(enum.IntEnum):
+    """The kinds of Fourier transform: complex, inverse, real to complex, complex to real."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+class Precision(enum.Enum):
+    """How exact a product of arrays should be. On this CPU every product has the precision of its operands' dtype."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DotAlgorithm(NamedTuple):
+    """An algorithm for dot products, by the dtypes of its parts. calque's products accumulate at least this exactly."""
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Named algorithms for dot products. calque accepts them all: its products are at least as exact."""
+
+    DEFAULT = enum.auto()
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_PRECISIONS = {
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "default": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+}
+
+
+def canonical_precision(precision: Any) -> Any:
+    """A `precision=` argument in the form that equations carry: None, a pair of Precision, or an algorithm."""
+    if precision is None:
+        precision = config.default_matmul_precision
+        if precision is None:
+            return None
+    if isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        return DotAlgorithmPreset[precision]
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    if len(pair) == 2 and all(isinstance(p, Precision) or p in _PRECISIONS or p is None for p in pair):
+        left, right = [p if isinstance(p, Precision) else _PRECISIONS.get(p, Precision.DEFAULT) for p in pair]
+        return left, right
+    raise ValueError(
+        f"Precision argument must be None, one of {sorted(_PRECISIONS)}, a lax.Precision value, a tuple of two of these, a"
+        f" lax.DotAlgorithm, or a lax.DotAlgorithmPreset or its name; got {precision!r}"
+    )
+
+
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+PrecisionLike = (
+    str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
+)

@@ -1,0 +1,576 @@
+"""Layout: the same elements in another arrangement (broadcast_in_dim, reshape, transpose, squeeze), constants without
+operands (iota, empty), and what JAX's lax writes with them (full, expand_dims, collapse, ...)."""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import canonicalize
+from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
+from calque.core.trace import typeof
+from calque.ops import common
+from calque.ops.common import instantiate, move, zero_like
+from calque.ops.common import operand as as_operand
+
+Params = Any
+Shape = tuple[int, ...]
+
+# ---------------------------------------------------------------- shared by the rules of layout, slicing and indexing
+
+
+def canonical_dim(d: Any) -> Any:
+    """A size as a plain int; a symbolic size, which has a hint, stays symbolic."""
+    return d if type(d) is int or hasattr(d, "hint") else operator.index(d)
+
+
+def canonical_shape(shape: Any, what: str = "shape") -> Shape:
+    """A shape as a tuple of plain ints (or symbolic sizes)."""
+    if type(shape) is tuple and all(type(d) is int for d in shape):
+        return shape
+    try:
+        return tuple([canonical_dim(d) for d in shape])
+    except TypeError:
+        raise TypeError(f"{what} must be a sequence of integers, got {shape!r}") from None
+
+
+def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+    """An axis counted from the front; negative ones count from the back."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def permuted(x: Any, permutation: Sequence[int]) -> Any:
+    """`x` with its dimensions in this order; `x` itself where that is the order it has."""
+    permutation = tuple(permutation)
+    return x if permutation == tuple(range(len(permutation))) else do.transpose(x, permutation=permutation)
+
+
+def linear_jvp(name: str, operands: int = 1) -> Callable[..., Any]:
+    """The jvp of a primitive that is linear in its first `operands` operands (0: in all)."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Params) -> tuple[Any, Any]:
+        bind = getattr(do, name)
+        n = operands or len(primals)
+        out = bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents[:n]):
+            return out, [zero_like(o) for o in out] if isinstance(out, list) else zero_like(out)
+        return out, bind(*map(instantiate, tangents[:n]), *primals[n:], **params)
+
+    return jvp
+
+
+def unary_transpose(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The transpose of a primitive with one linear operand: `rule(ct, aval, *other_operands, **params)` gives its cotangent."""
+
+    def transpose(ct: Any, operand: UndefinedPrimal, *others: Any, **params: Params) -> list[Any]:
+        back = Zero(operand.aval) if type(ct) is Zero else rule(ct, operand.aval, *others, **params)
+        return [back] + [None] * len(others)
+
+    return transpose
+
+
+NO_OPERANDS = NotApplicable("a primitive without operands has no transpose and no batch dimension")
+
+
+def constant_jvp(name: str) -> Callable[..., Any]:
+    """The jvp of a primitive that depends on nothing."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Params) -> tuple[Any, Any]:
+        out = getattr(do, name)(*primals, **params)
+        return out, zero_like(out)
+
+    return jvp
+
+
+# ---------------------------------------------------------------- broadcast_in_dim
+
+
+def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any) -> ShapedArray:
+    if len(broadcast_dimensions) != x.ndim:
+        raise TypeError(
+            f"broadcast_in_dim needs one broadcast dimension for each of the operand's {x.ndim} dimensions, got"
+            f" broadcast_dimensions={broadcast_dimensions} for operand {x.str_short()}"
+        )
+    last = -1
+    for size, d in zip(x.shape, broadcast_dimensions):
+        if not last < d < len(shape):
+            raise TypeError(
+                f"broadcast_dimensions must be strictly increasing and within the result's rank {len(shape)}, got {broadcast_dimensions}"
+            )
+        if size != 1 and size != shape[d]:
+            raise TypeError(
+                f"broadcast_in_dim: the operand's size along each dimension must be 1 or the result's: operand {x.str_short()}"
+                f" does not fit shape {shape} with broadcast_dimensions={broadcast_dimensions}"
+            )
+        last = d
+    return ShapedArray(shape, x.dtype, x.weak_type)
+
+
+def _broadcast_meaning(x: np.ndarray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any) -> np.ndarray:
+    sizes = [1] * len(shape)
+    for d, size in zip(broadcast_dimensions, x.shape):
+        sizes[d] = size
+    return np.broadcast_to(x.reshape(sizes), shape)
+
+
+@unary_transpose
+def _broadcast_transpose(
+    ct: Any, aval: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+) -> Any:
+    kept = {d for size, d in zip(aval.shape, broadcast_dimensions) if size == shape[d]}
+    axes = tuple([d for d in range(len(shape)) if d not in kept])
+    total = do.reduce_sum(ct, axes=axes, out_sharding=None) if axes else ct
+    if len(kept) == aval.ndim:
+        return total
+    position = tuple([i for i, d in enumerate(broadcast_dimensions) if d in kept])
+    return do.broadcast_in_dim(total, shape=aval.shape, broadcast_dimensions=position, sharding=None)
+
+
+def _broadcast_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+) -> tuple[Any, int]:
+    (x,), (d,) = args, dims
+    assert d is not None
+    x = move(x, d, 0)
+    at = (0, *[i + 1 for i in broadcast_dimensions])
+    return do.broadcast_in_dim(x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=at, sharding=None), 0
+
+
+def _broadcast_hidden(params: dict[str, Any]) -> list[str]:
+    hidden = ["shape"] + [k for k in ("broadcast_dimensions",) if not params[k]]
+    return hidden + (["sharding"] if params["sharding"] is None else [])
+
+
+broadcast_in_dim_p = Primitive(
+    "broadcast_in_dim",
+    meaning=_broadcast_meaning,
+    shape=_broadcast_shape,
+    jvp=linear_jvp("broadcast_in_dim"),
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    hidden=_broadcast_hidden,
+)
+
+
+def broadcast_in_dim(
+    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Any:
+    """Repeat `operand` so that it has `shape`; its dimension `i` becomes dimension `broadcast_dimensions[i]` of the result.
+
+    >>> lax.broadcast_in_dim(jnp.array([1., 2.]), (2, 3), (0,))
+    Array([[1., 1., 1.],
+           [2., 2., 2.]], dtype=float32)
+    """
+    shape = canonical_shape(shape)
+    dims = canonical_shape(broadcast_dimensions, "broadcast_dimensions")
+    operand = as_operand(operand)
+    aval = typeof(operand)
+    if shape == aval.shape and dims == tuple(range(len(shape))) and _is_array(operand):
+        return operand
+    return do.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding)
+
+
+def _is_array(x: Any) -> bool:
+    """Is `x` one of our arrays or tracers, which an operation without effect can return as it is?"""
+    return hasattr(x, "aval")
+
+
+# ---------------------------------------------------------------- reshape
+
+
+def size_of(shape: Sequence[int]) -> Any:
+    n: Any = 1
+    for d in shape:
+        n = n * d
+    return n
+
+
+def _reshape_shape(x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any) -> ShapedArray:
+    out = ShapedArray(new_sizes, x.dtype, x.weak_type)
+    if out.size != x.size:
+        raise TypeError(
+            f"reshape total size must be unchanged, got new_sizes {new_sizes} (size {out.size}) for shape {x.shape} (size {x.size})"
+        )
+    if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
+        raise TypeError(
+            f"reshape dimensions must be a permutation of the operand's dimensions, got {dimensions} for shape {x.shape}"
+        )
+    return out
+
+
+def _reshape_meaning(x: np.ndarray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any) -> np.ndarray:
+    return (x if dimensions is None else np.transpose(x, dimensions)).reshape(new_sizes)
+
+
+@unary_transpose
+def _reshape_transpose(ct: Any, aval: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any) -> Any:
+    if dimensions is None:
+        return do.reshape(ct, new_sizes=aval.shape, dimensions=None, sharding=None)
+    permuted_shape = tuple([aval.shape[d] for d in dimensions])
+    return permuted(do.reshape(ct, new_sizes=permuted_shape, dimensions=None, sharding=None), inverse(dimensions))
+
+
+def inverse(permutation: Sequence[int]) -> Shape:
+    out = [0] * len(permutation)
+    for i, d in enumerate(permutation):
+        out[d] = i
+    return tuple(out)
+
+
+def _reshape_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+) -> tuple[Any, int]:
+    (x,), (d,) = args, dims
+    assert d is not None
+    x = move(x, d, 0)
+    order = None if dimensions is None else (0, *[i + 1 for i in dimensions])
+    return do.reshape(x, new_sizes=(typeof(x).shape[0], *new_sizes), dimensions=order, sharding=None), 0
+
+
+reshape_p = Primitive(
+    "reshape",
+    meaning=_reshape_meaning,
+    shape=_reshape_shape,
+    jvp=linear_jvp("reshape"),
+    transpose=_reshape_transpose,
+    batch=_reshape_batch,
+)
+
+
+def reshape(
+    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Any:
+    """The elements of `operand`, in row-major order, in a new shape. `dimensions` is the order in which to read its dimensions.
+
+    >>> lax.reshape(jnp.arange(6), (3, 2))
+    Array([[0, 1],
+           [2, 3],
+           [4, 5]], dtype=int32)
+    """
+    shape = canonical_shape(new_sizes, "new_sizes")
+    if any(d < 0 for d in shape):
+        raise TypeError(f"reshape new_sizes must all be positive, got {shape}.")
+    operand = as_operand(operand)
+    aval = typeof(operand)
+    order = None if dimensions is None else canonical_shape(dimensions, "dimensions")
+    if order is not None and order == tuple(range(aval.ndim)):
+        order = None
+    if shape == aval.shape and order is None and _is_array(operand):
+        return operand
+    return do.reshape(operand, new_sizes=shape, dimensions=order, sharding=out_sharding)
+
+
+# ---------------------------------------------------------------- transpose
+
+
+def _transpose_shape(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise TypeError(
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for operand {x.str_short()}."
+        )
+    return ShapedArray(tuple([x.shape[d] for d in permutation]), x.dtype, x.weak_type)
+
+
+def _transpose_batch(args: Sequence[Any], dims: Sequence[int | None], *, permutation: Shape) -> tuple[Any, int]:
+    (x,), (b,) = args, dims
+    assert b is not None
+    return do.transpose(x, permutation=(b, *[d + (d >= b) for d in permutation])), 0
+
+
+transpose_p = Primitive(
+    "transpose",
+    meaning=lambda x, *, permutation: np.transpose(x, permutation),
+    shape=_transpose_shape,
+    jvp=linear_jvp("transpose"),
+    transpose=unary_transpose(lambda ct, aval, *, permutation: do.transpose(ct, permutation=inverse(permutation))),
+    batch=_transpose_batch,
+)
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """`operand` with its dimensions in another order: dimension `i` of the result is dimension `permutation[i]` of `operand`.
+
+    >>> lax.transpose(jnp.zeros((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    operand, order = as_operand(operand), canonical_shape(permutation, "permutation")
+    if order == tuple(range(typeof(operand).ndim)) and _is_array(operand):
+        return operand
+    return do.transpose(operand, permutation=order)
+
+
+# ---------------------------------------------------------------- squeeze
+
+
+def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+    for d in dimensions:
+        if not 0 <= d < x.ndim:
+            raise ValueError(f"squeeze: axis {d} is out of bounds for array of dimension {x.ndim}")
+        if x.shape[d] != 1:
+            raise ValueError(
+                f"cannot select an axis to squeeze out which has size not equal to one, got shape={x.shape} and dimensions={dimensions}"
+            )
+    if len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"squeeze dimensions must be unique, got {dimensions}")
+    return ShapedArray(tuple([s for i, s in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
+
+
+def _squeeze_batch(args: Sequence[Any], dims: Sequence[int | None], *, dimensions: Shape) -> tuple[Any, int]:
+    (x,), (b,) = args, dims
+    assert b is not None
+    dropped = tuple([d + (d >= b) for d in dimensions])
+    return do.squeeze(x, dimensions=dropped), b - sum(d < b for d in dropped)
+
+
+squeeze_p = Primitive(
+    "squeeze",
+    meaning=lambda x, *, dimensions: np.squeeze(x, dimensions),
+    shape=_squeeze_shape,
+    jvp=linear_jvp("squeeze"),
+    transpose=unary_transpose(lambda ct, aval, *, dimensions: expand_dims(ct, dimensions)),
+    batch=_squeeze_batch,
+)
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` without these dimensions, which must have size 1.
+
+    >>> lax.squeeze(jnp.zeros((1, 3)), (0,)).shape
+    (3,)
+    """
+    array = as_operand(array)
+    ndim = typeof(array).ndim
+    dims = tuple(sorted(canonical_axis(d, ndim) for d in dimensions))
+    return do.squeeze(array, dimensions=dims) if dims or not _is_array(array) else array
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` with new dimensions of size 1 at these places of the result.
+
+    >>> lax.expand_dims(jnp.zeros(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    array = as_operand(array)
+    shape = typeof(array).shape
+    ndim = len(shape) + len(dimensions)
+    new = {canonical_axis(d, ndim) for d in dimensions}
+    if len(new) != len(dimensions):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    if not new and _is_array(array):
+        return array
+    kept = tuple([d for d in range(ndim) if d not in new])
+    sizes = iter(shape)
+    out = tuple([1 if d in new else next(sizes) for d in range(ndim)])
+    return do.broadcast_in_dim(array, shape=out, broadcast_dimensions=kept, sharding=None)
+
+
+# ---------------------------------------------------------------- iota and empty
+
+
+def _iota_shape(*, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> ShapedArray:
+    if not 0 <= dimension < len(shape):
+        raise ValueError(
+            f"iota dimension must be between 0 and the rank of the shape, got dimension={dimension} for shape {shape}"
+        )
+    if dtype == np.bool_:
+        raise TypeError(f"iota does not accept dtype {dtype}: it needs a number type")
+    return ShapedArray(shape, dtype)
+
+
+def _iota_meaning(*, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> np.ndarray:
+    sizes = [1] * len(shape)
+    sizes[dimension] = shape[dimension]
+    return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(sizes), shape)
+
+
+iota_p = Primitive(
+    "iota",
+    meaning=_iota_meaning,
+    shape=_iota_shape,
+    jvp=constant_jvp("iota"),
+    transpose=NO_OPERANDS,
+    batch=NO_OPERANDS,
+)
+
+empty_p = Primitive(
+    "empty",
+    meaning=lambda *, dtype, out_sharding, shape: np.zeros(shape, dtype),
+    shape=lambda *, dtype, out_sharding, shape: ShapedArray(shape, dtype),
+    jvp=constant_jvp("empty"),
+    transpose=NO_OPERANDS,
+    batch=NO_OPERANDS,
+)
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The numbers 0, 1, ..., size - 1.
+
+    >>> lax.iota(jnp.float32, 3)
+    Array([0., 1., 2.], dtype=float32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+    """An array of this shape whose elements count along one dimension.
+
+    >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    shape = canonical_shape(shape)
+    axis = canonical_axis(dimension, len(shape), "dimension")
+    return do.iota(dtype=canonicalize(dtype), shape=shape, dimension=axis, sharding=out_sharding)
+
+
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array of this shape and dtype whose elements mean nothing (calque gives zeros).
+
+    >>> lax.empty((2,), jnp.float32).shape
+    (2,)
+    """
+    return do.empty(dtype=canonicalize(dtype), out_sharding=out_sharding, shape=canonical_shape(shape))
+
+
+# ---------------------------------------------------------------- lax functions written with them
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Repeat `operand` along new leading dimensions of these sizes.
+
+    >>> lax.broadcast(jnp.zeros(3), (2,)).shape
+    (2, 3)
+    """
+    sizes = canonical_shape(sizes, "sizes")
+    aval = typeof(operand)
+    dims = tuple(range(len(sizes), len(sizes) + aval.ndim))
+    return broadcast_in_dim(operand, (*sizes, *aval.shape), dims, out_sharding=out_sharding)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with leading dimensions of size 1 until it has this rank.
+
+    >>> lax.broadcast_to_rank(jnp.zeros(3), 3).shape
+    (1, 1, 3)
+    """
+    ndim = typeof(x).ndim
+    return x if ndim == rank else expand_dims(x, range(rank - ndim))
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
+
+    >>> lax.broadcast_like(jnp.zeros(3), jnp.zeros((2, 3))).shape
+    (2, 3)
+    """
+    shape, ndim = typeof(like_arr).shape, typeof(arr).ndim
+    return broadcast_in_dim(arr, shape, tuple(range(len(shape) - ndim, len(shape))))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape to which arrays of these shapes broadcast together.
+
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    if len(shapes) == 1 or (shapes and all(s == shapes[0] for s in shapes)):
+        return canonical_shape(shapes[0])
+    rank = max((len(s) for s in shapes), default=0)
+    out: list[Any] = []
+    for i in range(rank):
+        sizes = [canonical_dim(s[i - rank + len(s)]) for s in shapes if i - rank + len(s) >= 0]
+        size = next((n for n in sizes if n != 1), 1)
+        if any(n != 1 and n != size for n in sizes):
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}")
+        out.append(size)
+    return tuple(out)
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """`operand` with the dimensions from `start_dimension` up to, without, `stop_dimension` merged into one.
+
+    >>> lax.collapse(jnp.zeros((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
+    shape = typeof(operand).shape
+    first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if last < first:
+        raise ValueError(f"Invalid dimension range passed to collapse: {shape}[{start_dimension}:{stop_dimension}]")
+    return reshape(operand, (*shape[:first], size_of(shape[first:last]), *shape[last:]))
+
+
+_PYTHON_KIND: dict[str, Callable[[Any], Any]] = {"i": int, "f": float, "c": complex}
+
+
+def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """A scalar with this dtype: a constant for numbers, a conversion for arrays."""
+    aval = typeof(value)
+    if _is_array(value):
+        if aval.dtype == dtype and aval.weak_type == weak_type:
+            return value
+        return do.convert_element_type(value, new_dtype=dtype, weak_type=weak_type, sharding=None)
+    if weak_type:
+        kind = getattr(dtype, "kind", "")
+        if kind in _PYTHON_KIND and canonicalize(_PYTHON_KIND[kind]) == dtype:
+            return _PYTHON_KIND[kind](value)
+    return np.asarray(value).astype(dtype)[()] if isinstance(dtype, np.dtype) else value
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array of this shape filled with a scalar.
+
+    >>> lax.full((2,), 7.)
+    Array([7., 7.], dtype=float32, weak_type=True)
+    """
+    shape = canonical_shape(shape)
+    aval = typeof(fill_value)
+    if aval.ndim:
+        raise TypeError(f"lax.full must be called with scalar fill_value; got fill_value.shape {aval.shape}.")
+    weak_type = dtype is None and aval.weak_type
+    return _full(shape, fill_value, aval.dtype if dtype is None else canonicalize(dtype), weak_type, sharding)
+
+
+def _full(shape: Shape, fill_value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
+    value = scalar_of(fill_value, dtype, weak_type)
+    if shape == () and _is_array(value):
+        return value
+    return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(), sharding=sharding)
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+) -> Any:
+    """An array like `x` (its shape and dtype, unless others are given) filled with a scalar.
+
+    >>> lax.full_like(jnp.arange(2.), 3)
+    Array([3., 3.], dtype=float32)
+    """
+    aval = typeof(x) if not (hasattr(x, "shape") and hasattr(x, "dtype")) or hasattr(x, "aval") else x
+    weak_type = dtype is None and bool(getattr(aval, "weak_type", False))
+    if typeof(fill_value).ndim:
+        raise TypeError(f"lax.full_like must be called with scalar fill_value; got shape {typeof(fill_value).shape}.")
+    dtype = canonicalize(aval.dtype if dtype is None else dtype)
+    return _full(canonical_shape(aval.shape if shape is None else shape), fill_value, dtype, weak_type, sharding)
+
+
+def zeros_like_array(x: Any) -> Any:
+    """Zeros of the shape and dtype of `x`."""
+    return full_like(x, 0)
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """A shape as an array of integers.
+
+    >>> lax.shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    if len(shape) == 0:
+        return common.full((0,), np.zeros((), canonicalize(int)))
+    parts = [common.full((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]
+    return functools.reduce(lambda a, b: do.concatenate(a, b, dimension=0), parts)

@@ -1,0 +1,250 @@
+"""Elementary functions: exponentials, logarithms, roots, circular and hyperbolic functions, their inverses."""
+
+import enum
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calque.core.dtypes import is_complex
+from calque.core.primitives import Primitive, do
+from calque.ops.common import FLOAT, INEXACT, const
+from calque.ops.kinds import apply_nary, apply_unary, nary, unary, widened
+
+Fn = Callable[..., Any]
+
+
+def _float_or_complex(real: Fn, complex_: Fn) -> Fn:
+    """A meaning that differs between real and complex numbers."""
+    return widened(lambda x: complex_(x) if is_complex(x.dtype) else real(x))
+
+
+def _logistic(x: np.ndarray) -> np.ndarray:
+    if is_complex(x.dtype):
+        return 1 / (1 + np.exp(-x))
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
+
+
+def _log1p_complex(x: np.ndarray) -> np.ndarray:
+    """log(1 + x) with a real part that keeps its digits near 0: log|1+x|^2 = log1p(r(2+r) + i^2)."""
+    r, i = x.real, x.imag
+    near = 0.5 * np.log1p(r * (2 + r) + i * i)
+    far = np.log(np.hypot(1 + r, i))
+    return _pair(np.where(np.abs(x) < 0.5, near, far), np.arctan2(i, 1 + r))
+
+
+def _expm1_complex(x: np.ndarray) -> np.ndarray:
+    """exp(x) - 1 without cancellation: expm1(r) cos(i) - 2 sin(i/2)^2."""
+    r, i = x.real, x.imag
+    return _pair(np.expm1(r) * np.cos(i) - 2 * np.sin(i / 2) ** 2, np.exp(r) * np.sin(i))
+
+
+def _pair(re: np.ndarray, im: np.ndarray) -> np.ndarray:
+    out = np.empty(np.shape(re), np.complex128)
+    out.real, out.imag = re, im
+    return out
+
+
+def _rsqrt_tangent(t: Any, x: Any, out: Any) -> Any:
+    return do.mul(t, do.mul(const(x, -0.5), do.div(out, x)))
+
+
+def _one_minus_square(x: Any) -> Any:
+    """(1 - x)(1 + x), which keeps its digits near 1."""
+    return do.mul(do.sub(const(x, 1), x), do.add(const(x, 1), x))
+
+
+def _one_plus_square(x: Any) -> Any:
+    return do.add(const(x, 1), do.square(x))
+
+
+def _scaled(factor: float) -> Fn:
+    return lambda t, x, out: do.mul(t, do.mul(const(x, factor), out))
+
+
+exp_p = unary("exp", INEXACT, widened(np.exp), lambda t, x, out: do.mul(t, out))
+exp2_p = unary("exp2", INEXACT, widened(np.exp2), _scaled(float(np.log(2.0))))
+expm1_p = unary(
+    "expm1", INEXACT, _float_or_complex(np.expm1, _expm1_complex), lambda t, x, out: do.mul(t, do.add(out, const(x, 1)))
+)
+log_p = unary("log", INEXACT, widened(np.log), lambda t, x, out: do.div(t, x))
+log1p_p = unary(
+    "log1p", INEXACT, _float_or_complex(np.log1p, _log1p_complex), lambda t, x, out: do.div(t, do.add(x, const(x, 1)))
+)
+sqrt_p = unary("sqrt", INEXACT, widened(np.sqrt), lambda t, x, out: do.div(do.mul(t, const(x, 0.5)), out))
+rsqrt_p = unary("rsqrt", INEXACT, widened(lambda x: 1 / np.sqrt(x)), _rsqrt_tangent)
+cbrt_p = unary("cbrt", FLOAT, widened(np.cbrt), lambda t, x, out: do.div(t, do.mul(const(x, 3), do.square(out))))
+logistic_p = unary(
+    "logistic", INEXACT, widened(_logistic), lambda t, x, out: do.mul(t, do.mul(out, do.sub(const(x, 1), out)))
+)
+sin_p = unary("sin", INEXACT, widened(np.sin), lambda t, x, out: do.mul(t, do.cos(x)))
+cos_p = unary("cos", INEXACT, widened(np.cos), lambda t, x, out: do.mul(t, do.neg(do.sin(x))))
+tan_p = unary("tan", INEXACT, widened(np.tan), lambda t, x, out: do.mul(t, _one_plus_square(out)))
+asin_p = unary("asin", INEXACT, widened(np.arcsin), lambda t, x, out: do.mul(t, do.rsqrt(_one_minus_square(x))))
+acos_p = unary("acos", INEXACT, widened(np.arccos), lambda t, x, out: do.neg(do.mul(t, do.rsqrt(_one_minus_square(x)))))
+atan_p = unary("atan", INEXACT, widened(np.arctan), lambda t, x, out: do.div(t, _one_plus_square(x)))
+sinh_p = unary("sinh", INEXACT, widened(np.sinh), lambda t, x, out: do.mul(t, do.cosh(x)))
+cosh_p = unary("cosh", INEXACT, widened(np.cosh), lambda t, x, out: do.mul(t, do.sinh(x)))
+tanh_p = unary("tanh", INEXACT, widened(np.tanh), lambda t, x, out: do.mul(t, _one_minus_square(out)))
+asinh_p = unary("asinh", INEXACT, widened(np.arcsinh), lambda t, x, out: do.mul(t, do.rsqrt(_one_plus_square(x))))
+acosh_p = unary(
+    "acosh",
+    INEXACT,
+    widened(np.arccosh),
+    lambda t, x, out: do.mul(t, do.mul(do.rsqrt(do.sub(x, const(x, 1))), do.rsqrt(do.add(x, const(x, 1))))),
+)
+atanh_p = unary("atanh", INEXACT, widened(np.arctanh), lambda t, x, out: do.div(t, _one_minus_square(x)))
+
+
+def _atan2_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The angle of (y, x); for complex numbers -i log((y + i x) / sqrt(x^2 + y^2))."""
+    if is_complex(x.dtype):
+        return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))
+    return np.arctan2(x, y)
+
+
+def _over_norm(x: Any, y: Any, top: Any) -> Any:
+    return do.div(top, do.add(do.square(x), do.square(y)))
+
+
+atan2_p = nary(
+    "atan2",
+    INEXACT,
+    widened(_atan2_meaning),
+    lambda t, out, x, y: do.mul(t, _over_norm(x, y, y)),
+    lambda t, out, x, y: do.mul(t, _over_norm(x, y, do.neg(x))),
+)
+
+# ---------------------------------------------------------------- public functions
+
+
+class AccuracyMode(enum.Enum):
+    """How exact an elementary function must be. calque's are always within two units in the last place."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance(NamedTuple):
+    """An error that is allowed: absolute, relative, in units in the last place."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+
+def _apply(prim: Primitive, x: Any, accuracy: Any) -> Any:
+    if accuracy is not None and not isinstance(accuracy, (AccuracyMode, Tolerance)):
+        raise TypeError(f"{prim.name}: accuracy must be None, an AccuracyMode or a Tolerance, got {accuracy!r}")
+    return apply_unary(prim, x)
+
+
+def exp(x: Any, *, accuracy: Any = None) -> Any:
+    """`e` to the power `x`: `exp(0.) == 1.`"""
+    return _apply(exp_p, x, accuracy)
+
+
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
+    """2 to the power `x`: `exp2(3.) == 8.`"""
+    return _apply(exp2_p, x, accuracy)
+
+
+def expm1(x: Any, *, accuracy: Any = None) -> Any:
+    """`exp(x) - 1`, exact for small `x`: `expm1(0.) == 0.`"""
+    return _apply(expm1_p, x, accuracy)
+
+
+def log(x: Any, *, accuracy: Any = None) -> Any:
+    """The natural logarithm: `log(1.) == 0.`"""
+    return _apply(log_p, x, accuracy)
+
+
+def log1p(x: Any, *, accuracy: Any = None) -> Any:
+    """`log(1 + x)`, exact for small `x`: `log1p(0.) == 0.`"""
+    return _apply(log1p_p, x, accuracy)
+
+
+def sqrt(x: Any, *, accuracy: Any = None) -> Any:
+    """The square root, NaN for negative reals: `sqrt(9.) == 3.`"""
+    return _apply(sqrt_p, x, accuracy)
+
+
+def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
+    """`1 / sqrt(x)`: `rsqrt(4.) == .5`"""
+    return _apply(rsqrt_p, x, accuracy)
+
+
+def cbrt(x: Any, *, accuracy: Any = None) -> Any:
+    """The real cube root: `cbrt(-8.) == -2.`"""
+    return _apply(cbrt_p, x, accuracy)
+
+
+def logistic(x: Any, *, accuracy: Any = None) -> Any:
+    """The sigmoid `1 / (1 + exp(-x))`: `logistic(0.) == .5`"""
+    return _apply(logistic_p, x, accuracy)
+
+
+def sin(x: Any, *, accuracy: Any = None) -> Any:
+    """The sine of an angle in radians: `sin(0.) == 0.`"""
+    return _apply(sin_p, x, accuracy)
+
+
+def cos(x: Any, *, accuracy: Any = None) -> Any:
+    """The cosine of an angle in radians: `cos(0.) == 1.`"""
+    return _apply(cos_p, x, accuracy)
+
+
+def tan(x: Any, *, accuracy: Any = None) -> Any:
+    """The tangent of an angle in radians: `tan(0.) == 0.`"""
+    return _apply(tan_p, x, accuracy)
+
+
+def asin(x: Any) -> Any:
+    """The angle whose sine is `x`: `asin(0.) == 0.`"""
+    return apply_unary(asin_p, x)
+
+
+def acos(x: Any) -> Any:
+    """The angle whose cosine is `x`: `acos(1.) == 0.`"""
+    return apply_unary(acos_p, x)
+
+
+def atan(x: Any) -> Any:
+    """The angle whose tangent is `x`: `atan(0.) == 0.`"""
+    return apply_unary(atan_p, x)
+
+
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine: `sinh(0.) == 0.`"""
+    return apply_unary(sinh_p, x)
+
+
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine: `cosh(0.) == 1.`"""
+    return apply_unary(cosh_p, x)
+
+
+def tanh(x: Any, *, accuracy: Any = None) -> Any:
+    """The hyperbolic tangent: `tanh(0.) == 0.`"""
+    return _apply(tanh_p, x, accuracy)
+
+
+def asinh(x: Any) -> Any:
+    """The inverse of `sinh`: `asinh(0.) == 0.`"""
+    return apply_unary(asinh_p, x)
+
+
+def acosh(x: Any) -> Any:
+    """The inverse of `cosh`, NaN below 1: `acosh(1.) == 0.`"""
+    return apply_unary(acosh_p, x)
+
+
+def atanh(x: Any) -> Any:
+    """The inverse of `tanh`, NaN outside of [-1, 1]: `atanh(0.) == 0.`"""
+    return apply_unary(atanh_p, x)
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """The angle of the point (y, x), from -pi to pi: `atan2(1., 0.) == pi / 2`"""
+    return apply_nary(atan2_p, x, y)

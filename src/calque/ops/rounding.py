@@ -1,0 +1,109 @@
+"""Rounding: to integers, and to fewer bits."""
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from calque.core.avals import ShapedArray
+from calque.core.primitives import do
+from calque.ops.common import FLOAT, refuse_dtype
+from calque.ops.kinds import apply_unary, linear_unary, to_bool, unary, wide, widened
+
+
+class RoundingMethod(enum.IntEnum):
+    """What `round` does with numbers halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def _round_meaning(x: np.ndarray, *, rounding_method: int) -> np.ndarray:
+    w = wide(x)
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return np.asarray(np.rint(w)).astype(x.dtype)
+    whole = np.trunc(w)
+    up = np.abs(w - whole) >= 0.5
+    return np.where(np.isfinite(w), np.copysign(np.abs(whole) + up, w), w).astype(x.dtype)
+
+
+_EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
+
+
+def _reduce_precision_meaning(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
+    """Round the bits to nearest even; beyond the largest exponent is inf, below the smallest normal is 0."""
+    own = _EXPONENT_BITS.get(x.dtype.name)
+    if own is None:
+        y = _reduce_precision_meaning(x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+        return y.astype(x.dtype)
+    width = 8 * x.dtype.itemsize
+    own_mantissa = width - 1 - own
+    bits = np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}")).reshape(x.shape).astype(np.uint64)
+    sign = bits & np.uint64(1 << (width - 1))
+    size = bits ^ sign
+    if mantissa_bits < own_mantissa:
+        drop = own_mantissa - mantissa_bits
+        odd = (size >> np.uint64(drop)) & np.uint64(1)
+        size = (size + np.uint64((1 << (drop - 1)) - 1) + odd) >> np.uint64(drop) << np.uint64(drop)
+    if exponent_bits < own:
+        bias, new = (1 << (own - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        exponent = size >> np.uint64(own_mantissa)
+        size = np.where(exponent > bias + new, np.uint64(((1 << own) - 1) << own_mantissa), size)
+        size = np.where(exponent <= bias - new, np.uint64(0), size)
+    out = (sign | size).astype(np.dtype(f"u{x.dtype.itemsize}")).view(x.dtype)
+    return np.where(np.isnan(x), x, out)
+
+
+def _reduce_precision_shape(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> ShapedArray:
+    if x.dtype not in FLOAT:
+        raise refuse_dtype("reduce_precision", x.dtype, FLOAT)
+    if exponent_bits < 1:
+        raise ValueError(f"reduce_precision: exponent_bits must be positive, got {exponent_bits}")
+    if mantissa_bits < 0:
+        raise ValueError(f"reduce_precision: mantissa_bits must not be negative, got {mantissa_bits}")
+    return x
+
+
+def _reduced(t: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    return do.reduce_precision(t, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+
+
+floor_p = unary("floor", FLOAT, widened(np.floor), None)
+ceil_p = unary("ceil", FLOAT, widened(np.ceil), None)
+round_p = unary("round", FLOAT, _round_meaning, None)
+is_finite_p = unary("is_finite", FLOAT, lambda x: np.isfinite(wide(x)), None, result=to_bool)
+reduce_precision_p = unary(
+    "reduce_precision",
+    FLOAT,
+    _reduce_precision_meaning,
+    lambda t, x, out, **params: _reduced(t, **params),
+    shape=_reduce_precision_shape,
+    transpose=linear_unary(lambda ct, aval, **params: _reduced(ct, **params)),
+)
+
+# ---------------------------------------------------------------- public functions
+
+
+def floor(x: Any) -> Any:
+    """The largest integer that is not above `x`: `floor(-.5) == -1.`"""
+    return apply_unary(floor_p, x)
+
+
+def ceil(x: Any) -> Any:
+    """The smallest integer that is not below `x`: `ceil(.5) == 1.`"""
+    return apply_unary(ceil_p, x)
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest integer; halves go away from zero, or to even: `round(-2.5) == -3.`"""
+    return apply_unary(round_p, x, rounding_method=RoundingMethod(rounding_method))
+
+
+def is_finite(x: Any) -> Any:
+    """Is `x` neither infinite nor NaN? `is_finite(1.) == True`"""
+    return apply_unary(is_finite_p, x)
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """`operand` rounded to a floating-point format with these field widths: `reduce_precision(1.1, 5, 3) == 1.125`"""
+    return apply_unary(reduce_precision_p, operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))

@@ -1,0 +1,120 @@
+"""Permutations and choices."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import to_array
+from calque.core.dtypes import canonicalize
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import reductions, sorting
+from calque.numpy.creation import arange, canonical_shape
+from calque.numpy.promotion import canonical_axis, check_arraylike, promote_inexact
+from calque.numpy.ufuncs import UFUNCS
+from calque.random.distributions import gumbel
+from calque.random.keys import wrapped
+from calque.random.uniform import pair, randint, random_bits, uniform_between
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+    """The elements of an axis, or the first x integers, in random order.
+
+    >>> import calque
+    >>> calque.random.permutation(calque.random.key(0), 3).shape
+    (3,)"""
+    typed, _ = wrapped(key, "permutation")
+    check_arraylike("permutation", x)
+    x = to_array(x) if typeof(x).ndim else x
+    aval = typeof(x)
+    if aval.ndim == 0:
+        if aval.dtype.kind not in "iu":
+            raise TypeError("x must be an integer or at least 1-dimensional")
+        return shuffle(typed, arange(x), 0)
+    k = canonical_axis(axis, aval.ndim)
+    if independent or aval.ndim == 1:
+        return shuffle(typed, x, k)
+    order = shuffle(typed, arange(aval.shape[k]), 0)
+    return x[(slice(None),) * k + (order,)]
+
+
+def shuffle(key: Any, x: Any, axis: int) -> Any:
+    """Sort by random words, often enough that equal words do not matter."""
+    size = typeof(x).size
+    rounds = math.ceil(3 * math.log(max(1, size)) / math.log(np.iinfo(np.uint32).max))
+    for _ in range(rounds):
+        key, sub = pair(key)
+        words = random_bits(sub, 32, typeof(x).shape)
+        _, x = do.sort(words, x, dimension=axis, is_stable=True, num_keys=1)
+    return x
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Random elements of an axis, or of the first a integers, with probabilities p.
+
+    >>> import calque
+    >>> calque.random.choice(calque.random.key(0), 5, (2,)).shape
+    (2,)"""
+    typed, _ = wrapped(key, "choice")
+    check_arraylike("choice", a)
+    a = to_array(a) if typeof(a).ndim else a
+    shape = canonical_shape(shape)
+    aval = typeof(a)
+    if aval.ndim == 0:
+        n, k = int(a), 0
+    else:
+        k = canonical_axis(axis, aval.ndim)
+        n = aval.shape[k]
+    draws = math.prod(shape)
+    if n <= 0 and draws:
+        raise ValueError("a must be greater than 0 unless no samples are taken")
+    if not replace and draws > n:
+        raise ValueError(f"Cannot take a larger sample (size {draws}) than population (size {n}) when 'replace=False'")
+    if p is None:
+        picked = _even(typed, a, n, shape, replace, k)
+        if picked is not None:
+            return picked
+        places = randint(typed, shape, 0, n)
+    else:
+        places = _weighted(typed, p, n, shape, replace, mode)
+    if aval.ndim == 0:
+        return places
+    return a[(slice(None),) * k + (places,)]
+
+
+def _even(key: Any, a: Any, n: int, shape: tuple[int, ...], replace: bool, axis: int) -> Any:
+    if replace:
+        return None
+    mixed = permutation(key, n if typeof(a).ndim == 0 else a, axis)
+    cut = mixed[(slice(None),) * axis + (slice(0, math.prod(shape)),)]
+    own = typeof(mixed).shape
+    return do.reshape(cut, new_sizes=(*own[:axis], *shape, *own[axis + 1 :]), dimensions=None, sharding=None)
+
+
+def _weighted(key: Any, p: Any, n: int, shape: tuple[int, ...], replace: bool, mode: Any) -> Any:
+    check_arraylike("choice", p)
+    (p,) = promote_inexact(p)
+    if typeof(p).shape != (n,):
+        raise ValueError(
+            f"p must be None or a 1D vector with the same size as a.shape[axis]. p has shape {typeof(p).shape} and a.shape[axis] is {n}."
+        )
+    dtype = typeof(p).dtype
+    if replace:
+        total = reductions.cumsum(p)
+        u = uniform_between(key, shape, dtype, 0.0, 1.0)
+        r = UFUNCS["multiply"](total[-1], UFUNCS["subtract"](np.ones((), dtype), u))
+        return sorting.searchsorted(total, r).astype(canonicalize(int))
+    scores = UFUNCS["add"](gumbel(key, (n,), dtype, mode), UFUNCS["log"](p))
+    _, places = do.top_k(scores, k=math.prod(shape), axis=0)
+    return do.reshape(places, new_sizes=shape, dimensions=None, sharding=None)

@@ -1,0 +1,156 @@
+"""Random keys: typed ones (dtype key<fry>) and raw uint32 pairs. Every function takes both and gives back the kind it got."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import ArrayImpl
+from calque.core.config import config
+from calque.core.dtypes import is_extended, is_integer
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.numpy.creation import canonical_shape
+from calque.numpy.promotion import check_arraylike, convert
+from calque.ops.random_keys import implementation
+
+
+def default_impl(impl: Any = None) -> Any:
+    return implementation(config.default_prng_impl if impl is None else impl)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """A typed random key from an integer seed.
+
+    >>> import calque
+    >>> calque.random.key(0).dtype
+    key<fry>"""
+    return do.random_seed(seed_operand(seed), impl=_chosen("key", impl, dtype))
+
+
+def _chosen(name: str, impl: Any, dtype: Any) -> Any:
+    """The algorithm that one of `impl` and `dtype` names."""
+    if impl is not None and dtype is not None:
+        raise TypeError(f"{name}: give only one of the arguments impl ({impl!r}) and dtype ({dtype!r})")
+    return default_impl(impl if dtype is None else dtype)
+
+
+def key_dtype(impl_spec: Any = None) -> Any:
+    """The dtype of the keys of an algorithm.
+
+    >>> import calque
+    >>> calque.random.key_dtype("rbg")
+    key<rbg>"""
+    return default_impl(impl_spec).dtype
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """A raw random key, an array of uint32, from an integer seed.
+
+    >>> import calque
+    >>> calque.random.PRNGKey(0)
+    Array([0, 0], dtype=uint32)"""
+    return do.random_unwrap(key(seed, impl=impl))
+
+
+def seed_operand(seed: Any) -> Any:
+    """The seed as an integer operand. Without 64-bit types, Python ints keep their low 32 bits."""
+    if isinstance(seed, (ArrayImpl, Tracer, np.ndarray, np.generic)):
+        aval = typeof(seed)
+        if not is_integer(aval.dtype):
+            raise TypeError(f"PRNG key seed must be an integer; got {aval.dtype.name}")
+        if aval.ndim:
+            raise TypeError(
+                f"PRNGKey accepts a scalar seed, but was given an array of shape {aval.shape}. Use calque.vmap for batching"
+            )
+        return seed
+    try:
+        n = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"PRNG key seed must be an integer; got {seed!r}") from None
+    bits = 64 if config.enable_x64 else 32
+    low = n & ((1 << bits) - 1)
+    return np.asarray(low - (1 << bits) if low >= 1 << (bits - 1) else low, np.int64 if bits == 64 else np.int32)
+
+
+def is_typed(k: Any) -> bool:
+    return is_extended(getattr(k, "dtype", None))
+
+
+def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
+    """(the key as a typed one, whether it was raw)"""
+    if is_typed(k):
+        typed, raw = k, False
+    else:
+        check_arraylike(name, k)
+        aval = typeof(k)
+        if aval.dtype != np.dtype("uint32") or not aval.shape:
+            raise TypeError(
+                f"{name}: a random key is needed, from calque.random.key(seed), or an array of uint32; got {aval.str_short()}"
+            )
+        typed, raw = do.random_wrap(k, impl=default_impl()), True
+    if single and typeof(typed).ndim:
+        raise ValueError(
+            f"{name} accepts a single key, but was given a key array of shape {typeof(k).shape}. Use calque.vmap for batching."
+        )
+    return typed, raw
+
+
+def unwrapped(k: Any, raw: bool) -> Any:
+    return do.random_unwrap(k) if raw else k
+
+
+def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+    """New independent keys; the old one must not be used again.
+
+    >>> import calque
+    >>> calque.random.split(calque.random.key(0), 3).shape
+    (3,)"""
+    typed, raw = wrapped(key, "split")
+    shape = canonical_shape(num if isinstance(num, (tuple, list)) else (num,))
+    return unwrapped(do.random_split(typed, shape=shape), raw)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key from a key and an integer.
+
+    >>> import calque
+    >>> calque.random.fold_in(calque.random.PRNGKey(0), 1)
+    Array([ 928981903, 3453687069], dtype=uint32)"""
+    typed, raw = wrapped(key, "fold_in")
+    check_arraylike("fold_in", data)
+    if typeof(data).ndim:
+        raise TypeError(
+            f"fold_in accepts a scalar, but was given an array of shape {typeof(data).shape}. Use calque.vmap for batching."
+        )
+    word = np.asarray(data & 0xFFFFFFFF, np.uint32) if isinstance(data, int) else convert(data, np.dtype("uint32"))
+    return unwrapped(do.random_fold_in(typed, word), raw)
+
+
+def key_data(keys: Any) -> Any:
+    """The bits of keys, as uint32."""
+    typed, _ = wrapped(keys, "key_data", single=False)
+    return do.random_unwrap(typed)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Typed keys with these bits.
+
+    >>> import calque, calque.numpy as jnp
+    >>> calque.random.wrap_key_data(jnp.zeros((3, 2), jnp.uint32)).shape
+    (3,)"""
+    check_arraylike("wrap_key_data", key_bits_array)
+    return do.random_wrap(key_bits_array, impl=_chosen("wrap_key_data", impl, dtype))
+
+
+def key_impl(keys: Any) -> Any:
+    """The name of the algorithm of keys."""
+    return wrapped(keys, "key_impl", single=False)[0].dtype.impl.name
+
+
+def clone(key: Any) -> Any:
+    """The same key, allowed to be used again."""
+    typed, raw = wrapped(key, "clone", single=False)
+    return unwrapped(do.random_clone(typed), raw)

@@ -1,0 +1,91 @@
+"""Random vectors with a covariance, random orthogonal matrices."""
+
+from typing import Any
+
+from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_inexact
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import linalg
+from calque.numpy.contractions import matmul
+from calque.numpy.creation import canonical_shape
+from calque.numpy.diagonals import diagonal
+from calque.numpy.promotion import broadcast_shapes, check_arraylike, convert, promote_inexact
+from calque.numpy.shaping import expand_dims, matrix_transpose, squeeze
+from calque.numpy.ufuncs import UFUNCS
+from calque.random.distributions import normal
+from calque.random.keys import wrapped
+
+
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Normal vectors with this mean and covariance.
+
+    >>> import calque, calque.numpy as jnp
+    >>> calque.random.multivariate_normal(calque.random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
+    (3, 2)"""
+    typed, _ = wrapped(key, "multivariate_normal")
+    check_arraylike("multivariate_normal", mean, cov)
+    mean, cov = promote_inexact(mean, cov)
+    d = typeof(mean).dtype if dtype is None else canonicalize(as_dtype(dtype))
+    mean, cov = convert(mean, d), convert(cov, d)
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
+    if not is_inexact(d) or is_complex(d):
+        raise ValueError(f"dtype argument to `multivariate_normal` must be a float dtype, got {d.name}")
+    rows, square = typeof(mean).shape, typeof(cov).shape
+    if not rows:
+        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
+    if len(square) < 2:
+        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(square)}")
+    n = rows[-1]
+    if square[-2:] != (n, n):
+        raise ValueError(
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {square}."
+        )
+    common = broadcast_shapes("multivariate_normal", rows[:-1], square[:-2])
+    lead = common if shape is None else canonical_shape(shape)
+    if broadcast_shapes("multivariate_normal", common, lead) != lead:
+        raise ValueError(f"multivariate_normal: parameters of batch shape {common} do not broadcast to shape {lead}")
+    z = normal(typed, (*lead, n), d)
+    moved = squeeze(matmul(_root(cov, method), expand_dims(z, -1)), -1)
+    return UFUNCS["add"](mean, moved)
+
+
+def _root(cov: Any, method: str) -> Any:
+    """A matrix whose product with its transpose is the covariance."""
+    if method == "cholesky":
+        return linalg.cholesky(cov)
+    if method == "svd":
+        vectors, values, _ = linalg.svd(cov)
+    else:
+        values, vectors = linalg.eigh(cov)
+    return UFUNCS["multiply"](vectors, expand_dims(UFUNCS["sqrt"](values), -2))
+
+
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+) -> Any:
+    """Evenly distributed orthogonal (or unitary) matrices, n by n; n by m with orthonormal rows or columns.
+
+    >>> import calque
+    >>> calque.random.orthogonal(calque.random.key(0), 3, (2,)).shape
+    (2, 3, 3)"""
+    typed, _ = wrapped(key, "orthogonal")
+    d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    if not is_inexact(d):
+        raise ValueError(f"dtype argument to `orthogonal` must be a float or complex dtype, got {d.name}")
+    lead = canonical_shape(shape)
+    (rows,), (columns,) = canonical_shape(n), canonical_shape(n if m is None else m)
+    z = normal(typed, (*lead, max(rows, columns), min(rows, columns)), d)
+    q, r = linalg.qr(z)
+    diag = diagonal(r, axis1=-2, axis2=-1)
+    out = UFUNCS["multiply"](q, expand_dims(do.sign(diag), -2))
+    return out if rows >= columns else matrix_transpose(out)

@@ -1,0 +1,217 @@
+"""Bits, and what is made of them directly: uniform floats, integers, truth values."""
+
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import to_array
+from calque.core.dtypes import as_dtype, canonicalize, finfo, is_float, is_integer, is_signed
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.creation import canonical_shape
+from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert
+from calque.numpy.ufuncs import UFUNCS
+from calque.random.keys import wrapped
+
+
+def float_dtype(name: str, dtype: Any) -> Any:
+    d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
+    if not is_float(d):
+        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {d.name}")
+    return d
+
+
+def int_dtype(name: str, dtype: Any) -> Any:
+    d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
+    if not is_integer(d):
+        raise ValueError(f"dtype argument to `{name}` must be an integer dtype, got {d.name}")
+    return d
+
+
+def scalar(value: Any, dtype: Any) -> Any:
+    return np.asarray(value).astype(dtype)
+
+
+def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
+    """The shape of the result: as asked for, or that of the parameters together."""
+    check_arraylike(name, *parameters)
+    shapes = [typeof(p).shape for p in parameters]
+    wanted = None if shape is None else canonical_shape(shape)
+    try:
+        common = broadcast_shapes(name, *shapes, *([] if wanted is None else [wanted]))
+    except TypeError as e:
+        raise ValueError(str(e)) from None
+    if wanted is not None and common != wanted:
+        raise ValueError(f"{name}: parameters of shapes {shapes} do not broadcast to shape {wanted}")
+    return common
+
+
+def parameter(x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """A parameter as an array of this dtype and shape."""
+    return broadcast_to(to_array(convert(x, dtype)), shape)
+
+
+def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
+    return do.random_bits(key, bit_width=width, shape=shape)
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Uniform random bits, as unsigned integers.
+
+    >>> import calque
+    >>> calque.random.bits(calque.random.key(0), (2,)).dtype
+    dtype('uint32')"""
+    typed, _ = wrapped(key, "bits")
+    d = canonicalize(np.dtype("uint64")) if dtype is None else canonicalize(as_dtype(dtype))
+    if d.kind != "u":
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {d.name}")
+    return random_bits(typed, d.itemsize * 8, canonical_shape(shape))
+
+
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+) -> Any:
+    """Floats evenly distributed in [minval, maxval).
+
+    >>> import calque
+    >>> calque.random.uniform(calque.random.key(0), (2,)).shape
+    (2,)"""
+    typed, _ = wrapped(key, "uniform")
+    d = float_dtype("uniform", dtype)
+    shape = canonical_shape(shape)
+    check_arraylike("uniform", minval, maxval)
+    return uniform_between(typed, shape, d, minval, maxval)
+
+
+def uniform_between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
+    low, high = convert(low, dtype), convert(high, dtype)
+    parameter_shape("uniform", shape, low, high)
+    info = finfo(dtype)
+    nbits, nmant = info.bits, info.nmant
+    if nbits not in (8, 16, 32, 64):
+        raise TypeError(f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes; got {dtype.name}")
+    drawn = 8 if nmant < 8 else nbits
+    unsigned = np.dtype(f"uint{nbits}")
+    word = convert(random_bits(key, drawn, shape), unsigned)
+    mantissa = do.shift_right_logical(word, scalar(drawn - nmant, unsigned))
+    one = np.ones((), dtype).view(unsigned)
+    floats = do.bitcast_convert_type(getattr(do, "or")(mantissa, one), new_dtype=dtype)
+    unit = do.sub(floats, np.ones((), dtype))
+    low, high = broadcast_one(low, shape), broadcast_one(high, shape)
+    return do.max(low, do.add(do.mul(unit, do.sub(high, low)), low))
+
+
+def broadcast_one(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if typeof(x).shape == () else broadcast_to(x, shape)
+
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Integers evenly distributed in [minval, maxval).
+
+    >>> import calque
+    >>> calque.random.randint(calque.random.key(0), (3,), 0, 10).dtype
+    dtype('int32')"""
+    typed, _ = wrapped(key, "randint")
+    d = int_dtype("randint", dtype)
+    check_arraylike("randint", minval, maxval)
+    shape = canonical_shape(shape)
+    for v in (minval, maxval):
+        if not is_integer(typeof(v).dtype):
+            raise TypeError(f"randint only accepts integer bounds, got {typeof(v).dtype.name}")
+    parameter_shape("randint", shape, minval, maxval)
+    top, bottom = np.iinfo(d).max, np.iinfo(d).min
+    if d.itemsize < 4:  # drawn as int32, where one more than the largest value exists
+        i32 = np.dtype("int32")
+        low, high = clipped(minval, i32, bottom, top), clipped(maxval, i32, bottom, top + 1)
+        return convert(_randint(typed, shape, low, high, np.asarray(False), i32), d)
+    beyond = np.asarray(maxval > top) if isinstance(maxval, int) else UFUNCS["greater"](maxval, np.asarray(top, d))
+    low, high = clipped(minval, d, bottom, top), clipped(maxval, d, bottom, top)
+    return _randint(typed, shape, low, high, beyond, d)
+
+
+def clipped(v: Any, dtype: Any, bottom: int, top: int) -> Any:
+    if isinstance(v, int):
+        return np.asarray(min(max(v, bottom), top), dtype)
+    own = typeof(v).dtype
+    if np.iinfo(own).max > top:
+        v = do.min(v, np.asarray(top, own))
+    if np.iinfo(own).min < bottom:
+        v = do.max(v, np.asarray(bottom, own))
+    return convert(v, dtype)
+
+
+def _randint(key: Any, shape: tuple[int, ...], low: Any, high: Any, beyond: Any, dtype: Any) -> Any:
+    """Two words make one of twice the width, so that the remainder is nearly even."""
+    width = dtype.itemsize * 8
+    unsigned = np.dtype(f"uint{width}")
+    high_key, low_key = pair(key)
+    upper, lower = random_bits(high_key, width, shape), random_bits(low_key, width, shape)
+    low, high = broadcast_one(low, shape), broadcast_one(high, shape)
+    span = UFUNCS["subtract"](high, low)
+    span = do.bitcast_convert_type(span, new_dtype=unsigned) if is_signed(dtype) else span
+    one = np.ones((), unsigned)
+    span = where(UFUNCS["less_equal"](high, low), one, span)
+    wider = UFUNCS["logical_and"](beyond, UFUNCS["greater"](high, low))
+    span = where(wider, UFUNCS["add"](span, one), span)
+    half = UFUNCS["fmod"](scalar(1 << (width // 2), unsigned), span)
+    multiplier = UFUNCS["fmod"](UFUNCS["multiply"](half, half), span)
+    offset = UFUNCS["add"](UFUNCS["multiply"](UFUNCS["fmod"](upper, span), multiplier), UFUNCS["fmod"](lower, span))
+    offset = UFUNCS["fmod"](offset, span)
+    return UFUNCS["add"](low, do.convert_element_type(offset, new_dtype=dtype, weak_type=False, sharding=None))
+
+
+def where(mask: Any, x: Any, y: Any) -> Any:
+    shape = broadcast_shapes("where", typeof(mask).shape, typeof(x).shape, typeof(y).shape)
+    return do.select_n(broadcast_to(mask, shape), broadcast_to(y, shape), broadcast_to(x, shape))
+
+
+def row(x: Any, i: int) -> Any:
+    """x[i] of a static i, for keys too."""
+    shape = typeof(x).shape
+    zeros = (0,) * (len(shape) - 1)
+    one = do.slice(x, start_indices=(i, *zeros), limit_indices=(i + 1, *shape[1:]), strides=None)
+    return do.squeeze(one, dimensions=(0,))
+
+
+def keys_of(key: Any, n: int) -> list[Any]:
+    """`n` new keys from one."""
+    several = do.random_split(key, shape=(n,))
+    return [row(several, i) for i in range(n)]
+
+
+def pair(key: Any) -> list[Any]:
+    """Two keys from one."""
+    return keys_of(key, 2)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+    """True with probability p.
+
+    >>> import calque
+    >>> calque.random.bernoulli(calque.random.key(0), 0.5, (3,)).dtype
+    dtype('bool')"""
+    typed, _ = wrapped(key, "bernoulli")
+    if mode not in ("low", "high"):
+        raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
+    check_arraylike("bernoulli", p)
+    dtype = typeof(p).dtype if is_float(typeof(p).dtype) else canonicalize(float)
+    p = convert(p, dtype)
+    shape = parameter_shape("bernoulli", shape, p)
+    p = broadcast_one(p, shape)
+    if mode == "high":
+        coarse, fine = two_uniforms(typed, shape, dtype)
+        return do.lt(do.mul(fine, scalar(finfo(dtype).eps, dtype)), do.sub(p, coarse))
+    return do.lt(uniform_between(typed, shape, dtype, 0.0, 1.0), p)
+
+
+def two_uniforms(key: Any, shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
+    """The high and the low part of numbers with twice the bits."""
+    both = uniform_between(key, (2, *shape), dtype, 0.0, 1.0)
+    return tuple(row(both, i) for i in (0, 1))  # type: ignore[return-value]
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """-1 or 1, equally likely."""
+    d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
+    signs = convert(bernoulli(key, 0.5, canonical_shape(shape)), d)
+    return do.sub(do.mul(scalar(2, d), signs), scalar(1, d))

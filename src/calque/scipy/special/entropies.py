@@ -1,0 +1,189 @@
+"""Logarithmic and exponential functions that are continued where their formula has none: entropies, logits, transforms."""
+
+from typing import Any
+
+import numpy as np
+
+from calque import numpy as jnp
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.scipy.special.gammas import full, inexact
+from calque.transforms.custom_jvp import custom_jvp
+
+__all__ = [
+    "boxcox", "boxcox1p", "entr", "expit", "i0", "i0e", "i1", "i1e", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy",
+]  # fmt: skip
+
+
+def expit(x: Any) -> Any:
+    """1 / (1 + exp(-x)).
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.expit(0.0))
+    0.5"""
+    return do.logistic(*inexact("expit", x))
+
+
+@custom_jvp
+def _logit(x: Any) -> Any:
+    return jnp.log(x / (1 - x))
+
+
+_logit.defjvp(lambda primals, tangents: (_logit(*primals), tangents[0] / (primals[0] * (1 - primals[0]))))
+
+
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), the inverse of expit.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.logit(0.5))
+    0.0"""
+    return _logit(*inexact("logit", x))
+
+
+def _or_zero(x: Any, product: Any) -> Any:
+    return jnp.where(x == 0, 0.0, product).astype(typeof(product).dtype)
+
+
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
+    return _or_zero(x, x * jnp.log(jnp.where(x == 0, 1.0, y)))
+
+
+@_xlogy.defjvp
+def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (tx, ty) = primals, tangents
+    return _xlogy(x, y), tx * jnp.log(y) + ty * (x / y)
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """x log(y), 0 where x is 0.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.xlogy(0.0, 0.0))
+    0.0"""
+    return _xlogy(*full("xlogy", x, y))
+
+
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
+    return _or_zero(x, x * jnp.log1p(jnp.where(x == 0, 0.0, y)))
+
+
+@_xlog1py.defjvp
+def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (tx, ty) = primals, tangents
+    return _xlog1py(x, y), tx * jnp.log1p(y) + ty * (x / (1 + y))
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), 0 where x is 0.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.xlog1py(0.0, -1.0))
+    0.0"""
+    return _xlog1py(*full("xlog1py", x, y))
+
+
+@custom_jvp
+def _entr(x: Any) -> Any:
+    return jnp.where(x < 0, -np.inf, -_xlogy(x, x)).astype(typeof(x).dtype)
+
+
+_entr.defjvp(lambda primals, tangents: (_entr(*primals), tangents[0] * (-1 - jnp.log(primals[0]))))
+
+
+def entr(x: Any) -> Any:
+    """-x log(x), 0 at 0, -inf below.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.entr(1.0)) == 0
+    True"""
+    return _entr(*inexact("entr", x))
+
+
+def rel_entr(p: Any, q: Any) -> Any:
+    """p log(p / q), 0 where p is 0 and q is not negative, inf elsewhere.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.rel_entr(0.0, 1.0))
+    0.0"""
+    p, q = full("rel_entr", p, q)
+    both = (p > 0) & (q > 0)
+    safe_p, safe_q = jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)
+    value = safe_p * (jnp.log(safe_p) - jnp.log(safe_q))
+    out = jnp.where(both, value, jnp.where((p == 0) & (q >= 0), 0.0, np.inf))
+    return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, out).astype(typeof(p).dtype)
+
+
+def kl_div(p: Any, q: Any) -> Any:
+    """p log(p / q) - p + q, continued as rel_entr.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.kl_div(1.0, 1.0))
+    0.0"""
+    p, q = full("kl_div", p, q)
+    return rel_entr(p, q) - p + q
+
+
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x^lmbda - 1) / lmbda, log(x) where lmbda is 0.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.boxcox(3.0, 2.0)), 4)
+    4.0"""
+    x, power = full("boxcox", x, lmbda)
+    return _boxed(jnp.log(x), power)
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """((1 + x)^lmbda - 1) / lmbda, log(1 + x) where lmbda is 0.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.boxcox1p(2.0, 2.0)), 4)
+    4.0"""
+    x, power = full("boxcox1p", x, lmbda)
+    return _boxed(jnp.log1p(x), power)
+
+
+def _boxed(log: Any, power: Any) -> Any:
+    safe = jnp.where(power == 0, 1.0, power)
+    return jnp.where(power == 0, log, jnp.expm1(safe * log) / safe).astype(typeof(log).dtype)
+
+
+def i0e(x: Any) -> Any:
+    """The modified Bessel function of order 0 times exp(-|x|).
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.i0e(0.0))
+    1.0"""
+    return do.bessel_i0e(*inexact("i0e", x))
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.i0(0.0))
+    1.0"""
+    (x,) = inexact("i0", x)
+    return jnp.exp(jnp.abs(x)) * do.bessel_i0e(x)
+
+
+def i1e(x: Any) -> Any:
+    """The modified Bessel function of order 1 times exp(-|x|).
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.i1e(0.0))
+    0.0"""
+    return do.bessel_i1e(*inexact("i1e", x))
+
+
+def i1(x: Any) -> Any:
+    """The modified Bessel function of order 1.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.i1(0.0))
+    0.0"""
+    (x,) = inexact("i1", x)
+    return jnp.exp(jnp.abs(x)) * do.bessel_i1e(x)

@@ -1,0 +1,264 @@
+"""The gamma and beta families, combinatorics, Bernoulli numbers."""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from calque import numpy as jnp
+from calque.core.arrays import to_array
+from calque.core.dtypes import is_complex
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.promotion import check_arraylike, promote_inexact
+from calque.numpy.promotion import promote_shapes as together
+from calque.transforms.custom_jvp import custom_jvp
+
+__all__ = [
+    "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "loggamma",
+    "multigammaln", "poch", "polygamma", "zeta",
+]  # fmt: skip
+
+
+def inexact(name: str, *args: Any) -> list[Any]:
+    """Operands as floats of one dtype and shape; complex numbers are refused."""
+    check_arraylike(name, *args)
+    out = [to_array(x) for x in together(name, *promote_inexact(*args))]
+    if is_complex(typeof(out[0]).dtype):
+        raise ValueError(f"{name} does not support complex-valued inputs")
+    return out
+
+
+def gammaln(x: Any) -> Any:
+    """The logarithm of |gamma(x)|.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.gammaln(1.0))
+    0.0"""
+    return do.lgamma(*inexact("gammaln", x))
+
+
+def loggamma(x: Any) -> Any:
+    """The logarithm of gamma(x) for positive x, NaN otherwise.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.loggamma(1.0))
+    0.0"""
+    (x,) = inexact("loggamma", x)
+    return jnp.where(x <= 0, np.nan, do.lgamma(x))
+
+
+def gammasgn(x: Any) -> Any:
+    """The sign of gamma(x).
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.gammasgn(-0.5))
+    -1.0"""
+    (x,) = inexact("gammasgn", x)
+    floor = jnp.floor(x)
+    at_pole = jnp.where((x == floor) & (x < 0), np.nan, 1.0)
+    sign = jnp.where((x < 0) & (floor % 2 != 0), -1.0, at_pole)
+    sign = jnp.where((x < 0) & (x == floor), np.nan, sign)
+    return jnp.where(x == 0, jnp.sign(1 / x), jnp.where(jnp.isnan(x) | (x == -np.inf), np.nan, sign)).astype(
+        typeof(x).dtype
+    )
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.gamma(5.0))
+    24.0"""
+    (x,) = inexact("gamma", x)
+    return gammasgn(x) * jnp.exp(do.lgamma(x))
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """n!, as a float; 0 below 0.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.factorial(4)), 4)
+    24.0"""
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    (n,) = inexact("factorial", n)
+    return jnp.where(n < 0, 0.0, jnp.exp(do.lgamma(n + 1)))
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """The number of ways to choose k things of N, as a float; with repetition, a thing may be chosen again.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.comb(5, 2)), 3)
+    10.0"""
+    n, k = inexact("comb", N, k)
+    if repetition:
+        n = n + k - 1
+    out = jnp.exp(do.lgamma(n + 1) - do.lgamma(k + 1) - do.lgamma(n - k + 1))
+    whole = (jnp.floor(n) == n) & (jnp.floor(k) == k)
+    return jnp.where((k < 0) | (n < 0) | (k > n), 0.0, jnp.where(whole, jnp.round(out), out))
+
+
+def poch(z: Any, m: Any) -> Any:
+    """The rising factorial gamma(z + m) / gamma(z).
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.poch(2.0, 3.0)), 3)
+    24.0"""
+    return _poch(*full("poch", z, m))
+
+
+@custom_jvp
+def _poch(z: Any, m: Any) -> Any:
+    return jnp.where(m == 0, 1.0, gamma(z + m) / gamma(z)).astype(typeof(z).dtype)
+
+
+@_poch.defjvp
+def _poch_jvp(primals: Any, tangents: Any) -> Any:
+    (z, m), (tz, tm) = primals, tangents
+    out, high = _poch(z, m), do.digamma(z + m)
+    return out, tz * (high - do.digamma(z)) * out + tm * high * out
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of gammaln.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.digamma(1.0)), 4)
+    -0.5772"""
+    return do.digamma(*inexact("digamma", x))
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The derivative of order n of digamma.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.polygamma(1, 1.0)), 4)
+    1.6449"""
+    return do.polygamma(*full("polygamma", n, x))
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """The Hurwitz zeta function; Riemann's for q = 1.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.zeta(2.0, 1.0)), 4)
+    1.6449"""
+    if q is None:
+        raise NotImplementedError(
+            "Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta function."
+        )
+    return do.zeta(*full("zeta", x, q))
+
+
+def full(name: str, *args: Any) -> list[Any]:
+    return list(jnp.broadcast_arrays(*inexact(name, *args)))
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The regularised lower incomplete gamma function.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.gammainc(1.0, 1.0)), 4)
+    0.6321"""
+    return do.igamma(*full("gammainc", a, x))
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """The regularised upper incomplete gamma function.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.gammaincc(1.0, 1.0)), 4)
+    0.3679"""
+    return do.igammac(*full("gammaincc", a, x))
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """The logarithm of |beta(a, b)|, precise when one argument is much larger.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.betaln(1.0, 1.0))
+    0.0"""
+    a, b = inexact("betaln", a, b)
+    a, b = jnp.minimum(a, b), jnp.maximum(a, b)
+    large = b >= 8
+    safe = jnp.where(large, b, 8.0)
+    plain = do.lgamma(a) + (do.lgamma(b) - do.lgamma(a + b))
+    return jnp.where(large, do.lgamma(a) + _gammaln_difference(jnp.where(large, a, 1.0), safe), plain)
+
+
+def _gammaln_difference(a: Any, b: Any) -> Any:
+    """gammaln(b) - gammaln(a + b) for b >= 8, from Stirling's series, without cancellation."""
+    total = a + b
+    main = (0.5 - b) * jnp.log1p(a / b) - a * (jnp.log(total) - 1)
+    return main + (_stirling_rest(b) - _stirling_rest(total))
+
+
+def _stirling_rest(x: Any) -> Any:
+    """What gammaln(x) is above (x - 1/2) log x - x + log(2 pi) / 2."""
+    s = 1 / (x * x)
+    return (1 / 12 + s * (-1 / 360 + s * (1 / 1260 + s * (-1 / 1680 + s * (1 / 1188 - s * (691 / 360360)))))) / x
+
+
+def beta(a: Any, b: Any) -> Any:
+    """The beta function gamma(a) gamma(b) / gamma(a + b).
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.beta(2.0, 3.0)), 5)
+    0.08333"""
+    a, b = inexact("beta", a, b)
+    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.betainc(1.0, 1.0, 0.25)), 5)
+    0.25"""
+    return do.regularized_incomplete_beta(*full("betainc", a, b, x))
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """The logarithm of the multivariate gamma function of dimension d.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.multigammaln(1.0, 1))
+    0.0"""
+    d = operator.index(d)
+    (a,) = inexact("multigammaln", a)
+    shifts = np.arange(d) / 2
+    constant = np.asarray(0.25 * d * (d - 1) * math.log(math.pi)).astype(typeof(a).dtype)
+    terms = do.lgamma(jnp.expand_dims(a, -1) - shifts.astype(typeof(a).dtype))
+    return jnp.sum(terms, axis=-1) + constant
+
+
+def _bernoulli_numbers(n: int) -> np.ndarray:
+    """B_0 to B_n: from zeta values, B_2k = (-1)^(k+1) 2 (2k)! / (2 pi)^2k zeta(2k)."""
+    out = np.zeros(n + 1)
+    out[0] = 1.0
+    if n:
+        out[1] = -0.5
+    for k in range(2, n + 1, 2):
+        zeta_k = sum(j**-k for j in range(1, 60)) if k < 60 else 1.0
+        if k == 2:
+            zeta_k = math.pi**2 / 6
+        elif k == 4:
+            zeta_k = math.pi**4 / 90
+        size = math.exp(math.log(2) + math.lgamma(k + 1) - k * math.log(2 * math.pi))
+        out[k] = (1 if k % 4 == 2 else -1) * size * zeta_k
+    return out
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B_0 to B_n.
+
+    >>> import calque.scipy.special as sp
+    >>> sp.bernoulli(2).shape
+    (3,)"""
+    n = operator.index(n)
+    if n < 0:
+        raise ValueError(f"n must be a non-negative integer, got {n}")
+    return jnp.asarray(_bernoulli_numbers(n))

@@ -1,0 +1,142 @@
+"""Error functions and the normal distribution."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calque import numpy as jnp
+from calque.core.dtypes import is_float
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy.promotion import check_arraylike
+from calque.scipy.special.gammas import inexact
+from calque.transforms.custom_jvp import custom_jvp
+
+__all__ = ["erf", "erfc", "erfinv", "log_ndtr", "ndtr", "ndtri"]
+
+_HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+
+
+def erf(x: Any) -> Any:
+    """The error function.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.erf(0.0))
+    0.0"""
+    return do.erf(*inexact("erf", x))
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x), precise where that is tiny.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.erfc(0.0))
+    1.0"""
+    return do.erfc(*inexact("erfc", x))
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of erf.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.erfinv(0.0))
+    0.0"""
+    return do.erf_inv(*inexact("erfinv", x))
+
+
+def _floating(name: str, x: Any) -> Any:
+    check_arraylike(name, x)
+    x = jnp.asarray(x)
+    if not is_float(typeof(x).dtype):
+        raise TypeError(
+            f"{name}: x.dtype={typeof(x).dtype.name} is not supported, see docstring for supported types: floats"
+        )
+    return x
+
+
+def ndtr(x: Any) -> Any:
+    """The normal distribution function: the probability of values up to x.
+
+    >>> import calque.scipy.special as sp
+    >>> float(sp.ndtr(0.0))
+    0.5"""
+    return _ndtr(_floating("ndtr", x))
+
+
+def _ndtr(x: Any) -> Any:
+    half_root = math.sqrt(0.5)
+    w = x * half_root
+    z = jnp.abs(w)
+    tail = do.erfc(jnp.where(z < half_root, half_root, z))
+    y = jnp.where(z < half_root, 1 + do.erf(jnp.where(z < half_root, w, 0.0)), jnp.where(w > 0, 2 - tail, tail))
+    return 0.5 * y
+
+
+@custom_jvp
+def _log_ndtr(x: Any) -> Any:
+    """Of three pieces: -P(-x) far right, log P(x) in the middle, an asymptotic series far left."""
+    low, high = (-20.0, 8.0) if typeof(x).dtype == np.dtype("float64") else (-10.0, 5.0)
+    right = -_ndtr(-x)
+    middle = jnp.log(_ndtr(jnp.maximum(x, low)))
+    far = jnp.minimum(x, low)
+    s = 1 / (far * far)
+    series = jnp.log1p(-s * (1 - s * (3 - s * (15 - s * (105 - 945 * s)))))
+    left = -0.5 * far * far - jnp.log(-far) - _HALF_LOG_TAU + series
+    return jnp.where(x > high, right, jnp.where(x > low, middle, left))
+
+
+@_log_ndtr.defjvp
+def _log_ndtr_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    out = _log_ndtr(x)
+    return out, t * jnp.exp(-0.5 * x * x - out - _HALF_LOG_TAU)
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """The logarithm of ndtr, precise for very negative x. `series_order` is accepted and has no effect: the series is long.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.log_ndtr(-20.0)), 2)
+    -203.92"""
+    if not isinstance(series_order, int):
+        raise TypeError("series_order must be a Python integer.")
+    if series_order < 0:
+        raise ValueError("series_order must be non-negative.")
+    if series_order > 30:
+        raise ValueError("series_order must be <= 30.")
+    return _log_ndtr(_floating("log_ndtr", x))
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Any:
+    """By erf_inv in the middle; in the tails by Newton's method on the logarithm, from the asymptotic value."""
+    upper = p > 0.5
+    q = jnp.where(upper, 1 - p, p)
+    middle = math.sqrt(2) * do.erf_inv(2 * p - 1)
+    in_tail = (q < 0.05) & (q > 0)
+    log_q = jnp.log(jnp.where(in_tail, q, 0.01))
+    root = jnp.sqrt(-2 * log_q)
+    x = -(root - (jnp.log(root) + _HALF_LOG_TAU) / root)
+    for _ in range(4):
+        value = _log_ndtr(x)
+        x = x - (value - log_q) * jnp.exp(value + 0.5 * x * x + _HALF_LOG_TAU)
+    out = jnp.where(in_tail, jnp.where(upper, -x, x), middle)
+    out = jnp.where(p == 0, -np.inf, jnp.where(p == 1, np.inf, out))
+    return jnp.where((p < 0) | (p > 1), np.nan, out)
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
+    (p,), (t,) = primals, tangents
+    out = _ndtri(p)
+    return out, t * jnp.exp(0.5 * out * out + _HALF_LOG_TAU)
+
+
+def ndtri(p: Any) -> Any:
+    """The inverse of ndtr.
+
+    >>> import calque.scipy.special as sp
+    >>> round(float(sp.ndtri(0.975)), 2)
+    1.96"""
+    return _ndtri(_floating("ndtri", p))

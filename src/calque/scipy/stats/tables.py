@@ -1,0 +1,135 @@
+"""How distributions are made of tables: a family of functions from a standardised density, with location and scale."""
+
+import inspect
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from calque import numpy as jnp
+from calque.core.arrays import to_array
+from calque.numpy.promotion import check_arraylike, promote_inexact, promote_shapes
+
+_P = inspect.Parameter
+
+
+def _signature(*names: str, **defaults: Any) -> inspect.Signature:
+    required = [_P(n, _P.POSITIONAL_OR_KEYWORD) for n in names]
+    return inspect.Signature(required + [_P(n, _P.POSITIONAL_OR_KEYWORD, default=v) for n, v in defaults.items()])
+
+
+def operands(name: str, *args: Any) -> list[Any]:
+    """Floats of one dtype and shape."""
+    check_arraylike(name, *args)
+    return list(jnp.broadcast_arrays(*[to_array(x) for x in promote_shapes(name, *promote_inexact(*args))]))
+
+
+def _function(owner: str, name: str, signature: inspect.Signature, body: Callable[..., Any], doc: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return body(*operands(f"{owner}.{name}", *bound.args))
+
+    function.__name__ = name
+    function.__qualname__ = f"{owner}.{name}"
+    function.__module__ = "calque.scipy.stats"
+    function.__doc__ = doc
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+_DOCS = {
+    "logpdf": "The logarithm of the density of {}.",
+    "pdf": "The density of {}.",
+    "logpmf": "The logarithm of the probabilities of {}.",
+    "pmf": "The probabilities of {}.",
+    "cdf": "The probability that {} is at most the first argument.",
+    "logcdf": "The logarithm of the distribution function of {}.",
+    "sf": "The probability that {} is greater than the first argument.",
+    "logsf": "The logarithm of the survival function of {}.",
+    "ppf": "The quantiles of {}: the inverse of cdf.",
+    "isf": "The inverse of the survival function of {}.",
+    "entropy": "The entropy of {}.",
+}
+
+
+class Distribution(SimpleNamespace):
+    """The functions of one distribution as attributes."""
+
+
+def continuous(name: str, what: str, shapes: str, logpdf: Any, support: Any = None, **others: Any) -> Distribution:
+    """A distribution on the real line from functions of y = (x - loc) / scale and of its shape parameters.
+
+    `logpdf` is the density at scale 1; outside of `support(y, *shapes)` it is -inf. `others` has further functions by name:
+    cdf, sf, logcdf, logsf get y; ppf and isf get a probability and return y. pdf, and logarithms of what is given, follow."""
+    parameters = shapes.split()
+    signature = _signature("x", *parameters, loc=0, scale=1)
+    of_probability = _signature("q", *parameters, loc=0, scale=1)
+
+    def density(x: Any, *rest: Any) -> Any:
+        *shape, loc, scale = rest
+        y = (x - loc) / scale
+        if support is None:
+            return logpdf(y, *shape) - jnp.log(scale)
+        inside = support(y, *shape)
+        safe = jnp.where(inside, y, 0.5)
+        out = jnp.where(inside, logpdf(safe, *shape) - jnp.log(scale), -np.inf)
+        return jnp.where(jnp.isnan(y), np.nan, out)
+
+    bodies = {"logpdf": density, "pdf": lambda *args: jnp.exp(density(*args))}
+    for key in ("cdf", "sf", "logcdf", "logsf"):
+        if key in others:
+            bodies[key] = _standardised(others[key])
+    for key in ("cdf", "sf"):
+        if key in bodies and f"log{key}" not in bodies and others.get("logs", True):
+            bodies[f"log{key}"] = _logarithm(bodies[key])
+    out = {key: _function(name, key, signature, body, _DOCS[key].format(what)) for key, body in bodies.items()}
+    for key in ("ppf", "isf"):
+        if key in others:
+            out[key] = _function(name, key, of_probability, _rescaled(others[key]), _DOCS[key].format(what))
+    return Distribution(**out)
+
+
+def _standardised(f: Callable[..., Any]) -> Callable[..., Any]:
+    def body(x: Any, *rest: Any) -> Any:
+        *shape, loc, scale = rest
+        return f((x - loc) / scale, *shape)
+
+    return body
+
+
+def _rescaled(f: Callable[..., Any]) -> Callable[..., Any]:
+    def body(q: Any, *rest: Any) -> Any:
+        *shape, loc, scale = rest
+        return f(q, *shape) * scale + loc
+
+    return body
+
+
+def _logarithm(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: jnp.log(f(*args))
+
+
+def discrete(name: str, what: str, shapes: str, logpmf: Any, support: Any, **others: Any) -> Distribution:
+    """A distribution on whole numbers from functions of k = x - loc and of its shape parameters; -inf off the support."""
+    parameters = shapes.split()
+    signature = _signature("k", *parameters, loc=0)
+
+    def mass(k: Any, *rest: Any) -> Any:
+        *shape, loc = rest
+        k = k - loc
+        inside = support(k, *shape)
+        return jnp.where(inside, logpmf(jnp.where(inside, k, 0.0), *shape), -np.inf)
+
+    bodies = {"logpmf": mass, "pmf": lambda *args: jnp.exp(mass(*args))}
+    if "cdf" in others:
+        cdf = others["cdf"]
+        bodies["cdf"] = lambda k, *rest: cdf(k - rest[-1], *rest[:-1])
+    out = {key: _function(name, key, signature, body, _DOCS[key].format(what)) for key, body in bodies.items()}
+    if "ppf" in others:
+        of_probability = _signature("q", *parameters, loc=0)
+        ppf = others["ppf"]
+        body = lambda q, *rest: ppf(q, *rest[:-1]) + rest[-1]
+        out["ppf"] = _function(name, "ppf", of_probability, body, _DOCS["ppf"].format(what))
+    return Distribution(**out)

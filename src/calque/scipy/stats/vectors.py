@@ -1,0 +1,84 @@
+"""Distributions of vectors: multivariate normal, Dirichlet."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calque import numpy as jnp
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.numpy import linalg
+from calque.numpy.promotion import check_arraylike, promote_inexact
+from calque.ops.linalg import triangular_solve
+from calque.scipy import special as sp
+from calque.scipy.stats.tables import Distribution
+
+
+def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+    """The logarithm of the density of normal vectors (last axis of x) with this mean and covariance.
+
+    >>> import calque.numpy as jnp
+    >>> from calque.scipy.stats import multivariate_normal
+    >>> round(float(multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 4)
+    -1.8379"""
+    if allow_singular is not None:
+        raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
+    check_arraylike("multivariate_normal.logpdf", x, mean, cov)
+    x, mean, cov = (jnp.asarray(a) for a in promote_inexact(x, mean, cov))
+    if not mean.shape:
+        return -0.5 * jnp.square(x - mean) / cov - 0.5 * (math.log(2 * math.pi) + jnp.log(cov))
+    n = mean.shape[-1]
+    if not cov.shape:
+        y = x - mean
+        return -0.5 * jnp.sum(y * y, axis=-1) / cov - n / 2 * (math.log(2 * math.pi) + jnp.log(cov))
+    if cov.ndim < 2 or cov.shape[-2:] != (n, n):
+        raise ValueError("multivariate_normal.logpdf got incompatible shapes")
+    lower = linalg.cholesky(cov)
+    y = jnp.expand_dims(x - mean, -1)
+    batch = jnp.broadcast_shapes(lower.shape[:-2], y.shape[:-2])
+    whole = jnp.broadcast_to(lower, (*batch, n, n))
+    z = triangular_solve(whole, jnp.broadcast_to(y, (*batch, n, 1)), left_side=True, lower=True)[..., 0]
+    log_det = jnp.sum(jnp.log(jnp.diagonal(lower, axis1=-2, axis2=-1)), axis=-1)
+    return -0.5 * jnp.sum(z * z, axis=-1) - n / 2 * math.log(2 * math.pi) - log_det
+
+
+def _normal_pdf(x: Any, mean: Any, cov: Any) -> Any:
+    """The density of normal vectors (last axis of x) with this mean and covariance."""
+    return jnp.exp(_normal_logpdf(x, mean, cov))
+
+
+multivariate_normal = Distribution(logpdf=_normal_logpdf, pdf=_normal_pdf)
+
+
+def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
+    """The logarithm of the density of probabilities x (first axis) with concentrations alpha; -inf off the simplex.
+
+    >>> import calque.numpy as jnp
+    >>> from calque.scipy.stats import dirichlet
+    >>> round(float(dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.ones(2))), 4)
+    0.0"""
+    check_arraylike("dirichlet.logpdf", x, alpha)
+    x, alpha = (jnp.asarray(a) for a in promote_inexact(x, alpha))
+    if alpha.ndim != 1:
+        raise ValueError(f"`alpha` must be one-dimensional; got alpha.shape={alpha.shape}")
+    k = alpha.shape[0]
+    if not x.shape or x.shape[0] not in (k, k - 1):
+        raise ValueError(
+            f"`x` must have either the same number of entries as `alpha` or one entry fewer; got x.shape={x.shape}, alpha.shape={alpha.shape}"
+        )
+    if x.shape[0] == k - 1:
+        x = jnp.concatenate([x, 1 - jnp.sum(x, axis=0, keepdims=True)], axis=0)
+    weights = alpha.reshape(k, *(1,) * (x.ndim - 1))
+    constant = jnp.sum(do.lgamma(alpha)) - do.lgamma(jnp.sum(alpha))
+    value = jnp.sum(sp.xlogy(weights - 1, x), axis=0) - constant
+    near = jnp.abs(jnp.sum(x, axis=0) - 1) < (1e-6 if typeof(x).dtype == np.dtype("float32") else 1e-10)
+    return jnp.where(jnp.all(x >= 0, axis=0) & near, value, -np.inf)
+
+
+def _dirichlet_pdf(x: Any, alpha: Any) -> Any:
+    """The density of probabilities x (first axis) with concentrations alpha."""
+    return jnp.exp(_dirichlet_logpdf(x, alpha))
+
+
+dirichlet = Distribution(logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf)

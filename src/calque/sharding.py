@@ -1,0 +1,29 @@
+"""Layouts of arrays over devices, in JAX's names: meshes, partition specs, shardings."""
+
+from calque.transforms.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    get_abstract_mesh,
+    get_mesh,
+    make_mesh,
+    set_mesh,
+    use_abstract_mesh,
+    use_mesh,
+)
+from calque.transforms.sharding import (
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
+from calque.transforms.sharding_arrays import Shard
+from calque.transforms.sharding_constraint import reshard
+
+P = PartitionSpec
+
+__all__ = [
+    "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Shard", "Sharding", "SingleDeviceSharding",
+    "get_abstract_mesh", "get_mesh", "make_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
+]  # fmt: skip

@@ -1,0 +1,17 @@
+"""What a jitted function goes through: traced, lowered, compiled."""
+
+from typing import Any, Protocol
+
+from calque.transforms.stages import Compiled, Lowered, Traced
+
+__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
+
+
+class Wrapped(Protocol):
+    """What `calque.jit` returns: a function that can be traced and lowered without being called."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced: ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered: ...

@@ -1,0 +1,121 @@
+"""Named axes: which names are in scope, how large they are, and which trace maps over them."""
+
+import contextlib
+import threading
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from calque.core import trace_state
+from calque.core.primitives import Primitive
+
+
+class Axis(NamedTuple):
+    """A mapped axis. The name is None when nobody can refer to it.
+
+    On a checked axis (`shard_map`) it is known of each value whether it varies along the axis, and gradients in values that
+    do not vary are sums over it."""
+
+    name: Hashable
+    size: int
+    checked: bool = False
+
+
+class Frame(NamedTuple):
+    axis: Axis
+    trace: trace_state.Trace | None
+
+
+class _Scope(threading.local):
+    frames: tuple[Frame, ...] = ()
+
+
+_scope = _Scope()
+
+
+@contextlib.contextmanager
+def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Iterator[None]:
+    """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by a trace."""
+    before = _scope.frames
+    named = tuple(Frame(a, trace) for a in axes if a.name is not None)
+    if named:
+        _scope.frames = before + named
+    try:
+        yield
+    finally:
+        _scope.frames = before
+
+
+def in_scope() -> tuple[Axis, ...]:
+    """The axes that can be named here: part of the key of every cached trace."""
+    return tuple([f.axis for f in _scope.frames])
+
+
+def find(name: Hashable) -> Frame:
+    for f in reversed(_scope.frames):
+        if f.axis.name == name:
+            return f
+    known = ", ".join(repr(f.axis.name) for f in _scope.frames) or "none"
+    raise NameError(
+        f"Found an unbound axis name: {name}. The axis names in scope are: {known}. "
+        f"Give the name to the map around this code, as in vmap(f, axis_name={name!r})."
+    )
+
+
+def checked_below(level: int) -> tuple[Hashable, ...]:
+    """The checked axes around a trace of this level."""
+    return tuple([f.axis.name for f in _scope.frames if f.axis.checked and (f.trace is None or f.trace.level < level)])
+
+
+def lowest_checked() -> int:
+    """The level of the outermost trace that maps over a checked axis; very high if there is none."""
+    return min([f.trace.level for f in _scope.frames if f.axis.checked and f.trace is not None], default=1 << 30)
+
+
+@contextlib.contextmanager
+def without(trace: trace_state.Trace) -> Iterator[None]:
+    """The axes of `trace` cannot be named inside: its rules speak of what lies below it."""
+    before = _scope.frames
+    _scope.frames = tuple([f for f in before if f.trace is not trace])
+    try:
+        yield
+    finally:
+        _scope.frames = before
+
+
+def names_of(axis_name: Any) -> tuple[Hashable, ...]:
+    """One axis name or several, as a tuple."""
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def size_of(axis_name: Any) -> int:
+    """The number of members of the axis, or of the product of several."""
+    size = 1
+    for name in names_of(axis_name):
+        size *= find(name).axis.size
+    return size
+
+
+class AxisPrimitive(Primitive):
+    """A primitive whose batching rule needs to know the axis: `batch(axis, args, dims, **params)`."""
+
+    __slots__ = ()
+
+
+class Collective(AxisPrimitive):
+    """A primitive that speaks of named axes: a trace that maps over one of them receives it, whatever the operands are."""
+
+    __slots__ = ("axes_of", "precise", "varies")
+
+    def __init__(self, name: str, axes_of: Any, varies: bool = False, precise: bool = False, **rules: Any):
+        super().__init__(name, **rules)
+        self.varies = varies  # does its result vary along a checked axis that it speaks of
+        self.precise = precise  # must operands that vary have a batch dimension
+        self.axes_of = axes_of  # params -> the names that the equation speaks of
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        trace = trace_state.top_trace(args)
+        for name in self.axes_of(params):
+            own = find(name).trace if isinstance(name, Hashable) and not isinstance(name, int) else None
+            if own is not None and own.level > trace.level:
+                trace = own
+        return trace.process(self, args, params)

@@ -1,0 +1,132 @@
+"""What a function is, for the cache: its code and what it captured, not its address.
+
+A lambda rebuilt in a loop has the same code object and equal captured values, so it finds the programs of its predecessor.
+Functions that capture something whose content may change unseen (a dict, a list, an instance) are known by address alone."""
+
+import functools
+import sys
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import ArrayImpl
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype)
+_OPAQUE = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
+_LIMIT = 4096
+
+
+class Unshareable(Exception):
+    """The function holds something that cannot be compared."""
+
+
+class FunctionCache:
+    """The programs traced from one function."""
+
+    __slots__ = ("__weakref__", "kept", "programs")
+
+    def __init__(self) -> None:
+        self.programs: dict[Any, Any] = {}
+        self.kept: list[Any] = []  # objects whose addresses are part of the identity
+
+
+_by_function: "weakref.WeakKeyDictionary[Any, dict[Any, FunctionCache]]" = weakref.WeakKeyDictionary()
+_by_identity: "OrderedDict[Any, FunctionCache]" = OrderedDict()
+
+
+def cache_of(fun: Callable[..., Any], options: Any) -> FunctionCache:
+    """The cache of this function, or of an earlier one that is the same in all that matters."""
+    try:
+        own = _by_function.setdefault(fun, {})
+    except TypeError:  # no weak references to it
+        own = {}
+    cache = own.get(options)
+    if cache is None:
+        cache = own[options] = _shared(fun, options)
+    return cache
+
+
+def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
+    kept: list[Any] = []
+    try:
+        key = (fingerprint(fun, kept, set()), options)
+        hash(key)
+    except (Unshareable, TypeError):
+        return FunctionCache()
+    cache = _by_identity.get(key)
+    if cache is None:
+        cache = _by_identity[key] = FunctionCache()
+        cache.kept = kept
+        if len(_by_identity) > _LIMIT:
+            _by_identity.popitem(last=False)
+    return cache
+
+
+def clear() -> None:
+    """Forget every program."""
+    _by_identity.clear()
+    for own in list(_by_function.values()):
+        for cache in own.values():
+            cache.programs.clear()
+
+
+def fingerprint(x: Any, kept: list[Any], seen: set[int]) -> Any:
+    """A hashable description of a captured value; equal descriptions mean the same behaviour."""
+    t = type(x)
+    if t in _PLAIN or isinstance(x, np.generic):
+        return (t, x, str(x)) if t in (float, complex) else (t, x)  # 0.0 and -0.0 differ
+    if isinstance(x, (*_OPAQUE, ArrayImpl)):
+        kept.append(x)
+        return (t, id(x))
+    if t is tuple or t is frozenset:
+        return (t, *[fingerprint(v, kept, seen) for v in x])
+    if isinstance(x, types.FunctionType):
+        return _function(x, kept, seen)
+    if isinstance(x, functools.partial):
+        parts = (x.func, x.args, tuple(sorted(x.keywords.items())))
+        return ("partial", *[fingerprint(v, kept, seen) for v in parts])
+    if hasattr(x, "__wrapped__") and callable(x) and getattr(type(x), "__module__", "").startswith("calque"):
+        return (type(x), getattr(x, "_options_key", None) or _unshareable(x), fingerprint(x.__wrapped__, kept, seen))
+    raise Unshareable(t)
+
+
+def _unshareable(x: Any) -> Any:
+    raise Unshareable(type(x))
+
+
+_library_modules = tuple(sys.stdlib_module_names) + ("calque", "numpy", "scipy", "jax")
+
+
+def _function(f: types.FunctionType, kept: list[Any], seen: set[int]) -> Any:
+    code = f.__code__
+    if id(f) in seen:
+        return ("again", code)
+    seen.add(id(f))
+    kept.append(code)
+    if (f.__module__ or "").partition(".")[0] in _library_modules:
+        kept.append(f)
+        return (id(f),)
+    cells = []
+    for c in f.__closure__ or ():
+        try:
+            cells.append(fingerprint(c.cell_contents, kept, seen))
+        except ValueError:
+            cells.append("empty")
+    defaults = [fingerprint(v, kept, seen) for v in f.__defaults__ or ()]
+    named = [(k, fingerprint(v, kept, seen)) for k, v in (f.__kwdefaults__ or {}).items()]
+    globals_ = [(n, fingerprint(f.__globals__[n], kept, seen)) for n in _global_names(code) if n in f.__globals__]
+    return (code, id(f.__globals__), tuple(cells), tuple(defaults), tuple(named), tuple(globals_))
+
+
+@functools.lru_cache(maxsize=4096)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    """Names that the code, or code nested in it, may read as globals."""
+    names = list(code.co_names)
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            names += _global_names(c)
+    return tuple(dict.fromkeys(names))

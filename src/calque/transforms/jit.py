@@ -1,0 +1,472 @@
+"""jit: trace once, compile once, then call machine code.
+
+The object that `jit` returns is a C callable. On a hit no Python runs; on a miss `_Function.miss` finds or makes the program
+and teaches the callable how to recognise such a call."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import backends, pytrees, trace_state
+from calque.core.arrays import ArrayImpl, to_array
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.dtypes import PYTHON_SCALARS
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.pause import no_collection
+from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
+from calque.core.tracebacks import boundary
+from calque.machine import callpath
+from calque.transforms import axes, debug_nans, identity
+from calque.transforms.call import close_over_tracers, jit_p
+from calque.transforms.mesh import consult_mesh, consultations, current_mesh
+from calque.transforms.sharding_constraint import JitShardings, has_constraints
+from calque.transforms.sharding_propagation import is_placed, place_results
+from calque.transforms.signatures import ArgumentNames, resolve
+
+
+class Traced:
+    """A function traced for one kind of arguments: its program and the structures around it."""
+
+    __slots__ = ("ambient", "closed", "executable", "hoisted", "in_tree", "name", "out_tree", "params")
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        hoisted: list[Any],
+        in_tree: pytrees.PyTreeDef,
+        out_tree: pytrees.PyTreeDef,
+        name: str,
+    ):
+        self.closed, self.hoisted = closed, hoisted
+        self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
+        self.executable: backends.Executable | None = None
+        self.ambient = False  # did it ask for the current mesh?
+        self.params = {"jaxpr": closed, "name": name}
+
+    def compiled(self, donated: tuple[int, ...] = ()) -> backends.Executable:
+        if self.executable is None:
+            options = backends.Options(self.name, config.exact, donated)
+            with no_collection():
+                self.executable = backends.compile_program(self.closed, options)
+            _log(f"Finished compiling {self.name}")
+        return self.executable
+
+
+class Stats:
+    """How often functions were traced and compiled in this process."""
+
+    traces = 0
+
+
+stats = Stats()
+
+
+def _log(message: str) -> None:
+    if config.log_compiles:
+        import logging
+
+        logging.getLogger("calque").warning(message)
+
+
+class Options:
+    """What `jit` was asked for."""
+
+    __slots__ = ("donate_argnums", "inline", "keep_unused", "shardings", "static_argnames", "static_argnums")
+
+    def __init__(
+        self,
+        static_argnums: Any,
+        static_argnames: Any,
+        donate_argnums: Any,
+        keep_unused: bool,
+        inline: bool,
+        shardings: JitShardings | None = None,
+    ):
+        self.shardings = shardings
+        self.static_argnums, self.static_argnames = static_argnums, static_argnames
+        self.donate_argnums, self.keep_unused, self.inline = donate_argnums, keep_unused, inline
+
+    def key(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, n) for n in self.__slots__)
+
+
+class _Function:
+    """The Python side of a jitted function."""
+
+    def __init__(self, fun: Callable[..., Any], options: Options):
+        self.fun, self.options = fun, options
+        name = getattr(fun, "__name__", None) or getattr(getattr(fun, "func", None), "__name__", None)
+        self.name = str(name or type(fun).__name__)
+        self._cache: identity.FunctionCache | None = None
+        self.callable: Any = None
+
+    @property
+    def cache(self) -> identity.FunctionCache:
+        if self._cache is None:
+            self._cache = identity.cache_of(self.fun, self.options.key())
+        return self._cache
+
+    # ------------------------------------------------------------ arguments
+
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
+        """(dynamic arguments with statics blanked, dynamic keywords, key of the statics)."""
+        o = self.options
+        if not o.static_argnums and not o.static_argnames:
+            return list(args), kwargs, ()
+        dynamic, statics = list(args), []
+        for i in o.static_argnums:
+            if i < len(args):
+                statics.append((i, hashable_static(args[i], i, self.name)))
+                dynamic[i] = None
+        named = dict(kwargs)
+        for k in o.static_argnames:
+            if k in named:
+                statics.append((k, hashable_static(named.pop(k), k, self.name)))
+        return dynamic, named, tuple(statics)
+
+    def flat_function(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], in_tree: pytrees.PyTreeDef, names: Sequence[str]
+    ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
+        """`fun` as a function of flat leaves, and a cell that receives the structure of its result."""
+        out_tree: list[pytrees.PyTreeDef] = []
+        o = self.options
+
+        def flat(*leaves: Any) -> list[Any]:
+            if o.shardings is not None:
+                leaves = tuple(o.shardings.enter(leaves, *self.placeable(*pytrees.unflatten(in_tree, leaves)), names))
+            dynamic, named = pytrees.unflatten(in_tree, leaves)
+            full = [args[i] if i in o.static_argnums else a for i, a in enumerate(dynamic)]
+            out = self.fun(*full, **named, **{k: kwargs[k] for k in o.static_argnames if k in kwargs})
+            flat_out, tree = pytrees.flatten(out)
+            out_tree[:] = [tree]
+            for x in flat_out:
+                check_result(x, self.name)
+            return flat_out if o.shardings is None else o.shardings.leave(out, flat_out)
+
+        return flat, out_tree
+
+    def placeable(self, dynamic: Sequence[Any], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments that `in_shardings` speaks of: all but the static ones."""
+        return [a for i, a in enumerate(dynamic) if i not in self.options.static_argnums], named
+
+    # ------------------------------------------------------------ tracing
+
+    def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
+        dynamic, named, statics = self.split(args, kwargs)
+        leaves, in_tree = pytrees.flatten((dynamic, named))
+        avals = tuple([leaf_aval(x, self, dynamic, named) for x in leaves])
+        key = (in_tree, avals, statics, config.trace_key(), axes.in_scope(), current_mesh())
+        traced = self.cache.programs.get(key)
+        if traced is None:
+            traced = self.trace_new(args, kwargs, dynamic, named, in_tree, avals)
+            if not traced.hoisted:
+                self.cache.programs[key] = traced
+        if traced.ambient:
+            consult_mesh()
+        return traced, leaves
+
+    def trace_new(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        dynamic: list[Any],
+        named: dict[str, Any],
+        in_tree: pytrees.PyTreeDef,
+        avals: Sequence[ShapedArray],
+    ) -> Traced:
+        names = ArgumentNames(self.fun, dynamic, named, self.options.static_argnums)
+        flat, out_tree = self.flat_function(args, kwargs, in_tree, names)
+        stats.traces += 1
+        consulted = consultations()
+        with no_collection():
+            closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
+        closed, hoisted = close_over_tracers(closed)
+        closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
+        traced = Traced(closed, hoisted, in_tree, out_tree[0], self.name)
+        traced.ambient = consultations() != consulted
+        return traced
+
+    # ------------------------------------------------------------ calling
+
+    @boundary
+    def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit:
+            return self.fun(*args, **kwargs)
+        traced, leaves = self.trace(args, kwargs)
+        if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
+            return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
+        executable = traced.compiled(self.donated(args, kwargs))
+        if self.options.shardings is not None:
+            self.options.shardings.check(leaves, *self.placeable(*self.split(args, kwargs)[:2]))
+        out = executable.call([to_array(x) for x in leaves])
+        if debug_nans.active():
+            debug_nans.check_program(traced.closed, leaves, out, self.name)
+        if is_placed(leaves) or has_constraints(traced.closed):
+            out = place_results(traced.closed, leaves, out, self.name)
+        elif not traced.ambient:
+            self.learn(args, kwargs, traced, executable)
+        return pytrees.unflatten(traced.out_tree, out)
+
+    def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
+        """Called while another program is traced, or on values of a transformation."""
+        if self.options.inline:
+            return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
+        return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
+
+    def donated(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[int, ...]:
+        """Flat positions of the leaves whose memory the program may take."""
+        if not self.options.donate_argnums or debug_nans.active():
+            return ()
+        out: list[int] = []
+        at = 0
+        for i, a in enumerate(args):
+            n = 0 if i in self.options.static_argnums else len(pytrees.leaves(a))
+            out += range(at, at + n) if i in self.options.donate_argnums else ()
+            at += n
+        return tuple(out)
+
+    def learn(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, executable: backends.Executable
+    ) -> None:
+        """Teach the C callable to serve such calls alone."""
+        if executable.program is None or not callpath_enabled():
+            return
+        counter = iter(range(len(traced.closed.in_avals)))
+        o = self.options
+        try:
+            specs = [
+                ("eq" if type(a) in (int, str, bool) else "is", a)
+                if i in o.static_argnums
+                else argument_spec(a, counter)
+                for i, a in enumerate(args)
+            ]
+            by_name = {k: argument_spec(kwargs[k], counter) for k in sorted(kwargs) if k not in o.static_argnames}
+            named = [
+                ("eq" if type(v) in (int, str, bool) else "is", v) if k in o.static_argnames else by_name[k]
+                for k, v in kwargs.items()
+            ]
+            out = result_spec(
+                pytrees.unflatten(traced.out_tree, [("out", k) for k in range(traced.out_tree.num_leaves)])
+            )
+        except Inexpressible:
+            return
+        entry = callpath.Entry(specs + named, tuple(kwargs), executable.program, out, epoch())
+        callpath.add_entry(self.callable, entry)
+
+
+class Inexpressible(Exception):
+    """The call has a shape that the machine code does not know; it stays with Python."""
+
+
+def argument_spec(a: Any, counter: Any) -> tuple[Any, ...]:
+    """How the call path recognises this argument and where its arrays go."""
+    t = type(a)
+    if t is ArrayImpl:
+        return ("array", a.aval, next(counter))
+    if t in _SCALAR_SPECS:
+        return (_SCALAR_SPECS[t], typeof(a).dtype, next(counter))
+    if a is None:
+        return ("none",)
+    if t is tuple or t is list:
+        return (t.__name__, [argument_spec(v, counter) for v in a])
+    if t is dict:
+        specs = {k: argument_spec(a[k], counter) for k in sorted_keys(a)}
+        return ("dict", {k: specs[k] for k in a})
+    if t is np.ndarray and typeof(a).dtype == a.dtype and a.dtype.isnative:
+        return ("ndarray", a.dtype, a.shape, next(counter))
+    raise Inexpressible
+
+
+_SCALAR_SPECS = {float: "pyfloat", int: "pyint", bool: "pybool", complex: "pycomplex"}
+
+
+def sorted_keys(d: dict[Any, Any]) -> list[Any]:
+    """The order in which a dict's values are flattened."""
+    try:
+        return sorted(d)
+    except TypeError:
+        raise Inexpressible from None
+
+
+def result_spec(tree: Any) -> tuple[Any, ...]:
+    """How the call path rebuilds the result around its outputs, which are ("out", k) pairs."""
+    t = type(tree)
+    if t is tuple and len(tree) == 2 and tree[0] == "out" and type(tree[1]) is int:
+        return tree
+    if tree is None:
+        return ("none",)
+    if t is tuple or t is list:
+        return (t.__name__, [result_spec(v) for v in tree])
+    if t is dict:
+        return ("dict", {k: result_spec(v) for k, v in tree.items()})
+    raise Inexpressible
+
+
+# ---------------------------------------------------------------- epochs: when entries are valid
+
+_epochs: dict[Any, int] = {}
+_tracing = False
+
+
+def epoch() -> int:
+    """The number of the present configuration; entries made under another one do not match."""
+    return _epochs.setdefault(config.trace_key(), len(_epochs) + 1)
+
+
+def callpath_enabled() -> bool:
+    return not _tracing and not config.disable_jit and not debug_nans.active()
+
+
+def _refresh_epoch() -> None:
+    callpath.set_epoch(epoch() if callpath_enabled() else 0)
+
+
+def _on_tracing(active: bool) -> None:
+    global _tracing
+    _tracing = active
+    _refresh_epoch()
+
+
+config.on_change(_refresh_epoch)
+trace_state.on_tracing(_on_tracing)
+_refresh_epoch()
+
+
+# ---------------------------------------------------------------- checks
+
+
+def hashable_static(x: Any, where: int | str, name: str) -> Any:
+    """A static value as a cache key: equal values of different types are different programs."""
+    try:
+        hash(x)
+    except TypeError:
+        raise ValueError(
+            f"Non-hashable static arguments are not supported: argument {where!r} of {name} has type {type(x)}, which cannot be hashed. "
+            "Static arguments are part of the key of the compiled program: pass a tuple instead of a list, or let the argument be traced."
+        ) from None
+    return (type(x), x)
+
+
+def leaf_aval(x: Any, function: _Function, dynamic: Sequence[Any], named: dict[str, Any]) -> ShapedArray:
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    try:
+        return typeof(x)
+    except TypeError:
+        leaves = pytrees.leaves((dynamic, named))
+        where = ArgumentNames(function.fun, dynamic, named)[next(i for i, v in enumerate(leaves) if v is x)]
+        raise TypeError(
+            f"Error interpreting argument {where} of {function.name} as an array: its value is {x!r} of type {type(x)}. "
+            "Pass an array or a number, or make the argument static with static_argnums or static_argnames."
+        ) from None
+
+
+def check_result(x: Any, name: str) -> None:
+    if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, *PYTHON_SCALARS)) or hasattr(x, "aval"):
+        return
+    try:
+        typeof(x)
+    except TypeError:
+        raise TypeError(
+            f"function {name} returned a value of type {type(x)}, which is not a valid calque type: "
+            "a jitted function returns arrays, numbers, and containers of them."
+        ) from None
+
+
+def describe_function(fun: Callable[..., Any], name: str) -> str:
+    code = getattr(fun, "__code__", None)
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else name
+
+
+# ---------------------------------------------------------------- the user's function
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+) -> Any:
+    """Compile a function: it is traced on its first call with arguments of new types, and runs as machine code from then on.
+
+    >>> import calque, calque.numpy as jnp
+    >>> f = calque.jit(lambda x: 2 * x + 1)
+    >>> f(jnp.arange(3.0))
+    Array([1., 3., 5.], dtype=float32)
+
+    `static_argnums` and `static_argnames` name arguments that are Python values while tracing: each value has its own
+    program. `donate_argnums` gives the memory of arguments away. `inline` leaves no call in an enclosing program."""
+    if fun is None:
+        return functools.partial(
+            jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+        )
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    static, static_names = resolve(fun, static_argnums, static_argnames, "static")
+    donate, _ = resolve(fun, donate_argnums, donate_argnames, "donate")
+    if set(static) & set(donate):
+        raise ValueError(f"static_argnums {static} and donate_argnums {donate} cannot intersect")
+    none = in_shardings is None and out_shardings is None
+    shardings = None if none else JitShardings(in_shardings, out_shardings)
+    function = _Function(fun, Options(static, static_names, donate, keep_unused, inline, shardings))
+    wrapped = callpath.Jitted(function.miss)
+    function.callable = wrapped
+    functools.update_wrapper(wrapped, fun, updated=())
+    wrapped.__wrapped__ = fun
+    wrapped._function = function
+    wrapped._options_key = function.options.key()
+    return wrapped
+
+
+def function_of(jitted: Any) -> _Function:
+    """The Python side of what `jit` returned."""
+    found = getattr(jitted, "_function", None)
+    if not isinstance(found, _Function):
+        raise TypeError(f"{jitted!r} is not a jitted function")
+    return found
+
+
+def clear_cache(jitted: Any) -> None:
+    function_of(jitted).cache.programs.clear()
+    callpath.clear_entries(jitted)
+
+
+def clear_caches() -> None:
+    """Forget every traced and compiled program of this process; the next call of each function traces again."""
+    identity.clear()
+    _epochs.clear()
+    _generation[0] += 1
+    _refresh_epoch_after_clear()
+
+
+_generation = [0]
+
+
+def _refresh_epoch_after_clear() -> None:
+    """Entries that machine code still holds belong to older numbers, which are never used again."""
+    _epochs[config.trace_key()] = _generation[0] * 1_000_000 + 1
+    _refresh_epoch()

@@ -1,0 +1,342 @@
+"""Meshes: devices in a grid whose axes have names, and the mesh that is current in a `with` block."""
+
+import contextlib
+import enum
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.devices import DEVICES, Device
+
+
+class AxisType(enum.Enum):
+    """Who places values along a mesh axis. The name is kept and printed; values mean the same under each."""
+
+    Auto = "auto"
+    Explicit = "explicit"
+    Manual = "manual"
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+def _types(axis_types: Any, n: int, default: AxisType) -> tuple[AxisType, ...]:
+    if axis_types is None:
+        return (default,) * n
+    types = tuple(axis_types) if isinstance(axis_types, (tuple, list)) else (axis_types,)
+    if not all(isinstance(t, AxisType) for t in types):
+        raise TypeError(f"axis_types should be a tuple of AxisType or None; got {axis_types!r}")
+    if len(types) != n:
+        raise ValueError(
+            f"Number of axis names should match the number of axis_types. Got {n} axis names and {len(types)} axis_types."
+        )
+    return types
+
+
+class _AnyMesh:
+    """What meshes with and without devices know: names, sizes and types of their axes."""
+
+    __slots__ = ("__weakref__", "axis_names", "axis_sizes", "axis_types")
+
+    axis_names: tuple[Hashable, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    @property
+    def shape(self) -> "OrderedDict[Any, int]":
+        """The size of each axis, by name."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        return tuple(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def size(self) -> int:
+        """The number of positions: the product of the sizes."""
+        return math.prod(self.axis_sizes) if self.axis_names else 0
+
+    @property
+    def empty(self) -> bool:
+        return not self.axis_names
+
+    def _named(self, kind: AxisType) -> tuple[Any, ...]:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types) if t is kind)
+
+    auto_axes = property(lambda self: self._named(AxisType.Auto))
+    explicit_axes = property(lambda self: self._named(AxisType.Explicit))
+    manual_axes = property(lambda self: self._named(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: all(t is AxisType.Auto for t in self.axis_types))
+    are_all_axes_explicit = property(lambda self: all(t is AxisType.Explicit for t in self.axis_types))
+    are_all_axes_manual = property(lambda self: all(t is AxisType.Manual for t in self.axis_types))
+
+    def _axes_text(self) -> str:
+        return ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple)
+
+
+class AbstractMesh(_AnyMesh):
+    """A mesh of names and sizes, without devices.
+
+    >>> calque.sharding.AbstractMesh((2, 2), ("x", "y"))
+    AbstractMesh('x': 2, 'y': 2, axis_types=(Auto, Auto))"""
+
+    __slots__ = ()
+
+    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None):
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if len(names) != len(axis_sizes):
+            raise ValueError(f"AbstractMesh: {len(axis_sizes)} sizes but {len(names)} axis names")
+        self.axis_names, self.axis_sizes = names, tuple(map(int, axis_sizes))
+        self.axis_types = _types(axis_types, len(names), AxisType.Auto)
+
+    @property
+    def abstract_mesh(self) -> "AbstractMesh":
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and _key(self) == _key(other)
+
+    def __hash__(self) -> int:
+        return hash(_key(self))
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "AbstractMesh((), axis_types=())"
+        return f"AbstractMesh({self._axes_text()}, axis_types={self.axis_types})"
+
+
+def _key(mesh: _AnyMesh) -> tuple[Any, ...]:
+    return mesh.axis_names, mesh.axis_sizes, mesh.axis_types
+
+
+class Mesh(_AnyMesh, contextlib.ContextDecorator):
+    """Devices in a grid whose axes have names. As a context manager, it is the mesh that bare PartitionSpecs refer to.
+
+    >>> mesh = calque.sharding.Mesh(np.array(calque.devices()[:1]).reshape(1, 1), ("x", "y"))
+    >>> print(mesh, dict(mesh.shape))
+    Mesh('x': 1, 'y': 1, axis_types=(Auto, Auto)) {'x': 1, 'y': 1}"""
+
+    __slots__ = ("_entered", "devices")
+
+    devices: np.ndarray
+
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
+        grid = np.array(devices, dtype=object)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if grid.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument (`axis_names`), "
+                f"but got devices.ndim == {grid.ndim} and len(axis_names) == {len(names)}."
+            )
+        if len(set(names)) != len(names):
+            raise ValueError(f"Mesh: the axis names must differ from each other, got {names}")
+        _check_devices(grid if names else grid[None][:0])
+        grid.flags.writeable = False
+        self.devices, self.axis_names, self.axis_sizes = grid, names, grid.shape
+        self.axis_types = _types(axis_types, len(names), AxisType.Auto)
+        self._entered: list[Any] = []
+
+    @property
+    def size(self) -> int:
+        return int(self.devices.size) if self.axis_names else 0
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        ids = [d.id for d in self.devices.flat] if self.axis_names else []
+        return np.array(ids, dtype=int).reshape(self.axis_sizes if self.axis_names else (0,))
+
+    @property
+    def local_mesh(self) -> "Mesh":
+        return self
+
+    @property
+    def local_devices(self) -> list[Device]:
+        return list(self.devices.flat)
+
+    @property
+    def is_multi_process(self) -> bool:
+        return False
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
+        """The mesh with some of its attributes replaced."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __enter__(self) -> "Mesh":
+        entry = _entered(self, sets=False)
+        entry.__enter__()
+        self._entered.append(entry)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._entered.pop().__exit__(*exc)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Mesh) and _key(self) == _key(other) and bool((self.device_ids == other.device_ids).all())
+        )
+
+    def __hash__(self) -> int:
+        return hash((_key(self), self.device_ids.tobytes()))
+
+    def __str__(self) -> str:
+        return "Mesh()" if self.empty else f"Mesh({self._axes_text()}, axis_types={self.axis_types})"
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "Mesh(axis_sizes=(), axis_names=(), axis_types=())"
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, axis_types={self.axis_types})"
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+
+def _check_devices(grid: np.ndarray) -> None:
+    for d in grid.flat:
+        if not isinstance(d, Device):
+            raise TypeError(f"Mesh: devices must be those of calque.devices(), got {d!r} of type {type(d)}")
+    if len({d.id for d in grid.flat}) != grid.size:
+        raise ValueError(f"Mesh: each device may stand in one position only, got {grid.tolist()}")
+
+
+EMPTY = Mesh(np.empty((), dtype=object), ())
+
+
+# ---------------------------------------------------------------- making meshes
+
+
+def make_mesh(
+    axis_shapes: Sequence[int], axis_names: Any, axis_types: Any = None, *, devices: Sequence[Device] | None = None
+) -> Mesh:
+    """A mesh of these sizes over the first devices, row by row.
+
+    >>> print(calque.make_mesh((1,), ("data",)))
+    Mesh('data': 1, axis_types=(Explicit,))"""
+    shape = tuple(map(int, axis_shapes))
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    chosen = list(DEVICES if devices is None else devices)
+    n = math.prod(shape)
+    if len(chosen) < n:
+        raise ValueError(f"Number of devices {len(chosen)} must be >= the product of mesh_shape {shape}")
+    if devices is not None and len(chosen) != n:
+        raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {shape}")
+    return Mesh(grid_of(chosen[:n], shape), names, _types(axis_types, len(names), AxisType.Explicit))
+
+
+def grid_of(devices: Sequence[Device], shape: Sequence[int]) -> np.ndarray:
+    """Devices as an array of this shape."""
+    grid = np.empty(len(devices), dtype=object)
+    grid[:] = devices
+    return grid.reshape(tuple(shape))
+
+
+# ---------------------------------------------------------------- the current mesh
+
+
+class _Current(threading.local):
+    meshes: tuple[tuple[Mesh, bool], ...] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
+    abstract: tuple[AbstractMesh, ...] = ()
+    consultations: int = 0
+
+
+_current = _Current()
+_globally: list[Mesh] = []
+
+
+@contextlib.contextmanager
+def _entered(mesh: Mesh, sets: bool) -> Iterator[Mesh]:
+    before = _current.meshes
+    _current.meshes = (*before, (mesh, sets))
+    try:
+        yield mesh
+    finally:
+        _current.meshes = before
+
+
+class set_mesh:
+    """Make a mesh the current one: for the whole process when called, or inside a `with` block.
+
+    >>> with calque.set_mesh(calque.make_mesh((1,), ("x",))):
+    ...     print(calque.sharding.get_mesh())
+    Mesh('x': 1, axis_types=(Explicit,))"""
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"Expected mesh of type `calque.sharding.Mesh`. Got {type(mesh)}")
+        self._before, self._mesh = list(_globally), mesh
+        _globally[:] = [] if mesh is None else [mesh]
+        self._entry: Any = None
+
+    def __enter__(self) -> Mesh | None:
+        _globally[:] = self._before
+        if self._mesh is not None:
+            self._entry = _entered(self._mesh, sets=True)
+            self._entry.__enter__()
+        return self._mesh
+
+    def __exit__(self, *exc: Any) -> None:
+        if self._entry is not None:
+            self._entry.__exit__(*exc)
+
+
+def use_mesh(mesh: Mesh) -> Any:
+    """A `with` block in which `mesh` is the current one."""
+    return _entered(mesh, sets=True)
+
+
+@contextlib.contextmanager
+def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
+    """A `with` block in which `get_abstract_mesh()` gives `mesh`."""
+    before = _current.abstract
+    _current.abstract = (*before, mesh)
+    try:
+        yield mesh
+    finally:
+        _current.abstract = before
+
+
+def consult_mesh() -> Mesh:
+    """The current mesh, for code whose meaning depends on it: programs traced meanwhile are for this mesh alone."""
+    _current.consultations += 1
+    return current_mesh()
+
+
+def consultations() -> int:
+    """How often this thread has consulted the current mesh."""
+    return _current.consultations
+
+
+def current_mesh() -> Mesh:
+    """The innermost mesh of `with mesh`, `use_mesh` or `set_mesh`; the empty mesh if there is none."""
+    if _current.meshes:
+        return _current.meshes[-1][0]
+    return _globally[0] if _globally else EMPTY
+
+
+def get_mesh() -> Mesh:
+    """The mesh that `set_mesh` or `use_mesh` made current; the empty mesh if there is none."""
+    consult_mesh()
+    for mesh, sets in reversed(_current.meshes):
+        if sets:
+            return mesh
+    return _globally[0] if _globally else EMPTY
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The names and sizes of the current mesh."""
+    return _current.abstract[-1] if _current.abstract else get_mesh().abstract_mesh

@@ -1,0 +1,365 @@
+"""Rematerialisation: `checkpoint` keeps little of a function for the backward pass and computes the rest again.
+
+The primitive is JAX's `remat2`. When it is linearised, the known part runs in place and keeps what the policy allows; the tape
+gets one equation that holds the recomputation and the linear program together."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from calque.core import pytrees
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Var
+from calque.core.primitives import Primitive, Zero
+from calque.core.source import Source
+from calque.core.trace import JaxprTrace, JaxprTracer, eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.trace_state import recording
+from calque.transforms.call import CallPrimitive, close_over_tracers, inline_calls
+from calque.transforms.flow import split
+from calque.transforms.linear import Linearized, linearize, linearize_jaxpr
+from calque.transforms.signatures import ArgumentNames, resolve
+from calque.transforms.slices import (
+    dead_code_rules,
+    dependence_rules,
+    dependent_results,
+    used_inputs,
+    without_dead_code,
+)
+from calque.transforms.trees import FlatFunction, arrays, name_of
+from calque.transforms.zeros import has_tangent, nonzero, only_nonzero, with_zeros, zero_like
+
+Policy = Callable[..., Any]
+
+# ---------------------------------------------------------------- policies: which results may be kept
+
+
+def everything_saveable(prim: Any, *avals: Any, **params: Any) -> bool:
+    """Keep every value: as if there were no checkpoint."""
+    return True
+
+
+def nothing_saveable(prim: Any, *avals: Any, **params: Any) -> bool:
+    """Keep nothing but the arguments. The default."""
+    return False
+
+
+@dataclass(frozen=True)
+class DotsSaveable:
+    """Keep the results of matrix products."""
+
+    only_if_no_batch_dims: bool
+
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+        if prim.name != "dot_general":
+            return prim.name == "conv_general_dilated" and not self.only_if_no_batch_dims
+        (_, (lhs_batch, rhs_batch)) = params["dimension_numbers"]
+        return not self.only_if_no_batch_dims or not (lhs_batch or rhs_batch)
+
+
+@dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """Keep the values that `checkpoint_name` gave one of these names."""
+
+    saveable_names: frozenset[str]
+
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+        return prim.name == "name" and params["name"] in self.saveable_names
+
+
+@dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """Keep the values that `checkpoint_name` named, except for these names."""
+
+    names_not_to_save: frozenset[str]
+
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+        return prim.name == "name" and params["name"] not in self.names_not_to_save
+
+
+@dataclass(frozen=True)
+class SaveAnythingExceptTheseNames:
+    """Keep every value except for those with these names."""
+
+    names_not_to_save: frozenset[str]
+
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+        return not (prim.name == "name" and params["name"] in self.names_not_to_save)
+
+
+@dataclass(frozen=True)
+class SaveFromBothPolicies:
+    """Keep what either policy keeps."""
+
+    policy1: Policy
+    policy2: Policy
+
+    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+        return bool(self.policy1(prim, *avals, **params) or self.policy2(prim, *avals, **params))
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    return SaveAnythingExceptTheseNames(frozenset(names_not_to_save))
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Keep values with these names. There is one memory here, so what may be offloaded is kept as well."""
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded))
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Keep matrix products without batch dimensions. There is one memory here: nothing is moved."""
+    return DotsSaveable(True)
+
+
+checkpoint_policies = SimpleNamespace(
+    everything_saveable=everything_saveable,
+    nothing_saveable=nothing_saveable,
+    dots_saveable=DotsSaveable(False),
+    checkpoint_dots=DotsSaveable(False),
+    dots_with_no_batch_dims_saveable=DotsSaveable(True),
+    checkpoint_dots_with_no_batch_dims=DotsSaveable(True),
+    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
+    save_anything_except_these_names=save_anything_except_these_names,
+    save_any_names_but_these=save_any_names_but_these,
+    save_only_these_names=save_only_these_names,
+    save_from_both_policies=SaveFromBothPolicies,
+    save_and_offload_only_these_names=save_and_offload_only_these_names,
+)
+
+
+# ---------------------------------------------------------------- names
+
+
+def _name_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> Any:
+    (t,) = tangents
+    return name_p.bind(*primals, name=name), (t if type(t) is Zero else name_p.bind(t, name=name))
+
+
+name_p: Primitive = Primitive(
+    "name",
+    meaning=lambda x, *, name: x,
+    shape=lambda x, *, name: x,
+    jvp=_name_jvp,
+    transpose=lambda ct, x, *, name: [ct],
+    batch=lambda args, dims, *, name: (name_p.bind(args[0], name=name), dims[0]),
+)
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x`, under a name that policies of `checkpoint` can speak of."""
+    return pytrees.tree_map(lambda v: name_p.bind(v, name=name), x)
+
+
+# ---------------------------------------------------------------- the primitive
+
+
+class _Split(NamedTuple):
+    """A function split for rematerialisation."""
+
+    known: ClosedJaxpr  # arguments -> results, saved values
+    again: ClosedJaxpr  # the arguments and saved values in `reads`, tangents -> tangents of results
+    reads: tuple[bool, ...]
+    nonzeros: tuple[bool, ...]
+
+
+def _linearize(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    policy: Policy | None,
+    prevent_cse: bool,
+    differentiated: bool,
+) -> Any:
+    active = nonzero(tangents)
+    parts = _split(jaxpr, active, policy)
+    found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
+    outs, saved = split(found, len(parts.nonzeros))
+    if not any(parts.nonzeros):
+        return outs, [zero_like(o) for o in outs]
+    given = [x for x, r in zip([*primals, *saved], parts.reads) if r]
+    out_tangents = remat_p.bind(
+        *given,
+        *only_nonzero(tangents),
+        jaxpr=parts.again,
+        policy=policy,
+        prevent_cse=prevent_cse,
+        differentiated=True,
+    )
+    return outs, with_zeros(out_tangents, parts.nonzeros, jaxpr.out_avals)
+
+
+def _split(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy | None) -> _Split:
+    key = ("remat", active, policy)
+    if key not in closed.cache:
+        closed.cache[key] = _splitted(closed, active, policy or nothing_saveable)
+    return closed.cache[key]
+
+
+def _splitted(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy) -> _Split:
+    lin = linearize_jaxpr(inline_calls(closed), active)
+    n = len(lin.nonzeros)
+    j = lin.primal.jaxpr
+    places: dict[str, Sequence[Any]] = {"in": j.invars, "out": j.outvars, "new": j.outvars[n:]}
+    residuals = [places[kind][i] for kind, i in lin.sources]
+    eqns, saved = _recomputed(j.eqns, residuals, j.invars, policy)
+    known = ClosedJaxpr(without_dead_code(j.replace(outvars=[*j.outvars[:n], *saved])), lin.primal.consts)
+    again = j.replace(invars=[*j.invars, *saved], eqns=eqns, outvars=residuals)
+    body = _with_recomputation(ClosedJaxpr(again, lin.primal.consts), lin)
+    n_first = len(again.invars)
+    reads = used_inputs(body.jaxpr)[:n_first]
+    kept = [v for v, r in zip(body.jaxpr.invars, reads) if r] + body.jaxpr.invars[n_first:]
+    return _Split(known, ClosedJaxpr(body.jaxpr.replace(invars=kept), body.consts), tuple(reads), lin.nonzeros)
+
+
+def _recomputed(
+    eqns: Sequence[Eqn], residuals: Sequence[Any], invars: Sequence[Var], policy: Policy
+) -> tuple[list[Eqn], list[Var]]:
+    """The equations to run again for the residuals, and the values that are kept instead."""
+    live = {a for a in residuals if isinstance(a, Var)}
+    kept: list[Eqn] = []
+    saved: list[Var] = []
+    for e in reversed(eqns):
+        wanted = [v for v in e.outvars if v in live]
+        if not wanted:
+            continue
+        if policy(e.primitive, *(a.aval for a in e.invars), **e.params):
+            saved += [v for v in wanted if v not in saved]
+        else:
+            kept.append(e)
+            live.update(a for a in e.invars if isinstance(a, Var))
+    kept.reverse()
+    saved.reverse()
+    return kept, saved
+
+
+def _with_recomputation(again: ClosedJaxpr, lin: Linearized) -> ClosedJaxpr:
+    n = len(again.jaxpr.invars)
+
+    def body(*args: Any) -> list[Any]:
+        residuals = eval_jaxpr(again.jaxpr, again.consts, *args[:n])
+        return eval_jaxpr(lin.linear.jaxpr, lin.linear.consts, *residuals, *args[n:])
+
+    tangents = lin.linear.in_avals[len(lin.sources) :]
+    return trace_to_jaxpr(body, [*again.in_avals, *tangents], "remat")
+
+
+remat_p = CallPrimitive("remat2")
+remat_p.linearize = _linearize
+dead_code_rules["remat2"] = dead_code_rules["jit"]
+dependence_rules["remat2"] = lambda e, unknown: dependent_results(e.params["jaxpr"], tuple(unknown))
+
+
+# ---------------------------------------------------------------- for users
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] | None = None,
+    concrete: bool = False,
+) -> Callable[..., Any]:
+    """`fun`, of which the backward pass computes again what it needs; `policy` says which values may be kept.
+
+    >>> f = calque.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+    >>> calque.grad(f)(2.0) == calque.grad(lambda x: jnp.sin(jnp.sin(x)))(2.0)
+    Array(True, dtype=bool, weak_type=True)"""
+    if fun is None:
+        return functools.partial(
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
+    if concrete:
+        raise NotImplementedError(
+            "The 'concrete' option to checkpoint is deprecated: make arguments static with static_argnums instead."
+        )
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    nums, names = resolve(fun, static_argnums or None, static_argnames, "static")
+
+    @functools.wraps(fun)
+    def fun_remat(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i: args[i] for i in nums if i < len(args)}
+        named = {k: kwargs[k] for k in names if k in kwargs}
+        dynamic = tuple(None if i in fixed else a for i, a in enumerate(args))
+        rest = {k: v for k, v in kwargs.items() if k not in named}
+
+        def call(*values: Any, **others: Any) -> Any:
+            return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **others, **named)
+
+        call.__name__ = name_of(fun)
+        leaves, in_tree = pytrees.flatten((dynamic, rest))
+        leaves = arrays(leaves, "checkpoint", fun, dynamic, rest)
+        flat = FlatFunction(call, in_tree, "checkpoint")
+        traced = trace_to_jaxpr(
+            flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, dynamic, rest, fixed)
+        )
+        closed, consts = close_over_tracers(traced)
+        outs = remat_p.bind(
+            *consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False
+        )
+        return pytrees.unflatten(flat.out_tree, outs)
+
+    return fun_remat
+
+
+remat = checkpoint
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """The type of each value that the backward pass of `f` keeps, and where it comes from."""
+    leaves, in_tree = pytrees.flatten((args, kwargs))
+    leaves = arrays(leaves, "saved_residuals", f, args, kwargs)
+    names = ArgumentNames(f, args, kwargs)
+    record = JaxprTrace("saved_residuals")
+    with recording(record):
+        inputs = [record.new_argument(typeof(x)) for x in leaves]
+        _, _, tape = linearize(
+            FlatFunction(f, in_tree, "saved_residuals"), inputs, [has_tangent(typeof(x)) for x in leaves]
+        )
+        makers = {v: e for e in record.eqns for v in e.outvars}
+        return [(typeof(c), _whence(c, record, makers, names)) for c in tape.consts]
+
+
+def _whence(c: Any, record: JaxprTrace, makers: dict[Var, Eqn], names: Sequence[str]) -> str:
+    if not isinstance(c, JaxprTracer) or c._trace is not record:
+        return "from a constant"
+    if c._var in record.invars:
+        return f"from the argument {names[record.invars.index(c._var)]}"
+    e = makers.get(c._var)
+    if e is None:
+        return "from a constant"
+    where: Source | None = e.source
+    if e.primitive is name_p:
+        return f"named '{e.params['name']}' from {where}"
+    return f"output of {e.primitive.name} from {where}"
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what the backward pass of `f` keeps, and where it comes from."""
+    for aval, whence in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short()} {whence}")

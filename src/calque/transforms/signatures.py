@@ -1,0 +1,95 @@
+"""Arguments of user functions: which are static, what each flat leaf is called in messages."""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from calque.core import pytrees
+
+
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+def as_tuple(x: int | str | Iterable[Any] | None, kind: type, option: str) -> tuple[Any, ...]:
+    """An option that may be one value or several."""
+    if x is None:
+        return ()
+    if isinstance(x, kind):
+        return (x,)
+    try:
+        values = tuple(x)  # type: ignore[arg-type]
+    except TypeError:
+        values = (None,)
+    if kind is int:
+        values = tuple(int(v) if hasattr(v, "__index__") else v for v in values)
+    if not all(isinstance(v, kind) for v in values):
+        raise TypeError(f"{option} must be {'an int' if kind is int else 'a str'} or a sequence of them; got {x!r}")
+    return values
+
+
+def resolve(
+    fun: Callable[..., Any], argnums: Any, argnames: Any, option: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of the chosen parameters, each inferred from the other where the signature allows it."""
+    nums, names = as_tuple(argnums, int, f"{option}_argnums"), as_tuple(argnames, str, f"{option}_argnames")
+    sig = signature_of(fun)
+    if sig is None:
+        return nums, names
+    params = list(sig.parameters.values())
+    positional = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    many = any(p.kind is p.VAR_POSITIONAL for p in params)
+    open_names = any(p.kind is p.VAR_KEYWORD for p in params)
+    for n in nums:
+        if not many and not -len(positional) <= n < len(positional):
+            raise ValueError(
+                f"jitted function has invalid argnums {n} in {option}_argnums. Function only has {len(positional)} positional parameters."
+            )
+    for name in names:
+        if not open_names and name not in sig.parameters:
+            raise ValueError(
+                f"jitted function has invalid argnames {{{name!r}}} in {option}_argnames. Function only has the parameters {list(sig.parameters)}."
+            )
+    nums = tuple(
+        sorted(
+            {n % len(positional) if n < 0 and positional else n for n in nums}
+            | {positional.index(n) for n in names if n in positional}
+        )
+    )
+    kinds = {p.name for p in params if p.kind is p.POSITIONAL_OR_KEYWORD}
+    names = tuple(sorted(set(names) | {positional[n] for n in nums if n < len(positional) and positional[n] in kinds}))
+    return nums, names
+
+
+class ArgumentNames(Sequence[str]):
+    """What the flat arguments are called, `x` or `params['w'][0]`; worked out when a message needs it."""
+
+    def __init__(self, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], skip: Iterable[int] = ()):
+        # only the structures are kept: the values may be large
+        self._fun, self._skip, self._n = fun, set(skip), len(args)
+        self._paths = [
+            [p for p, _ in pytrees.flatten_with_path(a)[0]] if i not in self._skip else [] for i, a in enumerate(args)
+        ]
+        self._named = [(k, [p for p, _ in pytrees.flatten_with_path(v)[0]]) for k, v in sorted(kwargs.items())]
+
+    def _all(self) -> list[str]:
+        sig = signature_of(self._fun)
+        names: list[str] = []
+        if sig is not None:
+            for p in sig.parameters.values():
+                if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                    names.append(p.name)
+                elif p.kind is p.VAR_POSITIONAL:
+                    names += [f"{p.name}[{i}]" for i in range(max(0, self._n - len(names)))]
+        names += [f"args[{i}]" for i in range(len(names), self._n)]
+        out = [names[i] + pytrees.keystr(path) for i, paths in enumerate(self._paths) for path in paths]
+        return out + [k + pytrees.keystr(path) for k, paths in self._named for path in paths]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._paths)) + sum(len(p) for _, p in self._named)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._all()[i]

@@ -1,0 +1,126 @@
+"""Parts of programs: the equations that some results need, those that do not depend on some arguments, constants as arguments."""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, subjaxprs
+from calque.core.trace_state import Tracer
+
+_effects: "weakref.WeakKeyDictionary[Jaxpr, bool]" = weakref.WeakKeyDictionary()
+
+# primitive name -> rule(equation, which results are used) -> equation or None, for calls whose inside can be pruned
+DeadCodeRule = Callable[[Eqn, Sequence[bool]], Eqn | None]
+dead_code_rules: dict[str, DeadCodeRule] = {}
+
+
+def has_effect(e: Eqn) -> bool:
+    """Does the equation, or anything inside it, have an effect?"""
+    return e.primitive.effect or any(jaxpr_has_effect(j) for j in subjaxprs(e.params))
+
+
+def jaxpr_has_effect(jaxpr: Jaxpr) -> bool:
+    known = _effects.get(jaxpr)
+    if known is None:
+        known = _effects[jaxpr] = any(has_effect(e) for e in jaxpr.eqns)
+    return known
+
+
+def without_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> Jaxpr:
+    """The program with only the results in `used` (all by default) and only the equations that these need."""
+    outvars = jaxpr.outvars if used is None else [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
+    live = {v for v in outvars if isinstance(v, Var)}
+    eqns: list[Eqn] = []
+    for e in reversed(jaxpr.eqns):
+        uses = [v in live for v in e.outvars]
+        kept: Eqn | None = e
+        if not any(uses) and not has_effect(e):
+            continue
+        if not all(uses) and e.primitive.name in dead_code_rules:
+            kept = dead_code_rules[e.primitive.name](e, uses)
+        if kept is not None:
+            eqns.append(kept)
+            live.update(a for a in kept.invars if isinstance(a, Var))
+    eqns.reverse()
+    return jaxpr.replace(eqns=eqns, outvars=outvars)
+
+
+def used_inputs(jaxpr: Jaxpr) -> list[bool]:
+    """Which arguments any equation or result reads."""
+    read = {a for e in jaxpr.eqns for a in e.invars} | set(jaxpr.outvars)
+    return [v in read for v in jaxpr.invars]
+
+
+def pruned(closed: ClosedJaxpr, used: Sequence[bool] | None = None) -> ClosedJaxpr:
+    """`without_dead_code`, also without the constants that nobody reads."""
+    jaxpr = without_dead_code(closed.jaxpr, used)
+    read = {a for e in jaxpr.eqns for a in e.invars} | set(jaxpr.outvars)
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True) if v in read]
+    return ClosedJaxpr(jaxpr.replace(constvars=[v for v, _ in kept]), [c for _, c in kept])
+
+
+def hoisted(
+    closed: ClosedJaxpr, which: Callable[[Any], bool] = lambda c: isinstance(c, Tracer)
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """The program with its constants (those that are tracers, or `which`) as leading arguments, and their values."""
+    if not any(which(c) for c in closed.consts):
+        return closed, []
+    pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    moved, kept = [p for p in pairs if which(p[1])], [p for p in pairs if not which(p[1])]
+    jaxpr = closed.jaxpr.replace(constvars=[v for v, _ in kept], invars=[v for v, _ in moved] + closed.jaxpr.invars)
+    return ClosedJaxpr(jaxpr, [c for _, c in kept]), [c for _, c in moved]
+
+
+def hoist_all(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """The program with all its constants as leading arguments, and their values."""
+    return hoisted(closed, lambda c: True)
+
+
+# primitive name -> rule(equation, which operands are unknown) -> which results depend on them
+dependence_rules: dict[str, Callable[[Eqn, Sequence[bool]], Sequence[bool]]] = {}
+
+
+def dependent_results(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Which results depend on the arguments in `unknown`."""
+    key = ("dependent", unknown)
+    if key not in closed.cache:
+        _, _, reached = dependents(closed.jaxpr, unknown)
+        closed.cache[key] = tuple([a in reached for a in closed.jaxpr.outvars])
+    return closed.cache[key]
+
+
+def split_equation(e: Eqn, unknown: Sequence[bool]) -> tuple[Eqn | None, Eqn | None]:
+    """The part of an equation that does not depend on the operands in `unknown`, and the part that does.
+
+    A call may have results of both kinds (a loop over values and tangents): then it is run twice."""
+    rule = dependence_rules.get(e.primitive.name)
+    depends = rule(e, unknown) if rule is not None else (True,)
+    if all(depends) or has_effect(e):
+        return None, e
+    known = dead_code_rules[e.primitive.name](e, [not d for d in depends])
+    reached = {a for a, u in zip(e.invars, unknown) if u}
+    if known is None or any(a in reached for a in known.invars):
+        return None, e
+    if not any(depends):
+        return known, None
+    return known, e.replace(outvars=[v if d else DropVar(v.aval) for v, d in zip(e.outvars, depends)])
+
+
+def dependents(jaxpr: Jaxpr, unknown: Sequence[bool], effects: bool = False) -> tuple[list[Eqn], list[Eqn], set[Any]]:
+    """Equations that do not depend on the arguments in `unknown`, those that do, and the variables that do.
+
+    With `effects`, equations with an effect count as dependent."""
+    reached: set[Any] = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
+    known_eqns, unknown_eqns = [], []
+    for e in jaxpr.eqns:
+        mask = [a in reached for a in e.invars]
+        if any(mask):
+            known, rest = split_equation(e, mask)
+        else:
+            known, rest = (None, e) if effects and has_effect(e) else (e, None)
+        if known is not None:
+            known_eqns.append(known)
+        if rest is not None:
+            unknown_eqns.append(rest)
+            reached.update(rest.outvars)
+    return known_eqns, unknown_eqns, reached

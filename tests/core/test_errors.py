@@ -1,0 +1,71 @@
+"""Errors of traced values: the class, the argument, the line, the remedy."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import errors
+
+
+def branch(x, unrelated):
+    y = x * 2
+    if y > 3:
+        return y
+    return unrelated
+
+
+@pytest.mark.parametrize("transform", [calque.jit, calque.make_jaxpr, lambda f: calque.jit(calque.grad(f))])
+def test_truth_value(transform):
+    with pytest.raises(errors.TracerBoolConversionError) as e:
+        transform(branch)(2.0, 1.0)
+    text = str(e.value)
+    assert "bool[]" in text and "lax.cond" in text
+
+
+def test_the_error_names_argument_function_and_line():
+    with pytest.raises(errors.TracerBoolConversionError) as e:
+        calque.jit(branch)(2.0, 1.0)
+    text = str(e.value)
+    assert re.search(r"depends on the argument x of the function branch", text)
+    assert os.path.basename(__file__) in text and f":{branch.__code__.co_firstlineno + 2}" in text
+    with pytest.raises(errors.TracerBoolConversionError, match=re.escape("params['w'][1]")):
+        calque.jit(lambda params: 1 if params["w"][1] else 2)({"w": [1.0, 2.0]})
+
+
+CASES = {
+    "float": (lambda x: float(x), errors.ConcretizationTypeError),
+    "int": (lambda x: int(x), errors.ConcretizationTypeError),
+    "complex": (lambda x: complex(x), errors.ConcretizationTypeError),
+    "item": (lambda x: x.item(), errors.ConcretizationTypeError),
+    "tolist": (lambda x: x.tolist(), errors.ConcretizationTypeError),
+    "index": (lambda x: [1, 2][x.astype(int)], errors.TracerIntegerConversionError),
+    "range": (lambda x: range(x.astype(int)), errors.TracerIntegerConversionError),
+    "numpy": (lambda x: np.sin(x), errors.TracerArrayConversionError),
+    "and": (lambda x: x and 1, errors.TracerBoolConversionError),
+    "mask": (lambda x: jnp.ones(3)[x > jnp.zeros(3)], errors.NonConcreteBooleanIndexError),
+    "nonzero": (lambda x: jnp.nonzero(x), errors.ConcretizationTypeError),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_not_known_while_tracing(name):
+    f, error = CASES[name]
+    with pytest.raises(error) as e:
+        calque.jit(f)(2.0)
+    assert len(str(e.value)) > 80
+
+
+def test_iterating_over_a_0_d_array():
+    with pytest.raises(TypeError, match="iteration over a 0-d array"):
+        list(jnp.float32(1))
+
+
+def test_what_is_no_array():
+    with pytest.raises(TypeError, match=r"argument x\['a'\].*<object object"):
+        calque.jit(lambda x: 1)({"a": object()})
+    with pytest.raises(TypeError, match="returned a value of type <class 'str'>"):
+        calque.jit(lambda x: "text")(1)

@@ -1,0 +1,119 @@
+"""Avals, recording, the printed form, the verifier."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.core.avals import ShapedArray
+from calque.core.jaxprs import Eqn, JaxprTypeError, Literal, Var, check_jaxpr
+from calque.core.printing import letters
+from calque.core.trace import eval_jaxpr, jaxpr_as_fun, trace_to_jaxpr, typeof
+
+F32 = np.dtype("float32")
+
+
+def test_avals_are_interned():
+    a = ShapedArray((2, 3), F32)
+    assert (
+        a is ShapedArray([2, 3], F32)
+        and a is ShapedArray((np.int64(2), 3), F32)
+        and a is not ShapedArray((2, 3), F32, True)
+    )
+    assert pickle.loads(pickle.dumps(a)) is a
+    assert (a.size, a.ndim, a.str_short(), repr(a)) == (6, 2, "f32[2,3]", "ShapedArray(float32[2,3])")
+    with pytest.raises(AttributeError):
+        a.shape = ()
+    with pytest.raises(ValueError):
+        ShapedArray((-1,), F32)
+
+
+def test_types_of_values():
+    assert repr(typeof(3)) == "ShapedArray(int32[], weak_type=True)"
+    assert repr(typeof(True)) == "ShapedArray(bool[])"
+    assert repr(typeof(np.float64(2))) == "ShapedArray(float32[])"
+    assert repr(typeof(np.zeros((2, 0), "i8"))) == "ShapedArray(int32[2,0])"
+    with pytest.raises(OverflowError, match="too large"):
+        typeof(2**31)
+    with pytest.raises(TypeError, match="not a valid calque type"):
+        typeof("a")
+
+
+def test_the_printed_form():
+    j = calque.make_jaxpr(lambda x, y: (x * y + 1.0, 2))(jnp.ones(3), 2.0)
+    assert str(j) == (
+        "{ lambda ; a:f32[3] b:f32[]. let\n"
+        "    c:f32[] = convert_element_type[new_dtype=float32 weak_type=False] b\n"
+        "    d:f32[3] = mul a c\n"
+        "    e:f32[3] = add d 1.0:f32[]\n"
+        "  in (e, 2:i32[]) }"
+    )
+    assert [letters(i) for i in (0, 25, 26, 51, 52, 676)] == ["a", "z", "ba", "bz", "ca", "baa"]
+    inner = calque.jit(lambda x: jnp.sin(x) + 1)
+    assert "jaxpr={ lambda ; a:f32[]. let" in str(calque.make_jaxpr(lambda x: inner(x) * 2)(1.0))
+
+
+def test_captured_arrays_are_constants_and_scalars_literals():
+    big, small = jnp.arange(3), jnp.float32(2)
+    j = calque.make_jaxpr(lambda x: x * small + big)(jnp.ones(3))
+    assert str(j).startswith("{ lambda a:i32[3]; b:f32[3]. let") and "mul b 2.0:f32[]" in str(j)
+    assert len(j.consts) == 1
+
+
+def test_every_equation_knows_the_users_line():
+    def f(x):
+        return jnp.sin(x) + 1  # the line that is looked for
+
+    e = calque.make_jaxpr(f)(1.0).jaxpr.eqns[0]
+    assert e.source.line == f.__code__.co_firstlineno + 1 and e.source.function == "f" and e.source.file == __file__
+
+
+def test_programs_can_be_run_again():
+    closed = calque.make_jaxpr(lambda x, y: (x - y, x * y))(3.0, 4.0)
+    assert [float(v) for v in eval_jaxpr(closed.jaxpr, closed.consts, 3.0, 4.0)] == [-1.0, 12.0]
+    assert [float(v) for v in calque.jit(jaxpr_as_fun(closed))(3.0, 4.0)] == [-1.0, 12.0]
+
+
+def test_the_verifier_finds_what_is_wrong():
+    closed = trace_to_jaxpr(lambda x: [jnp.sin(x) * 2], [ShapedArray((3,), F32)])
+    jaxpr = closed.jaxpr
+    check_jaxpr(jaxpr)
+    with pytest.raises(JaxprTypeError, match="used before it is defined"):
+        check_jaxpr(jaxpr.replace(eqns=jaxpr.eqns[::-1]))
+    first = jaxpr.eqns[0]
+    wrong = Eqn(first.primitive, first.invars, [Var(ShapedArray((4,), F32))], first.params)
+    with pytest.raises(JaxprTypeError, match="its shape rule says"):
+        check_jaxpr(jaxpr.replace(eqns=[wrong]))
+    with pytest.raises(JaxprTypeError, match="not defined"):
+        check_jaxpr(jaxpr.replace(outvars=[Var(ShapedArray((), F32))]))
+    with pytest.raises(JaxprTypeError, match="bound twice"):
+        check_jaxpr(jaxpr.replace(eqns=[first, first]))
+
+
+def test_literals_keep_exact_values():
+    j = calque.make_jaxpr(lambda x: (x + 0.1, x * -0.0, x + float("inf")))(jnp.float32(1))
+    values = [a.val for e in j.eqns for a in e.invars if isinstance(a, Literal)]
+    assert values[0] == np.float32(0.1) and np.signbit(values[1]) and np.isinf(values[2])
+
+
+def test_leaks_are_reported():
+    kept = []
+    calque.jit(lambda x: kept.append(x) or x)(1.0)
+    for use in (
+        lambda: kept[0] + 1,
+        lambda: calque.jit(lambda y: y + kept[0])(1.0),
+        lambda: calque.make_jaxpr(lambda: kept[0])(),
+    ):
+        with pytest.raises(calque.errors.UnexpectedTracerError, match="unexpected tracer"):
+            use()
+
+
+def test_ten_thousand_equations():
+    def f(x):
+        for _ in range(10_000):
+            x = x * 1.5
+        return x
+
+    assert len(calque.make_jaxpr(f)(1.0).jaxpr.eqns) == 10_000

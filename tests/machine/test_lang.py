@@ -1,0 +1,532 @@
+"""The machine language: every construct computes what its Python reading says, and errors name the line."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from enum import IntEnum
+
+import pytest
+
+from calque.machine import lang_types
+from calque.machine.lang import (
+    NULL,
+    LangError,
+    Unit,
+    address,
+    alloca,
+    atomic_add,
+    atomic_cas,
+    atomic_cas_i32,
+    atomic_load,
+    atomic_store,
+    atomic_xchg,
+    bits_f32,
+    bits_f64,
+    bits_i32,
+    bits_i64,
+    f32,
+    f64,
+    fence,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    layout,
+    likely,
+    load_f32,
+    load_f64,
+    load_i8,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_ptr,
+    load_u8,
+    load_u16,
+    load_u32,
+    lshr,
+    memcpy,
+    memmove,
+    memset,
+    pause,
+    ptr,
+    sdiv,
+    signature,
+    sizeof,
+    srem,
+    store_f32,
+    store_f64,
+    store_i8,
+    store_i16,
+    store_i32,
+    store_i64,
+    store_ptr,
+    udiv,
+    ule,
+    ult,
+    unlikely,
+    urem,
+)
+
+unit = Unit("test_lang")
+base = Unit("test_lang_base")
+PyLong_FromLong = unit.extern("PyLong_FromLong", ptr, i64)
+PyUnicode_FromFormat = unit.extern("PyUnicode_FromFormat", ptr, ptr, vararg=True)
+strlen = unit.extern("strlen", i64, ptr)
+binary = signature(i64, i64, i64)
+Node = layout("Node", next=ptr, value=i64, small=i8, half=i16, real=f64)
+total = base.var("total", i64)
+table = unit.var("table", i64, 8)
+none = unit.cell("none", ptr, id(None))
+LIMIT = 40
+SCALE = 2.5
+
+
+class Op(IntEnum):
+    ADD = 1
+    SUB = 2
+    NEG = 7
+
+
+@base.helper
+def bump(amount: i64) -> i64:
+    store_i64(total, 0, load_i64(total, 0) + amount)
+    return load_i64(total, 0)
+
+
+@base.function
+def bump_twice(amount: i64) -> i64:
+    bump(amount)
+    return bump(amount)
+
+
+@unit.function
+def collatz(n: i64) -> i64:
+    steps = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps += 1
+        if steps > LIMIT * 100:
+            return -1
+    return steps
+
+
+@unit.function
+def arithmetic(op: i64, a: i64, b: i64) -> i64:
+    match op:
+        case 0:
+            return a + b - a * b
+        case 1:
+            return a // b
+        case 2:
+            return a % b
+        case 3:
+            return sdiv(a, b)
+        case 4:
+            return srem(a, b)
+        case 5:
+            return (a & b) | (a ^ ~b)
+        case 6:
+            return a << (b & 63)
+        case 7:
+            return a >> (b & 63)
+        case 8:
+            return lshr(a, b & 63)
+        case 9:
+            return min(a, b) + 3 * max(a, b) - abs(a)
+        case 10:
+            return -a
+        case 11 | 12:
+            return udiv(a, b) + urem(a, b)
+        case _:
+            return -1
+
+
+@unit.function
+def compare(a: i64, b: i64, c: i64) -> i64:
+    bits = i64(a < b) | i64(a <= b) << 1 | i64(a == b) << 2 | i64(a != b) << 3 | i64(a > b) << 4 | i64(a >= b) << 5
+    bits |= i64(a < b < c) << 6 | i64(a < b and b < c) << 7 | i64(a < b or b < c) << 8 | i64(not a) << 9
+    bits |= i64(ult(a, b)) << 10 | i64(ule(a, b)) << 11
+    return bits
+
+
+@unit.function
+def loops(n: i64) -> i64:
+    out = 0
+    for i in range(n):
+        if i == 3:
+            continue
+        if i == 20:
+            break
+        out = out * 3 + i
+        i = 100  # does not disturb the loop
+    for j in range(10, 0, -3):
+        out += j
+    for k in range(2, n):
+        out ^= k
+    return out
+
+
+@unit.function
+def short_circuit(p: ptr) -> i64:
+    if (p and load_i64(p, 0) == 5) or not p:
+        return 1
+    return 0 if p != NULL and load_i64(p, 8) > 0 else 2
+
+
+@unit.function
+def fields(p: ptr) -> i64:
+    Node(p).value = Node(p).value + 1
+    Node(p).value *= 2
+    Node(p).small = i8(-3)
+    Node(p).half = i16(300)
+    Node(p).real = SCALE * 2
+    Node(p).next = Node.at(p).value
+    return load_i64(Node(p).next, 0) + Node(p).small + Node(p).half + sizeof(Node)
+
+
+@unit.function
+def memory(p: ptr) -> i64:
+    store_i8(p, 0, 255)
+    store_i16(p, 2, -2)
+    store_i32(p, 4, -5)
+    store_f32(p, 8, 1.5)
+    store_f64(p, 16, f64(load_f32(p, 8)) + 1)
+    store_ptr(p, 24, p)
+    copy = alloca(64)
+    memset(copy, 1, 64)
+    memcpy(copy, p, 32)
+    memmove(copy + 1, copy, 4)
+    q = load_ptr(copy, 24)
+    if q != p or q - p != 0:
+        return -1
+    total_ = load_i8(p, 0) + load_u8(p, 0) + load_i16(p, 2) + load_u16(p, 2) + i64(load_i32(p, 4)) + load_u32(p, 4)
+    return total_ + i64(load_f64(p, 16) * 2) + load_u8(copy, 1) + load_u8(copy, 40)
+
+
+@unit.function
+def floats(a: f64, b: f64) -> f64:
+    c: f32 = f32(a)
+    if a < b:
+        return f64(c) / b - 1
+    if a != a:
+        return 0.25
+    return -(a * b) + f64(3)
+
+
+@unit.function
+def bits(x: f64) -> i64:
+    same = bits_f64(bits_i64(x)) == x
+    return bits_i64(x) + i64(bits_i32(f32(x))) + i64(f64(bits_f32(i32(0x3F800000)))) + i64(same)
+
+
+@unit.function
+def atomics(p: ptr) -> i64:
+    store_i64(p, 0, 5)
+    old = atomic_add(p, 0, 3)
+    ok = atomic_cas(p, 0, 8, 20)
+    no = atomic_cas(p, 0, 8, 30)
+    was = atomic_xchg(p, 0, 40)
+    atomic_store(p, 8, 7)
+    fence()
+    pause()
+    store_i32(p, 16, 1)
+    narrow = atomic_cas_i32(p, 16, i32(1), i32(2))
+    return old * 1000000 + i64(ok) * 100000 + i64(no) * 10000 + was * 100 + atomic_load(p, 8) + i64(narrow)
+
+
+@unit.function
+def apply(f: ptr, a: i64, b: i64) -> i64:
+    return binary(f, a, b)
+
+
+@unit.function
+def add(a: i64, b: i64) -> i64:
+    return a + b
+
+
+@unit.function
+def apply_own(a: i64, b: i64) -> i64:
+    f = add
+    return binary(f, a, b) + bump_twice(1) + bump(1)
+
+
+@unit.function
+def python_int(n: i64) -> i64:
+    return i64(PyLong_FromLong(n))
+
+
+@unit.function
+def is_none(p: ptr) -> i1:
+    return p == none
+
+
+@unit.function
+def text_length() -> i64:
+    return strlen('caf\u00e9 "quoted" \\ \n')
+
+
+@unit.function
+def formatted(n: i64) -> i64:
+    return i64(PyUnicode_FromFormat("%zd and %s", n, "text"))
+
+
+@unit.function
+def use_table(i: i64) -> i64:
+    store_i64(table, i * 8, i * i)
+    store_ptr(address(none), 0, none)
+    return load_i64(table, i * 8)
+
+
+@unit.function
+def enum_case(op: i64, x: i64) -> i64:
+    match op:
+        case Op.ADD:
+            return x + 1
+        case Op.SUB:
+            return x - 1
+    return -x if op == Op.NEG else 0
+
+
+@unit.function
+def member(x: i64) -> i64:
+    return i64(x in (1, LIMIT)) + 2 * i64(x not in (3, 4))
+
+
+@unit.function
+def dead_code(x: i64) -> i64:
+    while True:
+        if likely(x > 10):
+            break
+        if unlikely(x < -100):
+            return 7
+        x += 4
+    a, b = x, 1
+    a, b = b, a
+    return b - a
+
+
+@unit.function
+def mixed(a: i32, b: i8, p: ptr) -> i64:
+    wide = a + b
+    n: i32 = 0
+    n += 1
+    chosen = wide if b > 0 else a
+    pointer = p if p else NULL
+    return i64(wide) * 10 + i64(chosen) + n + i64(pointer)
+
+
+def test_arithmetic_rounds_and_shifts_as_python_does() -> None:
+    for a in (-7, -1, 0, 5, 13, 2**40):
+        for b in (-3, -1, 1, 4, 9):
+            u = 2**64
+            want = [
+                a + b - a * b,
+                a // b,
+                a % b,
+                int(a / b) if abs(a) < 2**40 else abs(a) // abs(b) * (1 if a * b > 0 else -1),
+                None,
+                (a & b) | (a ^ ~b),
+                None,
+                a >> (b & 63),
+                (a % u) >> (b & 63),
+                min(a, b) + 3 * max(a, b) - abs(a),
+                -a,
+            ]
+            want[4] = a - b * want[3]
+            for op, expected in enumerate(want):
+                if expected is not None:
+                    assert arithmetic(op, a, b) == ctypes.c_int64(expected).value, (op, a, b)
+            assert arithmetic(6, a, b) == ctypes.c_int64(a << (b & 63)).value
+            assert arithmetic(12, a, b) == ctypes.c_int64((a % u) // (b % u) + (a % u) % (b % u)).value
+    assert arithmetic(99, 1, 1) == -1
+
+
+def test_comparisons() -> None:
+    for a in (-2, 0, 3):
+        for b in (-2, 0, 3):
+            for c in (-1, 5):
+                want = [a < b, a <= b, a == b, a != b, a > b, a >= b, a < b < c, a < b < c, a < b or b < c, not a]
+                want += [a % 2**64 < b % 2**64, a % 2**64 <= b % 2**64]
+                assert compare(a, b, c) == sum(int(w) << i for i, w in enumerate(want))
+
+
+def test_control_flow() -> None:
+    def reference(n: int) -> int:
+        out = 0
+        for i in range(n):
+            if i == 3:
+                continue
+            if i == 20:
+                break
+            out = out * 3 + i
+        for j in range(10, 0, -3):
+            out += j
+        for k in range(2, n):
+            out ^= k
+        return out
+
+    assert collatz(27) == 111
+    assert [loops(n) for n in (0, 1, 5, 30)] == [reference(n) for n in (0, 1, 5, 30)]
+    assert dead_code(0) == 11
+    assert [member(x) for x in (1, 40, 3, 5)] == [3, 3, 0, 2]
+    assert [enum_case(o, 5) for o in (1, 2, 7, 9)] == [6, 4, -5, 0]
+
+
+def test_short_circuit_does_not_read_null() -> None:
+    words = (ctypes.c_int64 * 2)(5, 0)
+    assert short_circuit(None) == 1
+    assert short_circuit(ctypes.addressof(words)) == 1
+    words[0] = 4
+    assert short_circuit(ctypes.addressof(words)) == 2
+    words[1] = 1
+    assert short_circuit(ctypes.addressof(words)) == 0
+
+
+def test_layout_and_memory() -> None:
+    block = ctypes.create_string_buffer(256)
+    place = (ctypes.addressof(block) + 15) & ~15
+    view = Node(place)
+    view.value = 9
+    assert Node.size == 32 and Node.offset("half") == 18 and Node.offset("real") == 24
+    assert fields(place) == 20 - 3 + 300 + 32
+    assert (view.value, view.small, view.half, view.real) == (20, -3, 300, 5.0)
+    assert view.next == place + 8
+    assert memory(place) == -1 + 255 - 2 + 65534 - 5 + (2**32 - 5) + 5 + 255 + 1
+
+
+def test_floats() -> None:
+    assert floats(1.0, 4.0) == -0.75
+    assert floats(5.0, 4.0) == -17.0
+    assert floats(float("nan"), 1.0) == 0.25
+    one = 0x3FF0000000000000
+    assert bits(1.0) == one + 0x3F800000 + 1 + 1
+
+
+def test_atomics() -> None:
+    words = (ctypes.c_int64 * 4)()
+    assert atomics(ctypes.addressof(words)) == 5100000 + 2000 + 7 + 1
+
+
+def test_calls_between_units_and_through_pointers() -> None:
+    assert apply(add.address, 2, 3) == 5
+    before = total.read()
+    assert apply_own(1, 2) == 3 + before + 2 + before + 3
+    assert total.read() == before + 3
+
+
+def test_python_objects_and_globals() -> None:
+    assert ctypes.cast(python_int(41), ctypes.py_object).value == 41
+    assert is_none(id(None)) and not is_none(id(5))
+    assert text_length() == len('caf\u00e9 "quoted" \\ \n'.encode())
+    assert ctypes.cast(formatted(3), ctypes.py_object).value == "3 and text"
+    assert use_table(5) == 25 and table.read(5) == 25
+    table.write(3, 5)
+    assert table.read(5) == 3
+
+
+def test_widening() -> None:
+    assert mixed(100, 5, None) == 1050 + 105 + 1
+    assert mixed(100, -5, None) == 950 + 100 + 1
+
+
+def test_key_follows_constants() -> None:
+    def build(constant: int) -> Unit:
+        fresh = Unit("test_key")
+
+        def f() -> i64:
+            return constant
+
+        fresh.function(f)
+        return fresh
+
+    assert build(1).key() == build(1).key() != build(2).key()
+    first, second = build(3), build(4)
+    assert first.functions[0]() == 3 and second.functions[0]() == 4
+    with pytest.raises(LangError, match="already compiled"):
+        first.var("late", i64)
+
+
+def bad_unknown() -> i64:
+    return mystery + 1  # noqa: F821
+
+
+def bad_fall_off(x: i64) -> i64:
+    if x:
+        return 1
+
+
+def bad_narrow(x: i64) -> i32:
+    return x
+
+
+def bad_mix(p: ptr, x: f64) -> i64:
+    return p * x
+
+
+def bad_statement(x: i64) -> None:
+    try:
+        store_i64(0, 0, x)
+    finally:
+        pass
+
+
+def bad_arguments(x: i64) -> i64:
+    return add(x)
+
+
+def bad_field(p: ptr) -> i64:
+    return Node(p).missing
+
+
+def bad_retype(x: i64) -> None:
+    y = x
+    y = 1.5
+    store_f64(0, 0, y)
+
+
+def bad_object(x: i64) -> i64:
+    return len(sys.argv)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (bad_unknown, "unknown name mystery"),
+        (bad_fall_off, "may end without return"),
+        (bad_narrow, "expected i32, got i64"),
+        (bad_mix, "pointers know"),
+        (bad_statement, "no Try in the machine language"),
+        (bad_arguments, "expected 2 arguments, got 1"),
+        (bad_field, "Node has no field missing"),
+        (bad_retype, "1.5 is no i64"),
+        (bad_object, "unknown name len"),
+    ],
+)
+def test_errors_name_the_line(function: object, message: str) -> None:
+    fresh = Unit("bad")
+    fresh.function(function)  # type: ignore[arg-type]
+    with pytest.raises(LangError, match=message) as caught:
+        fresh.ir()
+    line = function.__code__.co_firstlineno  # type: ignore[attr-defined]
+    reported = int(str(caught.value).split(".py:")[1].split(":")[0])
+    assert line <= reported <= line + 4
+
+
+def test_signatures_need_annotations() -> None:
+    def no_note(x) -> i64:  # type: ignore[no-untyped-def]
+        return x
+
+    def default(x: i64 = 3) -> i64:
+        return x
+
+    for function, message in ((no_note, "needs a type"), (default, "plain positional")):
+        with pytest.raises(LangError, match=message):
+            Unit("bad").function(function)
+    with pytest.raises(LangError, match="inside machine functions"):
+        load_i64(0, 0)
+    assert lang_types.as_type(None) is None

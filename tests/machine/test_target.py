@@ -1,0 +1,34 @@
+"""The processor that code is generated for."""
+
+import pytest
+
+from calque.machine import target
+
+
+@pytest.mark.skipif(not target.describe().is_x86, reason="names of x86 processors")
+@pytest.mark.parametrize(
+    ("name", "width", "registers"),
+    [("x86-64", 16, 16), ("x86-64-v3", 32, 16), ("skylake-avx512", 64, 32), ("haswell", 32, 16)],
+)
+def test_a_named_processor_says_its_vectors(
+    name: str, width: int, registers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALQUE_CPU", name)
+    found = target.describe.__wrapped__()
+    assert (found.cpu, found.vector_bytes, found.vector_registers) == (name, width, registers)
+
+
+def test_the_host_is_described() -> None:
+    found = target.describe()
+    assert found.vector_bytes in (16, 32, 64)
+    assert 4 << 10 <= found.l1_bytes <= found.l2_bytes
+    assert found.cpu in found.key
+
+
+@pytest.mark.parametrize(("text", "size"), [("48K", 48 << 10), ("1M", 1 << 20), ("512", 512), ("", 0), ("huge", 0)])
+def test_sizes_of_caches_are_read(text: str, size: int) -> None:
+    assert target._parse_size(text) == size
+
+
+def test_a_machine_is_made_for_each_level() -> None:
+    assert all(target.create_machine(opt) is not None for opt in range(4))

@@ -1,0 +1,204 @@
+"""The thread pool: every index once, whoever runs it."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calque.machine import threads
+from calque.machine.lang import Unit, atomic_add, i64, load_i64, load_ptr, ptr, store_i64
+from calque.machine.threads import calque_parallel_for
+
+unit = Unit("test_threads")
+calls = unit.var("test_threads_calls", i64)
+
+
+@unit.function
+def count_up(args: ptr, begin: i64, end: i64) -> None:
+    """Add one to each element of a range."""
+    data = load_ptr(args, 0)
+    for k in range(begin, end):
+        store_i64(data, 8 * k, load_i64(data, 8 * k) + 1)
+    atomic_add(calls, 0, 1)
+
+
+@unit.function
+def nested(args: ptr, begin: i64, end: i64) -> None:
+    """Run another range inside."""
+    for k in range(begin, end):
+        calque_parallel_for(count_up, args, 16 * k, 16 * k + 16, 1)
+
+
+@unit.function
+def repeat(args: ptr, turns: i64, n: i64, grain: i64) -> None:
+    """Many jobs one after the other."""
+    for _ in range(turns):
+        calque_parallel_for(count_up, args, 0, n, grain)
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    before = threads.get_num_threads()
+    threads.set_num_threads(2)
+    yield
+    threads.set_num_threads(before)
+
+
+class Data:
+    """An array of counts and the argument block that points to it."""
+
+    def __init__(self, size: int) -> None:
+        self.counts = np.zeros(size, np.int64)
+        self.pointer = np.array([self.counts.ctypes.data], np.int64)
+        self.args = int(self.pointer.ctypes.data)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize(("size", "grain"), [(0, 1), (1, 1), (7, 1), (100, 3), (1000, 499), (1000, 0), (1000, 5000)])
+def test_every_index_runs_once(count: int, size: int, grain: int) -> None:
+    threads.set_num_threads(count)
+    data = Data(size)
+    for _ in range(50):
+        threads.parallel_for(count_up.address, data.args, 0, size, grain)
+    assert (data.counts == 50).all()
+
+
+def test_a_range_may_begin_anywhere() -> None:
+    data = Data(100)
+    threads.parallel_for(count_up.address, data.args, 30, 70, 2)
+    threads.parallel_for(count_up.address, data.args, 70, 30, 2)
+    assert data.counts.nonzero()[0].tolist() == list(range(30, 70))
+
+
+def test_cuts_are_multiples_of_the_grain() -> None:
+    data = Data(1000)
+    before = calls.read()
+    threads.parallel_for(count_up.address, data.args, 0, 1000, 100)
+    assert 1 < calls.read() - before <= 8
+    before = calls.read()
+    threads.parallel_for(count_up.address, data.args, 0, 199, 100)  # less than two grains
+    assert calls.read() - before == 1
+
+
+def test_many_jobs_in_a_row() -> None:
+    data = Data(64)
+    repeat(data.args, 20_000, 64, 8)
+    assert (data.counts == 20_000).all()
+
+
+def test_a_job_inside_a_job_runs_where_it_is() -> None:
+    data = Data(16 * 100)
+    threads.parallel_for(nested.address, data.args, 0, 100, 1)
+    assert (data.counts == 1).all()
+
+
+def test_many_python_threads_at_once() -> None:
+    data = [Data(1000) for _ in range(4)]
+    word = ctypes.c_int64
+    without_gil = ctypes.CFUNCTYPE(None, word, word, word, word, word)(calque_parallel_for.address)
+
+    def work(mine: Data) -> None:
+        for _ in range(300):
+            without_gil(count_up.address, mine.args, 0, 1000, 10)
+
+    workers = [threading.Thread(target=work, args=(mine,)) for mine in data]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all((mine.counts == 300).all() for mine in data)
+
+
+def test_the_number_is_exact() -> None:
+    threads.set_num_threads(4)
+    assert threads.get_num_threads() == 4
+    data = Data(100)
+    threads.parallel_for(count_up.address, data.args, 0, 100, 1)
+    assert threads.started_threads() >= 3
+    threads.set_num_threads(1)
+    before = calls.read()
+    threads.parallel_for(count_up.address, data.args, 0, 100, 1)
+    assert calls.read() - before == 1
+
+
+@pytest.mark.parametrize("count", [0, -1, 257, 1.5, "2", True, None])
+def test_other_numbers_are_refused(count: object) -> None:
+    with pytest.raises(ValueError, match="from 1 to 256"):
+        threads.set_num_threads(count)  # type: ignore[arg-type]
+
+
+def run_child(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_the_environment_decides() -> None:
+    code = "from calque.machine import threads; print(threads.get_num_threads(), threads.started_threads())"
+    assert run_child(code, CALQUE_NUM_THREADS="3").stdout.split() == ["3", "0"]
+    assert run_child(code, CALQUE_NUM_THREADS="").stdout.split() == [str(threads.available_cpus()), "0"]
+    bad = run_child(code, CALQUE_NUM_THREADS="many")
+    assert "CALQUE_NUM_THREADS must be a whole number from 1 to 256, not 'many'" in bad.stderr
+
+
+def test_control_groups_are_obeyed(tmp_path: Path) -> None:
+    def cpus(membership: str, **files: str) -> float:
+        for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"):
+            for path in tmp_path.rglob(name):
+                path.unlink()
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/").replace("_max", ".max").replace("cpu_cfs", "cpu.cfs")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (tmp_path / "membership").write_text(membership)
+        return threads._cgroup_cpus(str(tmp_path), str(tmp_path / "membership"))
+
+    assert cpus("0::/\n") == 0.0
+    assert cpus("0::/\n", cpu_max="150000 100000\n") == 1.5
+    assert cpus("0::/a/b\n", a__cpu_max="200000 100000", a__b__cpu_max="max 100000") == 2.0
+    assert cpus("0::/a/b\n", a__cpu_max="200000 100000", a__b__cpu_max="50000 100000") == 0.5
+    assert cpus("4:cpu,cpuacct:/x\n", cpu__x__cpu_cfs_quota_us="300000", cpu__x__cpu_cfs_period_us="100000") == 3.0
+    assert cpus("4:cpu:/x\n", cpu__x__cpu_cfs_quota_us="-1", cpu__x__cpu_cfs_period_us="100000") == 0.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore")  # libraries that keep threads of their own warn of any fork
+def test_a_forked_child_starts_its_own_threads() -> None:
+    data = Data(1000)
+    threads.parallel_for(count_up.address, data.args, 0, 1000, 10)
+    assert threads.started_threads() >= 1
+    child = os.fork()
+    if child == 0:
+        fine = threads.started_threads() == 0
+        for _ in range(100):
+            threads.parallel_for(count_up.address, data.args, 0, 1000, 10)
+        fine = fine and threads.started_threads() == 1 and bool((data.counts == 101).all())
+        os._exit(0 if fine else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    threads.parallel_for(count_up.address, data.args, 0, 1000, 10)
+    assert (data.counts == 2).all()
+
+
+def test_sleeping_workers_wake_and_stop() -> None:
+    data = Data(1000)
+    threads.parallel_for(count_up.address, data.args, 0, 1000, 10)
+    threads.threads_stop()
+    assert threads.started_threads() == 0
+    threads.parallel_for(count_up.address, data.args, 0, 1000, 10)
+    assert threads.started_threads() == 1 and (data.counts == 2).all()
+
+
+def test_the_process_ends_while_workers_wait() -> None:
+    code = """
+from calque.machine import threads
+from calque.machine.lang import Unit
+threads.set_num_threads(4)
+threads.threads_start(3)
+"""
+    assert run_child(code).returncode == 0

@@ -1,0 +1,64 @@
+"""One primitive at a time: kernels that serve every shape, and the same bits as a compiled program."""
+
+import numpy as np
+import pytest
+from tests.native.programs import normal, same
+
+import calque as cq
+import calque.numpy as jnp
+from calque.core.arrays import to_numpy
+from calque.core.primitives import do
+from calque.native import eager, kernels
+
+
+def test_a_new_shape_compiles_nothing() -> None:
+    f = lambda *s: do.exp(do.mul(normal(*s), np.float32(2.5)))
+    f(3, 4), f()
+    before = kernels.stats.compiled
+    for shape in ((), (1,), (7,), (5, 6, 7), (0,), (1000, 3)):
+        same(to_numpy(f(*shape)), np.exp(normal(*shape) * np.float32(2.5)), 1e-5)
+    assert kernels.stats.compiled == before
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 50), (50, 3), (200, 300), (1, 70), (70, 1)])
+def test_reductions(shape: tuple[int, int]) -> None:
+    x = normal(*shape)
+    for axes in ((0,), (1,), (0, 1)):
+        same(to_numpy(do.reduce_sum(x, axes=axes, out_sharding=None)), np.asarray(x.sum(axes)), 1e-3)
+        same(to_numpy(do.reduce_max(x, axes=axes)), np.asarray(x.max(axes)))
+    same(to_numpy(do.argmax(x, axes=(1,), index_dtype=np.dtype(np.int32))), x.argmax(1).astype(np.int32))
+
+
+def test_the_same_bits_as_jit() -> None:
+    with cq.config.override("calque_exact", True):
+        for n in (1, 7, 16, 17, 64, 100, 1000, 16_384, 16_385, 50_000):
+            x = normal(n, 3)
+            for f in (
+                lambda x: jnp.sum(x, axis=0),
+                lambda x: jnp.sum(x, axis=1),
+                lambda x: jnp.sum(x),
+                lambda x: jnp.cumsum(x, axis=0),
+                lambda x: jnp.tanh(x) * jnp.exp(x) + x,
+                lambda x: x.T @ x,
+                lambda x: x @ x[0],
+            ):
+                same(to_numpy(cq.jit(f)(x)), to_numpy(f(jnp.asarray(x))))
+
+
+def test_exceptions_of_shapes_are_clear() -> None:
+    with pytest.raises(TypeError):
+        do.add(normal(3), normal(4))
+
+
+def test_the_table_is_bounded() -> None:
+    assert eager.CACHE_LIMIT > 0
+
+
+def test_powers_have_the_bits_of_jit() -> None:
+    """An exponent in the text of the program is part of it, for a compiled program as for each way to run at once."""
+    x = jnp.abs(normal(300)) * 9
+    for y in (1.5, -1.5, 2.5, -2.0, 0.5, -0.5, 2.3):
+        want = to_numpy(cq.jit(lambda x, y=y: x**y)(x)).tobytes()
+        for _ in range(2):
+            assert to_numpy(x**y).tobytes() == to_numpy(jnp.power(x, y)).tobytes() == want
+        assert to_numpy(cq.vmap(lambda x, y=y: x**y)(x)).tobytes() == want

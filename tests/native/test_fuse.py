@@ -1,0 +1,69 @@
+"""What shares loops and what does not, what reaches memory and what does not."""
+
+import numpy as np
+from tests.native.programs import check, compiled, normal
+
+import calque.numpy as jnp
+from calque.native.plan_steps import Call, walk
+
+
+def kernels(e) -> int:
+    return sum(isinstance(s, Call) for s in walk(e.steps))
+
+
+def test_pointwise_chains_are_one_kernel() -> None:
+    assert kernels(check(lambda x: [jnp.tanh(jnp.exp(x) + 1.0), jnp.exp(x)], normal(100))) == 1
+
+
+def test_rows_share_their_loop() -> None:
+    softmax = lambda x: (
+        jnp.exp(x - x.max(1, keepdims=True)) / jnp.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
+    )
+    e = check(softmax, normal(40, 50))
+    assert kernels(e) == 1
+    assert e.planner.mutable.isdisjoint(e.kernels[0].buffers)  # its rows live on the stack
+
+
+def test_equal_sizes_alone_do_not_fuse() -> None:
+    e = check(lambda x, y: [jnp.sin(x), jnp.cos(y)], normal(50), normal(50, seed=1))
+    assert kernels(e) == 2
+    e = check(lambda x: [x.sum(0), x.sum(1)], normal(60, 60), tol=1e-4)
+    assert kernels(e) == 2
+
+
+def test_a_value_read_elsewhere_is_stored() -> None:
+    f = lambda x: (lambda y: jnp.roll(y, 1) + y)(jnp.exp(x) * jnp.sin(x))
+    e = check(f, normal(100))
+    assert kernels(e) == 2
+
+
+def test_what_repeats_is_not_computed_again() -> None:
+    e = check(lambda v, x: x * jnp.tanh(jnp.exp(v))[None, :], normal(50), normal(40, 50))
+    assert kernels(e) == 2  # tanh(exp(v)) once, not once a row
+    e = check(lambda v, x: x * jnp.tanh(jnp.exp(v))[:, None], normal(40), normal(40, 50))
+    assert kernels(e) == 1  # once a row anyway
+
+
+def test_long_chains_are_cut_into_equal_kernels() -> None:
+    def f(x):
+        for k in range(200):
+            x = jnp.sin(x) * (3.5 + k)
+        return x
+
+    e = compiled(f, normal(64))
+    assert len({k.code for k in e.kernels}) < kernels(e)
+
+
+def test_very_long_programs() -> None:
+    def f(x):
+        y = x
+        for _ in range(2000):
+            x, y = y * 0.5 + x, x
+        return x
+
+    check(f, np.full((8,), 1e-30, np.float32), tol=1e-2)
+
+
+def test_scalars_between_loops() -> None:
+    check(lambda x: (x - x.mean()) / jnp.sqrt(((x - x.mean()) ** 2).sum() + 1.0), normal(300), tol=1e-4)
+    check(lambda x: x.sum() * x.max() - x[0], normal(300), tol=1e-3)

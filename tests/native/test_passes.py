@@ -1,0 +1,111 @@
+"""Passes over jaxprs: what each does, and that none changes a bit."""
+
+import numpy as np
+from tests.native.programs import normal, traced
+
+import calque as cq
+import calque.numpy as jnp
+from calque import lax
+from calque.core import reference
+from calque.core.arrays import to_array
+from calque.core.jaxprs import check_jaxpr
+from calque.core.primitives import do
+from calque.native.passes import pipeline
+from calque.native.passes.common import common_subexpressions
+from calque.native.passes.dead_code import dead_code
+from calque.native.passes.inline import inline_calls
+
+
+def names(fun, *args):
+    """The primitives that are left, in order."""
+    return [e.primitive.name for e in pipeline.run(traced(fun, *args)).eqns]
+
+
+X = normal(5)
+
+
+def test_dead_code() -> None:
+    closed = traced(lambda x: [jnp.sin(x), jnp.cos(x)][0], X)
+    assert [e.primitive.name for e in dead_code(closed.jaxpr).eqns] == ["sin"]
+    assert dead_code(dead_code(closed.jaxpr)) is not None
+
+
+def test_calls_are_inlined_at_any_depth() -> None:
+    f = cq.jit(lambda x: jnp.sin(x) + 1.0)
+    g = cq.jit(lambda x: f(x) * f(x + 1.0))
+    closed = traced(lambda x: g(g(x)), X)
+    flat = inline_calls(closed)
+    check_jaxpr(flat.jaxpr)
+    assert "jit" not in [e.primitive.name for e in flat.eqns]
+    a, b = reference.run(closed, to_array(X)), reference.run(flat, to_array(X))
+    assert np.array_equal(a[0], b[0])
+
+
+def test_a_call_that_returns_its_argument() -> None:
+    assert names(cq.jit(lambda x: (lambda y: y)(x)), X) == []
+
+
+def test_common_subexpressions() -> None:
+    closed = traced(lambda x: jnp.sin(x) * jnp.sin(x), X)
+    assert [e.primitive.name for e in common_subexpressions(closed.jaxpr).eqns] == ["sin", "mul"]
+    closed = traced(lambda x: [x * 2.0, x * 3.0, x * 2.0], X)
+    assert len(common_subexpressions(closed.jaxpr).eqns) == 2
+
+
+def test_zeros_of_both_signs_are_different_constants() -> None:
+    closed = traced(lambda x: [x + 0.0, x + (-0.0)], X)
+    assert len(pipeline.run(closed).eqns) == 1  # x + -0.0 is x, x + 0.0 is not
+
+
+def test_constants_fold() -> None:
+    assert names(lambda x: x * (jnp.float32(2.0) * 3.0 + 1.0), X) == ["mul"]
+
+
+def test_algebra_keeps_bits() -> None:
+    same = (
+        lambda x: x * 1.0,
+        lambda x: 1.0 * x,
+        lambda x: x - 0.0,
+        lambda x: x / 1.0,
+        lambda x: -(-x),
+        lambda x: jnp.maximum(x, -jnp.inf),
+        lambda x: lax.stop_gradient(x),
+        lambda x: x.reshape(5),
+        lambda x: x[:],
+        lambda x: jnp.concatenate([x]),
+    )
+    for f in same:
+        assert names(f, X) == []
+    assert names(lambda x: x + 0.0, X) == ["add"]
+    assert names(lambda x: x * 0.0, X) == ["mul"]
+    assert names(lambda x: x / 8.0, X) == ["mul"]
+    assert names(lambda x: x / 3.0, X) == ["div"]
+    assert names(lambda i: i + 0, np.arange(5, dtype=np.int32)) == []
+
+
+def test_a_known_branch_is_taken() -> None:
+    f = lambda x: lax.cond(True, lambda x: jnp.sin(x), lambda x: jnp.cos(x), x)
+    assert names(f, X) == ["sin"]
+    assert names(lambda x: do.dynamic_slice(x, np.int32(9), slice_sizes=(2,)), X) == ["slice"]
+
+
+def test_long_programs_are_linear() -> None:
+    def f(x):
+        for _ in range(3000):
+            x = x * x + 1.5
+        return x
+
+    assert len(pipeline.run(traced(f, X)).eqns) == 6000
+
+
+def test_powers_by_roots() -> None:
+    """A number in the text of the program; a number that is computed, or an array, is an exponent like any other."""
+    (e,) = pipeline.run(traced(lambda x: do.pow(x, np.float32(1.5)), X)).eqns
+    assert len(e.invars) == 1 and e.params == {"exponent": 1.5}
+    (e,) = pipeline.run(traced(lambda x: do.pow(x, np.float32(1.7)), X)).eqns
+    assert len(e.invars) == 2
+
+
+def test_results_are_kept_with_the_program() -> None:
+    closed = traced(lambda x: x * 1.0 + 2.0, X)
+    assert pipeline.run(closed) is pipeline.run(closed)

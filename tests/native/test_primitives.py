@@ -1,0 +1,78 @@
+"""Every primitive of the registry, compiled by itself and run eagerly, against its NumPy meaning."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from tests.native import cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce
+from tests.native.cases import TABLE, Case, meaning, program, programs, split_results, verify
+
+import calque
+from calque.core.arrays import to_numpy
+from calque.core.config import config
+from calque.core.primitives import REGISTRY
+from calque.core.trace import trace_to_jaxpr, typeof
+from calque.native import backend
+
+MODULES = (cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce)
+COLLECTIVE = "has a meaning only under a named axis: tests/transforms/test_collectives.py"
+PYTHON = "calls Python for its effect: tests/transforms/test_callbacks.py"
+WITHOUT_CASES: dict[str, str] = {
+    **dict.fromkeys(
+        ("all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum", "psum_invariant", "psum_like", "pvary",
+         "pvary_like", "reduce_scatter", "variance_of", "sharding_constraint"),
+        COLLECTIVE,
+    ),
+    **dict.fromkeys(("debug_callback", "debug_print", "io_callback"), PYTHON),
+    "closed_call": "the same lowering as jit; only made by transformations",
+    "custom_lin": "never evaluated: linearize removes it",
+    "linear_call": "the same lowering as jit: tests/transforms/test_custom_more.py",
+    "custom_linear_solve": "the same lowering as jit: tests/transforms/test_custom_more.py",
+    "ragged_dot_general": "tests/ops/test_ragged.py",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def wide_types() -> Iterator[None]:
+    with config.override("calque_enable_x64", True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of NumPy's meanings at nan and infinity
+        yield
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_compiled(name: str) -> None:
+    """All cases of a primitive, some dozens to a program."""
+    for part in programs(list(TABLE[name]())):
+        fun, args = program(part)
+        closed = trace_to_jaxpr(fun, [typeof(a) for a in args])
+        check(part, backend.compile(closed).call(args), "compiled")
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_eager(name: str) -> None:
+    for c in TABLE[name]():
+        out = c.prim.bind(*c.args, **c.params)
+        check([c], out if c.prim.multiple_results else [out], "eager")
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_jit(name: str) -> None:
+    """Through the call path: arguments as NumPy arrays and as arrays."""
+    part = list(TABLE[name]())[:8]
+    fun, args = program(part)
+    compiled = calque.jit(fun)
+    check(part, compiled(*args), "jit")
+    check(part, compiled(*[calque.numpy.asarray(a) for a in args]), "jit")
+
+
+def check(part: Sequence[Case], outs: Sequence[object], where: str) -> None:
+    for c, got in split_results(part, outs):
+        verify(c, [np.asarray(to_numpy(g)) for g in got], meaning(c), where)
+
+
+def test_the_table_is_complete() -> None:
+    """A primitive without cases must say why."""
+    optional = {"check", "custom_vmap_call"}  # defined where their modules are imported
+    assert set(TABLE) | set(WITHOUT_CASES) == set(REGISTRY) - optional
+    assert not set(TABLE) & set(WITHOUT_CASES)

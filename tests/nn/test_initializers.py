@@ -1,0 +1,56 @@
+"""Initial values of parameters, the same as JAX's for the same key."""
+
+from typing import Any
+
+import pytest
+
+import calque
+from calque.nn import initializers as init
+from tests.peers import compare, jax
+
+FAMILIES = [
+    n
+    for n in init.__all__
+    if n not in ("Initializer", "zeros", "ones", "constant", "variance_scaling") and n[:2] not in ("xa", "ka")
+]
+
+REAL = ("uniform", "truncated_normal")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", FAMILIES)
+def test_values(name: str) -> None:
+    for dtype in (None, "complex64"):
+        for shape in ((2, 3, 4, 5),):
+            draw = lambda module, key, s=shape, d=dtype: getattr(module, name)()(key, s, d)
+            if name in REAL and dtype == "complex64":
+                continue
+            peer = draw(jax().nn.initializers, jax().random.key(1))
+            compare(draw(init, calque.random.key(1)), peer, 1e-5)
+
+
+@pytest.mark.peer
+def test_options() -> None:
+    cases: list[Any] = [
+        lambda m: m.glorot_normal(in_axis=(0, 1), out_axis=2),
+        lambda m: m.variance_scaling(1.0, "fan_in", "uniform", batch_axis=0),
+        lambda m: m.variance_scaling(2.0, "fan_geo_avg", "normal"),
+        lambda m: m.truncated_normal(0.3, lower=-1.0, upper=0.5),
+        lambda m: m.constant(3),
+        lambda m: m.zeros,
+        lambda m: m.ones,
+    ]
+    for make in cases:
+        compare(
+            make(init)(calque.random.key(1), (3, 4, 5)), make(jax().nn.initializers)(jax().random.key(1), (3, 4, 5))
+        )
+
+
+def test_bad_arguments() -> None:
+    key = calque.random.key(0)
+    with pytest.raises(ValueError, match="1-dimensional weights"):
+        init.glorot_normal()(key, (3,))
+    with pytest.raises(ValueError, match="invalid mode"):
+        init.variance_scaling(1.0, "fan", "normal")(key, (3, 2))
+    with pytest.raises(ValueError, match="invalid distribution"):
+        init.variance_scaling(1.0, "fan_in", "even")(key, (3, 2))

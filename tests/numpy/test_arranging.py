@@ -1,0 +1,49 @@
+"""Blocks, rotations, order by several keys."""
+
+import pytest
+
+from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
+
+DATA = ARRAYS
+
+CASES = lines("""
+jnp.block([[X,X],[X,X]])
+jnp.block([A,1])
+jnp.block(3)
+jnp.block([[np.eye(2),np.zeros((2,1))],[np.ones((1,2)),5]])
+jnp.block([])
+jnp.block([A,[A]])
+jnp.rot90(X)
+jnp.rot90(X,2)
+jnp.rot90(X,-1)
+jnp.rot90(np.ones((2,3,4)),axes=(1,2))
+jnp.rot90(A)
+jnp.rot90(X,axes=(0,0))
+jnp.rollaxis(np.ones((2,3,4)),2)
+jnp.rollaxis(np.ones((2,3,4)),0,3)
+jnp.unstack(X,axis=1)
+jnp.unstack(3)
+jnp.lexsort((A,A[::-1]))
+jnp.lexsort(np.stack([A,A%2]))
+jnp.lexsort((X,X>0),axis=0)
+jnp.sort_complex(A)
+jnp.partition(A,2)[2]
+jnp.partition(A,9)
+jnp.lexsort(())
+""")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    check_numpy(case, DATA)
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_under_jit(case):
+    check_jit(case, DATA)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check_jax(case, DATA)

@@ -1,0 +1,79 @@
+"""Averages, order statistics, covariance."""
+
+import pytest
+
+from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
+
+DATA = ARRAYS
+
+CASES = lines("""
+jnp.count_nonzero(X>0)
+jnp.count_nonzero(I,1,keepdims=True)
+jnp.average(X)
+jnp.average(X,1,weights=np.arange(4))
+jnp.average(X,0,weights=np.array([1.,2,3]),returned=True)
+jnp.average(I,returned=True)
+jnp.average(X,weights=np.ones(3))
+jnp.average(X,(0,1),weights=np.ones((3,4)),keepdims=True)
+jnp.quantile(X,0.3)
+jnp.quantile(X,np.array([.1,.9]),1)
+jnp.quantile(X,np.array([.1,.9]),1,keepdims=True)
+jnp.quantile(X,0.3,(0,1),method='lower')
+jnp.quantile(X,0.3,0,method='higher')
+jnp.quantile(X,0.3,0,method='midpoint')
+jnp.quantile(X,0.37,0,method='nearest')
+jnp.quantile(Y,0.3,1)
+jnp.nanquantile(Y,0.3,1)
+jnp.percentile(X,30,0)
+jnp.percentile(I,np.array([0,50,100]))
+jnp.median(X)
+jnp.median(X,1)
+jnp.median(I,0,keepdims=True)
+jnp.nanmedian(Y,1)
+jnp.nanpercentile(Y,40,0)
+jnp.quantile(X,0.3,method='bad')
+jnp.quantile(X,1.5)
+jnp.quantile(C,.3)
+jnp.quantile(X,0.4,1,method='inverted_cdf')
+jnp.quantile(X,np.array([.2,.5]),1,method='inverted_cdf',weights=np.array([1.,2,3,1]))
+jnp.median(np.float32([1,np.nan]))
+jnp.quantile(X.astype(np.float16),.5)
+jnp.cov(X)
+jnp.cov(X,rowvar=False)
+jnp.cov(X[0],X[1])
+jnp.cov(X,bias=True)
+jnp.cov(X,ddof=0,fweights=np.array([1,2,1,3]),aweights=np.array([.1,.2,.3,.4]))
+jnp.cov(X,aweights=np.array([.1,.2,.3,.4]))
+jnp.cov(C)
+jnp.corrcoef(X)
+jnp.corrcoef(C)
+jnp.corrcoef(X[0],X[1])
+jnp.cov(X[0])
+jnp.corrcoef(X[0])
+jnp.cov(np.ones((2,2,2)))
+jnp.cov(I)
+jnp.cov(X,fweights=np.array([1.,2,1,3]))
+jnp.correlate(X[0],X[1,:3])
+jnp.correlate(X[0],X[1,:3],mode='full')
+jnp.correlate(X[1,:3],X[0],mode='same')
+jnp.correlate(X[1,:3],X[0],mode='full')
+jnp.correlate(C[0],C[1],mode='full')
+jnp.correlate(X[1,:2],X[0,:3],mode='same')
+jnp.correlate(X[0],X[1],mode='same')
+""")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    check_numpy(case, DATA, tol=0.0001)
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_under_jit(case):
+    check_jit(case, DATA, tol=0.0001)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check_jax(case, DATA, tol=0.0001)

@@ -1,0 +1,70 @@
+"""Differences, gradients, interpolation, convolution."""
+
+import pytest
+
+from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
+
+DATA = ARRAYS | {
+    "C": ARRAYS["C4"],
+}
+
+CASES = lines("""
+jnp.diff(X)
+jnp.diff(X,2,0)
+jnp.diff(X>0)
+jnp.diff(I,prepend=0)
+jnp.diff(X,axis=0,append=X[:1])
+jnp.diff(X,n=7)
+jnp.diff(X,-1)
+jnp.ediff1d(I)
+jnp.ediff1d(I,to_begin=np.array([-1]),to_end=np.array([7,8]))
+jnp.gradient(X)
+jnp.gradient(X,2.0,axis=0)
+jnp.gradient(X[0],np.array([0.,1,3,4]))
+jnp.gradient(X,1.0,np.array([0.,1,3,4]))
+jnp.gradient(I)
+jnp.gradient(X,1.,2.,3.)
+jnp.trapezoid(X)
+jnp.trapezoid(X,dx=2.,axis=0)
+jnp.trapezoid(X[0],np.array([0.,1,3,4]))
+jnp.trapezoid(X,X,axis=0)
+jnp.trapezoid(I)
+jnp.cumulative_sum(I[0],include_initial=True)
+jnp.cumulative_sum(I,axis=1)
+jnp.cumulative_sum(I)
+jnp.cumulative_prod(X,axis=0)
+jnp.cumulative_sum(X>0,axis=0)
+jnp.cumulative_sum(I.astype(np.int8),axis=1)
+jnp.interp(np.array([0.,1.5,2.5,9.]),np.array([1.,2,3]),np.array([3.,2,0]))
+jnp.interp(2.5,np.array([1,2,3]),np.array([3,2,0]))
+jnp.interp(np.array([0.,1.5,2.5,9.]),np.array([1.,2,3]),np.array([3.,2,0]),left=-1,right='extrapolate')
+jnp.interp(np.array([-180,-170,-185,185,-10,-5,0,365]),np.array([190,-190,350,-350]),np.array([5,10,3,4]),period=360)
+jnp.interp(1.,np.array([1.,2]),np.array([1+1j,2]))
+jnp.unwrap(np.array([0,.5,3.5,7,-2,9.]))
+jnp.unwrap(X*10,axis=0)
+jnp.unwrap(np.array([0,1,2,-1,0]),period=4)
+jnp.unwrap(X*9,discont=4.)
+jnp.convolve(X[0],X[1])
+jnp.convolve(X[0],X[1,:2],mode='same')
+jnp.convolve(X[1,:3],X[0],mode='valid')
+jnp.convolve(I[0],I[1],mode='same')
+jnp.convolve(C[0],C[1])
+jnp.convolve(X,X)
+jnp.convolve(X[0],X[1],mode='x')
+""")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    check_numpy(case, DATA, tol=0.0001)
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_under_jit(case):
+    check_jit(case, DATA, tol=0.0001)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check_jax(case, DATA, tol=0.0001)

@@ -1,0 +1,40 @@
+"""Diagonals and triangles."""
+
+import pytest
+
+from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
+
+DATA = ARRAYS
+
+CASES = lines("""
+jnp.diag(np.arange(3.))
+jnp.diag(np.arange(3.),2)
+jnp.diag(np.arange(3),-1)
+jnp.diag(np.ones((3,4)),1)
+jnp.diagflat(np.ones((2,2)),1)
+jnp.tri(3,4,1)
+jnp.tril(np.ones((2,3,3)),-1)
+jnp.triu(np.ones((3,4)),1)
+jnp.tril_indices(3,1,4)
+jnp.triu_indices(3)
+jnp.triu_indices_from(np.ones((2,3)))
+jnp.diag_indices(3,3)
+jnp.fill_diagonal(np.zeros((3,3)),np.array([1.,2.]),inplace=False)
+jnp.mask_indices(3,np.triu)
+""")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    check_numpy(case, DATA)
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_under_jit(case):
+    check_jit(case, DATA)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check_jax(case, DATA)

@@ -1,0 +1,86 @@
+"""einsum."""
+
+import numpy as np
+import pytest
+
+from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
+
+DATA = ARRAYS | {
+    "A": ARRAYS["X"],
+    "B": ARRAYS["G"][:4],
+    "C": ARRAYS["G"][:, :3],
+    "S": ARRAYS["G"][:3, :3],
+    "I": np.arange(6).reshape(2, 3),
+    "Z": ARRAYS["X"] + np.complex64(1j),
+    "Q": ARRAYS["T"].repeat(2, 0)[:3, :, :3].copy(),
+}
+
+CASES = lines("""
+jnp.einsum('ij,jk->ik',A,B)
+jnp.einsum('ij,jk',A,B)
+jnp.einsum('ii',S)
+jnp.einsum('ii->i',S)
+jnp.einsum('ij->ji',A)
+jnp.einsum('ij->',A)
+jnp.einsum('ij,jk,kl->il',A,B,C)
+jnp.einsum('ij,jk,ki->',A,B,C)
+jnp.einsum('...ij,jk->...ik',T,B)
+jnp.einsum('...j,...j->...',T,A)
+jnp.einsum('bij,bkj->bik',T,T)
+jnp.einsum('i,j->ij',A[0],B[0])
+jnp.einsum('i,i->i',A[0],A[1])
+jnp.einsum(A,[0,1],B,[1,2],[0,2])
+jnp.einsum(A,[0,1],B,[1,2])
+jnp.einsum(T,[Ellipsis,0],[Ellipsis])
+jnp.einsum('iij->j',Q)
+jnp.einsum('ij,kl->jl',A,B)
+jnp.einsum('ij,ij,ij->i',A,A,A)
+jnp.einsum('i,->i',A[0],3.)
+jnp.einsum('ij,jk->ik',I,I.T)
+jnp.einsum('ij,jk->ik',A,Z.T)
+jnp.einsum('ij,jk->ik',A>0,B>0)
+jnp.einsum('ij,jk->ik',A,B,preferred_element_type=np.float16)
+jnp.einsum('ab,bc,cd,de->ae',A,B,C,A,optimize='optimal')
+jnp.einsum('ab,bc,cd,de,ef->af',A,B,C,A,B,optimize='greedy')
+jnp.einsum('ab,bc,cd->ad',A,B,C,optimize=False)
+jnp.einsum('ab,bc,cd->ad',A,B,C,optimize=[(0,1),(0,1)])
+jnp.einsum('ii,i->i',S,A[:,0])
+jnp.einsum('...->...',T)
+jnp.einsum('i...->...',T)
+jnp.einsum(' ij , jk -> ki ',A,B)
+jnp.einsum('ij->ii',A)
+jnp.einsum('ij,jk->iz',A,B)
+jnp.einsum('ij,kk->',A,B)
+jnp.einsum('ij',A,B)
+jnp.einsum('ijk',A)
+jnp.einsum('i$->i',A)
+jnp.einsum('ij,jk->ik',A,C)
+jnp.einsum('ij->j->i',A)
+jnp.einsum('ij,jk->ik',A,[1])
+jnp.einsum('iji->j',T.transpose(1,0,2)[:,:,:3])
+jnp.einsum('i,i',A[0],A[0])
+jnp.einsum('',3.)
+jnp.einsum('ij,j->i',A[:,:1],A[0])
+jnp.einsum('...ij->...ji',T)
+jnp.einsum('bi,...i->b...',A,T)
+jnp.einsum_path('ij,jk,kl->il',A,B,C)[0]
+jnp.einsum('ij,jk->ik',A.astype(np.float16),B.astype(np.float16))
+jnp.einsum('ij->i',I.astype(np.int8))
+jnp.einsum('ij,jk,kl->il',A,B,C,optimize='x')
+""")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    check_numpy(case, DATA, tol=0.0001)
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_under_jit(case):
+    check_jit(case, DATA, tol=0.0001)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check_jax(case, DATA, tol=0.0001)

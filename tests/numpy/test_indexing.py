@@ -1,0 +1,140 @@
+"""x[...] and x.at[...] against NumPy: every kind of index, alone and mixed, eager and under jit."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import errors
+
+X = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
+I1, I2 = np.array([0, 2, 1]), np.array([[1], [-1]])
+MASK = X[0, :, :, 0] % 2 == 0
+
+INDICES = {
+    "int": 1,
+    "negative": -1,
+    "slice": slice(1, 3),
+    "step": (slice(None), slice(None, None, 2)),
+    "reverse": (slice(None), slice(None, None, -1), slice(3, 0, -2)),
+    "empty slice": slice(2, 1),
+    "ellipsis": (..., 1),
+    "none": (None, 0, None, ..., None),
+    "ints": (1, 2, 3, 4),
+    "array": (slice(None), I1),
+    "array first": (np.array([1, 0, 1]),),
+    "two arrays together": (0, I1, I2),
+    "two arrays apart": (slice(None), I1, slice(None), I1 + 1),
+    "int and array apart": (1, slice(None), I1),
+    "int and array together": (slice(None), 1, I1),
+    "array and slice": (slice(None), I1, slice(1, 3), slice(None, None, 2)),
+    "array and none": (None, slice(None), I1, None, 2),
+    "array, ellipsis": (..., I1, slice(None, None, -1)),
+    "mask": (0, MASK),
+    "mask whole": X > 50,
+    "mask on one axis": (slice(None), np.array([True, False, True])),
+    "empty array": (slice(None), np.array([], np.int32)),
+    "uint8": (slice(None), np.array([2, 0], np.uint8)),
+    "whole": ...,
+    "nothing": (),
+}
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_reading(index):
+    want = X[index]
+    x = jnp.asarray(X)
+    got = x[index]
+    assert got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(calque.jit(lambda x: x[index])(x), want)
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min", "max"])
+def test_writing(index, kind):
+    part = X[index]
+    values = np.arange(part.size, dtype=np.float32).reshape(part.shape) + 0.5
+    want = X.copy()
+    if kind == "set":
+        want[index] = values
+    else:
+        ufunc = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}[kind]
+        ufunc.at(want, index, values)
+    x = jnp.asarray(X)
+    np.testing.assert_allclose(getattr(x.at[index], kind)(values), want)
+    np.testing.assert_allclose(calque.jit(lambda x, v: getattr(x.at[index], kind)(v))(x, values), want)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_values_broadcast_into_the_place():
+    x = jnp.zeros((3, 4))
+    np.testing.assert_array_equal(x.at[1].set(2.0)[1], np.full(4, 2.0))
+    np.testing.assert_array_equal(x.at[:, 1:3].set(jnp.array([1.0, 2.0])), [[0, 1, 2, 0]] * 3)
+    with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
+        x.at[0].set(jnp.ones(3))
+
+
+@pytest.mark.parametrize("i", [10, -10, 3])
+def test_reads_outside_clamp_and_writes_drop(i):
+    x = jnp.arange(3)
+    last = 2 if i > 0 else 0
+    assert int(x[i]) == last
+    assert int(calque.jit(lambda x, i: x[i])(x, i)) == last
+    np.testing.assert_array_equal(x.at[i].set(9), [0, 1, 2])
+    np.testing.assert_array_equal(calque.jit(lambda x, i: x.at[i].add(9))(x, i), [0, 1, 2])
+    np.testing.assert_array_equal(x[jnp.array([0, i])], [0, last])
+
+
+def test_modes():
+    x = jnp.arange(3.0)
+    i = jnp.array([1, 7])
+    np.testing.assert_array_equal(x.at[i].get(mode="fill"), [1, np.nan])
+    np.testing.assert_array_equal(x.at[i].get(mode="fill", fill_value=-5), [1, -5])
+    np.testing.assert_array_equal(x.at[i].get(mode="clip"), [1, 2])
+    np.testing.assert_array_equal(x.at[i].get(mode="wrap"), [1, 1])
+    np.testing.assert_array_equal(x.at[i].set(9, mode="clip"), [0, 9, 9])
+    np.testing.assert_array_equal(x.at[i].set(9, mode="drop"), [0, 9, 2])
+    np.testing.assert_array_equal(x.at[7].get(mode="fill"), np.nan)
+    np.testing.assert_array_equal(jnp.arange(3).at[7].get(mode="fill"), np.iinfo(np.int32).min)
+    with pytest.raises(ValueError, match="mode must be one of"):
+        x.at[i].get(mode="nonsense")
+
+
+def test_other_updates():
+    x = jnp.array([1.0, 2.0, 4.0])
+    np.testing.assert_array_equal(x.at[1].subtract(5), [1, -3, 4])
+    np.testing.assert_array_equal(x.at[1].divide(4), [1, 0.5, 4])
+    np.testing.assert_array_equal(x.at[2].power(2), [1, 2, 16])
+    np.testing.assert_allclose(x.at[jnp.array([0, 2])].apply(jnp.sqrt), [1, 2, 2])
+
+
+def test_traced_indices():
+    f = calque.jit(lambda x, i, j: (x[i], x[i, j], x[:, j], x[1:, None, i], x.at[i, j].set(0.0)))
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    want = x.copy()
+    want[2, -1] = 0
+    for got, w in zip(f(x, 2, -1), (x[2], x[2, -1], x[:, -1], x[1:, None, 2], want)):
+        np.testing.assert_array_equal(got, w)
+
+
+def test_bad_indices():
+    x = jnp.zeros((2, 3))
+    with pytest.raises(IndexError, match="Too many indices"):
+        x[0, 0, 0]
+    with pytest.raises(IndexError, match="single ellipsis"):
+        x[..., ...]
+    with pytest.raises(TypeError, match="integer or boolean type"):
+        x[jnp.array([0.5])]
+    with pytest.raises(TypeError, match="non-tuple sequence"):
+        x[[0, 1]]
+    with pytest.raises(TypeError, match="'a'"):
+        x["a"]
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        x[jnp.array([True, False, True])]
+    with pytest.raises(errors.NonConcreteBooleanIndexError, match="must be concrete"):
+        calque.jit(lambda x: x[x > 0])(x)
+    with pytest.raises(IndexError, match="static start/stop/step"):
+        calque.jit(lambda x, n: x[:n])(x, 1)
+    with pytest.raises(TypeError, match=r"x = x.at\[idx\].set"):
+        x[0] = 1

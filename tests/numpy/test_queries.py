@@ -1,0 +1,48 @@
+"""Questions about dtypes."""
+
+import pytest
+
+from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
+
+DATA = ARRAYS
+
+CASES = lines("""
+jnp.promote_types('int32','float16')
+jnp.result_type('int8',2.0)
+jnp.result_type(2,np.float32(1))
+jnp.can_cast('int8','float32')
+jnp.isscalar(3)
+jnp.isscalar(np.float32(3))
+jnp.isscalar('a')
+jnp.isscalar([1])
+jnp.size(np.ones((2,3)),1)
+jnp.ndim(3.)
+jnp.iscomplexobj(1j)
+jnp.promote_types(float,'bfloat16')
+jnp.issubdtype('bfloat16',np.floating)
+jnp.issubdtype('float32',np.floating)
+jnp.issubdtype(np.floating,np.inexact)
+jnp.issubdtype('int4',np.integer)
+jnp.issubdtype(np.int32,np.int32)
+jnp.issubdtype(int,np.integer)
+jnp.issubdtype('float32',float)
+jnp.isdtype('int8','integral')
+jnp.isdtype('int8',('bool','real floating'))
+jnp.isdtype('float32',np.float32)
+""")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    check_numpy(case, DATA)
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_under_jit(case):
+    check_jit(case, DATA)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check_jax(case, DATA)

@@ -1,0 +1,44 @@
+"""jnp.add.reduce and its like."""
+
+import pytest
+
+from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
+
+DATA = ARRAYS
+
+CASES = lines("""
+jnp.add.reduce(np.arange(6).reshape(2,3))
+jnp.add.reduce(np.arange(6).reshape(2,3),axis=None,keepdims=True)
+jnp.multiply.accumulate(np.arange(1,7).reshape(2,3))
+jnp.subtract.accumulate(np.arange(1,7).reshape(2,3),axis=1)
+jnp.subtract.reduce(np.arange(1,7))
+jnp.add.outer(np.arange(2),np.arange(3))
+jnp.add.at(np.zeros(3),np.array([0,0,2]),np.array([1.,2.,3.]),inplace=False)
+jnp.add.reduceat(np.arange(8),np.array([0,4,1,5]))
+jnp.maximum.reduce(np.arange(6).reshape(2,3))
+jnp.logical_and.reduce(np.array([True,False]))
+jnp.logical_xor.reduce(np.array([1,2,0]))
+jnp.bitwise_and.reduce(np.array([7,3]))
+jnp.bitwise_xor.reduce(np.array([7,3]))
+jnp.logaddexp.reduce(np.array([1.,2.,3.]))
+jnp.negative.at(np.arange(3),np.array([0,2]),inplace=False)
+jnp.bitwise_xor.accumulate(np.array([7,3]))
+jnp.bitwise_or.at(np.array([7,3]),np.array([1,1]),np.array([8,16]),inplace=False)
+jnp.add.reduce(np.arange(3.),where=np.array([True,False,True]))
+""")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    check_numpy(case, DATA)
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_under_jit(case):
+    check_jit(case, DATA)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check_jax(case, DATA)

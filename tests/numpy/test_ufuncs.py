@@ -1,0 +1,215 @@
+"""Elementwise functions against NumPy over dtypes, against JAX for dtypes and weak types."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from tests.numpy.compare import DTYPES, check, values
+
+UNARY = [
+    "negative",
+    "positive",
+    "absolute",
+    "sign",
+    "floor",
+    "ceil",
+    "rint",
+    "trunc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sqrt",
+    "cbrt",
+    "sinh",
+    "cosh",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "square",
+    "reciprocal",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+    "logical_not",
+    "deg2rad",
+    "rad2deg",
+    "log2",
+    "log10",
+    "conjugate",
+    "real",
+    "imag",
+]
+BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "true_divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "maximum",
+    "minimum",
+    "arctan2",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "power",
+    "nextafter",
+]
+REAL_ONLY = set(["floor", "ceil", "rint", "trunc", "cbrt", "signbit", "deg2rad", "rad2deg"])
+NOT_COMPLEX = set(
+    [
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "arctan2",
+        "nextafter",
+        "maximum",
+        "minimum",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+    ]
+)
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "complex64", "float16"])
+def test_unary(name, dtype):
+    if dtype == "complex64" and (name in REAL_ONLY or name in ("sign",)):
+        pytest.skip("not for complex numbers")
+    x = values((3, 4), dtype)
+    if dtype == "int32" and name == "reciprocal":
+        x = np.abs(x).astype(np.float32) + 1
+    if dtype == "int32" and name == "signbit":
+        pytest.skip("NumPy has none for integers")
+    check(name, x, tol=4e-3 if dtype == "float16" else 3e-6)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "complex64"])
+def test_binary(name, dtype):
+    if dtype == "complex64" and name in NOT_COMPLEX:
+        pytest.skip("not for complex numbers")
+    x, y = values((3, 1), dtype), values((4,), dtype, 1)
+    if name in ("floor_divide", "remainder", "fmod", "power") and dtype != "complex64":
+        y = np.abs(y) + np.ones((), y.dtype)
+    if name == "power" and dtype == "float32":
+        x = np.abs(x)
+    check(name, x, y, tol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"])
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
+def test_bits(name, dtype):
+    x, y = values((5,), dtype), np.abs(values((5,), dtype, 1))
+    check(name, x, y)
+    check("bitwise_not", x)
+
+
+def test_floor_division_and_remainder_have_pythons_signs():
+    a = np.array([7, -7, 7, -7, 0])
+    b = np.array([3, 3, -3, -3, 5])
+    np.testing.assert_array_equal(jnp.floor_divide(a, b), a // b)
+    np.testing.assert_array_equal(jnp.remainder(a, b), a % b)
+    np.testing.assert_allclose(jnp.remainder(a * 0.5, b * 0.7), (a * 0.5) % (b * 0.7), atol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [-2, -1, 0, 1, 2, 3, 7, 0.5, 2.5])
+def test_powers(exponent):
+    x = np.array([0.5, 1.0, 2.0, 3.0], np.float32)
+    np.testing.assert_allclose(jnp.asarray(x) ** exponent, x**exponent, rtol=1e-6)
+    if isinstance(exponent, int) and exponent >= 0:
+        i = np.array([-2, -1, 0, 3])
+        np.testing.assert_array_equal(jnp.asarray(i) ** exponent, i**exponent)
+        np.testing.assert_array_equal(jnp.power(i, np.full(4, exponent)), i**exponent)
+
+
+def test_python_scalars_do_not_widen():
+    assert (jnp.ones(2, jnp.float16) * 2.5).dtype == np.float16
+    assert (jnp.ones(2, jnp.int8) + 1).dtype == np.int8
+    assert (jnp.ones(2, jnp.int8) + 1.5).dtype == np.float32
+    assert (jnp.asarray(3) + 1).aval.weak_type
+    assert not (jnp.ones(2) + 1).aval.weak_type
+    with pytest.raises(OverflowError):
+        jnp.ones(2, jnp.int8) + 1000
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match=r"add requires ndarray or scalar arguments, got <class 'list'> at position 1"):
+        jnp.add(jnp.ones(2), [1.0, 2.0])
+    with pytest.raises(TypeError, match=r"incompatible shapes.*\(2,\), \(3,\)"):
+        jnp.ones(2) + jnp.ones(3)
+    with pytest.raises(TypeError, match="boolean negative"):
+        -jnp.array([True])
+    with pytest.raises(TypeError):
+        jnp.bitwise_and(jnp.ones(2), 1)
+
+
+OPERANDS = [*DTYPES, "bfloat16", "python int", "python float", "python complex"]
+PYTHON = {"python int": 2, "python float": 2.0, "python complex": 2j}
+
+
+def result_type(library, module, name, kinds):
+    """(dtype, weak type) of a result, found without computing it; or that the operands are refused."""
+    arrays = [module.ones(2, k) for k in kinds if k not in PYTHON]
+
+    def call(*xs):
+        rest = iter(xs)
+        return getattr(module, name)(*[PYTHON[k] if k in PYTHON else next(rest) for k in kinds])
+
+    try:
+        out = library.eval_shape(call, *arrays)
+    except (TypeError, ValueError):
+        return "refused"
+    return np.dtype(out.dtype).name, bool(out.weak_type) and out.dtype != bool  # bools have no weaker kind
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", [*BINARY, "logaddexp", "copysign", "heaviside", "hypot", "float_power", "fmax"])
+def test_result_types_are_those_of_jax(name):
+    jax = pytest.importorskip("jax")
+    different = {}
+    for a in OPERANDS[:-3]:
+        for b in OPERANDS:
+            want = result_type(jax, jax.numpy, name, (a, b))
+            got = result_type(calque, jnp, name, (a, b))
+            if got != want:
+                different[a, b] = got, want
+    assert not different
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", [*UNARY, "sinc", "i0", "angle", "nan_to_num", "iscomplex", "real", "imag", "fabs"])
+def test_result_types_of_one_operand_are_those_of_jax(name):
+    jax = pytest.importorskip("jax")
+    different = {}
+    for a in OPERANDS:
+        want, got = result_type(jax, jax.numpy, name, (a,)), result_type(calque, jnp, name, (a,))
+        if got != want:
+            different[a] = got, want
+    assert not different
+
+
+def test_under_transformations():
+    x = jnp.array([0.5, 1.5])
+    np.testing.assert_allclose(calque.vmap(jnp.sin)(x), np.sin(x), rtol=1e-6)
+    np.testing.assert_allclose(calque.grad(lambda x: jnp.sum(x**3))(x), 3 * np.asarray(x) ** 2, rtol=1e-6)

@@ -1,0 +1,270 @@
+"""conv_general_dilated against its definition, its rules, and JAX."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from calque.ops import conv as C
+from calque.ops import convolutions as F
+from calque.ops.dimension_numbers import ConvDimensionNumbers
+from calque.ops.padding import padtype_to_pads
+from tests.ops import peer
+from tests.ops.helpers import check_batch, check_jvp, check_meaning, check_transpose, run, same, values
+
+
+def reference(x, w, p):
+    """The definition, element by element, in float64."""
+    numbers = p["dimension_numbers"]
+    groups, batch_groups = p["feature_group_count"], p["batch_group_count"]
+    wide = "complex128" if x.dtype.kind == "c" else "float64"
+    x = np.transpose(x, numbers.lhs_spec).astype(wide)
+    w = np.transpose(w, numbers.rhs_spec).astype(wide)
+    big = [max((n - 1) * d + 1, 0) for n, d in zip(x.shape[2:], p["lhs_dilation"])]
+    stretched = np.zeros((*x.shape[:2], *big), wide)
+    stretched[(slice(None), slice(None), *[slice(None, None, d) for d in p["lhs_dilation"]])] = x
+    reach = [max((k - 1) * d + 1, 0) for k, d in zip(w.shape[2:], p["rhs_dilation"])]
+    sizes = [
+        max((n + low + high - k) // s + 1, 0) if n + low + high >= k else 0
+        for n, (low, high), k, s in zip(big, p["padding"], reach, p["window_strides"])
+    ]
+    n_out, features = x.shape[0] // batch_groups, w.shape[0]
+    out = np.zeros((n_out, features, *sizes), wide)
+    per_group, per_batch_group = features // groups, features // batch_groups
+    for n, o, *at in np.ndindex(*out.shape):
+        first = (o // per_group) * w.shape[1]
+        row = x.shape[0] // batch_groups * (o // per_batch_group) + n
+        for i, *k in np.ndindex(*w.shape[1:]):
+            pos = [
+                a * s + j * d - low
+                for a, s, j, d, (low, _) in zip(at, p["window_strides"], k, p["rhs_dilation"], p["padding"])
+            ]
+            if all(0 <= q < m for q, m in zip(pos, big)):
+                out[(n, o, *at)] += stretched[(row, first + i, *pos)] * w[(o, i, *k)]
+    return np.transpose(out, np.argsort(numbers.out_spec))
+
+
+def params(spatial, **changes):
+    same_order = tuple(range(spatial + 2))
+    ones = (1,) * spatial
+    p = {
+        "window_strides": ones,
+        "padding": ((0, 0),) * spatial,
+        "lhs_dilation": ones,
+        "rhs_dilation": ones,
+        "dimension_numbers": ConvDimensionNumbers(same_order, same_order, same_order),
+        "feature_group_count": 1,
+        "batch_group_count": 1,
+        "precision": None,
+        "preferred_element_type": None,
+        "out_sharding": None,
+    }
+    return {**p, **changes}
+
+
+def v(*shape, seed=0):
+    return values("float64", shape, seed=seed)
+
+
+NHWC = ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+CASES = {
+    "plain": (v(2, 3, 5, 4), v(2, 3, 2, 3), params(2)),
+    "none": (v(2, 3), v(4, 3), params(0)),
+    "line": (v(2, 3, 6), v(2, 3, 3), params(1, padding=((1, 2),), window_strides=(2,))),
+    "layout": (v(1, 5, 4, 2), v(2, 3, 2, 3), params(2, dimension_numbers=NHWC, padding=((1, 0), (0, 1)))),
+    "mixed layout": (
+        v(5, 2, 3),
+        v(2, 3, 2),
+        params(1, dimension_numbers=ConvDimensionNumbers((2, 1, 0), (0, 2, 1), (1, 2, 0))),
+    ),
+    "all dilated": (
+        v(2, 2, 5),
+        v(3, 2, 3),
+        params(1, lhs_dilation=(3,), rhs_dilation=(2,), window_strides=(2,), padding=((3, 1),)),
+    ),
+    "negative padding": (v(1, 2, 7), v(2, 2, 2), params(1, padding=((-2, -1),), window_strides=(2,))),
+    "uneven stride": (v(1, 2, 8), v(2, 2, 2), params(1, window_strides=(3,))),
+    "groups": (v(2, 4, 5), v(6, 2, 2), params(1, feature_group_count=2, padding=((1, 0),))),
+    "depthwise": (v(1, 3, 4), v(6, 1, 2), params(1, feature_group_count=3)),
+    "groups, layout": (v(1, 5, 4, 4), v(2, 2, 2, 4), params(2, feature_group_count=2, dimension_numbers=NHWC)),
+    "batch groups": (v(4, 2, 5), v(6, 2, 2), params(1, batch_group_count=2, padding=((1, 0),))),
+    "batch groups, layout": (v(4, 3, 4, 2), v(2, 2, 2, 4), params(2, batch_group_count=2, dimension_numbers=NHWC)),
+    "too small": (v(1, 1, 2), v(1, 1, 4), params(1)),
+    "empty batch": (v(0, 2, 4), v(3, 2, 2), params(1)),
+    "empty space": (v(1, 2, 0), v(3, 2, 2), params(1, padding=((1, 2),))),
+    "cut to nothing": (v(1, 2, 3), v(3, 2, 1), params(1, padding=((-2, -2),))),
+    "three": (v(1, 1, 3, 3, 3), v(2, 1, 2, 2, 2), params(3)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_meaning(name):
+    x, w, p = CASES[name]
+    for dtype, tol in (
+        ("float64", 1e-12),
+        ("float32", 1e-5),
+        (ml_dtypes.bfloat16, 2e-2),
+        ("int32", 0),
+        ("int8", 0),
+        ("complex64", 1e-5),
+    ):
+        a, b = x.astype(dtype), w.astype(dtype)
+        expected = lambda a, b: reference(a, b, p).astype(dtype)
+        check_meaning(C.conv_general_dilated_p, expected, a, b, rtol=tol, atol=tol, **p)
+
+
+def test_preferred():
+    x, w, p = CASES["line"]
+    p = {**p, "preferred_element_type": np.dtype("float32")}
+    a, b = x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16)
+    check_meaning(
+        C.conv_general_dilated_p, lambda a, b: reference(a, b, p).astype("float32"), a, b, rtol=1e-4, atol=1e-4, **p
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives(name):
+    x, w, p = CASES[name]
+    check_jvp(C.conv_general_dilated_p, x, w, order=1, rtol=1e-5, **p)
+    check_transpose(C.conv_general_dilated_p, x, w, linear=(0,), **p)
+    check_transpose(C.conv_general_dilated_p, x, w, linear=(1,), **p)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_batch(name):
+    x, w, p = CASES[name]
+    every = [(b, c) for b in (None, 0, 1, x.ndim) for c in (None, 0, 2, w.ndim) if (b, c) != (None, None)]
+    a, b = x.astype("float32"), w.astype("float32")
+    check_batch(C.conv_general_dilated_p, a, b, rtol=1e-4, atol=1e-4, size=2, only=every, **p)
+
+
+def test_padding_names():
+    assert padtype_to_pads((5, 6, 1), (3, 2, 1), (1, 2, 1), "SAME") == [(1, 1), (0, 0), (0, 0)]
+    assert padtype_to_pads((5,), (2,), (1,), "SAME") == [(0, 1)]
+    assert padtype_to_pads((5,), (2,), (1,), "SAME_LOWER") == [(1, 0)]
+    assert padtype_to_pads((5,), (2,), (1,), "valid") == [(0, 0)]
+    with pytest.raises(RuntimeError, match="Unrecognized padding"):
+        padtype_to_pads((5,), (2,), (1,), "FULL")
+
+
+X, W = v(1, 4, 5, 6).astype("float32"), v(2, 4, 3, 3).astype("float32")
+
+
+@pytest.mark.parametrize(
+    ("fun", "words"),
+    [
+        (
+            lambda x, w: F.conv(
+                x, w[:, :3] if isinstance(w, np.ndarray) else np.ones((2, 3, 3, 3), "float32"), (1, 1), "SAME"
+            ),
+            "input feature dimension",
+        ),
+        (lambda x, w: F.conv(x, w, (1,), "SAME"), "window_strides"),
+        (lambda x, w: F.conv(x, np.ones((2, 4, 3), "float32"), (1, 1), "SAME"), "ndim to be equal"),
+        (lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", (2, 2)), "String padding"),
+        (
+            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHX", "NCHW")),
+            "same spatial",
+        ),
+        (
+            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NCHH", "OIHH", "NCHH")),
+            "no letter twice",
+        ),
+        (lambda x, w: F.conv_general_dilated(x, w, (1, 1), [(0, 0)]), "padding must have one pair"),
+        (lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", batch_group_count=2), "divisible"),
+        (
+            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=2, batch_group_count=2),
+            "at most one",
+        ),
+        (lambda x, w: F.conv(x, np.ones((2, 4, 3, 3), "int32"), (1, 1), "SAME"), "same dtypes"),
+    ],
+)
+def test_errors(fun, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        run(fun, X, W)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", CASES)
+def test_beside_jax(name):
+    jax = pytest.importorskip("jax")
+    if name in ("none", "cut to nothing"):
+        pytest.skip("JAX refuses it")
+    x, w, p = CASES[name]
+    numbers = p["dimension_numbers"]
+    rest = {k: v for k, v in p.items() if k not in ("window_strides", "padding", "dimension_numbers", "out_sharding")}
+
+    def fun(lax, x, w):
+        d = numbers if lax is peer.ours else jax.lax.ConvDimensionNumbers(*numbers)
+        return lax.conv_general_dilated(x, w, p["window_strides"], p["padding"], dimension_numbers=d, **rest)
+
+    peer.compare([(fun, x.astype("float32"), w.astype("float32"))], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.peer
+def test_functions_beside_jax():
+    x, k = v(1, 5, 6, 4).astype("float32"), v(3, 2, 4, 2).astype("float32")
+    cases = [
+        (lambda lax, x, w: lax.conv(x, w, (2, 1), "SAME"), X, W),
+        (lambda lax, x, w: lax.conv(x, w, (2, 1), "VALID"), X, W),
+        (lambda lax, x, w: lax.conv_with_general_padding(x, w, (1, 1), [(1, 1), (0, 2)], (2, 1), (1, 2)), X, W),
+        (lambda lax, x, w: lax.conv_general_dilated(x, w, (1, 2), "SAME_LOWER"), X, W),
+        (
+            lambda lax, x, k: lax.conv_general_dilated(
+                x, k, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            ),
+            x,
+            k,
+        ),
+    ]
+    for padding in ("SAME", "VALID", [(1, 2), (0, 1)]):
+        for strides in ((1, 1), (2, 3), (4, 1)):
+            cases.append((lambda lax, x, k, p=padding, s=strides: lax.conv_transpose(x, k, s, p), x, k))
+            cases.append(
+                (
+                    lambda lax, x, k, p=padding, s=strides: lax.conv_transpose(
+                        x, k, s, p, use_consistent_padding=True, rhs_dilation=(1, 2)
+                    ),
+                    x,
+                    k,
+                )
+            )
+    peer.compare(cases, rtol=1e-4, atol=1e-4)
+    layout = ("NHWC", "HWIO", "NHWC")
+    wide = v(4, 4, 4 * 6, 3).astype("float32")
+    peer.compare(
+        [
+            (
+                lambda lax, x, k: lax.conv_transpose(
+                    lax.slice(x, (0, 0, 0, 0), (1, 5, 6, 2)), k, (2, 2), "SAME", transpose_kernel=True
+                ),
+                x,
+                k,
+            ),
+            (lambda lax, x: lax.conv_general_dilated_patches(x, (3, 2), (1, 2), "VALID"), X),
+            (lambda lax, x: lax.conv_general_dilated_patches(x, (3, 2), (1, 2), "SAME", dimension_numbers=layout), x),
+            (
+                lambda lax, x, w: lax.conv_general_dilated_local(
+                    x, w, (1, 1), "VALID", (2, 3), dimension_numbers=layout
+                ),
+                x,
+                wide,
+            ),
+        ],
+        rtol=1e-4,
+        atol=1e-4,
+        printed=False,
+    )
+
+
+@pytest.mark.peer
+def test_shape_tuples_beside_jax():
+    jax = pytest.importorskip("jax")
+    layout = ("NHWC", "HWIO", "NHWC")
+    for name, args in [
+        ("conv_shape_tuple", ((1, 3, 8, 9), (4, 3, 3, 2), (2, 1), [(0, 1), (1, 1)])),
+        ("conv_general_shape_tuple", ((1, 8, 9, 3), (3, 2, 3, 4), (2, 1), "SAME", layout)),
+        ("conv_transpose_shape_tuple", ((1, 8, 9, 3), (3, 2, 3, 4), (2, 1), "SAME", layout)),
+        ("conv_transpose_shape_tuple", ((1, 8, 9, 3), (3, 2, 3, 4), (2, 1), "VALID", layout)),
+    ]:
+        assert getattr(F, name)(*args) == tuple(getattr(jax.lax, name)(*args))
+    same(np.array(F.conv_general_permutations(layout)), np.array(jax.lax.conv_general_permutations(layout)))

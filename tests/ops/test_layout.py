@@ -1,0 +1,184 @@
+"""Layout primitives against NumPy, their rules, and JAX."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from calque.core.avals import ShapedArray
+from calque.core.trace import trace_to_jaxpr
+from calque.ops import layout as L
+from tests.ops import peer
+from tests.ops.helpers import call, check_batch, check_jvp, check_meaning, check_transpose, run, same, values
+
+X = values("float64", (2, 3))
+
+
+# ---------------------------------------------------------------- the rules of each primitive, by table
+
+CASES = [
+    (L.broadcast_in_dim_p, X, {"shape": (4, 2, 3), "broadcast_dimensions": (1, 2), "sharding": None}),
+    (L.broadcast_in_dim_p, X[:1], {"shape": (2, 5, 3), "broadcast_dimensions": (1, 2), "sharding": None}),
+    (L.broadcast_in_dim_p, X[0, 0], {"shape": (2, 2), "broadcast_dimensions": (), "sharding": None}),
+    (L.broadcast_in_dim_p, X, {"shape": (2, 1, 3), "broadcast_dimensions": (0, 2), "sharding": None}),
+    (L.broadcast_in_dim_p, X[:0], {"shape": (0, 3, 2), "broadcast_dimensions": (0, 1), "sharding": None}),
+    (L.reshape_p, X, {"new_sizes": (3, 2), "dimensions": None, "sharding": None}),
+    (L.reshape_p, X, {"new_sizes": (6,), "dimensions": (1, 0), "sharding": None}),
+    (L.reshape_p, X[0, :1], {"new_sizes": (), "dimensions": None, "sharding": None}),
+    (L.reshape_p, X[:0], {"new_sizes": (3, 0, 2), "dimensions": None, "sharding": None}),
+    (L.transpose_p, X, {"permutation": (1, 0)}),
+    (L.transpose_p, values("float64", (2, 3, 4)), {"permutation": (2, 0, 1)}),
+    (L.transpose_p, X[0, 0], {"permutation": ()}),
+    (L.squeeze_p, X.reshape(1, 2, 1, 3), {"dimensions": (0, 2)}),
+    (L.squeeze_p, X[:1, :1], {"dimensions": (0, 1)}),
+    (L.squeeze_p, X, {"dimensions": ()}),
+]
+IDS = [f"{p.name}-{i}" for i, (p, _, _) in enumerate(CASES)]
+
+
+def expected(prim, x, params):
+    """The result by other means than the primitive's meaning: element by element."""
+    if prim is L.broadcast_in_dim_p:
+        out = np.empty(params["shape"], x.dtype)
+        for i in np.ndindex(*params["shape"]):
+            at = tuple(i[d] if n > 1 else 0 for d, n in zip(params["broadcast_dimensions"], x.shape))
+            out[i] = x[at]
+        return out
+    if prim is L.transpose_p:
+        out = np.empty([x.shape[d] for d in params["permutation"]], x.dtype)
+        for i in np.ndindex(*out.shape):
+            at = [0] * x.ndim
+            for j, d in enumerate(params["permutation"]):
+                at[d] = i[j]
+            out[i] = x[tuple(at)]
+        return out
+    if prim is L.reshape_p:
+        flat = x if params["dimensions"] is None else expected(L.transpose_p, x, {"permutation": params["dimensions"]})
+        return np.array(list(flat.flat), x.dtype).reshape(params["new_sizes"])
+    return np.array(list(x.flat), x.dtype).reshape([n for d, n in enumerate(x.shape) if d not in params["dimensions"]])
+
+
+@pytest.mark.parametrize(("prim", "x", "params"), CASES, ids=IDS)
+def test_meaning(prim, x, params):
+    for dtype in ("float32", "int8", "bool", "complex64", ml_dtypes.bfloat16):
+        check_meaning(prim, lambda v: expected(prim, v, params), np.asarray(x).astype(dtype), **params)
+
+
+@pytest.mark.parametrize(("prim", "x", "params"), CASES, ids=IDS)
+def test_rules(prim, x, params):
+    check_jvp(prim, x, **params)
+    check_transpose(prim, x, **params)
+    check_batch(prim, np.asarray(x).astype("float32"), **params)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "uint8", "complex64", ml_dtypes.bfloat16])
+def test_iota(dtype):
+    (out,) = call(L.iota_p, dtype=np.dtype(dtype), shape=(2, 3), dimension=1, sharding=None)
+    same(out, np.array([[0, 1, 2]] * 2).astype(dtype))
+    (out,) = call(L.empty_p, dtype=np.dtype(dtype), shape=(2, 0), out_sharding=None)
+    assert out.shape == (2, 0)
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("fun", "words"),
+    [
+        (lambda x: L.broadcast_in_dim(x, (2, 4), (0, 1)), "1 or the result's"),
+        (lambda x: L.broadcast_in_dim(L.transpose(x, (1, 0)), (2, 3), (1, 0)), "strictly increasing"),
+        (lambda x: L.broadcast_in_dim(x, (2, 3), (0,)), "one broadcast dimension"),
+        (lambda x: L.reshape(x, (4,)), "total size must be unchanged"),
+        (lambda x: L.reshape(x, (-1,)), "must all be positive"),
+        (lambda x: L.reshape(x, (6,), (0, 0)), "permutation"),
+        (lambda x: L.transpose(x, (0,)), "isn't a permutation"),
+        (lambda x: L.squeeze(x, (0,)), "size not equal to one"),
+        (lambda x: L.expand_dims(x, (0, 0)), "repeated axis"),
+        (lambda x: L.collapse(x, 1, 0), "Invalid dimension range"),
+        (lambda x: L.full((2,), np.ones(2)), "scalar fill_value"),
+        (lambda x: L.full((2.5,), 0.0), "sequence of integers"),
+        (lambda x: L.broadcasted_iota("float32", (2,), 1), "out of bounds"),
+        (lambda x: L.broadcast_shapes((2,), (3,)), "Incompatible shapes"),
+    ],
+)
+def test_errors(fun, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        run(fun, X.astype("float32"))
+
+
+# ---------------------------------------------------------------- lax functions
+
+
+def test_functions():
+    x = X.astype("float32")
+    same(run(lambda x: L.broadcast(x, (4,)), x)[0], np.broadcast_to(x, (4, 2, 3)))
+    same(run(lambda x: L.broadcast_to_rank(x, 3), x)[0], x[None])
+    same(run(lambda x, y: L.broadcast_like(x, y), x[0], x)[0], np.stack([x[0]] * 2))
+    same(run(lambda x: L.collapse(x, 0, 2), x)[0], x.ravel())
+    same(run(lambda x: L.collapse(x, 0), x)[0], x.ravel())
+    same(run(lambda x: L.expand_dims(x, (0, -1)), x)[0], x[None, :, :, None])
+    same(run(lambda x: L.squeeze(x, (-1,)), x[:, :1])[0], x[:, 0])
+    same(run(lambda x: L.full_like(x, 2), x)[0], np.full((2, 3), 2, "float32"))
+    same(run(lambda x: L.full_like(x, 2, dtype=int, shape=(4,)), x)[0], np.full(4, 2, "int32"))
+    same(run(lambda: L.full((2,), 1.5, "bfloat16"))[0], np.full(2, 1.5, ml_dtypes.bfloat16))
+    same(run(lambda: L.iota("int8", 3))[0], np.arange(3, dtype="int8"))
+    same(run(lambda: L.shape_as_value((2, 3)))[0], np.array([2, 3], "int32"))
+    same(run(lambda: L.shape_as_value(()))[0], np.array([], "int32"))
+    assert L.broadcast_shapes((2, 1, 4), (3, 1)) == (2, 3, 4)
+    assert L.broadcast_shapes((0,), (1,)) == (0,)
+
+
+def test_no_operation_when_nothing_changes():
+    aval = ShapedArray((2, 3), np.dtype("float32"))
+
+    def same_thing(x):
+        x = L.reshape(x, (2, 3))
+        x = L.transpose(x, (0, 1))
+        x = L.broadcast_in_dim(x, (2, 3), (0, 1))
+        return [L.expand_dims(L.squeeze(x, ()), ())]
+
+    assert trace_to_jaxpr(same_thing, [aval]).eqns == []
+
+
+def test_weak_types():
+    closed = trace_to_jaxpr(
+        lambda x: [L.full((2,), 1.0), L.full_like(x, 1.0), L.reshape(x, (1,))],
+        [ShapedArray((), np.dtype("float32"), True)],
+    )
+    assert [a.weak_type for a in closed.out_avals] == [True, True, True]
+    closed = trace_to_jaxpr(lambda: [L.full((2,), 1.0, "float32"), L.full((2,), np.float32(1))], [])
+    assert [a.weak_type for a in closed.out_avals] == [False, False]
+
+
+def test_printed_form():
+    aval = ShapedArray((3, 4), np.dtype("float32"))
+    text = str(trace_to_jaxpr(lambda x: [L.broadcast(x, (2,)), L.full((2,), 2.0), L.reshape(x, (12,))], [aval]))
+    assert "b:f32[2,3,4] = broadcast_in_dim[broadcast_dimensions=(1, 2)] a" in text
+    assert "c:f32[2] = broadcast_in_dim 2.0:f32[]" in text
+    assert "d:f32[12] = reshape[dimensions=None new_sizes=(12,) sharding=None] a" in text
+
+
+# ---------------------------------------------------------------- beside JAX
+
+
+@pytest.mark.peer
+def test_beside_jax():
+    x = X.astype("float32")
+    peer.compare(
+        [
+            (lambda lax, x: lax.broadcast_in_dim(x, (4, 2, 3), (1, 2)), x),
+            (lambda lax, x: lax.broadcast(x, (2, 1)), x),
+            (lambda lax, x: lax.reshape(x, (3, 2)), x),
+            (lambda lax, x: lax.reshape(x, (3, 2), dimensions=(1, 0)), x),
+            (lambda lax, x: lax.transpose(x, (1, 0)), x),
+            (lambda lax, x: lax.expand_dims(x, (0, -1)), x),
+            (lambda lax, x: lax.squeeze(lax.expand_dims(x, (1,)), (1,)), x),
+            (lambda lax, x: lax.collapse(x, 0, 2), x),
+            (lambda lax, x: lax.full_like(x, 3), x),
+            (lambda lax, x: lax.full_like(x, 3.7, dtype="int32", shape=(2,)), x),
+            (lambda lax, x: lax.full_like(x, 3, dtype=bool), x),
+            (lambda lax, x: lax.broadcasted_iota("float32", (2, 3), 0), x),
+            (lambda lax, x: lax.iota("uint8", 4), x),
+            (lambda lax, x: lax.broadcast_like(x, lax.full((4, 2, 3), 0.0)), x),
+        ]
+    )
+    peer.compare([(lambda lax, x: lax.shape_as_value((1, 2)), x)], printed=False)

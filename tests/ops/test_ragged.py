@@ -1,0 +1,84 @@
+"""Ragged products: definition, rules, JAX."""
+
+import numpy as np
+import pytest
+
+from calque.ops import ragged as R
+from calque.ops.dimension_numbers import RaggedDotDimensionNumbers as DN
+from tests.ops import peer
+from tests.ops.helpers import check_batch, check_fun_jvp, run, same, values
+
+FREE = DN((((1,), (1,)), ((), ())), (0,), (0,))
+CONTRACTED = DN((((0,), (0,)), ((), ())), (0,), ())
+BATCH = DN((((2,), (1,)), ((0,), (0,))), (0,), ())
+
+
+def params(numbers):
+    rest = {"precision": None, "preferred_element_type": None, "group_offset": None, "out_sharding": None}
+    return {"ragged_dot_dimension_numbers": numbers, **rest}
+
+
+def v(*shape, seed=0):
+    return values("float64", shape, seed=seed)
+
+
+SIZES = np.array([2, 0, 3], "int32")  # of six rows: the last belongs to no group
+CASES = [
+    (v(6, 3), v(3, 3, 4, seed=1), FREE),
+    (v(6, 3), v(6, 4, seed=1), CONTRACTED),
+    (v(5, 2, 3), v(5, 3, 4, seed=1), BATCH),
+]
+
+
+def expected(x, y, numbers):
+    if numbers is BATCH:
+        return x @ y
+    groups = [slice(0, 2), slice(2, 2), slice(2, 5)]
+    if numbers is FREE:
+        return np.concatenate([*[x[g] @ y[i] for i, g in enumerate(groups)], np.zeros((1, 4))])
+    return np.stack([x[g].T @ y[g] for g in groups])
+
+
+@pytest.mark.parametrize(("x", "y", "numbers"), CASES)
+def test_ragged(x, y, numbers):
+    p = params(numbers)
+    fun = lambda x, y, s: R.ragged_dot_general_p.bind(x, y, s, **p)
+    a, b = x.astype("float32"), y.astype("float32")
+    same(run(fun, a, b, SIZES)[0], expected(a, b, numbers).astype("float32"), rtol=1e-4, atol=1e-4)
+    same(
+        run(lambda *xs: R._program(*xs, **p), a, b, SIZES)[0],
+        expected(a, b, numbers).astype("float32"),
+        rtol=1e-4,
+        atol=1e-4,
+    )
+    check_fun_jvp(lambda x, y: fun(x, y, SIZES), x, y, order=2, rtol=1e-5)
+    only = [(0, None, None), (1, None, None), (None, 0, None), (None, 2, None), (0, 0, None), (2, 1, None)]
+    check_batch(R.ragged_dot_general_p, a, b, SIZES, only=only, rtol=1e-4, atol=1e-4, **p)
+
+
+@pytest.mark.parametrize(
+    ("fun", "words"),
+    [
+        (lambda x, y, s: R.ragged_dot(x, y, s, group_offset=1), "group_offset"),
+        (lambda x, y, s: R.ragged_dot(x, y, np.ones((1, 3), "int32")), "vector of integers"),
+        (lambda x, y, s: R.ragged_dot(x, y, np.ones(2, "int32")), "groups in dimension"),
+        (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0,), ())), "group dimensions"),
+        (lambda x, y, s: R.ragged_dot_general(x, y, s, DN(FREE[0], (0, 1), ())), "exactly one"),
+    ],
+)
+def test_errors(fun, words):
+    with pytest.raises((TypeError, NotImplementedError), match=words):
+        run(fun, v(6, 3).astype("float32"), v(3, 3, 4).astype("float32"), SIZES)
+
+
+@pytest.mark.peer
+def test_beside_jax():
+    jax = pytest.importorskip("jax")
+    x, y, _ = CASES[0]
+    peer.compare(
+        [(lambda lax, x, y, s: lax.ragged_dot(x, y, s), x.astype("float32"), y.astype("float32"), SIZES)], rtol=1e-4
+    )
+    x, y, numbers = CASES[1]
+    theirs = jax.lax.RaggedDotDimensionNumbers(*[list(n) if i else n for i, n in enumerate(numbers)])
+    fun = lambda lax, x, y, s: lax.ragged_dot_general(x, y, s, numbers if lax is peer.ours else theirs)
+    peer.compare([(fun, x.astype("float32"), y.astype("float32"), SIZES)], rtol=1e-4, atol=1e-4, printed=False)

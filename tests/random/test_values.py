@@ -1,0 +1,184 @@
+"""The values of every distribution: the same as JAX's for the same key."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+from calque import random
+from tests.peers import compare, jax
+
+F = lambda *x: np.array(x, np.float32)
+I = lambda *x: np.array(x, np.int32)
+GRID = np.arange(12, dtype=np.float32).reshape(4, 3)
+COV = F([2, 0.5], [0.5, 1])
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("uniform", {"shape": (3, 2)}),
+    ("uniform", {"shape": (5,), "dtype": "float16"}),
+    ("uniform", {"shape": (5,), "dtype": "bfloat16"}),
+    ("uniform", {"minval": 2, "maxval": 5.0}),
+    ("uniform", {"shape": (2, 3), "minval": F(1, 2, 3), "maxval": 10}),
+    ("normal", {"shape": (7,)}),
+    ("normal", {"shape": (4,), "dtype": "complex64"}),
+    ("bits", {"shape": (5,)}),
+    ("bits", {"shape": (5,), "dtype": "uint8"}),
+    ("bits", {"shape": (3, 3), "dtype": "uint16"}),
+    ("randint", {"shape": (9,), "minval": 0, "maxval": 10}),
+    ("randint", {"shape": (9,), "minval": -1000, "maxval": 1000, "dtype": "int8"}),
+    ("randint", {"shape": (9,), "minval": 0, "maxval": 256, "dtype": "uint8"}),
+    ("randint", {"shape": (2, 3), "minval": I(0, 5, 9), "maxval": I(10, 6, 8)}),
+    ("randint", {"shape": (9,), "minval": 0, "maxval": 2**31 - 1}),
+    ("randint", {"shape": (4,), "minval": 0, "maxval": 10, "dtype": "uint32"}),
+    ("permutation", {"x": 10}),
+    ("permutation", {"x": 0}),
+    ("permutation", {"x": GRID}),
+    ("permutation", {"x": GRID, "axis": 1, "independent": True}),
+    ("choice", {"a": 5, "shape": (4,)}),
+    ("choice", {"a": 5, "shape": (4,), "replace": False}),
+    ("choice", {"a": 5, "shape": (4,), "p": F(0.1, 0.2, 0.3, 0.2, 0.2)}),
+    ("choice", {"a": 5, "shape": (2,), "replace": False, "p": F(0.1, 0.2, 0.3, 0.2, 0.2)}),
+    ("choice", {"a": GRID, "shape": (2, 2)}),
+    ("choice", {"a": GRID, "shape": (2,), "axis": 1, "replace": False}),
+    ("bernoulli", {"shape": (9,)}),
+    ("bernoulli", {"p": F(0.1, 0.5, 0.9)}),
+    ("bernoulli", {"p": 0.3, "shape": (6,), "mode": "high"}),
+    ("categorical", {"logits": F([0, 1, 2], [1, 1, 1]), "axis": 0, "shape": (4, 3)}),
+    ("categorical", {"logits": F([0, 1, 2], [1, 1, 1]), "shape": (2, 2), "replace": False}),
+    ("categorical", {"logits": F(0, 1, 2), "shape": (5,), "mode": "high"}),
+    ("gumbel", {"shape": (6,)}),
+    ("gumbel", {"shape": (6,), "mode": "high"}),
+    ("gumbel", {"shape": (6,), "dtype": "bfloat16", "mode": "high"}),
+    ("exponential", {"shape": (6,)}),
+    ("laplace", {"shape": (6,)}),
+    ("logistic", {"shape": (6,)}),
+    ("cauchy", {"shape": (6,)}),
+    ("pareto", {"b": F(1, 2), "shape": (3, 2)}),
+    ("rayleigh", {"scale": I(1, 2)}),
+    ("weibull_min", {"scale": 2.0, "concentration": 3.0, "shape": (3,)}),
+    ("truncated_normal", {"lower": F(-1, 0), "upper": 2}),
+    ("rademacher", {"shape": (5,)}),
+    ("gamma", {"a": F(0.1, 0.5, 1, 3, 50)}),
+    ("gamma", {"a": I(1, 2), "shape": (3, 2)}),
+    ("gamma", {"a": 2.5, "shape": (3,), "dtype": "float16"}),
+    ("loggamma", {"a": F(0.001, 0.5, 1, 3, 50)}),
+    ("beta", {"a": 1.5, "b": F(0.2, 3), "shape": (4, 2)}),
+    ("dirichlet", {"alpha": F(0.5, 1, 2), "shape": (2,)}),
+    ("poisson", {"lam": F(0, 0.5, 3, 20, 1000)}),
+    ("poisson", {"lam": 25.0, "shape": (9,)}),
+    ("t", {"df": 3.0, "shape": (4,)}),
+    ("chisquare", {"df": F(1, 4)}),
+    ("f", {"dfnum": 2.0, "dfden": F(3, 5)}),
+    ("geometric", {"p": F(0.1, 0.9)}),
+    ("binomial", {"n": F(5, 100, 1000, 0), "p": F(0.9, 0.5, 0.2, 0.3)}),
+    ("binomial", {"n": F(5, -1, np.nan, np.inf), "p": F(-1, 0.5, 0.2, 0.3)}),
+    ("multinomial", {"n": F(4, 9), "p": F([0.2, 0.3, 0.5], [0.1, 0.1, 0.8])}),
+    ("multivariate_normal", {"mean": F(1, 2), "cov": COV, "shape": (3,)}),
+    ("multivariate_normal", {"mean": F(1, 2), "cov": COV, "method": "eigh"}),
+    ("multivariate_normal", {"mean": F(1, 2), "cov": COV, "method": "svd"}),
+    ("ball", {"d": 3, "p": 1.5, "shape": (2,)}),
+    ("orthogonal", {"n": 3, "shape": (2,)}),
+    ("orthogonal", {"n": 2, "m": 3, "dtype": "complex64"}),
+    ("double_sided_maxwell", {"loc": F(1, 2), "scale": 2.0, "shape": (3,)}),
+    ("maxwell", {"shape": (4,)}),
+    ("wald", {"mean": F(1, 2)}),
+    ("triangular", {"left": 0.0, "mode": 0.25, "right": 1.0, "shape": (5,)}),
+    ("lognormal", {"sigma": 0.5, "shape": (4,)}),
+    ("generalized_normal", {"p": 1.5, "shape": (4,)}),
+]
+CASES = [c for c in CASES if hasattr(random, c[0])]
+
+
+@pytest.fixture(params=[True, False], ids=["partitionable", "sequential"])
+def partitionable(request: pytest.FixtureRequest) -> Iterator[bool]:
+    peer = jax()
+    before = peer.config.jax_threefry_partitionable
+    peer.config.update("jax_threefry_partitionable", request.param)
+    with calque.config.override("calque_threefry_partitionable", request.param):
+        yield request.param
+    peer.config.update("jax_threefry_partitionable", before)
+
+
+SEQUENTIAL = {"bits", "uniform", "permutation", "randint", "poisson"}
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name, kw", CASES, ids=[f"{n}-{'-'.join(kw)}" for n, kw in CASES])
+def test_values(name: str, kw: dict[str, Any], partitionable: bool) -> None:
+    if not partitionable and name not in SEQUENTIAL:
+        pytest.skip("the order of bits is tested with few distributions")
+    want = getattr(jax().random, name)(jax().random.key(42), **kw)
+    compare(getattr(random, name)(random.PRNGKey(42), **kw), want, 1e-5, weak=True)
+    arrays = {k: v for k, v in kw.items() if isinstance(v, np.ndarray)} if partitionable else {}
+    rest = {k: v for k, v in kw.items() if k not in arrays}
+    draw = calque.jit(lambda key, arrays: getattr(random, name)(key, **arrays, **rest))
+    compare(draw(random.key(42), arrays), want, 1e-5)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+def test_other_generators(impl: str) -> None:
+    peer = jax().random
+    ours, theirs = random.key(7, impl=impl), peer.key(7, impl=impl)
+    compare(random.key_data(random.split(ours, 3)), peer.key_data(peer.split(theirs, 3)))
+    compare(random.key_data(random.fold_in(ours, 5)), peer.key_data(peer.fold_in(theirs, 5)))
+    for name, kw in (
+        ("uniform", {"shape": (5,)}),
+        ("bits", {"shape": (3,), "dtype": "uint8"}),
+        ("gamma", {"a": 2.0, "shape": (3,)}),
+    ):
+        compare(getattr(random, name)(ours, **kw), getattr(peer, name)(theirs, **kw), 1e-5)
+
+
+@pytest.mark.peer
+def test_derivatives() -> None:
+    peer, a = jax(), F(0.3, 1, 5)
+    for name in ("gamma", "loggamma", "beta"):
+        more = (2.0,) if name == "beta" else ()
+        ours = calque.grad(lambda a, n=name, m=more: (getattr(random, n)(random.key(3), a, *m) ** 2).sum())(a)
+        want = peer.grad(lambda a, n=name, m=more: (getattr(peer.random, n)(peer.random.key(3), a, *m) ** 2).sum())(a)
+        compare(ours, want, 2e-4)
+
+
+@pytest.mark.peer
+def test_many_keys_at_once() -> None:
+    peer = jax()
+    keys, theirs = random.split(random.key(1), 4), peer.random.split(peer.random.key(1), 4)
+    for name, args in (
+        ("normal", ((2,),)),
+        ("gamma", (2.0,)),
+        ("poisson", (3.0,)),
+        ("permutation", (5,)),
+        ("randint", ((2,), 0, 9)),
+    ):
+        got = calque.vmap(lambda k, n=name, a=args: getattr(random, n)(k, *a))(keys)
+        compare(got, peer.vmap(lambda k, n=name, a=args: getattr(peer.random, n)(k, *a))(theirs), 1e-5)
+
+
+REFUSED: list[tuple[type[Exception], Any]] = [
+    (ValueError, lambda k: random.uniform(k, (2,), int)),
+    (ValueError, lambda k: random.normal(k, (2,), int)),
+    (ValueError, lambda k: random.randint(k, (2,), 0, 5, float)),
+    (TypeError, lambda k: random.randint(k, (2,), 0.5, 5)),
+    (ValueError, lambda k: random.bits(k, (2,), int)),
+    (ValueError, lambda k: random.choice(k, 3, (5,), replace=False)),
+    (ValueError, lambda k: random.choice(k, 3, (5,), p=np.ones(4, np.float32))),
+    (TypeError, lambda k: random.permutation(k, 2.5)),
+    (ValueError, lambda k: random.gumbel(k, (2,), mode="medium")),
+    (ValueError, lambda k: random.bernoulli(k, 0.5, mode="medium")),
+    (ValueError, lambda k: random.gamma(k, np.ones(3, np.float32), (2,))),
+    (ValueError, lambda k: random.categorical(k, np.ones(3, np.float32), shape=(4,), replace=False)),
+    (ValueError, lambda k: random.uniform(random.split(k), (2,))),
+    (TypeError, lambda k: random.uniform(3, (2,))),
+    (TypeError, lambda k: random.uniform(k, "abc")),
+    (ValueError, lambda k: random.dirichlet(k, 1.0)),
+]
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_bad_arguments(case: int) -> None:
+    error, call = REFUSED[case]
+    with pytest.raises(error):
+        call(random.key(0))

@@ -1,0 +1,136 @@
+"""Special functions: values and derivatives as in JAX, at ordinary points and at the edges."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+from calque.scipy import special
+from tests.peers import compare, jax
+
+F = lambda *x: np.array(x, np.float32)
+POINTS = F(
+    -30,
+    -5.5,
+    -3,
+    -2.5,
+    -1,
+    -0.5,
+    -1e-3,
+    0,
+    1e-3,
+    0.1,
+    0.3,
+    0.5,
+    0.9,
+    1,
+    1.5,
+    2,
+    3,
+    4.5,
+    10,
+    30,
+    100,
+    np.inf,
+    -np.inf,
+    np.nan,
+)
+ORDINARY = F(-5.5, -2.5, -0.5, 0.1, 0.3, 0.5, 0.9, 1.5, 3, 4.5, 10)
+PROBABILITIES = F(0, 1e-30, 1e-8, 1e-4, 0.01, 0.04, 0.06, 0.2, 0.5, 0.7, 0.96, 0.999, 0.9999999, 1, 1.5, -0.1, np.nan)
+LEFT, RIGHT = (F(*v) for v in zip(*((a, b) for a in (0.5, 1, 2, 3.5, 10, 50) for b in (0.1, 0.7, 1, 2, 5, 9, 40))))
+UNARY = [
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfinv",
+    "expit",
+    "factorial",
+    "gamma",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "log_ndtr",
+    "logit",
+    "loggamma",
+    "ndtr",
+]
+BINARY = [
+    "beta",
+    "betaln",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "gammainc",
+    "gammaincc",
+    "kl_div",
+    "poch",
+    "rel_entr",
+    "xlog1py",
+    "xlogy",
+]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", [*UNARY, "gammasgn"])
+def test_functions_of_one_number(name: str) -> None:
+    ours, peer = getattr(special, name), getattr(jax().scipy.special, name)
+    compare(ours(POINTS), peer(POINTS), 2e-5)
+    compare(calque.jit(ours)(POINTS), peer(POINTS), 2e-5)
+    if name != "gammasgn":
+        compare(calque.vmap(calque.grad(ours))(ORDINARY), jax().vmap(jax().grad(peer))(ORDINARY), 3e-4)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["ndtri", "logit", "entr", "erfinv"])
+def test_functions_of_probabilities(name: str) -> None:
+    ours, peer = getattr(special, name), getattr(jax().scipy.special, name)
+    compare(ours(PROBABILITIES), peer(PROBABILITIES), 2e-5)
+    inner = PROBABILITIES[3:11]
+    compare(calque.vmap(calque.grad(ours))(inner), jax().vmap(jax().grad(peer))(inner), 3e-4)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", BINARY)
+def test_functions_of_two_numbers(name: str) -> None:
+    ours, peer = getattr(special, name), getattr(jax().scipy.special, name)
+    compare(ours(LEFT, RIGHT), peer(LEFT, RIGHT), 1e-4)
+    compare(ours(RIGHT[:8], 2), peer(RIGHT[:8], 2), 1e-4)
+    if name not in ("gammaincc", "comb"):
+        some = slice(0, 24)
+        got = calque.vmap(calque.grad(ours, 1))(LEFT[some], RIGHT[some])
+        compare(got, jax().vmap(jax().grad(peer, 1))(LEFT[some], RIGHT[some]), 1e-3)
+
+
+@pytest.mark.peer
+def test_the_rest() -> None:
+    peer = jax().scipy.special
+    cases: list[Any] = [
+        lambda m: m.betainc(LEFT, 2.0, 0.3),
+        lambda m: m.polygamma(2, LEFT),
+        lambda m: m.zeta(LEFT + 1, 2.0),
+        lambda m: m.multigammaln(LEFT + 2, 3),
+        lambda m: m.bernoulli(20),
+        lambda m: m.comb(5, F(0, 1, 2), repetition=True),
+        lambda m: m.logsumexp(LEFT),
+        lambda m: m.softmax(LEFT),
+    ]
+    for case in cases:
+        compare(case(special), case(peer), 2e-5)
+
+
+def test_zeros_of_products() -> None:
+    assert float(special.xlogy(0.0, 0.0)) == float(special.xlog1py(0.0, -1.0)) == float(special.entr(0.0)) == 0
+    assert float(calque.grad(special.xlogy)(0.0, 2.0)) == pytest.approx(np.log(2))
+
+
+def test_bad_arguments() -> None:
+    for bad in (lambda: special.ndtr(1), lambda: special.log_ndtr(1.0, 2.5), lambda: special.gammaln([1.0])):
+        with pytest.raises(TypeError):
+            bad()
+    for bad in (lambda: special.gammaln(1j), lambda: special.bernoulli(-1), lambda: special.log_ndtr(1.0, 31)):
+        with pytest.raises(ValueError):
+            bad()

@@ -1,0 +1,84 @@
+"""Distributions: each function against SciPy's (and JAX's where SciPy has none), on and off the support; derivatives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import calque
+from calque.scipy import stats
+
+F = lambda *x: np.array(x, np.float32)
+POINTS = F(-8, -3, -1, -0.5, 0.1, 0.3, 0.5, 0.9, 1.5, 3, 6, 10)
+COUNTS = F(-1, 0, 1, 2, 3, 5, 8, 10, 11)
+PROBABILITIES = F(1e-3, 0.01, 0.2, 0.5, 0.7, 0.99)
+CONTINUOUS: dict[str, tuple[float, ...]] = {
+    "norm": (), "cauchy": (), "expon": (), "laplace": (), "logistic": (), "uniform": (), "gumbel_l": (), "gumbel_r": (), "gamma": (2.5,),
+    "chi2": (3.0,), "beta": (2.0, 0.5), "pareto": (2.5,), "t": (3.0,), "gennorm": (1.7,), "vonmises": (2.0,), "wrapcauchy": (0.4,),
+    "truncnorm": (-1.0, 2.0),
+}  # fmt: skip
+DISCRETE: dict[str, tuple[float, ...]] = {
+    "bernoulli": (0.3,), "geom": (0.3,), "poisson": (2.5,), "binom": (10, 0.3), "nbinom": (4, 0.3), "betabinom": (10, 2.0, 3.0)
+}  # fmt: skip
+FUNCTIONS = [(d, f) for d, s in {**CONTINUOUS, **DISCRETE}.items() for f in vars(getattr(stats, d)) if f != "entropy"]
+
+
+def _close(got: Any, want: Any, tol: float = 2e-4) -> None:
+    np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("name, function", FUNCTIONS)
+def test_values(name: str, function: str) -> None:
+    shapes = {**CONTINUOUS, **DISCRETE}[name]
+    at = PROBABILITIES if function in ("ppf", "isf") else COUNTS if name in DISCRETE else POINTS
+    if name == "vonmises":
+        at = at[np.abs(at) < 3]
+    ours, theirs = getattr(getattr(stats, name), function), getattr(getattr(scipy.stats, name), function)
+    moved = (1,) if name in DISCRETE else (0.5, 2.0)
+    with np.errstate(all="ignore"):
+        _close(ours(at, *shapes), theirs(at.astype(float), *shapes))
+        if name not in ("vonmises", "wrapcauchy"):
+            _close(ours(at, *shapes, *moved), theirs(at.astype(float), *shapes, *moved))
+    assert np.isnan(np.asarray(ours(F(np.nan), *shapes))).all() or name in DISCRETE
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_derivatives_are_finite(name: str) -> None:
+    """Also off the support, where a formula that is not used must not spoil them."""
+    for function in {"logpdf", "cdf", "pdf"} & set(vars(getattr(stats, name))):
+        f = getattr(getattr(stats, name), function)
+        slope = calque.vmap(calque.grad(lambda x, f=f: f(x, *CONTINUOUS[name])))(POINTS)
+        assert np.isfinite(np.asarray(slope)).all(), function
+
+
+def test_parameters_by_name() -> None:
+    assert float(stats.norm.logpdf(x=1.0, loc=1.0, scale=2.0)) == pytest.approx(scipy.stats.norm.logpdf(1, 1, 2))
+    assert float(stats.gamma.pdf(1.0, a=2.0)) == pytest.approx(scipy.stats.gamma.pdf(1, 2))
+    with pytest.raises(TypeError):
+        stats.norm.pdf()
+    with pytest.raises(TypeError):
+        stats.norm.pdf([1.0])
+
+
+def test_entropy_of_poisson() -> None:
+    _close(stats.poisson.entropy(F(0.5, 3, 50)), scipy.stats.poisson(F(0.5, 3, 50)).entropy(), 1e-4)
+
+
+def test_vectors() -> None:
+    x, mean, cov = F([0.3, -1.0], [2.0, 0.1]), F(1, 2), F([2, 0.5], [0.5, 1])
+    _close(stats.multivariate_normal.logpdf(x, mean, cov), scipy.stats.multivariate_normal.logpdf(x, mean, cov), 1e-5)
+    _close(
+        stats.multivariate_normal.pdf(x, mean, 2.0), scipy.stats.multivariate_normal.pdf(x, mean, 2 * np.eye(2)), 1e-5
+    )
+    p, alpha = F(0.2, 0.3, 0.5), F(1, 2, 3)
+    _close(
+        stats.dirichlet.logpdf(p, alpha),
+        scipy.stats.dirichlet.logpdf(p.astype(float) / p.astype(float).sum(), alpha),
+        1e-5,
+    )
+    _close(stats.dirichlet.pdf(p[:2], alpha), scipy.stats.dirichlet.pdf(p[:2].astype(float), alpha), 1e-5)
+    assert float(stats.dirichlet.logpdf(F(0.5, 0.3, 0.5), alpha)) == -np.inf
+    _close(stats.multinomial.logpmf(F(1, 2, 3), 6, p), scipy.stats.multinomial.logpmf([1, 2, 3], 6, p), 1e-5)
+    with pytest.raises(ValueError, match="incompatible shapes"):
+        stats.multivariate_normal.logpdf(x, mean, F([1, 2, 3]))

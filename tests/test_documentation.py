@@ -1,0 +1,34 @@
+"""The examples of the documentation run: README and every docstring of the public modules."""
+
+import doctest
+import importlib
+import pathlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import calque
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+MODULES = sorted(m.name for m in pkgutil.walk_packages(calque.__path__, "calque.") if ".machine" not in m.name)
+
+
+def globals_of_examples():
+    return {"calque": calque, "jax": calque, "jnp": calque.numpy, "lax": calque.lax, "np": np}
+
+
+def test_readme():
+    failures, count = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=OPTIONS)
+    assert count and not failures
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    module = importlib.import_module(name)
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    for test in finder.find(module, name, globs=globals_of_examples()):
+        runner.run(test)
+    assert not runner.failures

@@ -1,0 +1,205 @@
+"""tree_util: structures and key paths as JAX prints them, registration, errors."""
+
+import collections
+import dataclasses
+from typing import Any
+
+import pytest
+
+from calque import tree, tree_util
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Pair:
+    def __init__(self, a: Any, b: Any, aux: Any = "aux"):
+        self.a, self.b, self.aux = a, b, aux
+
+
+class Keyed(Pair):
+    pass
+
+
+@tree_util.register_static
+class Static:
+    def __init__(self, a: int):
+        self.a = a
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self.a == other.a
+
+    def __hash__(self) -> int:
+        return self.a
+
+    def __repr__(self) -> str:
+        return f"Static({self.a})"
+
+
+@tree_util.register_dataclass
+@dataclasses.dataclass
+class Layer:
+    w: Any
+    b: Any
+    name: str = tree.static(default="dense")
+
+
+tree_util.register_pytree_node(Pair, lambda p: ((p.a, p.b), p.aux), lambda aux, c: Pair(*c, aux))
+tree_util.register_pytree_with_keys(
+    Keyed,
+    lambda p: (((tree_util.GetAttrKey("a"), p.a), (tree_util.GetAttrKey("b"), p.b)), None),
+    lambda aux, c: Keyed(*c),
+)
+
+STRUCTURES = [
+    (3, "*"),
+    (None, "None"),
+    ((), "()"),
+    ((1,), "(*,)"),
+    ([1, (2, 3)], "[*, (*, *)]"),
+    ({"b": 1, "a": (2, None)}, "{'a': (*, None), 'b': *}"),
+    (Point(1, [2]), "CustomNode(namedtuple[Point], [*, [*]])"),
+    (collections.OrderedDict(z=1, a=2), "CustomNode(OrderedDict[('z', 'a')], [*, *])"),
+    (collections.defaultdict(list, u=1), "CustomNode(defaultdict[(<class 'list'>, ('u',))], [*])"),
+    (Pair(1, [2]), "CustomNode(Pair[aux], [*, [*]])"),
+    (Keyed(1, 2), "CustomNode(Keyed[None], [*, *])"),
+    (Layer(1, 2), "CustomNode(Layer[('dense',)], [*, *])"),
+    (Static(1), "CustomNode(Static[Static(1)], [])"),
+    (tree_util.Partial(max, 1, k=2), "CustomNode(Partial[<built-in function max>], [(*,), {'k': *}])"),
+]
+
+
+@pytest.mark.parametrize("value, text", STRUCTURES, ids=lambda v: type(v).__name__)
+def test_structures_print_as_in_jax(value: Any, text: str) -> None:
+    leaves, treedef = tree_util.tree_flatten(value)
+    assert repr(treedef) == f"PyTreeDef({text})"
+    assert treedef.num_leaves == len(leaves) == text.count("*")
+    assert tree_util.tree_structure(treedef.unflatten(leaves)) == treedef
+
+
+def test_key_paths() -> None:
+    value = {"d": [1, Point(2, 3)], "k": Keyed(4, Pair(5, 6)), "l": Layer(7, None)}
+    paths = [tree_util.keystr(p) for p, _ in tree_util.tree_leaves_with_path(value)]
+    assert paths == [
+        "['d'][0]",
+        "['d'][1].x",
+        "['d'][1].y",
+        "['k'].a",
+        "['k'].b[<flat index 0>]",
+        "['k'].b[<flat index 1>]",
+        "['l'].w",
+    ]
+    simple = [tree_util.keystr(p, simple=True, separator="/") for p, _ in tree_util.tree_leaves_with_path(value)]
+    assert simple[:5] == ["d/0", "d/1/x", "d/1/y", "k/a", "k/b/0"]
+    assert [repr(k) for k in tree_util.tree_leaves_with_path(value)[1][0]] == [
+        "DictKey(key='d')",
+        "SequenceKey(idx=1)",
+        "GetAttrKey(name='x')",
+    ]
+
+
+def test_leaves_chosen_by_path() -> None:
+    found = tree_util.tree_leaves_with_path(
+        {"a": [1, {"c": 2}]}, is_leaf=lambda p, x: len(p) == 2, is_leaf_takes_path=True
+    )
+    assert [(tree_util.keystr(p), v) for p, v in found] == [("['a'][0]", 1), ("['a'][1]", {"c": 2})]
+    mapped = tree.map_with_path(lambda p, x, y: (tree_util.keystr(p), x + y), [1, (2,)], [10, (20,)])
+    assert mapped == [("[0]", 11), (("[1][0]", 22),)]
+
+
+def test_folding_transposing_broadcasting() -> None:
+    assert tree.reduce(lambda a, b: a + b, [1, (2, 3)], 10) == 16
+    assert tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcdefg")) == "((a(bc))((de)(fg)))"
+    assert tree.reduce_associative(max, [], identity=7) == 7
+    with pytest.raises(TypeError, match="identity"):
+        tree.reduce_associative(max, [])
+    assert tree.transpose(tree.structure([0, 0]), None, [(1, 2, 3), (4, 5, 6)]) == ([1, 4], [2, 5], [3, 6])
+    with pytest.raises(TypeError, match="Mismatch"):
+        tree.transpose(tree.structure([0, 0]), tree.structure((0, 0)), [(1, 2, 3), (4, 5, 6)])
+    assert tree.broadcast([1, 2], [(3, 4), 5]) == [(1, 1), 2]
+    assert tree.all([True, 1]) and not tree.all([True, 0])
+    assert tree.map(lambda x: 0 if x is None else x, [1, None], is_leaf=lambda x: x is None) == [1, 0]
+
+
+MISMATCHES = [
+    ({"a": 1}, {"b": 1}, "different pytree metadata at key path"),
+    ({"a": 1}, {"a": 1, "b": 2}, "symmetric difference on key sets is\n    b"),
+    (
+        [1, 2],
+        (1, 2),
+        "subtree of type\n    <class 'list'>\nbut at the same key path the full pytree has a subtree of different type",
+    ),
+    ([1, 2], [1], "list of length 2, but the full pytree has a subtree of the same type but of length 1"),
+    ([1, {"q": (2,)}], [1, {"q": 2}], r"tree\[1\]\['q'\]"),
+    ([None], [1], "NoneType"),
+    (Pair(1, 2), Pair(1, 2, "other"), "with metadata\n    aux"),
+]
+
+
+@pytest.mark.parametrize("left, right, message", MISMATCHES)
+def test_differing_trees_are_refused(left: Any, right: Any, message: str) -> None:
+    with pytest.raises(ValueError, match="pytree structure error") as error:
+        tree.map(lambda a, b: a, left, right)
+    error.match(message)
+
+
+def test_errors_of_the_mapped_function_come_through() -> None:
+    def bad(a: int, b: int) -> int:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        tree.map(bad, [1], [2])
+
+
+def test_one_level() -> None:
+    assert tree_util.flatten_one_level({"b": 1, "a": [2]}) == ([[2], 1], ("a", "b"))
+    assert tree_util.flatten_one_level_with_keys(Pair(1, 2)) == (
+        [(tree_util.FlattenedIndexKey(0), 1), (tree_util.FlattenedIndexKey(1), 2)],
+        "aux",
+    )
+    with pytest.raises(ValueError, match="can't tree-flatten type"):
+        tree_util.flatten_one_level(3)
+    assert [tree_util.is_tree_node(t) for t in (int, dict, Point, Pair, type(None))] == [False, True, True, True, True]
+    assert tree_util.default_registry.flatten([1])[0] == [1]
+    assert tree_util.all_leaves([1, 2]) and not tree_util.all_leaves([1, None])
+    assert [repr(d) for d in tree_util.treedef_children(tree.structure({"a": 1, "b": [1]}))] == [
+        "PyTreeDef(*)",
+        "PyTreeDef([*])",
+    ]
+    assert repr(tree_util.treedef_tuple([tree.structure(1), tree.structure([1])])) == "PyTreeDef((*, [*]))"
+    assert tree.structure(Pair(1, 2)).node_data() == (Pair, "aux")
+    assert tree.structure([1]).node_data() == (list, None) and tree.structure(1).node_data() is None
+
+
+def test_partials() -> None:
+    p = tree_util.Partial(tree_util.Partial(max, 1), 2)
+    assert p() == 2 and tree.leaves(p) == [2]
+    assert tree.structure(p) == tree.structure(tree_util.Partial(tree_util.Partial(max, 1), 5))
+    assert tree.map(lambda x: x + 1, p)() == 3
+
+
+def test_registration_is_checked() -> None:
+    with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration"):
+        tree_util.register_pytree_node(Pair, lambda p: ((), None), lambda aux, c: None)
+
+    @dataclasses.dataclass
+    class Two:
+        x: int = 0
+        y: int = 0
+
+    for kwargs, error, message in (
+        ({"data_fields": ["x"], "meta_fields": []}, ValueError, "Missing fields: {'y'}"),
+        ({"data_fields": ["x"], "meta_fields": ["y", "z"]}, ValueError, "Unexpected fields: {'z'}"),
+        ({"data_fields": ["x"], "meta_fields": ["x", "y"]}, ValueError, "Overlapping fields: {'x'}"),
+        ({"data_fields": ["x"]}, TypeError, "must both be specified"),
+    ):
+        with pytest.raises(error, match=message):
+            tree_util.register_dataclass(Two, **kwargs)
+    with pytest.raises(TypeError, match="required when nodetype is not a dataclass"):
+        tree_util.register_dataclass(int)
+
+
+def test_equality_of_structures() -> None:
+    assert tree.structure({"a": 1}) != tree.structure({"b": 1})
+    assert tree.structure((Static(1),)) != tree.structure((Static(2),))
+    assert tree.structure(collections.OrderedDict(a=1)) != tree.structure({"a": 1})
+    assert hash(tree.structure({"a": Pair(1, 2)})) == hash(tree.structure({"a": Pair(3, 4)}))

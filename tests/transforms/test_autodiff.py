@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.transforms.autodiff import grad, value_and_grad, vjp
+
+from .programs import close, reference_backend, values  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+F = np.float32
+
+
+def test_weak_types():
+    value, gradient = value_and_grad(lambda x: 2 * x)(5.0)
+    assert float(value) == 10.0 and float(gradient) == 2.0
+    assert value.aval.weak_type and gradient.aval.weak_type
+
+
+def test_argnums():
+    f = lambda x, y: x * y**2
+    assert float(grad(f)(2.0, 3.0)) == 9.0
+    assert float(grad(f, argnums=1)(2.0, 3.0)) == 12.0 == float(grad(f, argnums=-1)(2.0, 3.0))
+    both = grad(f, argnums=(0, 1))(2.0, 3.0)
+    assert isinstance(both, tuple) and values(both) == (9.0, 12.0)
+    close(grad(lambda x, *, k: x * k)(2.0, k=3.0), 3.0)
+
+
+def test_trees_and_aux():
+    p = {"w": np.ones(3, F), "b": [np.float32(2.0)]}
+    (value, aux), g = value_and_grad(lambda p: ((p["w"] * p["b"][0]).sum(), {"seen": p["w"]}), has_aux=True)(p)
+    close((value, aux, g), (F(6), {"seen": np.ones(3, F)}, {"w": np.full(3, 2, F), "b": [F(3)]}))
+    g, aux = grad(lambda x: (x * x, "label"), has_aux=True)(3.0)
+    assert float(g) == 6.0 and aux == "label"
+
+
+def test_higher_orders():
+    f = lambda x: 2 * x**3
+    assert [float(g(1.0)) for g in (f, grad(f), grad(grad(f)), grad(grad(grad(f))))] == [2.0, 6.0, 12.0, 12.0]
+
+
+def test_complex():
+    z = np.complex64(1 + 2j)
+    close(grad(lambda z: z * z, holomorphic=True)(z), 2 * z)
+    close(grad(lambda z: (z * z.conj()).real)(z), 2 * z.conj())
+
+
+def test_integers():
+    g = grad(lambda n: n * 2.0, allow_int=True)(3)
+    assert np.asarray(g).dtype.names == ("float0",)
+    assert np.asarray(vjp(lambda n: n * 2.0, 3)[1](1.0)[0]).dtype.names == ("float0",)
+
+
+def test_functions_keep_their_look():
+    def loss(x):
+        """What is lost."""
+
+    g = grad(loss)
+    assert g.__name__ == "grad(loss)" and "What is lost." in g.__doc__
+
+
+def f(x, y=1.0):
+    return x
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: grad(f)(np.ones(3, F)), r"Output of f had shape: \(3,\)"),
+        (lambda: grad(lambda x: (x, x))(1.0), "Output of <lambda> was a container"),
+        (lambda: grad(f)(3), "got int32 for the argument x"),
+        (
+            lambda: grad(lambda a, p: a, argnums=(0, 1))(1.0, {"w": [1.0, 2]}),
+            r"got int32 for the argument p\['w'\]\[1\]",
+        ),
+        (lambda: grad(f)({"w": "text"}), r"x\['w'\]|args\[0\]"),
+        (lambda: grad(f, argnums=2)(1.0), "argnums=2 requires at least 3 positional arguments"),
+        (lambda: grad(f, argnums="x")(1.0), "argnums must be an int"),
+        (lambda: grad(lambda x: x * 1j)(1.0), "real-valued outputs .* got complex64"),
+        (lambda: grad(lambda x: x, holomorphic=True)(1.0), "requires inputs with complex dtype, but got float32"),
+        (lambda: grad(lambda x: jnp.int32(3))(1.0), "got int32"),
+        (lambda: grad(lambda x: "text")(1.0), "not a valid JAX type"),
+        (lambda: grad(lambda x: x, has_aux=True)(1.0), "must return a pair"),
+        (lambda: grad(3), "Expected a callable"),
+    ],
+)
+def test_bad_arguments(call, text):
+    with pytest.raises(TypeError, match="(?s)" + text):
+        call()

@@ -1,0 +1,92 @@
+import re
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.core import trace
+from calque.core.config import config
+
+
+@pytest.fixture
+def nans():
+    with config.override("debug_nans", True):
+        yield
+
+
+def refused(fun, *args, name, kind="nan", line=None):
+    """`fun` raises and names the primitive and a line of this file."""
+    with pytest.raises(
+        FloatingPointError, match=rf"invalid value \({kind}\) encountered in {name} at .*test_debug_nans.py"
+    ) as e:
+        fun(*args)
+    if line is not None:
+        assert int(re.search(r"\.py:(\d+)", str(e.value)).group(1)) == line
+
+
+def test_single_operations(nans):
+    refused(jnp.log, -1.0, name="log")
+    refused(lambda: jnp.zeros(3) / 0, name="div")
+    refused(lambda: calque.vmap(jnp.sqrt)(jnp.array([-1.0])), name="sqrt")
+    refused(lambda: jnp.log(jnp.array([-1.0], "bfloat16")), name="log")
+    assert np.isinf(float(jnp.log(0.0)))
+    assert jnp.arange(3).sum() == 3 and not bool(jnp.isnan(1.0))
+
+
+def test_infinities():
+    with config.override("debug_infs", True):
+        refused(lambda: jnp.log(0.0), name="log", kind="inf")
+        refused(calque.jit(lambda x: 1 / x + 1), 0.0, name="div", kind="inf")
+        assert np.isnan(float(jnp.log(-1.0)))
+
+
+def first_line(x):
+    y = jnp.sin(x)
+    z = jnp.log(y)
+    return z + 1
+
+
+def test_a_program_names_its_first_equation(nans):
+    line = first_line.__code__.co_firstlineno + 2
+    refused(calque.jit(first_line), -1.0, name="log", line=line)
+    refused(calque.jit(calque.vmap(first_line)), jnp.full(3, -1.0), name="log", line=line)
+    refused(calque.jit(lambda x: calque.jit(first_line)(x) * 2), -1.0, name="log", line=line)
+    refused(calque.jit(calque.value_and_grad(first_line)), -1.0, name="log", line=line)
+    np.testing.assert_allclose(calque.jit(first_line)(1.0), np.log(np.sin(1.0)) + 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrap", [calque.jit, lambda f: f])
+def test_inside_loops_and_branches(nans, wrap):
+    line = first_line.__code__.co_firstlineno + 2
+    scan = wrap(lambda x: lax.scan(lambda c, k: (first_line(c * k), c), x, jnp.ones(3), reverse=True))
+    refused(scan, -1.0, name="log", line=line)
+    loop = wrap(lambda x: lax.while_loop(lambda c: c[1] < 3, lambda c: (first_line(c[0]), c[1] + 1), (x, 0)))
+    refused(loop, -1.0, name="log", line=line)
+    refused(wrap(lambda x: lax.cond(x < 0, first_line, jnp.cos, x)), -1.0, name="log", line=line)
+    refused(wrap(calque.checkpoint(first_line)), -1.0, name="log", line=line)
+
+
+def test_hidden_values_do_no_harm(nans):
+    assert float(calque.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(-1.0)) == 0
+
+
+def test_flags_may_change_at_any_time():
+    f = calque.jit(lambda x: jnp.log(x))
+    before = trace._evaluator
+    assert all(np.isnan(float(f(-1.0))) for _ in range(3))
+    with config.override("debug_nans", True):
+        assert trace._evaluator is not before
+        for _ in range(3):
+            assert float(f(1.0)) == 0
+            refused(f, -1.0, name="log")
+            refused(lambda: jnp.log(-1.0), name="log")
+    assert trace._evaluator is before
+    assert np.isnan(float(f(-1.0))) and np.isnan(float(jnp.log(-1.0)))
+
+
+def test_donated_arguments_are_kept(nans):
+    x = jnp.full(3, -1.0)
+    refused(calque.jit(lambda x: jnp.log(x), donate_argnums=0), x, name="log")
+    assert np.asarray(x).tolist() == [-1.0] * 3

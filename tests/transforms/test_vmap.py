@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.transforms.autodiff import grad
+from calque.transforms.jit import jit
+from calque.transforms.vmap import vmap
+
+from .programs import close, reference_backend, values  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def test_in_axes_and_out_axes():
+    close(vmap(lambda x: x * 2, in_axes=1)(A), (A * 2).T)
+    close(vmap(lambda x: x * 2, in_axes=-1, out_axes=-1)(A), A * 2)
+    close(vmap(lambda x, y: x + y, in_axes=(0, None))(A, A[0]), A + A[0])
+    close(vmap(lambda p, x: p["w"] * x, in_axes=({"w": None}, 0))({"w": 2.0}, A), A * 2)
+    close(vmap(lambda x: (x, x.sum()), out_axes=(1, 0))(A), (A.T, A.sum(1)))
+    close(vmap(lambda x, *, k: x * k)(A, k=np.arange(3, dtype=np.float32)), A * np.arange(3)[:, None].astype("f"))
+    close(vmap(lambda x: 3.0, axis_size=2, in_axes=None)(1.0), np.full(2, 3.0, np.float32))
+    assert float(vmap(lambda x: 3.0, out_axes=None)(A)) == 3.0
+
+
+def test_nested_with_grad_and_jit():
+    f = lambda w, x: (w @ x) ** 2
+    w = np.float32([1, 2, 3, 4])
+    want = np.stack([2 * (w @ x) * x for x in A])
+    close(jit(vmap(grad(f), in_axes=(None, 0)))(w, A), want, 1e-6)
+    close(vmap(vmap(lambda a, b: a * b, (None, 0)), (0, None))(A[:, 0], A[0]), np.outer(A[:, 0], A[0]))
+
+
+def test_values_that_are_not_mapped_are_not_repeated():
+    seen = []
+    vmap(lambda x, y: (seen.append(type(jnp.sin(y)).__name__), x)[1], in_axes=(0, None))(A, 1.0)
+    assert "Tracer" not in seen[0]
+
+
+def f(x, y=None):
+    return x
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: vmap(f, in_axes="a"), TypeError, "in_axes must be an int, None, or a tuple"),
+        (lambda: vmap(f, in_axes=(0.5,)), TypeError, "in_axes must be an int"),
+        (lambda: vmap(f, in_axes=(0, 0))(A), ValueError, r"len\(in_axes\)=2, len\(args\)=1"),
+        (lambda: vmap(f, in_axes=({"a": 0},))((A,)), ValueError, "tree prefix"),
+        (
+            lambda: vmap(f)(A, A.T),
+            ValueError,
+            r"axis 0 of argument x of type f32\[3,4\] had size 3.*argument y of type f32\[4,3\] had size 4",
+        ),
+        (lambda: vmap(f)({"w": 1.0}), ValueError, r"map its argument x\['w'\] along axis 0.*at least 1"),
+        (lambda: vmap(f, in_axes=None)(A), ValueError, "at least one non-None"),
+        (lambda: vmap(f, axis_size=5)(A), ValueError, "axis_size 5"),
+        (lambda: vmap(f, out_axes=None)(A), ValueError, "out_axes is None"),
+        (lambda: vmap(f, out_axes=7)(A), ValueError, "out of bounds"),
+        (lambda: vmap(f)("text"), TypeError, "argument x of f is 'text'"),
+        (lambda: vmap(3), TypeError, "Expected a callable"),
+    ],
+)
+def test_bad_arguments(call, error, text):
+    with pytest.raises(error, match="(?s)" + text):
+        call()
+    assert values(1) == 1
