@@ -33,6 +33,7 @@ _FLAGS: dict[str, tuple[Any, bool]] = {
     "on_stale": ("warn", False),
     "platforms": (None, False),
     "log_compiles": (False, False),
+    "verify_kernels": (False, False),
 }
 
 

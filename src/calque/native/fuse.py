@@ -167,7 +167,7 @@ class Forward:
                 value = fix(s.value)
                 idx = s.idx if s.buf in self.local else tuple(map(fix, s.idx))
                 out.append(Store(s.buf, idx, value, fix(s.guard) if s.guard is not None else None))
-                if self.spoil(s.buf, added):
+                if self.spoil(s.buf, idx):
                     memo.clear()
                 if s.buf in self.local and s.guard is None:
                     place = load(s.buf, idx)
@@ -191,12 +191,17 @@ class Forward:
             self.visible.pop(e, None)
         return out
 
-    def spoil(self, buf: Buffer, added: list[Expr]) -> bool:
-        """After a store, values read from that buffer are values no more, and what it held may be gone."""
-        stale = [e for e, v in self.visible.items() if e.attr is buf or buf in v.bufs]
+    def spoil(self, buf: Buffer, idx: Sequence[Expr]) -> bool:
+        """After a store, values read from that buffer are values no more, and what it held there may be gone."""
+        stale = [e for e, v in self.visible.items() if (e.attr is buf and not apart(e.args, idx)) or buf in v.bufs]
         for e in stale:
             del self.visible[e]
         return bool(stale)
+
+
+def apart(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    """Are these certainly two places of a buffer?"""
+    return any(is_const(x) and is_const(y) and x.attr != y.attr for x, y in zip(a, b))
 
 
 def forward(body: Sequence[Statement], stages: Iterable[Stage]) -> Body:

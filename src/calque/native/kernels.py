@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from calque.core.config import config
 from calque.machine import diskcache, llvm, target
 from calque.native import expr_node
 from calque.native.canonical import Canonical, canonical
@@ -21,6 +22,7 @@ from calque.native.emit import Emitter
 from calque.native.emit.expand import has_math
 from calque.native.expr import Buffer, Expr
 from calque.native.loops import Body, For, nodes, pretty
+from calque.native.verify import verify
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
 _IMPLEMENTED_BY: Final = ("", "emit", "vmath")  # folders whose files determine the code
@@ -134,6 +136,8 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
 
 
 def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
+    if config.verify_kernels:
+        verify(body)
     seed = f"{version()}\0{exact}\0{opt}\0{order.key}"
     symbol = "k_" + hashlib.sha256(seed.encode()).hexdigest()[:24]
     parallel = isinstance(body[0], For) and body[0].kind == "parallel" if body else False

@@ -122,6 +122,8 @@ class Schedule:
         running = any(a.running for a in f.accs)
         if not self.independent(f):
             return self.note(f, "serial: its iterations write the same places")
+        if self.keeps_rows(f):
+            return self.note(f, "serial: its iterations share a row on the stack")
         if ordered:
             return self.note(
                 replace(f, kind="vector", width=SCAN_BLOCK if running else self.sum_width(f)),
@@ -183,7 +185,14 @@ class Schedule:
                 return False
             if f.name in i.extent.names:
                 return False
-        return not any(b.place == "stack" for s in statements((f,)) for e in own_exprs(s) for b in e.bufs)
+        return not self.keeps_rows(f)
+
+    def keeps_rows(self, f: For) -> bool:
+        """Is there a row on the stack that every turn of the loop writes anew? Lanes would write it all at once."""
+        return any(
+            isinstance(s, Store) and s.buf.place == "stack" and not any(f.name in i.names for i in s.idx)
+            for s in statements((f,))
+        )
 
     def bulky(self, inner: Sequence[For]) -> bool:
         """Would sums in lanes, which write what they sum nine times, make a kernel that takes long to compile?"""

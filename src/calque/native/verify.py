@@ -82,7 +82,7 @@ class _Verifier:
         self.need(len(idx) == len(buf.shape), f"{buf.name} has {len(buf.shape)} dimensions, {len(idx)} indices given")
         for i, d in zip(idx, buf.shape, strict=True):
             self.need(i.dtype == "i64", f"an index into {buf.name} is {i.dtype}")
-            never = i.op == "const" and d.op == "const" and not 0 <= i.attr < d.attr and guard is None
+            never = i.op == "const" and d.op == "const" and not 0 <= i.attr < max(d.attr, 1) and guard is None
             self.need(not never, f"{buf.name}[{show(i)}] of {show(d)}")
         self.need(guard is None or guard.dtype == "i1", f"a guard of {buf.name} is {guard and guard.dtype}")
         if buf.place == "lane" and self.vec is not None:
@@ -138,7 +138,7 @@ class _Verifier:
             self.need(ok, f"the tile loop {s.name} is not around one vector loop of its width")
         if s.kind == "vector":
             self.need(self.vec is None, f"the vector loop {s.name} stands in that over {self.vec}")
-            self.need(1 <= s.width <= 256 and s.width & (s.width - 1) == 0, f"width {s.width} is no power of two")
+            self.need(1 <= s.width <= 512 and s.width & (s.width - 1) == 0, f"width {s.width} is no power of two")
         for a in s.accs:
             self.acc_outside(s, a)
         outer, names = self.vec, set(self.vecnames)
