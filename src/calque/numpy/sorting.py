@@ -242,7 +242,9 @@ def take_along_axis(
         raise ValueError(f"indices and arr must have the same number of dimensions; {typeof(indices).ndim} vs. {n}")
     k = canonical_axis(axis, n)
     shape, own = typeof(indices).shape, typeof(arr).shape
-    full = tuple(d if i == k else max(d, own[i]) for i, d in enumerate(shape))
+    full = tuple(own[i] if d == 1 and i != k else d for i, d in enumerate(shape))
+    if 0 in own and 0 in full:
+        return reshape(arr, full)
     parts: list[Any] = []
     for i in range(n):
         if i == k:

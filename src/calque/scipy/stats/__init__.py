@@ -1,4 +1,4 @@
-"""Statistics: distributions, ranks."""
+"""Statistics: distributions, ranks, density estimation."""
 
 from calque.scipy.stats.continuous import (
     beta,
@@ -19,10 +19,13 @@ from calque.scipy.stats.continuous import (
     vonmises,
     wrapcauchy,
 )
+from calque.scipy.stats.densities import gaussian_kde
 from calque.scipy.stats.discrete import bernoulli, betabinom, binom, geom, multinomial, nbinom, poisson
+from calque.scipy.stats.ranks import mode, rankdata, sem
 from calque.scipy.stats.vectors import dirichlet, multivariate_normal
 
 __all__ = [
-    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace",
-    "logistic", "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gaussian_kde", "gennorm", "geom", "gumbel_l",
+    "gumbel_r", "laplace", "logistic", "mode", "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata", "sem",
+    "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip

@@ -66,6 +66,7 @@ laplace = continuous(
 logistic = continuous(
     "logistic", "the logistic distribution", "", lambda y: -jnp.abs(y) - 2 * jnp.log1p(jnp.exp(-jnp.abs(y))), logs=False,
     cdf=lambda y: do.logistic(y), sf=lambda y: do.logistic(-y), ppf=sp.logit, isf=lambda q: -sp.logit(q),
+    probability="x",
 )  # fmt: skip
 uniform = continuous(
     "uniform", "the uniform distribution", "", lambda y: jnp.zeros_like(y), _unit, logs=False,
@@ -74,12 +75,12 @@ uniform = continuous(
 gumbel_r = continuous(
     "gumbel_r", "the Gumbel distribution of maxima", "", lambda y: -(y + jnp.exp(-y)),
     cdf=lambda y: jnp.exp(-jnp.exp(-y)), logcdf=lambda y: -jnp.exp(-y), sf=lambda y: -jnp.expm1(-jnp.exp(-y)),
-    logsf=lambda y: log1mexp(jnp.exp(-y)), ppf=lambda q: -jnp.log(-jnp.log(q)),
+    logsf=lambda y: log1mexp(jnp.exp(-y)), ppf=lambda q: -jnp.log(-jnp.log(q)), probability="p",
 )  # fmt: skip
 gumbel_l = continuous(
     "gumbel_l", "the Gumbel distribution of minima", "", lambda y: y - jnp.exp(y),
     cdf=lambda y: -jnp.expm1(-jnp.exp(y)), logcdf=lambda y: log1mexp(jnp.exp(y)), sf=lambda y: jnp.exp(-jnp.exp(y)),
-    logsf=lambda y: -jnp.exp(y), ppf=lambda q: jnp.log(-jnp.log1p(-q)),
+    logsf=lambda y: -jnp.exp(y), ppf=lambda q: jnp.log(-jnp.log1p(-q)), probability="p",
 )  # fmt: skip
 gamma = continuous(
     "gamma", "the gamma distribution", "a", lambda y, a: sp.xlogy(a - 1, y) - y - do.lgamma(a), _nonnegative,

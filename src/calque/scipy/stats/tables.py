@@ -62,10 +62,11 @@ def continuous(name: str, what: str, shapes: str, logpdf: Any, support: Any = No
     """A distribution on the real line from functions of y = (x - loc) / scale and of its shape parameters.
 
     `logpdf` is the density at scale 1; outside of `support(y, *shapes)` it is -inf. `others` has further functions by name:
-    cdf, sf, logcdf, logsf get y; ppf and isf get a probability and return y. pdf, and logarithms of what is given, follow."""
+    cdf, sf, logcdf, logsf get y; ppf and isf get a probability and return y. pdf, and logarithms of what is given, follow.
+    `probability` is the name of the first argument of ppf and isf."""
     parameters = shapes.split()
     signature = _signature("x", *parameters, loc=0, scale=1)
-    of_probability = _signature("q", *parameters, loc=0, scale=1)
+    of_probability = _signature(others.get("probability", "q"), *parameters, loc=0, scale=1)
 
     def density(x: Any, *rest: Any) -> Any:
         *shape, loc, scale = rest
