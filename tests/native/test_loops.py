@@ -577,7 +577,7 @@ def test_traversal():
 def broken():
     x, y, _ = sample()
     s = Store(y, (i,), f32(0.0))
-    yield "is used outside", (s,)
+    yield "is used outside", (For(i, (s,)), s)
     yield "is not known", (For(i, (Store(y, (i,), ref("z", "f32")),)),)
     yield "f32 wanted", (For(i, (Store(y, (i,), const(1, "i32")),)),)
     yield "is an input", (For(i, (For(j, (Store(x, (i, j), f32(0.0)),)),)),)

@@ -69,6 +69,8 @@ class Run:
             return False
         if s.buf in self.made or s.buf in self.read or self.weight + s.weight > CAP:
             return False
+        if folds(s, k) and any(folds(p, k) and p.running != s.running for p in self.stages):
+            return False  # a running fold and a sum go over the loop in blocks of different sizes
         related = False
         assert s.reads is not None
         for e in s.reads:
@@ -89,6 +91,11 @@ class Run:
         """Must `s` stay behind this run?"""
         assert s.reads is not None
         return s.buf in self.made or s.buf in self.read or any(e.attr in self.made for e in s.reads)
+
+
+def folds(s: Stage, k: int) -> bool:
+    """Does a stage fold over loop k?"""
+    return bool(s.accs) and len(s.dims) == k + 1
 
 
 def group(stages: Sequence[Stage], k: int) -> list[Run]:
@@ -133,8 +140,8 @@ def stores(s: Stage) -> list[Statement]:
 
 def loop(stages: Sequence[Stage], k: int) -> list[Statement]:
     """One shared loop, and the stores of what it folded."""
-    folded = [s for s in stages if s.accs and len(s.dims) == k + 1]
-    body = nest([s for s in stages if not (s.accs and len(s.dims) == k + 1)], k + 1)
+    folded = [s for s in stages if folds(s, k)]
+    body = nest([s for s in stages if not folds(s, k)], k + 1)
     accs: list[Accumulator] = []
     first: list[Statement] = []  # a running fold is known before the statements of its turn, which may read it
     after: list[Statement] = []

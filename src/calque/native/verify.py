@@ -69,8 +69,8 @@ class _Verifier:
     def node(self, x: Expr) -> None:
         if x.op == "var":
             name = x.attr[0]
-            loop = x.attr[1] is not None
-            self.need(name in self.known and loop != (name in self.sizes), f"{name} is used outside of its loop")
+            known = name in self.known and (x.attr[1] is not None or name in self.sizes)
+            self.need(known, f"{name} is used outside of its loop")
         elif x.op == "ref":
             name = x.attr[0]
             self.need(name in self.known, f"{name} is not known here")
@@ -217,7 +217,6 @@ class _Verifier:
             self.body(s.test)
             if s.cond is not None:
                 self.expr(s.cond, "i1")
-                self.need(not self.varies(s.cond), "the condition of a loop differs from lane to lane")
             self.body(s.body)
             for t in s.states:
                 self.expr(t.next)
@@ -226,8 +225,7 @@ class _Verifier:
 
     def if_(self, s: If) -> None:
         self.expr(s.cond, "i1")
-        self.need(not self.varies(s.cond), "a condition differs from lane to lane")
-        vec: set[str] = set()
+        vec = {o.name for o in s.outs} if self.varies(s.cond) else set()
         for body, exprs in (
             (s.then, [(o.name, o.then) for o in s.outs]),
             (s.orelse, [(o.name, o.orelse) for o in s.outs]),
