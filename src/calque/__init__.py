@@ -35,6 +35,7 @@ from calque.devices import (
 from calque.machine.threads import get_num_threads, set_num_threads
 from calque.native import backend as _native
 from calque.native import eager as _eager
+from calque.native import symbolic as _symbolic
 from calque.numpy import cached as _cached
 from calque.transforms import debug_nans as _debug_nans
 from calque.transforms import stages
@@ -62,6 +63,7 @@ from calque.transforms.sharding_constraint import reshard
 from calque.transforms.vmap import vmap
 
 _backends.register("native", _native.compile, default=True)
+_backends.register_symbolic("native", _symbolic.SymbolicExecutable)
 _set_evaluator(_eager.evaluate)
 _debug_nans.install()
 _cached.install(numpy)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from calque.core.dims import Dim
 from calque.core.dtypes import short_name
 
 _interned: dict[tuple[Any, Any, bool], "ShapedArray"] = {}
@@ -52,7 +53,7 @@ class ShapedArray:
 
 def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
     # NumPy integers and the like hash as the ints that they equal, but the aval keeps plain ints
-    shape = tuple(int(d) if not isinstance(d, int) or isinstance(d, bool) else d for d in key[0])
+    shape = tuple(d if type(d) is int or type(d) is Dim else int(d) for d in key[0])
     self: ShapedArray = object.__new__(ShapedArray)
     size = 1
     for d in shape:
@@ -79,4 +80,5 @@ def _trim() -> None:
 
 
 def nbytes(aval: ShapedArray) -> int:
-    return int(aval.size) * int(aval.dtype.itemsize)
+    """Bytes of the elements; of a symbolic shape those of its hints."""
+    return getattr(aval.size, "hint", aval.size) * int(aval.dtype.itemsize)

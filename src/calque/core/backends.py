@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
+from calque.core.dims import Symbols
 from calque.core.jaxprs import ClosedJaxpr, Eqn, subjaxprs
 
 
@@ -60,6 +61,23 @@ def compile_program(closed: ClosedJaxpr, options: Options, backend: str | None =
     except KeyError:
         raise RuntimeError(f"Unknown backend {name!r}; the backends are {', '.join(sorted(_backends))}") from None
     return compiler(closed, options)
+
+
+SymbolicCompiler = Callable[[ClosedJaxpr, Options, Symbols], Any]
+_symbolic: dict[str, SymbolicCompiler] = {}
+
+
+def register_symbolic(name: str, compiler: SymbolicCompiler) -> None:
+    """The backend can compile programs with free sizes."""
+    _symbolic[name] = compiler
+
+
+def compile_symbolic(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> Any:
+    return _symbolic[_default](closed, options, symbols)
+
+
+def has_symbolic() -> bool:
+    return _default in _symbolic
 
 
 def default_name() -> str:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import errors, trace_state
+from calque.core import dims, errors, trace_state
 from calque.core.avals import ShapedArray
+from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var
 from calque.core.primitives import Primitive
@@ -52,6 +53,7 @@ _PYTHON_AVALS: dict[type, Callable[[Any], ShapedArray]] = {
     int: _python_int,
     float: lambda x: ShapedArray((), canonicalize(float), True),
     complex: lambda x: ShapedArray((), canonicalize(complex), True),
+    Dim: lambda x: ShapedArray((), canonicalize(int), True),
 }
 
 
@@ -123,6 +125,8 @@ class JaxprTrace(Trace):
             if x._trace is self:
                 return x._var  # type: ignore[attr-defined]
             check_alive(x)
+        elif type(x) is Dim:
+            return self.atom(dims.value_of(x))
         elif isinstance(x, PYTHON_SCALARS) or (getattr(x, "ndim", None) == 0 and not isinstance(x, Tracer)):
             aval = typeof(x)
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:

@@ -82,6 +82,17 @@ class _Immediate:
     index: int
 
 
+class Varying(int):
+    """An integer of the template that another call may replace: `key` says which it is."""
+
+    key: Any
+
+    def __new__(cls, value: int, key: Any) -> Varying:
+        self = super().__new__(cls, value)
+        self.key = key
+        return self
+
+
 class _Label:
     """A place in the code, known once it is bound."""
 
@@ -150,21 +161,57 @@ class Program:
 
     def rebound(self, outputs: Sequence[tuple[Any, int]], immediates: Mapping[int, int], release_gil: bool) -> Program:
         """The same code for other sizes: immediates replaced by value, results of other types. Some microseconds."""
+        first = self.first_immediate
+        template = self._template[:first] + [immediates.get(v, v) for v in self._template[first:]]
+        return self._copy(outputs, template, None, self.arena_bytes, release_gil)
+
+    def resized(
+        self,
+        outputs: Sequence[tuple[Any, int]],
+        places: Sequence[int],
+        values: Sequence[int],
+        arena: Sequence[int],
+        arena_bytes: int,
+        keepalive: object = None,
+    ) -> Program:
+        """The same code for other sizes: the immediates at `places` (`immediate_of`) replaced, the arena laid out anew."""
+        template = self._template.copy()
+        for place, value in zip(places, values):
+            template[place] = value
+        new = self._copy(outputs, template, arena, arena_bytes, bool(self.flags & interp.RELEASE_GIL))
+        new._keepalive = (new._keepalive, keepalive)
+        return new
+
+    @property
+    def first_immediate(self) -> int:
+        return self.frame.starts["imm"] - self.frame.starts["own"]
+
+    def _copy(
+        self,
+        outputs: Sequence[tuple[Any, int]],
+        template: list[int],
+        arena: Sequence[int] | None,
+        arena_bytes: int,
+        release_gil: bool,
+    ) -> Program:
+        """Another template, other results; without `arena` its places stay. One block holds all that is new."""
         if len(outputs) != len(self.outputs):
             raise ProgramError(f"the program has {len(self.outputs)} results, not {len(outputs)}")
         new = object.__new__(Program)
         new.code, new.n_in, new.frame, new._text = self.code, self.n_in, self.frame, self._text
-        new.arena_bytes, new.outputs = self.arena_bytes, tuple(outputs)
+        new.arena_bytes, new.outputs = arena_bytes, tuple(outputs)
         new.flags = (self.flags & ~interp.RELEASE_GIL) | interp.RELEASE_GIL * release_gil
         new._keepalive = (self._keepalive, [aval for aval, _ in outputs])
-        first = self.frame.starts["imm"] - self.frame.starts["own"]
-        template = self._template[:first] + [immediates.get(v, v) for v in self._template[first:]]
         n, words = len(outputs), self._header.tolist()
-        block = np.empty(len(words) + 2 * n + len(template), np.int64)
+        places = [] if arena is None else list(arena)
+        block = np.empty(len(words) + 2 * n + len(template) + len(places), np.int64)
         at = block.__array_interface__["data"][0]
         words[2], words[3], words[4] = at + 8 * len(words), at + 8 * (len(words) + n), new.flags
         words[7] = at + 8 * (len(words) + 2 * n)
-        block[:] = words + [size for _, size in outputs] + [id(aval) for aval, _ in outputs] + template
+        words[11] = arena_bytes
+        if arena is not None:
+            words[12] = words[7] + 8 * len(template)
+        block[:] = words + [size for _, size in outputs] + [id(aval) for aval, _ in outputs] + template + places
         new._header, new._arrays, new._template, new.handle = block, (*self._arrays, block), template, at
         return new
 
@@ -203,7 +250,8 @@ class ProgramBuilder:
         self._instructions: list[list[Any]] = []
         self._arena_offsets: list[int] = []
         self._constants: dict[int, int] = {}
-        self._immediates: dict[int, int] = {}
+        self._immediates: dict[Any, int] = {}
+        self._values: list[int] = []
         self._counts = {"in": n_in, "out": len(self.outputs), "own": 0, "reg": 0, "slot": 0, "const": 0, "arena": 0}
         self._keepalive: list[object] = []
         self._lines: list[tuple[int, Callable[[], str]]] = []
@@ -373,15 +421,23 @@ class ProgramBuilder:
         self._emit(lambda: f"give out{output} <- {slot}", Op.GIVE, output, self._owned(slot))
 
     def host(
-        self, function: Callable[..., Any], args: Sequence[Operand] = (), result: Reg | None = None, name: str = ""
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Operand] = (),
+        result: Reg | None = None,
+        name: str = "",
+        key: Any = None,
     ) -> None:
-        """Call a Python function on integers (a slot's is its address); with ``result`` it must give an integer."""
+        """Call a Python function on integers (a slot's is its address); with ``result`` it must give an integer.
+
+        With ``key`` another call of the program may have another function."""
         self._keepalive.append(function)
         words = [self._any(arg) for arg in args]
         called, target = tuple(args), f"{result} = " if result else ""
         line = lambda: f"{target}host {name or getattr(function, '__name__', 'function')}({_joined(called)})"
         place = -1 if result is None else self._int(result)
-        self._emit(line, Op.HOST, self._immediate(id(function)), place, len(words), *words)
+        identity = id(function) if key is None else Varying(id(function), key)
+        self._emit(line, Op.HOST, self._immediate(identity), place, len(words), *words)
 
     def fail(self, error: type[Exception], message: str) -> None:
         """Stop the program with an exception."""
@@ -471,7 +527,7 @@ class ProgramBuilder:
             return number
         if not isinstance(number, int | np.integer):
             raise ProgramError(f"{number} is neither a register nor an integer")
-        return self._immediate(int(number))
+        return self._immediate(number if type(number) is Varying else int(number))
 
     def _any(self, operand: Operand) -> Slot | Reg | _Immediate:
         return self._slot(operand) if isinstance(operand, Slot) else self._int(operand)
@@ -479,8 +535,12 @@ class ProgramBuilder:
     def _immediate(self, value: int) -> _Immediate:
         if not -(1 << 63) <= value < 1 << 64:
             raise ProgramError(f"{value} does not fit in 64 bits")
-        value = value - (1 << 64) if value >= 1 << 63 else value
-        return _Immediate(self._immediates.setdefault(value, len(self._immediates)))
+        key: Any = ("varying", value.key) if type(value) is Varying else value
+        index = self._immediates.get(key)
+        if index is None:
+            index = self._immediates[key] = len(self._values)
+            self._values.append(value - (1 << 64) if value >= 1 << 63 else value)
+        return _Immediate(index)
 
     # Assembly.
 
@@ -489,7 +549,7 @@ class ProgramBuilder:
         self._immediate(0)
         frame = self._layout()
         template = [0] * (self._counts["own"] + self._counts["reg"] + self._counts["slot"])
-        template += [*self._constants, *self._immediates]
+        template += [*self._constants, *map(int, self._values)]
         return Program(
             np.array(self._assemble(frame), np.int64),
             frame,
@@ -501,6 +561,10 @@ class ProgramBuilder:
             interp.RELEASE_GIL * release_gil | interp.RUNS_PYTHON * self._runs_python(),
             lambda: self._text(release_gil),
         )
+
+    def varying(self) -> list[tuple[int, Any]]:
+        """(number of an immediate, key) of all that vary."""
+        return [(i, key[1]) for key, i in self._immediates.items() if type(key) is tuple]
 
     def _runs_python(self) -> bool:
         return any(words[0] in (Op.HOST, Op.NEXT, Op.BACK) for words in self._instructions)

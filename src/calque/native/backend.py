@@ -55,6 +55,11 @@ class Planned:
         return p.block([(n, View(b)) for n, (b, _) in zip(g.outputs, self.outputs)], g.effects)
 
 
+def is_long(p: Planned) -> bool:
+    """Should other Python threads run meanwhile?"""
+    return sum(c.plan.ns for c in p.calls) > RELEASE_NS or len(p.calls) != len(p.steps)
+
+
 class Executable(Planned):
     """A compiled program: `program` for the machine's call path, `call` from Python."""
 
@@ -65,8 +70,7 @@ class Executable(Planned):
     def assemble(self) -> Program:
         p = self.planner
         a = Assembler(p.sizes, p.params, p.bytes)
-        long = sum(c.plan.ns for c in self.calls) > RELEASE_NS or len(self.calls) != len(self.steps)
-        return a.program(self.inputs, self.outputs, p.consts, p.mutable, self.steps, long)
+        return a.program(self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self))
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         """Run on arrays (or what can become arrays) of exactly the avals of the program; gives arrays."""

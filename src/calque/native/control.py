@@ -75,7 +75,7 @@ def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
         test = p.block([(loop.test.outputs[0], View(flag))], loop.test.effects)
     count = loop.t.attr[1]
     steps.append(Repeat(body, swaps, count, loop.t.attr[0], test, flag))
-    odd = loop.length is not None and loop.length % 2 == 1
+    odd = type(loop.length) is int and loop.length % 2 == 1
     if odd:  # the last values lie in the second buffers: give them their names back
         steps += [Swap(a, b) for a, b in swaps]
     for i, get in loop.gets.items():
@@ -127,7 +127,7 @@ def carry_buffers(p: Planner, loop: LoopParts, block: Block, i: int, in_place: b
     if in_place:
         b = result or p.temporary(node)
         return b, b
-    if result is None or loop.length is None:
+    if result is None or type(loop.length) is not int:
         return p.temporary(node), p.temporary(node)
     return (p.temporary(node), result) if loop.length % 2 else (result, p.temporary(node))
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from calque.core.dims import Dim, hint_of, surely_at_most
 from calque.native.control_loops import LoopParts
 from calque.native.elements import Cx
 from calque.native.expr import Expr, const, ref, walk
@@ -37,14 +38,22 @@ def elements(shape: Sequence[int]) -> Iterator[Index]:
 
 def suits(p: Planner, loop: LoopParts) -> bool:
     outputs = [*loop.next, *loop.stacked]
-    if any(c.aval.size > LARGEST for c in loop.carries):  # long enough for a vector
+    if not all(surely_at_most(c.aval.size, LARGEST) for c in loop.carries):  # long enough for a vector
         return False
-    if sum(c.aval.size for c in loop.carries) > MOST_ELEMENTS or sum(y.aval.size for y in loop.stacked) > MOST_ELEMENTS:
+    if (
+        sum(c.aval.size for c in loop.carries) > MOST_ELEMENTS
+        or sum(hint_of(y.aval.size) for y in loop.stacked) > MOST_ELEMENTS
+    ):
         return False
     if loop.test is not None:
         outputs += loop.test.outputs
     inner = reachable(outputs)
-    work = sum(max(n.aval.size, 1) for n in inner if n.aval is not None)
+    if any(
+        n.aval is not None and type(n.aval.size) is Dim and n not in p.view and n.op not in ("input", "const")
+        for n in inner
+    ):
+        return False  # its elements cannot be listed
+    work = sum(max(hint_of(n.aval.size), 1) for n in inner if n.aval is not None)
     return work <= MOST_NODES and all(n in p.view or inline(p, n) for n in inner)
 
 

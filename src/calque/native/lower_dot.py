@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core import dims
 from calque.core.avals import ShapedArray
 from calque.native.expr import const
 from calque.native.lower import RULES, Index, Lower, Request, Value
@@ -54,7 +55,7 @@ def sizes_of(x: Node, dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def count(shape: Sequence[int]) -> int:
-    return int(np.prod(shape, dtype=object)) if len(shape) else 1
+    return dims.product(shape)
 
 
 def transposed(g: Graph, x: Node, perm: Sequence[int]) -> Node:
@@ -98,14 +99,18 @@ def product(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     b = (count(batch),) if batch else ()
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
-    tiled = m * n * k >= TILED and m > 1 and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
+    tiled = (
+        dims.hint_of(m * n * k) >= TILED
+        and not dims.surely_at_most(m, 1)
+        and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
+    )
     return g.add("matmul_tiled" if tiled else "matmul", (x, y), {}, ShapedArray((*b, m, n), x.aval.dtype))
 
 
 def small(n: Node) -> bool:
     """Is the product so small that it is an expression?"""
     k = n.args[0].shape[-1]
-    return k <= 16 and count(n.shape) * k <= UNROLLED
+    return dims.surely_at_most(k, 16) and dims.surely_at_most(count(n.shape) * k, UNROLLED)
 
 
 def term(low: Lower, n: Node, idx: Index, k: Any) -> Generator[Request, Value, Value]:

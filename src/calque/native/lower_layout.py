@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 
 import numpy as np
 
+from calque.core.dims import hint_of, surely_equal
 from calque.core.dtypes import is_extended
 from calque.native.elements import Cx
 from calque.native.expr import TRUE, ZERO, Expr, both, cast, const, ex, index_and_guard, load, rewrite, select
@@ -57,8 +58,8 @@ def reindex(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> I
         gi, gj = i, j
         a, b = (new[i] if i < len(new) else 1), (old[j] if j < len(old) else 1)
         i, j = i + 1, j + 1
-        while a != b:
-            if (a < b or j >= len(old)) and i < len(new):
+        while not surely_equal(a, b) and (i < len(new) or j < len(old)):
+            if (hint_of(a) < hint_of(b) or j >= len(old)) and i < len(new):
                 a *= new[i]
                 i += 1
             else:
@@ -96,7 +97,7 @@ def slice_(low: Lower, n: Node, idx: Index) -> Steps:
     at = []
     for i, s, k in zip(idx, starts, strides):
         i = i if k == 1 else ex("mul", i, const(int(k)))
-        at.append(i if not s else ex("add", i, low.sizes.dim(int(s))))
+        at.append(i if surely_equal(s, 0) else ex("add", i, low.sizes.dim(s)))
     return (yield x, tuple(at) + idx[len(starts) :])
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import Dim, product, surely_at_most
 from calque.native.elements import Cx
 from calque.native.expr import DTYPES, Expr, const, ex, is_float
 from calque.native.lower import LIMITS, RULES, Index, Lower, Request, Value
@@ -77,7 +78,7 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
         for run in reversed(runs(axes)):
             lo, hi = run[0], run[-1] + 1
             shape = x.shape
-            extent = int(np.prod(shape[lo:hi], dtype=object))
+            extent = product(shape[lo:hi])
             x = reshape(g, x, (*shape[:lo], extent, *shape[hi:]))
             while x.shape[lo] > CHUNK:
                 chunks = (*shape[:lo], -(-x.shape[lo] // CHUNK), *shape[hi:])
@@ -86,6 +87,13 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
         return [convert(g, x, out.dtype)]
 
     return expand
+
+
+def size_node(g: Graph, n: Any, dtype: np.dtype) -> Node:
+    """A size as a scalar."""
+    if type(n) is Dim:
+        return g.add("size_value", (), {"dim": n}, ShapedArray((), dtype))
+    return g.add("literal", (), {"value": np.asarray(n).astype(dtype)[()]}, ShapedArray((), dtype))
 
 
 def widened(g: Graph, x: Node, sums: bool) -> Node:
@@ -98,7 +106,7 @@ def widened(g: Graph, x: Node, sums: bool) -> Node:
 
 def small(n: Node) -> bool:
     """Is this a reduction short enough to be an expression?"""
-    return n.op in FOLD_OF and n.args[0].shape[n.params["axes"][0]] <= BAKED
+    return n.op in FOLD_OF and surely_at_most(n.args[0].shape[n.params["axes"][0]], BAKED)
 
 
 def reduce_element(low: Lower, n: Node, idx: Index) -> Steps:
@@ -186,8 +194,7 @@ def expand_arg(kind: str) -> Callable[..., list[Node]]:
             hit = g.add("or", (hit, g.add("ne", (x, x), {}, flags)), {}, flags)
         indices = with_shape(x.aval, x.shape, index)
         i = g.add("iota", (), {"dimension": axis, "dtype": index, "shape": x.shape}, indices)
-        last = np.asarray(max(x.shape[axis] - 1, 0)).astype(index)
-        none = g.add("literal", (), {"value": last[()]}, ShapedArray((), index))
+        none = size_node(g, x.shape[axis] - 1 if x.shape[axis] > 0 else 0, index)
         none = g.add("broadcast_in_dim", (none,), {"shape": x.shape, "broadcast_dimensions": ()}, indices)
         candidates = g.add("select_n", (hit, none, i), {}, indices)
         return [g.add("reduce_min", (candidates,), {"axes": (axis,)}, ShapedArray(avals[0].shape, index))]

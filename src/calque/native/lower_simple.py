@@ -131,6 +131,11 @@ def windows(low: Lower, n: Node, idx: Index) -> Steps:
     return (yield n.args[0], (*idx[:d], at, *idx[d + 1 : -1]))
 
 
+def size_value(low: Lower, n: Node, idx: Index) -> Steps:
+    return low.number(low.sizes.dim(n.params["dim"]), n.dtype)
+    yield
+
+
 NAMES: Final[dict[str, Callable[..., list[Node]]]] = {
     "add_any": renamed("add"),
     "stop_gradient": same,
@@ -147,4 +152,5 @@ NAMES: Final[dict[str, Callable[..., list[Node]]]] = {
 }
 EXPANSIONS.update(NAMES)
 RULES["tile"] = tile
+RULES["size_value"] = size_value
 RULES["windows"] = windows

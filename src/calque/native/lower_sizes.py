@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from calque.core.dims import Dim, Poly, Symbols
 from calque.native.expr import Expr, const, ex, var
+from calque.native.expr_index import terms
 
 BAKED: Final = 16
+FREE_MOST: Final = 1 << 47  # no free size is larger
 Interval = tuple[int, int]
 _WIDE: Final = (-(1 << 62), 1 << 62)
 _ARITHMETIC: Final = frozenset(("add", "sub", "mul", "floordiv", "mod", "min", "max"))
@@ -24,10 +27,12 @@ _INTEGERS: Final[dict[str, Interval]] = {
 class Sizes:
     """Extents as expressions. With `known` false (kernels that serve every shape) nothing is baked and nothing is decided."""
 
-    __slots__ = ("known", "memo", "symbols", "values")
+    __slots__ = ("_hinted", "free", "known", "memo", "symbols", "values")
 
     def __init__(self, known: bool = True) -> None:
         self.known = known
+        self.free: set[str] = set()  # symbols that have another value in every call, their `values` are hints
+        self._hinted: Sizes | None = None
         self.symbols: dict[int, Expr] = {}
         self.values: dict[str, int] = {}  # symbol -> the value it has in this program
         self.memo: dict[Expr, Interval] = {}
@@ -36,6 +41,9 @@ class Sizes:
         """The extent (or offset) `n` as an index expression."""
         e = self.symbols.get(n)
         if e is None:
+            if type(n) is Dim:
+                e = self.symbols[n] = self.polynomial(n.symbols, n.poly)
+                return e
             if -BAKED <= n <= BAKED and (self.known or n in (0, 1)):
                 e = const(n)
             elif n < 0:
@@ -45,6 +53,38 @@ class Sizes:
                 self.values[f"s{n}"] = n
             self.symbols[n] = e
         return e
+
+    def polynomial(self, symbols: Symbols, poly: Poly) -> Expr:
+        """A free size as an expression of the symbols of its trace."""
+        out: Expr = const(0)
+        for monomial, c in sorted(poly, key=lambda t: t[1] < 0):
+            term = const(abs(c))
+            for i in monomial:
+                term = ex("mul", self.atom(symbols, i), term)
+            out = ex("sub" if c < 0 else "add", out, term)
+        return out
+
+    def atom(self, symbols: Symbols, i: int) -> Expr:
+        op, a, b = symbols.atoms[i]
+        if op != "size":
+            return ex(op, self.polynomial(symbols, a), self.polynomial(symbols, b))
+        name = f"n{i}"
+        self.free.add(name)
+        self.values[name] = symbols.hints[a]
+        return var(name)
+
+    def symbol(self, name: str) -> Expr:
+        return var(name)
+
+    @property
+    def hinted(self) -> Sizes:
+        """The same sizes with the hints as values: for what changes only the speed."""
+        if not self.free:
+            return self
+        if self._hinted is None:
+            self._hinted = Sizes(self.known)
+            self._hinted.values = self.values
+        return self._hinted
 
     def define(self, n: int, e: Expr, value: int | None = None) -> None:
         """Let `n` be written as `e` from now on (for kernels whose sizes are not the ones of this program)."""
@@ -63,7 +103,7 @@ class Sizes:
         """The number a size expression has for the shapes that were planned, also when kernels must not rely on it."""
         if e.op == "var" and e.attr[1] is None:
             return self.values[e.attr[0]]
-        return self.value(e) if e.op == "const" or self.known else 0
+        return self.hinted.value(e) if e.op == "const" or self.known else 0
 
     def interval(self, e: Expr) -> Interval:
         """Bounds of an index expression, from the sizes of this program."""
@@ -100,6 +140,8 @@ class Sizes:
             return (e.attr, e.attr)
         if e.op == "var":
             if e.attr[1] is None:
+                if e.attr[0] in self.free:
+                    return (1, FREE_MOST)
                 v = self.values.get(e.attr[0])
                 return (v, v) if v is not None and self.known else (0, 1 << 48)
             return (0, max(m[e.attr[1]][1] - 1, 0))
@@ -114,7 +156,10 @@ class Sizes:
                 return (c, d)
             if hi < other:
                 return (a, b)
-        return self._fitting(_combine(e.op, a, b, c, d), e.dtype)
+        bound = _combine(e.op, a, b, c, d)
+        if self.free and e.index:  # sizes and places do not wrap around
+            return (max(bound[0], _WIDE[0]), min(bound[1], _WIDE[1]))
+        return self._fitting(bound, e.dtype)
 
     @staticmethod
     def _fitting(bound: Interval, dtype: str) -> Interval:
@@ -127,9 +172,28 @@ class Sizes:
         if not self.known:
             return None
         (alo, ahi), (blo, bhi) = self.interval(a), self.interval(b)
-        if op == "lt":
-            return True if ahi < blo else False if alo >= bhi else None
-        return True if alo >= bhi else False if ahi < blo else None
+        below = True if ahi < blo else False if alo >= bhi else None
+        if below is None and self.free and a.index and b.index:
+            below = self._relate(a, b)
+        return below if op == "lt" or below is None else not below
+
+    def _relate(self, a: Expr, b: Expr) -> bool | None:
+        """Is a < b for all places and all free sizes? Each loop variable takes its ends."""
+        if self._least(ex("sub", b, a)) > 0:
+            return True
+        return False if self._least(ex("sub", a, b)) >= 0 else None
+
+    def _least(self, e: Expr) -> int:
+        """A lower bound of a sum of multiples of loop variables and sizes."""
+        for _ in range(8):
+            parts, _ = terms(e)
+            loops = [(x, k) for x, k in parts.items() if x.op == "var" and x.attr[1] is not None]
+            if not loops:
+                break
+            for x, k in loops:
+                last = ex("sub", x.attr[1], const(1)) if k < 0 else const(0)
+                e = ex("add", ex("sub", e, ex("mul", x, const(k))), ex("mul", last, const(k)))
+        return self.interval(e)[0]
 
 
 def _combine(op: str, a: int, b: int, c: int, d: int) -> Interval:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.arrays import to_numpy
+from calque.core.dims import surely_equal
 from calque.core.jaxprs import ClosedJaxpr
 from calque.native.elements import Cx
 from calque.native.elements import lower as lower_element
@@ -89,7 +90,7 @@ def loops_of(
     dims: list[Expr] = []
     idx: list[Expr] = []
     for d, n in enumerate(shape):
-        if n == 1 and low.sizes.known:
+        if surely_equal(n, 1) and low.sizes.known:
             idx.append(ZERO)
         else:
             v = var(f"{COLLIDING if d in colliding else ''}d{start + len(dims)}", low.sizes.dim(n))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from calque.core.dims import hint_of, surely_at_most, surely_divides
 from calque.machine.target import describe
 from calque.native.expr import (
     TRUE,
@@ -73,7 +74,7 @@ class Product:
         self.m, self.n, self.k = n.shape[-2], n.shape[-1], x.shape[-1]
         self.batch = n.shape[0] if len(n.shape) == 3 else 1
         self.batched = len(n.shape) == 3
-        self.tile = tile_for(self.m, self.n, n.dtype)
+        self.tile = tile_for(hint_of(self.m), hint_of(self.n), n.dtype)
         self.depth = DEPTH // item_size(n.dtype)
         self.rows: Buffer | None = None
         dim = p.sizes.dim
@@ -100,8 +101,8 @@ class Product:
         home = self.p.view.get(y)
         return (
             home is not None
-            and self.n % self.tile.columns == 0
-            and self.k * self.n * item_size(self.node.dtype) <= NEAR
+            and surely_divides(self.tile.columns, self.n)
+            and surely_at_most(self.k * self.n * item_size(self.node.dtype), NEAR)
         )
 
     def pack_buffer(self) -> Buffer:
@@ -120,9 +121,9 @@ class Product:
         q, k, j = var("q", self.panels), var("k", self.K), var("j", width)
         column = ex("add", ex("mul", q, const(width)), j)
         value = self.right(k, column)
-        if self.n % width:
+        if not surely_divides(width, self.n):
             value = guarded(value, ex("lt", column, self.N))
-        if self.n % width == 0 and self.turned(value, k, j):
+        elif self.turned(value, k, j):
             return self.around(For(q, self.pack_turned(q, k)))
         inner = For(j, (Store(self.packed, (*self.pre(), q, k, j), value),), kind="vector", width=width)
         return self.around(For(q, (For(k, (inner,)),)))
@@ -160,11 +161,11 @@ class Product:
 
     def nest(self) -> Body:
         """The loops over tiles, rows inside panels or panels inside rows, whichever there are more of outside."""
-        if self.k > self.depth and self.plain():
+        if hint_of(self.k) > self.depth and self.plain():
             return self.deep()
         tiles = ceil_div(self.M, self.tile.rows)
         q, i = var("q", self.panels), var("i", tiles)
-        by_panel = -(-self.n // self.tile.columns) * 2 >= -(-self.m // self.tile.rows)
+        by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(-hint_of(self.m) // self.tile.rows)
         inner = For(i if by_panel else q, self.micro(q, i, ZERO, self.K, "all"))
         return self.around(For(q if by_panel else i, (inner,)))
 
@@ -202,7 +203,7 @@ class Product:
         assert self.rows is not None
         m, k = var("m", self.tile.rows), var("kc", depth)
         row = ex("add", ex("mul", ex("add", first, t), const(self.tile.rows)), m)
-        if self.m % self.tile.rows:
+        if not surely_divides(self.tile.rows, self.m):
             row = ex("min", row, ex("sub", self.M, const(1)))
         value = self.left(row, ex("add", start, k))
         width = 2 * describe().vector_bytes // item_size(self.node.dtype)
@@ -216,12 +217,12 @@ class Product:
         """One tile: its sums in registers, then what follows. With `t` the rows are those copied to place t."""
         j, k = var("j", self.tile.columns), var(f"k{part}", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
-        ok = TRUE if self.n % self.tile.columns == 0 else ex("lt", column, self.N)
+        ok = TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
         at = ex("add", start, k)
         accs, stores = [], []
         for m in range(self.tile.rows):
             row = ex("add", ex("mul", i, const(self.tile.rows)), const(m))
-            whole = self.m % self.tile.rows == 0
+            whole = surely_divides(self.tile.rows, self.m)
             safe = row if whole else ex("min", row, ex("sub", self.M, const(1)))
             guard = ok if whole else both(ok, ex("lt", row, self.M))
             name = f"{STRICT}{part}{m}"

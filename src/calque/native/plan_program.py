@@ -53,18 +53,25 @@ class Assembler:
             self.slots[buf] = b.output(i)
         for buf, array in consts:
             self.slots[buf] = b.const(array)
-        offsets, _ = arrange(steps, temporaries, self.nbytes)
-        for buf, at in offsets.items():
-            self.slots[buf] = b.arena(at, self.nbytes[buf])
+        self.lay_out(steps, temporaries)
         self.steps(steps)
         return b.build(release_gil)
+
+    def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
+        """Places in the arena."""
+        offsets, _ = arrange(steps, temporaries, self.nbytes)
+        for buf, at in offsets.items():
+            self.slots[buf] = self.builder.arena(at, self.nbytes[buf])
+
+    def bytes_of(self, b: Buffer) -> int:
+        return self.nbytes[b]
 
     def steps(self, steps: Sequence[Step]) -> None:
         for s in steps:
             if isinstance(s, Call):
                 self.call(s)
             elif isinstance(s, Copy):
-                self.builder.copy(self.slots[s.dst], self.slots[s.src], self.nbytes[s.dst])
+                self.builder.copy(self.slots[s.dst], self.slots[s.src], self.bytes_of(s.dst))
             elif isinstance(s, Host):
                 self.host(s)
             elif isinstance(s, Repeat):
@@ -95,11 +102,15 @@ class Assembler:
     def integer(self, e: Expr) -> Reg | int:
         """A size expression, worked out now or (with loop counters in it) by the program."""
         if not any(n in self.counters for n in e.names):
-            return self.sizes.value(e)
+            return self.known(e)
         if e.op == "var":
             return self.counters[e.attr[0]]
         a, b = (self.integer(x) for x in e.args)
         return self.builder.arith(_OPS[e.op], a, b)
+
+    def known(self, e: Expr) -> int:
+        """A size as an operand."""
+        return self.sizes.value(e)
 
     def repeat(self, s: Repeat) -> None:
         b = self.builder
@@ -123,10 +134,11 @@ class Assembler:
 
     def host(self, s: Host) -> None:
         outs = [(buf, aval) for buf, aval in zip(s.outs, s.out_avals) if aval is not None]
-        function = host_function(s)
-        self.builder.host(
-            function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs], name=s.node.op
-        )
+        function = host_function(s, s.node.params, s.arg_avals, s.out_avals)
+        self.host_call(s, function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs])
+
+    def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
+        self.builder.host(function, args, name=s.node.op)
 
 
 def raw_bits(x: Any) -> int:
@@ -142,10 +154,12 @@ def array_at(address: int, aval: Any) -> np.ndarray:
     return np.frombuffer(memoryview(raw), np.uint8, count=nbytes).view(dtype).reshape(aval.shape)
 
 
-def host_function(s: Host) -> Callable[..., None]:
+def host_function(
+    s: Host, params: dict[str, Any], arg_avals: Sequence[Any], results_avals: Sequence[Any]
+) -> Callable[..., None]:
     """A function of addresses that runs the meaning of an equation. Its exceptions come out of the program."""
-    primitive, params = REGISTRY[s.node.op], s.node.params
-    avals, out_avals = list(s.arg_avals), list(s.out_avals)
+    primitive = REGISTRY[s.node.op]
+    avals, out_avals = list(arg_avals), list(results_avals)
 
     def run(*addresses: int) -> None:
         args = [array_at(p, a) for p, a in zip(addresses, avals)]

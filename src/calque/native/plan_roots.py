@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from calque.core.dims import hint_of, surely_equal
 from calque.native.fuse import CAP, HEAVY
 from calque.native.lower_dot import small as small_product
 from calque.native.lower_graph import Node
@@ -100,7 +101,12 @@ class Roots:
             root = n in outputs or (n.op in MAKERS and not is_small(n)) or c > LONGEST
             if not root and c >= DEAR and (readers.get(n, 0) > 1 or n in self.spread):
                 root = True
-            if not root and n.op == "concatenate" and len(n.args) > MAX_PIECES and (n.aval.size > 64 or c >= DEAR):
+            if (
+                not root
+                and n.op == "concatenate"
+                and len(n.args) > MAX_PIECES
+                and (hint_of(n.aval.size) > 64 or c >= DEAR)
+            ):
                 root = True
             if root:
                 stored.add(n)
@@ -114,9 +120,9 @@ class Roots:
         if n.op in FREE:
             return inner
         if n.op in FOLD_OF and is_small(n):
-            return (inner + 1) * n.args[0].shape[n.params["axes"][0]]
+            return (inner + 1) * hint_of(n.args[0].shape[n.params["axes"][0]])
         if n.op == "matmul" and is_small(n):
-            return (inner + 1) * n.args[0].shape[-1]
+            return (inner + 1) * hint_of(n.args[0].shape[-1])
         return inner + (HEAVY.get(n.op) or _ALIAS.get(n.op, 1))
 
     def readers(self) -> dict[Node, int]:
@@ -130,10 +136,10 @@ class Roots:
     def find_spread(self) -> Iterable[Node]:
         """Operands that an expanding broadcast, a gather or a product reads more often than they have elements."""
         for n in self.order:
-            if n.op == "broadcast_in_dim" and n.args and n.aval.size > n.args[0].aval.size:
+            if n.op == "broadcast_in_dim" and n.args and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
                 if not hoisted(n):
                     yield from through_layout(n.args[0])
-            elif n.op == "gather" and n.aval.size > n.args[0].aval.size:
+            elif n.op == "gather" and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
                 yield from through_layout(n.args[0])
             elif n.op == "matmul":
                 for a in n.args:
@@ -175,7 +181,7 @@ class Roots:
         if not any(x in self.direct(a) for a in n.args[1:]):
             return True
         updates = n.args[1] if n.op == "dynamic_update_slice" else n.args[2]
-        return updates.aval.size == 1
+        return surely_equal(updates.aval.size, 1)
 
 
 def hoisted(n: Node) -> bool:

@@ -381,7 +381,7 @@ class Schedule:
         return total
 
     def turns(self, extent: Expr) -> float:
-        hi = self.sizes.interval(extent)[1]
+        hi = self.sizes.hinted.interval(extent)[1]
         return float(hi) if hi < 1 << 40 else UNKNOWN
 
     def exprs_time(self, exprs: Sequence[Expr]) -> float:
@@ -397,7 +397,7 @@ class Schedule:
         """The outermost loop shared out among threads, in pieces of at least `GRAIN_NS`."""
         if f.accs or not self.independent(f) or not self.sizes.known:
             return
-        n = self.sizes.interval(f.extent)[1]
+        n = self.sizes.hinted.interval(f.extent)[1]
         if f.kind in ("vector", "tile"):
             size = SPLIT if f.kind == "vector" else TILES
             if n < 4 * size:

@@ -43,7 +43,7 @@ class Cost:
         self.sizes, self.lanes, self.vector, self.steps = sizes, lanes, vector, steps
 
     def turns(self, e: Expr) -> float:
-        hi = self.sizes.interval(e)[1]
+        hi = self.sizes.hinted.interval(e)[1]
         return float(hi) if hi < 1 << 40 else UNKNOWN
 
     def body(self, body: Sequence[Statement], loops: Loops, vector: str | None, seen: set[Expr]) -> float:

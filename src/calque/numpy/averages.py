@@ -23,6 +23,7 @@ from calque.numpy.reductions import refuse_out
 from calque.numpy.shaping import atleast_2d, concatenate, expand_dims, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import sort, take_along_axis
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.sizes import as_number
 
 __all__ = [
     "average",
@@ -245,7 +246,7 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
     if not skip:
         any_nan = reductions.any(nan, axis=-1, keepdims=True)
         rows = where(any_nan, np.asarray(np.nan).astype(dtype), rows)
-        last = np.asarray(n - 1).astype(dtype)
+        last = as_number(n - 1, dtype)
     else:
         there = reductions.sum(UFUNCS["logical_not"](nan), axis=-1, keepdims=True, dtype=dtype)
         last = there - 1

@@ -1,7 +1,6 @@
 """Making arrays: from values, filled, in ranges."""
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,11 +8,21 @@ import numpy as np
 
 from calque.core import errors, pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, to_numpy
+from calque.core.dims import Dim, as_size
 from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, promote
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
-from calque.numpy.promotion import as_operand, canonical_axis, check_arraylike, convert, promote_inexact, result_dtype
+from calque.numpy.promotion import (
+    as_operand,
+    broadcast_shapes,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    promote_inexact,
+    result_dtype,
+)
+from calque.ops.sizes import as_number
 from calque.transforms.sharding_arrays import device_put
 
 
@@ -23,7 +32,7 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
     if isinstance(shape, (np.ndarray, ArrayImpl)) and np.ndim(shape) == 1:
         dims = tuple(np.asarray(shape))
     try:
-        return tuple([operator.index(d) for d in dims])
+        return tuple([as_size(d) for d in dims])
     except (TypeError, errors.TracerIntegerConversionError):
         pass
     traced = next((d for d in dims if isinstance(d, Tracer)), None)
@@ -304,6 +313,8 @@ def arange(
                 f" Make it static with static_argnums, or use lax.iota and a mask.{origin(v)}"
             )
     values = [v for v in (start, stop, step) if v is not None]
+    if any(type(v) is Dim for v in values) and all(isinstance(v, (int, Dim)) for v in values):
+        return _range_of_sizes(start, stop, step, result_dtype(dtype, canonicalize(int)))
     check_arraylike("arange", *values)
     if dtype is None:
         dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0]
@@ -321,6 +332,19 @@ def arange(
         else:
             out = np.arange(*concrete)
     return from_numpy(out.astype(dtype))
+
+
+def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """`arange` of free sizes."""
+    first, end, step = (
+        (0, start, 1 if step is None else step) if stop is None else (start, stop, 1 if step is None else step)
+    )
+    if step == 0:
+        raise ZeroDivisionError("arange: the step is zero")
+    n = -(-(end - first) // step)
+    n = n if n > 0 else 0
+    line = do.iota(dtype=dtype, shape=(n,), dimension=0, sharding=None)
+    return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
 
 
 @placed
@@ -363,17 +387,17 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)"""
     check_arraylike("linspace", start, stop)
-    num = operator.index(num)
+    num = as_size(num)
     if num < 0:
         raise ValueError(f"linspace: num must be non-negative, got {num}")
     a, b = promote_inexact(start, stop)
     compute = typeof(a).dtype
     out_dtype = result_dtype(dtype, compute)
-    shape = np.broadcast_shapes(typeof(a).shape, typeof(b).shape)
+    shape = broadcast_shapes("linspace", typeof(a).shape, typeof(b).shape)
     a, b = (broadcast_value(v, shape) for v in (a, b))
     divisions = num - 1 if endpoint else num
     step = (
-        do.div(do.sub(b, a), np.asarray(max(divisions, 1)).astype(compute))
+        do.div(do.sub(b, a), as_number(divisions, compute))
         if divisions > 0
         else do.mul(a, np.asarray(np.nan).astype(compute))
     )
@@ -386,7 +410,7 @@ def linspace(
         dimensions=None,
         sharding=None,
     )
-    t = do.div(convert(t, compute), np.asarray(max(divisions, 1)).astype(compute))
+    t = do.div(convert(t, compute), as_number(divisions if divisions > 0 else 1, compute))
     whole = (num, *shape)
     spread = lambda v: do.broadcast_in_dim(
         v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))), sharding=None
@@ -395,7 +419,7 @@ def linspace(
     out = do.add(do.mul(spread(a), do.sub(np.ones((), compute), t)), do.mul(spread(b), t))
     if endpoint and num > 1:  # the last value is exactly `stop`
         last = do.eq(
-            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0, sharding=None), np.asarray(num - 1, np.int32)
+            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0, sharding=None), as_number(num - 1, np.int32)
         )
         out = do.select_n(last, out, spread(b))
     if axis:

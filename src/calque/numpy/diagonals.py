@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import Dim
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.contractions import diagonal
 from calque.numpy.creation import canonical_shape, zeros
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
-from calque.numpy.shaping import ravel, reshape, where
+from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import nonzero
 
 __all__ = [
@@ -41,13 +42,16 @@ def diag(v: Any, k: int = 0) -> Any:
     # every row is a shifted copy of the padded values: no scatter, and linear in v
     columns = _line(size, 1) - max(k, 0)
     rows = _line(size, 0) - max(-k, 0)
-    values = v[np.clip(np.arange(size) - max(-k, 0), 0, n - 1)]
+    line = reshape(_line(size, 0), (size,))
+    values = v[clip(line - max(-k, 0), 0, n - 1)]
     here = (rows == columns) & (rows >= 0) & (rows < n)
     return where(here, broadcast_to(reshape(values, (size, 1)), (size, size)), np.zeros((), v.dtype))
 
 
 def _line(n: int, axis: int) -> np.ndarray:
     """0 .. n-1 along one axis of a matrix: indices are known while tracing."""
+    if type(n) is Dim:
+        return do.iota(dtype=np.dtype("int32"), shape=(n, 1) if axis == 0 else (1, n), dimension=axis, sharding=None)
     return np.arange(n, dtype=np.int32).reshape((-1, 1) if axis == 0 else (1, -1))
 
 

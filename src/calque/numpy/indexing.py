@@ -3,7 +3,6 @@
 An index is parsed once into a `Plan`: basic parts (ints, slices, None, Ellipsis) become slice, squeeze, rev and
 broadcast; integer arrays and traced ints become one gather or scatter over the axes they stand for."""
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import ArrayImpl, is_concrete, to_array, to_numpy
+from calque.core.dims import Dim, as_size, slice_bounds, surely_equal, surely_same
 from calque.core.dtypes import is_inexact, is_integer, is_signed
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
@@ -20,6 +20,7 @@ from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, prom
 from calque.ops import indexing as lax_indexing
 from calque.ops import scatter as lax_scatter
 from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from calque.ops.sizes import as_number
 
 MODES = {
     None: None,
@@ -104,7 +105,7 @@ def mask_to_arrays(p: Any) -> Any:
             )
         return p
     try:
-        return operator.index(p)
+        return as_size(p)
     except TypeError:
         raise TypeError(
             f"an index holds ints, slices, None, Ellipsis and arrays; got {p!r} of type {type(p)}"
@@ -164,7 +165,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> Plan:
         if isinstance(p, slice):
             slices[axis] = slice_extent(p, shape[axis])
             result.append(("slice", axis))
-        elif isinstance(p, int) and not has_arrays:
+        elif isinstance(p, (int, Dim)) and not has_arrays:
             slices[axis] = int_extent(p, shape[axis])
         else:
             arrays[axis] = p
@@ -194,16 +195,15 @@ def slice_extent(s: slice, size: int) -> tuple[int, int, int]:
                 f"Found slice({s.start}, {s.stop}, {s.step}). To index a statically sized array at a dynamic position, "
                 f"use lax.dynamic_slice or lax.dynamic_update_slice.{origin(v)}"
             )
-    as_int = lambda v: None if v is None else operator.index(v)
-    start, stop, step = slice(as_int(s.start), as_int(s.stop), as_int(s.step)).indices(size)
-    return start, len(range(start, stop, step)), step
+    return slice_bounds(s, size)
 
 
 def int_extent(i: int, size: int) -> tuple[int, int, int]:
     """A static int: negative from the end, clamped as every read is."""
     if size == 0:
         raise IndexError(f"index {i} is out of bounds for an axis of size 0")
-    return min(max(i + size if i < 0 else i, 0), size - 1), -1, 1
+    i = i + size if i < 0 else i
+    return 0 if i < 0 else i if i < size else size - 1, -1, 1
 
 
 # ---------------------------------------------------------------- reading
@@ -259,10 +259,17 @@ def basic(x: Any, plan: Plan) -> Any:
         if step < 0:
             flips.append(axis)
             start, step = start + (length - 1) * step, -step
-        starts.append(start if length else 0)
-        limits.append(starts[-1] + (length - 1) * step + 1 if length else 0)
+        if step == 1:
+            limit = start + length
+        else:
+            start, limit = (start, start + (length - 1) * step + 1) if length else (0, 0)
+        starts.append(start)
+        limits.append(limit)
         steps.append(step)
-    if any(s != 0 or e != d or t != 1 for s, e, t, d in zip(starts, limits, steps, shape)):
+    whole = all(
+        surely_equal(s, 0) and surely_equal(e, d) and t == 1 for s, e, t, d in zip(starts, limits, steps, shape)
+    )
+    if not whole:
         strides = tuple(steps) if any(t != 1 for t in steps) else None
         x = do.slice(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
     if flips:
@@ -292,25 +299,33 @@ def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
     """Negative indices count from the end; `wrap` takes them modulo the size."""
     if is_concrete(i):
         n = np.asarray(to_numpy(i)).astype(np.int64 if is_signed(typeof(i).dtype) else np.uint64)
+        if type(size) is Dim and (wrap or (n.dtype == np.int64 and (n < 0).any())):
+            return normalized_at(n.astype(dtype), size, wrap)
         if wrap and size:
             n = n % size
-        elif n.dtype == np.int64:
+        elif n.dtype == np.int64 and (n < 0).any():
             n = np.where(n < 0, n + size, n)
         return np.clip(n, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
     own = typeof(i).dtype
     wide = dtype if own.itemsize <= dtype.itemsize or not is_integer(own) else own
     i = convert(i, wide)
+    if not wrap and not is_signed(own):
+        return i
+    return normalized_at(i, size, wrap)
+
+
+def normalized_at(i: Any, size: Any, wrap: bool) -> Any:
+    """`normalized` while running."""
     if wrap:
         return _modulo(i, size)
-    if not is_signed(own):
-        return i
-    zero, n = np.zeros((), wide), np.asarray(size, wide)
+    wide = typeof(i).dtype
+    zero, n = np.zeros((), wide), as_number(size, wide)
     return do.select_n(do.lt(i, zero), i, do.add(i, n))
 
 
 def _modulo(i: Any, size: int) -> Any:
     dtype = typeof(i).dtype
-    n, zero = np.asarray(max(size, 1), dtype), np.zeros((), dtype)
+    n, zero = as_number(size if size > 0 else 1, dtype), np.zeros((), dtype)
     r = do.rem(i, n)
     return do.select_n(do.lt(r, zero), r, do.add(r, n))
 
@@ -318,7 +333,7 @@ def _modulo(i: Any, size: int) -> Any:
 def presliced(x: Any, plan: Plan) -> Any:
     """The operand with its sliced axes cut and its advanced axes whole."""
     whole = {a: plan.slices.get(a, (0, n, 1)) for a, n in enumerate(plan.shape)}
-    if all(whole[a] == (0, n, 1) for a, n in enumerate(plan.shape)):
+    if all(surely_same(whole[a], (0, n, 1)) for a, n in enumerate(plan.shape)):
         return x
     return basic(x, Plan(plan.shape, {}, whole, [("slice", a) for a in whole], 0, ()))
 

@@ -9,6 +9,7 @@ import numpy as np
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.dims import Dim, surely_equal, surely_same, value_of
 from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_complex, is_inexact, is_integer, promote
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -36,7 +37,7 @@ def check_arraylike(name: str, *args: Any) -> None:
 def is_arraylike(a: Any) -> bool:
     if isinstance(a, (np.ndarray, np.generic)):
         return a.dtype.kind not in "OSUMm"
-    return isinstance(a, PYTHON_SCALARS) or hasattr(a, "__jax_array__") or hasattr(a, "aval")
+    return isinstance(a, (*PYTHON_SCALARS, Dim)) or hasattr(a, "__jax_array__") or hasattr(a, "aval")
 
 
 def as_operand(x: Any) -> Any:
@@ -49,6 +50,8 @@ def as_operand(x: Any) -> Any:
             return x
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype if dtype.isnative else dtype.newbyteorder("="))
+    if type(x) is Dim:
+        return value_of(x)
     return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
@@ -129,13 +132,13 @@ def broadcast_shapes(name: str, *shapes: Sequence[int]) -> tuple[int, ...]:
     rank = max(map(len, shapes), default=0)
     out = []
     for axis in range(rank):
-        size = 1
+        size: Any = 1
         for s in shapes:
             k = axis - rank + len(s)
-            if k >= 0 and s[k] != 1:
-                if size not in (1, s[k]):
+            if k >= 0 and not surely_equal(s[k], 1) and not surely_equal(s[k], size):
+                if not surely_equal(size, 1) and s[k] != size and s[k] != 1 and size != 1:
                     raise incompatible(name, shapes)
-                size = s[k]
+                size = s[k] if surely_equal(size, 1) or s[k] != 1 else size
         out.append(size)
     return tuple(out)
 
@@ -151,10 +154,10 @@ def incompatible(name: str, shapes: Sequence[Any]) -> Exception:
 def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` repeated along leading and size-1 axes; the shapes are known to fit."""
     own = shape_of(x)
-    if own == shape:
+    if surely_same(own, shape):
         return x
     lead = len(shape) - len(own)
-    keep = [i for i, d in enumerate(own) if d != 1 or shape[lead + i] == 1]
+    keep = [i for i, d in enumerate(own) if surely_equal(d, shape[lead + i]) or d != 1]
     if len(keep) < len(own):
         x = do.reshape(x, new_sizes=tuple([own[i] for i in keep]), dimensions=None, sharding=None)
     dims = tuple([lead + i for i in keep])
@@ -164,11 +167,11 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 def promote_shapes(name: str, *args: Any) -> list[Any]:
     """Operands of one shape; those of rank 0 stay, elementwise primitives take them as they are."""
     shapes = [shape_of(a) for a in args]
-    if all(s == shapes[0] for s in shapes):
+    if all([surely_same(s, shapes[0]) for s in shapes]):
         return list(args)
     check_rank_promotion(name, shapes)
     shape = broadcast_shapes(name, *shapes)
-    return [a if s == shape or s == () else broadcast_to(a, shape) for a, s in zip(args, shapes)]
+    return [a if s == () else broadcast_to(a, shape) for a, s in zip(args, shapes)]
 
 
 def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:

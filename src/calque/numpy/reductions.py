@@ -1,5 +1,6 @@
 """Sums and their like: functions that fold axes away."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -19,6 +21,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.sizes import as_number
 
 
 def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -202,7 +205,7 @@ def counted(a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: An
     """How many values each fold takes, as a number or, with a mask, an array."""
     shape = typeof(a).shape
     if where is None:
-        return np.asarray(count(shape, axes)).astype(dtype)
+        return as_number(count(shape, axes), dtype)
     mask = broadcast_to(where_mask(where), shape)
     return sum(convert(mask, dtype), axis=axes, keepdims=keepdims)
 
@@ -264,14 +267,12 @@ def var(
     else:
         squares = do.square(centered)
     total = sum(squares, axis=axes, keepdims=keepdims, where=where)
-    n = counted(squares, axes, where, keepdims, typeof(squares).dtype)
-    left = (
-        UFUNCS["subtract"](n, np.asarray(ddof).astype(typeof(squares).dtype))
-        if where is not None
-        else n - np.asarray(ddof, n.dtype)
-    )
-    if where is None and left <= 0:
-        return convert(do.div(do.mul(total, np.asarray(np.nan, n.dtype)), np.asarray(1, n.dtype)), target)
+    kind = typeof(squares).dtype
+    n = counted(squares, axes, where, keepdims, kind)
+    freedom = np.asarray(ddof).astype(kind)
+    left = UFUNCS["subtract"](n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
+    if where is None and count(typeof(squares).shape, axes) <= math.floor(ddof):
+        return convert(do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind)), target)
     return convert(do.div(total, left), target)
 
 

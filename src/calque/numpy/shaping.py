@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import as_size, surely_same
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -27,6 +28,7 @@ from calque.numpy.promotion import (
 from calque.numpy.promotion import (
     broadcast_to as _broadcast_to,
 )
+from calque.ops.sizes import as_number
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
@@ -39,15 +41,16 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     a = as_operand(a)
     old, new = typeof(a).shape, canonical_shape(shape)
     size = math.prod(old)
-    if -1 in new:
-        if new.count(-1) > 1:
+    unknown = sum(type(d) is int and d == -1 for d in new)
+    if unknown:
+        if unknown > 1:
             raise ValueError(f"can only specify one unknown axis size with a `-1` value, got {new}")
-        rest = math.prod(d for d in new if d != -1)
+        rest = math.prod(d for d in new if not (type(d) is int and d == -1))
         if rest == 0 or size % rest:
             raise TypeError(
                 f"cannot reshape array of shape {old} (size {size}) into shape {new}: {size} is not a multiple of {rest}"
             )
-        new = tuple(size // rest if d == -1 else d for d in new)
+        new = tuple(size // rest if type(d) is int and d == -1 else d for d in new)
     if math.prod(new) != size or any(d < 0 for d in new):
         raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
     if order == "F":
@@ -55,7 +58,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
         return transpose(back)
     if order != "C":
         raise ValueError(f"order must be 'C' or 'F' for reshape, got {order!r}")
-    return do.reshape(a, new_sizes=new, dimensions=None, sharding=None) if new != old else ensure(a)
+    return do.reshape(a, new_sizes=new, dimensions=None, sharding=None) if not surely_same(new, old) else ensure(a)
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
@@ -361,10 +364,10 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
     if size == 0:
         return a
     try:
-        s = operator.index(shift) % size
+        s = as_size(shift) % size
     except TypeError:
         i32 = np.dtype("int32")
-        n = np.asarray(size, i32)
+        n = as_number(size, i32)
         r = do.rem(convert(shift, i32), n)
         start = do.rem(do.sub(n, do.select_n(do.lt(r, np.zeros((), i32)), r, do.add(r, n))), n)
         starts = [start if i == axis else np.zeros((), i32) for i in range(typeof(a).ndim)]
@@ -406,14 +409,14 @@ def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any
         do.broadcast_in_dim(ends, shape=pairs, broadcast_dimensions=(1,), sharding=None),
     )
     where_ = do.reduce_sum(convert(passed, canonicalize(int)), axes=(1,), out_sharding=None)
-    return a[(slice(None),) * axis + (do.min(where_, np.asarray(n - 1, canonicalize(int))),)]
+    return a[(slice(None),) * axis + (do.min(where_, as_number(n - 1, canonicalize(int))),)]
 
 
 def tile(A: Any, reps: Any) -> Any:
     """The array repeated as a whole along its axes."""
     check_arraylike("tile", A)
     A = as_operand(A)
-    counts = tuple(operator.index(r) for r in reps) if isinstance(reps, (tuple, list)) else (operator.index(reps),)
+    counts = tuple(as_size(r) for r in reps) if isinstance(reps, (tuple, list)) else (as_size(reps),)
     shape = typeof(A).shape
     rank = max(len(shape), len(counts))
     shape, counts = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(counts)) + counts
@@ -443,7 +446,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         c = do.ne(c, np.zeros((), typeof(c).dtype))
     x, y = promote_dtypes(as_operand(x), as_operand(y))
     shape = broadcast_shapes("where", typeof(c).shape, typeof(x).shape, typeof(y).shape)
-    c = c if typeof(c).shape in ((), shape) else _broadcast_to(c, shape)
+    c = c if typeof(c).shape == () else _broadcast_to(c, shape)
     x, y = (_broadcast_to(v, shape) for v in (x, y))
     return do.select_n(c, y, x)
 

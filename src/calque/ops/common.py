@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import Dim, value_of
 from calque.core.dtypes import (
     COMPLEX,
     FLOATS,
@@ -274,6 +275,8 @@ def operand(x: Any) -> Any:
         return x if x.dtype == dtype else np.asarray(x).astype(dtype)
     if isinstance(x, PYTHON_SCALARS):
         return x
+    if type(x) is Dim:
+        return value_of(x)
     if hasattr(x, "__jax_array__"):
         return operand(x.__jax_array__())
     typeof(x)  # says what is wrong with it

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import surely_equal
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
@@ -103,7 +104,7 @@ def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shap
             raise TypeError(
                 f"broadcast_dimensions must be strictly increasing and within the result's rank {len(shape)}, got {broadcast_dimensions}"
             )
-        if size != 1 and size != shape[d]:
+        if not surely_equal(size, shape[d]) and size != 1 and size != shape[d]:
             raise TypeError(
                 f"broadcast_in_dim: the operand's size along each dimension must be 1 or the result's: operand {x.str_short()}"
                 f" does not fit shape {shape} with broadcast_dimensions={broadcast_dimensions}"

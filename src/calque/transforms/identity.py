@@ -27,10 +27,11 @@ class Unshareable(Exception):
 class FunctionCache:
     """The programs traced from one function."""
 
-    __slots__ = ("__weakref__", "kept", "programs")
+    __slots__ = ("__weakref__", "families", "kept", "programs")
 
     def __init__(self) -> None:
         self.programs: dict[Any, Any] = {}
+        self.families: dict[Any, Any] = {}  # programs with free sizes, by all but the sizes
         self.kept: list[Any] = []  # objects whose addresses are part of the identity
 
 
@@ -72,6 +73,7 @@ def clear() -> None:
     for own in list(_by_function.values()):
         for cache in own.values():
             cache.programs.clear()
+            cache.families.clear()
 
 
 def fingerprint(x: Any, kept: list[Any], seen: set[int]) -> Any:

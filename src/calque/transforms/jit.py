@@ -13,6 +13,7 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.dims import Symbols
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.pause import no_collection
@@ -20,7 +21,7 @@ from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine import callpath
-from calque.transforms import axes, debug_nans, identity
+from calque.transforms import axes, debug_nans, dynamic, identity
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
 from calque.transforms.sharding_constraint import JitShardings, has_constraints
@@ -156,39 +157,90 @@ class _Function:
     # ------------------------------------------------------------ tracing
 
     def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
-        dynamic, named, statics = self.split(args, kwargs)
-        leaves, in_tree = pytrees.flatten((dynamic, named))
-        avals = tuple([leaf_aval(x, self, dynamic, named) for x in leaves])
-        key = (in_tree, avals, statics, config.trace_key(), axes.in_scope(), current_mesh())
-        traced = self.cache.programs.get(key)
+        given = Given(self, args, kwargs)
+        return self.trace_given(given), given.leaves
+
+    def trace_given(self, given: "Given") -> Traced:
+        traced = self.cache.programs.get(given.key)
         if traced is None:
-            traced = self.trace_new(args, kwargs, dynamic, named, in_tree, avals)
+            traced = self.trace_new(given, given.avals)
             if not traced.hoisted:
-                self.cache.programs[key] = traced
+                self.cache.programs[given.key] = traced
         if traced.ambient:
             consult_mesh()
-        return traced, leaves
+        return traced
 
-    def trace_new(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        dynamic: list[Any],
-        named: dict[str, Any],
-        in_tree: pytrees.PyTreeDef,
-        avals: Sequence[ShapedArray],
-    ) -> Traced:
-        names = ArgumentNames(self.fun, dynamic, named, self.options.static_argnums)
-        flat, out_tree = self.flat_function(args, kwargs, in_tree, names)
+    def trace_new(self, given: "Given", avals: Sequence[ShapedArray]) -> Traced:
+        names = ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
+        flat, out_tree = self.flat_function(given.args, given.kwargs, given.in_tree, names)
         stats.traces += 1
         consulted = consultations()
         with no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
         closed, hoisted = close_over_tracers(closed)
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
-        traced = Traced(closed, hoisted, in_tree, out_tree[0], self.name)
+        traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
         return traced
+
+    # ------------------------------------------------------------ programs for every size
+
+    def symbolic_call(self, given: "Given") -> Any:
+        """The result of a program with free sizes, or NotImplemented where this call gets one of its own."""
+        family = self.cache.families.setdefault(given.family_key, dynamic.Family())
+        sizes = given.sizes
+        found = family.find(sizes)
+        if found is None:
+            plan = family.next(sizes)
+            family.remember(sizes)
+            if plan is None:
+                return NotImplemented
+            entry = self.symbolic_entry(given, family, *plan)
+            values = entry.values(sizes) if entry is not None else None
+            if entry is None or values is None:
+                return NotImplemented
+            found = entry, values
+        entry, values = found
+        executable, uses = entry.program(values)
+        out = executable.call([to_array(x) for x in given.leaves])
+        if uses == 2:
+            self.learn(given.args, given.kwargs, entry.traced, executable)
+        return pytrees.unflatten(entry.traced.out_tree, out)
+
+    def symbolic_entry(
+        self, given: "Given", family: dynamic.Family, groups: list[tuple[int, ...]], hints: Sequence[int]
+    ) -> dynamic.Entry | None:
+        """Trace and compile with free sizes. What fails so, or needs its sizes as numbers, stays static from now on."""
+        symbols = Symbols([hints[g[0]] for g in groups])
+        shape: list[Any] = list(hints)
+        for d, g in zip(symbols.sizes(), groups):
+            for i in g:
+                shape[i] = d
+        free = {i for g in groups for i in g}
+        entry = dynamic.Entry(groups, {i: n for i, n in enumerate(hints) if i not in free}, symbols)
+        places = iter(shape)
+        avals = [ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in given.avals]
+        try:
+            traced = entry.traced = self.trace_new(given, avals)
+            if not traced.hoisted and not traced.ambient and not has_constraints(traced.closed):
+                if not free <= entry.pinned():
+                    symbols.lenient = True
+                    options = backends.Options(self.name, config.exact, ())
+                    with no_collection():
+                        entry.executable = backends.compile_symbolic(traced.closed, options, symbols)
+        except Exception:
+            _log(f"Sizes of {self.name} stay static: tracing with free sizes failed")
+            if config.read("log_compiles"):
+                import traceback
+
+                traceback.print_exc()
+        pinned = free if entry.executable is None else entry.pinned()
+        family.static |= pinned
+        if pinned >= free:
+            return None
+        entry.close()
+        family.entries.append(entry)
+        return entry
 
     # ------------------------------------------------------------ calling
 
@@ -196,7 +248,12 @@ class _Function:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
-        traced, leaves = self.trace(args, kwargs)
+        given = Given(self, args, kwargs)
+        if self.symbolic_allowed(given):
+            out = self.symbolic_call(given)
+            if out is not NotImplemented:
+                return out
+        traced, leaves = self.trace_given(given), given.leaves
         if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
             return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
         executable = traced.compiled(self.donated(args, kwargs))
@@ -210,6 +267,20 @@ class _Function:
         elif not traced.ambient:
             self.learn(args, kwargs, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
+
+    def symbolic_allowed(self, given: "Given") -> bool:
+        """May this call be served by a program with free sizes?"""
+        o = self.options
+        return (
+            trace_state.is_evaluating()
+            and o.shardings is None
+            and not o.donate_argnums
+            and given.key not in self.cache.programs
+            and backends.has_symbolic()
+            and not debug_nans.active()
+            and not any(isinstance(x, Tracer) for x in given.leaves)
+            and not is_placed(given.leaves)
+        )
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         """Called while another program is traced, or on values of a transformation."""
@@ -256,6 +327,32 @@ class _Function:
             return
         entry = callpath.Entry(specs + named, tuple(kwargs), executable.program, out, epoch())
         callpath.add_entry(self.callable, entry)
+
+
+class Given:
+    """The arguments of one call, and under which key its program is found."""
+
+    __slots__ = ("args", "avals", "dynamic", "in_tree", "key", "kwargs", "leaves", "named", "statics")
+
+    def __init__(self, function: _Function, args: tuple[Any, ...], kwargs: dict[str, Any]):
+        self.args, self.kwargs = args, kwargs
+        self.dynamic, self.named, self.statics = function.split(args, kwargs)
+        self.leaves, self.in_tree = pytrees.flatten((self.dynamic, self.named))
+        self.avals = tuple([leaf_aval(x, function, self.dynamic, self.named) for x in self.leaves])
+        self.key = (self.in_tree, self.avals, *self.rest)
+
+    @property
+    def rest(self) -> tuple[Any, ...]:
+        return (self.statics, config.trace_key(), axes.in_scope(), current_mesh())
+
+    @property
+    def family_key(self) -> tuple[Any, ...]:
+        """All but the sizes."""
+        return (self.in_tree, tuple([(a.ndim, a.dtype, a.weak_type) for a in self.avals]), *self.rest)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple([n for a in self.avals for n in a.shape])
 
 
 class Inexpressible(Exception):
@@ -451,7 +548,9 @@ def function_of(jitted: Any) -> _Function:
 
 
 def clear_cache(jitted: Any) -> None:
-    function_of(jitted).cache.programs.clear()
+    cache = function_of(jitted).cache
+    cache.programs.clear()
+    cache.families.clear()
     callpath.clear_entries(jitted)
 
 

@@ -7,6 +7,7 @@ from calque.core import pytrees
 from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.dims import Dim
 from calque.core.dtypes import bool_, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -95,7 +96,7 @@ def _checked_unroll(unroll: int | bool, length: int) -> int:
 def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int | None) -> int:
     if length is not None:
         try:
-            length = int(length)
+            length = as_count(length)
         except TypeError as e:
             raise TypeError(f"The `length` argument to `scan` must be a concrete integer, got {length!r}.") from e
         if length < 0:
@@ -227,7 +228,7 @@ def fori_loop(
     if lower_type.dtype != upper_type.dtype:
         lower, upper = _common_bounds(lower, upper, lower_type, upper_type)
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-        return _fixed_loop(lower, int(lower), int(upper), body_fun, init_val, unroll)
+        return _fixed_loop(lower, as_count(lower), as_count(upper), body_fun, init_val, unroll)
     if unroll not in (None, False, 1):
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
     one = scalar_of(typeof(lower).dtype, 1)
@@ -255,8 +256,12 @@ def _common_bounds(lower: Any, upper: Any, a: ShapedArray, b: ShapedArray) -> tu
     return flow.convert(lower, joined), flow.convert(upper, joined)
 
 
+def as_count(n: Any) -> Any:
+    return n if type(n) is Dim else int(n)
+
+
 def _fixed_loop(first: Any, lower: int, upper: int, body_fun: Any, init_val: Any, unroll: int | bool | None) -> Any:
-    length = max(upper - lower, 0)
+    length = upper - lower if upper >= lower else 0
     if config.disable_jit:
         for i in range(lower, upper):
             init_val = body_fun(i, init_val)

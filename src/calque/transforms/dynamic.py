@@ -1,0 +1,121 @@
+"""No recompiling for a new shape: when a second size arrives in a dimension, the function is traced once more with that size free.
+
+A `Family` holds what is known of the calls that differ in sizes alone. Its entries are programs with free sizes; an entry serves a call
+whose sizes give the answers (guards) that tracing took for granted. What cannot be traced with free sizes stays static, silently."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from calque.core.dims import Poly, Symbols
+
+MOST_ENTRIES: Final = 8  # programs with free sizes of one family; then sizes stay static
+MOST_SIZED: Final = 512  # sizes of which the finished program is kept
+MET: Final = 4  # how many earlier sizes are remembered
+
+Sizes = tuple[int, ...]  # the dimensions of all arguments, one after the other
+
+
+class Entry:
+    """A program with free sizes and the calls it serves."""
+
+    def __init__(self, groups: Sequence[tuple[int, ...]], fixed: dict[int, int], symbols: Symbols) -> None:
+        self.groups, self.fixed = tuple(groups), tuple(fixed.items())
+        self.symbols = symbols
+        self.traced: Any = None
+        self.executable: Any = None
+        self.sized: OrderedDict[tuple[int, ...], list[Any]] = OrderedDict()
+        self.holds: Callable[..., tuple[Any, ...]] = lambda *_: ()
+
+    def close(self) -> None:
+        """No further questions: the guards are complete."""
+        self.symbols.open = False
+        self.wanted = tuple(self.symbols.guards.values())
+        self.holds = self.symbols.program(list(self.symbols.guards))
+
+    def values(self, sizes: Sizes) -> tuple[int, ...] | None:
+        """The free sizes of a call, if this program serves it."""
+        for at, n in self.fixed:
+            if sizes[at] != n:
+                return None
+        values = tuple([sizes[g[0]] for g in self.groups])
+        for g, n in zip(self.groups, values):
+            if n < 1:
+                return None
+            for at in g[1:]:
+                if sizes[at] != n:
+                    return None
+        return values if self.holds(*values) == self.wanted else None
+
+    def program(self, values: tuple[int, ...]) -> tuple[Any, int]:
+        """(the program at these sizes, how often it was asked for)."""
+        known = self.sized.get(values)
+        if known is None:
+            if len(self.sized) >= MOST_SIZED:
+                self.sized.popitem(last=False)
+            known = self.sized[values] = [self.executable.resized(values), 0]
+        known[1] += 1
+        return known[0], known[1]
+
+    def pinned(self) -> set[int]:
+        """Positions whose size the trace needed as a number."""
+        out: set[int] = set()
+        for (kind, poly), answer in self.symbols.guards.items():
+            if kind == "zero" and answer:
+                k = single(poly, len(self.groups))
+                if k is not None:
+                    out.update(self.groups[k])
+        return out
+
+
+def single(poly: Poly, count: int) -> int | None:
+    """The number of the symbol (of `count`), if a polynomial is that symbol and a constant."""
+    monomials = [m for m, _ in poly if m]
+    plain = len(monomials) == 1 and len(monomials[0]) == 1 and monomials[0][0] < count
+    return monomials[0][0] if plain else None
+
+
+class Family:
+    """Calls of one function that differ in sizes alone."""
+
+    __slots__ = ("entries", "met", "static", "varying")
+
+    def __init__(self) -> None:
+        self.met: list[Sizes] = []
+        self.entries: list[Entry] = []
+        self.static: set[int] = set()
+        self.varying: set[int] = set()
+
+    def find(self, sizes: Sizes) -> tuple[Entry, tuple[int, ...]] | None:
+        for e in self.entries:
+            values = e.values(sizes)
+            if values is not None:
+                return e, values
+        return None
+
+    def next(self, sizes: Sizes) -> tuple[list[tuple[int, ...]], Sizes] | None:
+        """(groups of positions that become free together, sizes to trace with), if it is time for that."""
+        met = self.met
+        if not met or len(self.entries) >= MOST_ENTRIES:
+            return None
+        self.varying |= {i for i, n in enumerate(sizes) if any(n != m[i] for m in met)}
+        free = self.varying - self.static
+        if not free:
+            return None
+        hints = next((s for s in (sizes, *reversed(met)) if all(s[i] > 1 for i in free)), None)
+        if hints is None:
+            return None
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i in sorted(free):
+            groups.setdefault((sizes[i], *[m[i] for m in met]), []).append(i)
+        # what happens to be fixed in this call must have the value that the trace sees
+        if any(sizes[i] != hints[i] for i in range(len(sizes)) if i not in free):
+            return None
+        return [tuple(g) for g in groups.values()], hints
+
+    def remember(self, sizes: Sizes) -> None:
+        if sizes not in self.met:
+            self.met.append(sizes)
+            del self.met[:-MET]
