@@ -19,6 +19,7 @@ What kernels do with the pointers they are given is theirs.
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -152,6 +153,8 @@ class Program:
             8 * frame.args,
         ]
         self._header = _frozen(np.array(header, np.int64))
+        self._words: list[int] = self._header.tolist()
+        self._block: Any = self._header
         self.handle: int = self._header.ctypes.data
 
     @property
@@ -202,17 +205,18 @@ class Program:
         new.arena_bytes, new.outputs = arena_bytes, tuple(outputs)
         new.flags = (self.flags & ~interp.RELEASE_GIL) | interp.RELEASE_GIL * release_gil
         new._keepalive = (self._keepalive, [aval for aval, _ in outputs])
-        n, words = len(outputs), self._header.tolist()
-        places = [] if arena is None else list(arena)
-        block = np.empty(len(words) + 2 * n + len(template) + len(places), np.int64)
-        at = block.__array_interface__["data"][0]
+        n, words = len(outputs), self._words.copy()
+        places = [] if arena is None else arena
+        sizes, avals = [size for _, size in outputs], [id(aval) for aval, _ in outputs]
+        block = array("q", [*words, *sizes, *avals, *template, *places])
+        at = block.buffer_info()[0]
         words[2], words[3], words[4] = at + 8 * len(words), at + 8 * (len(words) + n), new.flags
         words[7] = at + 8 * (len(words) + 2 * n)
         words[11] = arena_bytes
         if arena is not None:
             words[12] = words[7] + 8 * len(template)
-        block[:] = words + [size for _, size in outputs] + [id(aval) for aval, _ in outputs] + template + places
-        new._header, new._arrays, new._template, new.handle = block, (*self._arrays, block), template, at
+        block[: len(words)] = array("q", words)
+        new._words, new._block, new._arrays, new._template, new.handle = words, block, self._arrays, template, at
         return new
 
     def run(self, inputs: Sequence[int], outputs: Sequence[int | None]) -> list[int]:

@@ -187,7 +187,10 @@ class _Function:
 
     def symbolic_call(self, given: "Given") -> Any:
         """The result of a program with free sizes, or NotImplemented where this call gets one of its own."""
-        family = self.cache.families.setdefault(given.family_key, dynamic.Family())
+        key = given.family_key
+        family = self.cache.families.get(key)
+        if family is None:
+            family = self.cache.families[key] = dynamic.Family()
         sizes = given.sizes
         found = family.find(sizes)
         if found is None:
@@ -332,23 +335,20 @@ class _Function:
 class Given:
     """The arguments of one call, and under which key its program is found."""
 
-    __slots__ = ("args", "avals", "dynamic", "in_tree", "key", "kwargs", "leaves", "named", "statics")
+    __slots__ = ("args", "avals", "dynamic", "in_tree", "key", "kwargs", "leaves", "named", "rest", "statics")
 
     def __init__(self, function: _Function, args: tuple[Any, ...], kwargs: dict[str, Any]):
         self.args, self.kwargs = args, kwargs
         self.dynamic, self.named, self.statics = function.split(args, kwargs)
         self.leaves, self.in_tree = pytrees.flatten((self.dynamic, self.named))
         self.avals = tuple([leaf_aval(x, function, self.dynamic, self.named) for x in self.leaves])
-        self.key = (self.in_tree, self.avals, *self.rest)
-
-    @property
-    def rest(self) -> tuple[Any, ...]:
-        return (self.statics, config.trace_key(), axes.in_scope(), current_mesh())
+        self.rest = (self.in_tree, self.statics, config.trace_key(), axes.in_scope(), current_mesh())
+        self.key = (self.avals, self.rest)
 
     @property
     def family_key(self) -> tuple[Any, ...]:
         """All but the sizes."""
-        return (self.in_tree, tuple([(a.ndim, a.dtype, a.weak_type) for a in self.avals]), *self.rest)
+        return (self.rest, *[(a.ndim, a.dtype, a.weak_type) for a in self.avals])
 
     @property
     def sizes(self) -> tuple[int, ...]:

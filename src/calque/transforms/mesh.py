@@ -192,7 +192,7 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         )
 
     def __hash__(self) -> int:
-        return hash((_key(self), self.device_ids.tobytes()))
+        return hash((_key(self), self.device_ids.tobytes())) if self.axis_names else 0
 
     def __str__(self) -> str:
         return "Mesh()" if self.empty else f"Mesh({self._axes_text()}, axis_types={self.axis_types})"
