@@ -263,8 +263,8 @@ def invhilbert(n: int) -> Any:
 
     >>> import calque.scipy.linalg as sl
     >>> sl.invhilbert(2)
-    Array([[  4.,  -6.],
-           [ -6.,  12.]], dtype=float32)"""
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)"""
     n = _size(n)
     out = np.zeros((n, n))
     for i in range(1, n + 1):

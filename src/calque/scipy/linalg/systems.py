@@ -175,7 +175,7 @@ def solve(
     """The solution of a x = b: by LU, or by Cholesky ("pos", which reads the triangle that `lower` names).
 
     >>> import calque.scipy.linalg as sl
-    >>> sl.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]), assume_a="pos")
+    >>> sl.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]), assume_a="pos").round(4)
     Array([1. , 0.5], dtype=float32)"""
     kinds = ["gen", "sym", "her", "pos"]
     if assume_a not in kinds:
