@@ -6,20 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from calque.machine.lazy import LazyModule
 
-class LazyModule:
-    """Stands for a module; imports it when an attribute is asked for."""
-
-    def __init__(self, name: str):
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        value = getattr(importlib.import_module(self._name), attribute)
-        self.__dict__[attribute] = value
-        return value
-
-    def __repr__(self) -> str:
-        return f"<module {self._name!r}, imported when used>"
+__all__ = ["LazyModule", "facade", "function", "imports_of", "source_of"]
 
 
 def function(module: str, name: str) -> Callable[..., Any]:
