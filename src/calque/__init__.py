@@ -5,67 +5,71 @@
 Array(0.07700372, dtype=float32, weak_type=True)
 """
 
-from calque import errors, lax, nn, numpy, random, sharding, tree, tree_util
+from typing import TYPE_CHECKING
+
 from calque.core import backends as _backends
+from calque.core import lazy as _lazy
 from calque.core import printing as _printing  # the printed form of jaxprs
 from calque.core import tracebacks as _tracebacks
-from calque.core.arrays import Array
 from calque.core.config import config
-from calque.core.dtypes import float0
 from calque.core.trace import set_evaluator as _set_evaluator
-from calque.core.trace import typeof
-from calque.devices import (
-    Device,
-    block_until_ready,
-    copy_to_host_async,
-    default_backend,
-    device_count,
-    device_get,
-    device_put,
-    devices,
-    host_count,
-    host_id,
-    host_ids,
-    local_device_count,
-    local_devices,
-    process_count,
-    process_index,
-    process_indices,
-)
-from calque.machine.threads import get_num_threads, set_num_threads
-from calque.native import backend as _native
-from calque.native import eager as _eager
-from calque.native import symbolic as _symbolic
 from calque.numpy import cached as _cached
+from calque.numpy import methods as _methods  # attaches them to arrays
 from calque.transforms import debug_nans as _debug_nans
-from calque.transforms import stages
-from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from calque.transforms.callbacks import pure_callback
-from calque.transforms.custom_jvp import custom_jvp
-from calque.transforms.custom_more import closure_convert, custom_gradient
-from calque.transforms.custom_vjp import custom_vjp
-from calque.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
-from calque.transforms.jit import clear_caches, jit
-from calque.transforms.mesh import make_mesh, set_mesh
-from calque.transforms.pmap import pmap
-from calque.transforms.remat import checkpoint, checkpoint_policies, remat
-from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
-from calque.transforms.shard_map import shard_map
-from calque.transforms.sharding import NamedSharding
-from calque.transforms.sharding import PartitionSpec as P
-from calque.transforms.sharding_arrays import (
-    Shard,
-    make_array_from_callback,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
-from calque.transforms.sharding_constraint import reshard
-from calque.transforms.vmap import vmap
 
-_backends.register("native", _native.compile, default=True)
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque import errors, lax, nn, numpy, random, sharding, stages, tree, tree_util
+    from calque.core.arrays import Array
+    from calque.core.dtypes import float0
+    from calque.core.trace import typeof
+    from calque.device_functions import (
+        Device,
+        block_until_ready,
+        copy_to_host_async,
+        default_backend,
+        device_count,
+        device_get,
+        device_put,
+        devices,
+        host_count,
+        host_id,
+        host_ids,
+        local_device_count,
+        local_devices,
+        process_count,
+        process_index,
+        process_indices,
+    )
+    from calque.machine.threads import get_num_threads, set_num_threads
+    from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+    from calque.transforms.callbacks import pure_callback
+    from calque.transforms.custom_jvp import custom_jvp
+    from calque.transforms.custom_more import closure_convert, custom_gradient
+    from calque.transforms.custom_vjp import custom_vjp
+    from calque.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
+    from calque.transforms.jit import clear_caches, jit
+    from calque.transforms.mesh import make_mesh, set_mesh
+    from calque.transforms.pmap import pmap
+    from calque.transforms.remat import checkpoint, checkpoint_policies, remat
+    from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
+    from calque.transforms.shard_map import shard_map
+    from calque.transforms.sharding import NamedSharding
+    from calque.transforms.sharding import PartitionSpec as P
+    from calque.transforms.sharding_arrays import (
+        Shard,
+        make_array_from_callback,
+        make_array_from_process_local_data,
+        make_array_from_single_device_arrays,
+    )
+    from calque.transforms.sharding_constraint import reshard
+    from calque.transforms.vmap import vmap
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)
+
+_backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _symbolic.SymbolicExecutable)
-_set_evaluator(_eager.evaluate)
+_set_evaluator(_lazy.function("calque.native.eager", "evaluate"))
 _debug_nans.install()
-_cached.install(numpy)
+_cached.install()
 _tracebacks.install()
 __version__ = "0.1.0"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core import pytrees
-from calque.devices import devices
+from calque.device_functions import devices
 from calque.transforms.callbacks import debug_callback as callback
 from calque.transforms.callbacks import debug_print as print
 from calque.transforms.sharding import SingleDeviceSharding

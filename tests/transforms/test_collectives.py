@@ -96,5 +96,3 @@ def test_bad_arguments():
         over(lambda x: c.ppermute(x, "i", [(0, 1), (2, 1)]))
     with pytest.raises(ValueError, match="permutation"):
         over(lambda x: c.pshuffle(x, "i", [0, 0, 1, 2]))
-    with pytest.raises(NotImplementedError, match="axis_index_groups"):
-        over(lambda x: c.psum(x, "i", axis_index_groups=[[0, 1], [2, 3]]))

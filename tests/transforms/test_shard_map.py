@@ -198,3 +198,21 @@ def test_refuses():
         calque.jit(calque.shard_map(lambda v: v, mesh=line(), out_specs=P()))(x)
     with pytest.raises(TypeError, match="must be a pytree of"):
         over(lambda v: v, "i", P())
+
+
+@four_devices
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_groups_of_devices(check_vma):
+    groups = [[0, 2], [3, 1]]
+    x = jnp.arange(8.0)
+    f = lambda v: lax.psum(v, "i", axis_index_groups=groups)
+    run = over(f, P("i"), P("i"), check_vma=check_vma)
+    np.testing.assert_array_equal(run(x), [4, 6, 8, 10, 4, 6, 8, 10])
+    np.testing.assert_array_equal(calque.grad(lambda x: (run(x) * x).sum())(x), [8, 12, 16, 20, 8, 12, 16, 20])
+    gathered = over(
+        lambda v: lax.all_gather(v, "i", axis_index_groups=groups, tiled=True), P("i"), P("i"), check_vma=check_vma
+    )
+    np.testing.assert_array_equal(gathered(x)[:8], [0, 1, 4, 5, 6, 7, 2, 3])
+    if check_vma:
+        with pytest.raises(ValueError, match="out_specs"):
+            over(f, P("i"), P())(x)

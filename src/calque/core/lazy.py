@@ -1,19 +1,85 @@
-"""Modules that are imported when first used: SciPy takes longer to import than all of calque."""
+"""Modules, functions and names of facades that are imported when first used: what a program does not use it does not wait for."""
 
 import importlib
+import re
+import sys
+from collections.abc import Callable
 from typing import Any
 
+from calque.machine.lazy import LazyModule
 
-class LazyModule:
-    """Stands for a module; imports it when an attribute is asked for."""
+__all__ = ["LazyModule", "facade", "function", "imports_of", "source_of"]
 
-    def __init__(self, name: str):
-        self._name = name
 
-    def __getattr__(self, attribute: str) -> Any:
-        value = getattr(importlib.import_module(self._name), attribute)
-        self.__dict__[attribute] = value
+def function(module: str, name: str) -> Callable[..., Any]:
+    """Stands for a function; imports its module at the first call."""
+    found: list[Callable[..., Any]] = []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not found:
+            found.append(getattr(importlib.import_module(module), name))
+        return found[0](*args, **kwargs)
+
+    return call
+
+
+# ---------------------------------------------------------------- facades
+
+_IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|([^#\n]*))", re.MULTILINE)
+_COMMENT = re.compile(r"#.*")
+
+Finish = Callable[[str, Any], Any]
+
+
+def facade(
+    package: str, file: str, finish: Finish = lambda name, value: value
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package that imports names when they are first asked for.
+
+    The imports stand in its source under `if TYPE_CHECKING:`, where type checkers read them as ever; what they say is read from there.
+    `finish(name, value)` gives what the package offers under that name."""
+    places: dict[str, tuple[str, str]] = {}
+
+    def table() -> dict[str, tuple[str, str]]:
+        if not places:
+            places.update(imports_of(source_of(package, file)))
+        return places
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return [n for n in listing() if not n.startswith("_")]
+        place = table().get(name)
+        if place is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, own = place
+        if module == package:  # one of its modules
+            value = importlib.import_module(f"{module}.{own}")
+        else:
+            value = finish(name, getattr(importlib.import_module(module), own))
+        setattr(sys.modules[package], name, value)
         return value
 
-    def __repr__(self) -> str:
-        return f"<module {self._name!r}, imported when used>"
+    def listing() -> list[str]:
+        return sorted((set(vars(sys.modules[package])) | set(table())) - {"TYPE_CHECKING"})
+
+    return get, listing
+
+
+def source_of(package: str, file: str) -> str:
+    try:
+        with open(file, encoding="utf-8") as text:
+            return text.read()
+    except OSError:  # in an archive
+        loader: Any = sys.modules[package].__spec__.loader  # type: ignore[union-attr]
+        return str(loader.get_source(package))
+
+
+def imports_of(source: str) -> dict[str, tuple[str, str]]:
+    """Name -> (module, name there), of the indented `from ... import ...` lines of a source."""
+    found = {}
+    for module, block, line in _IMPORT.findall(source):
+        for item in _COMMENT.sub("", block or line).split(","):
+            own, _, name = item.strip().partition(" as ")
+            if own:
+                found[name.strip() or own] = (module, own)
+    return found

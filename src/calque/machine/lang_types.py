@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from calque.machine import image
+
 if TYPE_CHECKING:
     from calque.machine.lang import Unit
 
@@ -117,14 +119,10 @@ class Extern:
         """The address, looked up in the interpreter first, then in the whole process."""
         if self.address is not None:
             return self.address
-        for library in (ctypes.pythonapi, ctypes.CDLL(None)):
-            try:
-                found = ctypes.cast(getattr(library, self.name), ctypes.c_void_p).value
-            except AttributeError:
-                continue
-            if found:
-                return found
-        raise LangError(f"no C function named {self.name} in this process")
+        found = image.process_address(self.name)
+        if found is None:
+            raise LangError(f"no C function named {self.name} in this process")
+        return found
 
 
 class Global:

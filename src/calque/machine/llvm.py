@@ -1,6 +1,8 @@
-"""LLVM text to addresses: one process-wide linker, target machines by optimisation level, objects kept on disk.
+"""LLVM text to addresses: one process-wide linker, target machines by optimisation level, code kept on disk.
 
-Modules must not contain process addresses: what lies outside is imported by name, so that an object found on disk serves any process.
+Modules must not contain process addresses: what lies outside is imported by name, so that code found on disk serves any process.
+What is kept is an image (see ``image``), which needs no LLVM to be loaded, or a relocatable object for LLVM's linker; so LLVM itself is
+imported by the first process that compiles something, and by no other.
 """
 
 import hashlib
@@ -12,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm
+from calque.machine import diskcache, image, target
+from calque.machine.lazy import LazyModule
 
-from calque.machine import diskcache, target
+llvm: Any = LazyModule("llvmlite.binding")
 
-_FORMAT = "object-1"  # part of each key: a change of the way objects are made must change it
+_FORMAT = "object-2"  # part of each key: a change of the way objects are made must change it
 _NAMED_PASSES = {
     "sroa": "sroa",
     "instcombine": "instruction_combine",
@@ -94,7 +96,7 @@ def link_cached(
 
 
 def object_code(ir_text: str, opt: int = 2, passes: str | None = None, cache: bool = True) -> bytes:
-    """The relocatable object of a module, from the disk cache when it holds one."""
+    """The code of a module in the form in which it is kept, from the disk cache when it holds it."""
     return _cached_object(_key("text", ir_text, opt, passes), lambda: ir_text, opt, passes, cache)
 
 
@@ -111,21 +113,21 @@ def _cached_object(key: str, make_ir: Callable[[], str], opt: int, passes: str |
 
 
 def link_object(
-    obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None, ir_text: str = ""
+    code: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None, ir_text: str = ""
 ) -> dict[str, int]:
-    """Load an object made by ``object_code`` and give the addresses of its exports."""
-    exports = tuple(exports)
+    """Load what ``object_code`` made and give the addresses of its exports. The code is never unloaded."""
+    exports, imports = tuple(exports), imports or {}
     start = time.perf_counter()
-    builder = llvm.JITLibraryBuilder().add_object_img(obj).add_current_process()
-    for name in exports:
-        builder.export_symbol(name)
-    for name, address in (imports or {}).items():
-        builder.import_symbol(name, address)
-    with _lock:
-        library = _link(builder, exports, imports, ir_text)
-        library.detach()  # never unloaded, also not while the interpreter shuts down and code may still run
+    try:
+        if image.is_image(code):
+            return image.load(code, exports, imports)
+        return _link_with_llvm(code, exports, imports)
+    except (LookupError, OSError, RuntimeError) as error:
+        missing = _missing_symbols(ir_text, imports)
+        hint = f"; not found anywhere: {', '.join(missing)}" if missing else ""
+        raise LLVMError(f"cannot link {', '.join(exports)}: {error}{hint}") from None
+    finally:
         stats.link_ms += (time.perf_counter() - start) * 1e3
-    return {name: library[name] for name in exports}
 
 
 def assembly(ir_text: str, opt: int = 2, passes: str | None = None) -> str:
@@ -147,8 +149,7 @@ def optimized(ir_text: str, passes: str = "O2", opt: int = 2) -> str:
 def _key(form: str, content: str, opt: int, passes: str | None) -> str:
     if not 0 <= opt <= 3:
         raise ValueError(f"opt must be 0 to 3, got {opt}")
-    version = ".".join(map(str, llvm.llvm_version_info))
-    head = f"{_FORMAT}\0{llvmlite.__version__}\0{version}\0{target.describe().key}\0{opt}\0{passes or ''}\0{form}\0"
+    head = f"{_FORMAT}\0{target.describe().key}\0{opt}\0{passes or ''}\0{form}\0"
     return hashlib.sha256(head.encode() + content.encode()).hexdigest()
 
 
@@ -162,7 +163,7 @@ def _compile(ir_text: str, opt: int, passes: str | None) -> bytes:
         stats.ir_bytes += len(ir_text)
         stats.object_bytes += len(obj)
         stats.compile_ms += (time.perf_counter() - start) * 1e3
-    return obj
+    return (image.image_of(obj) if image.usable() else None) or obj
 
 
 def _parse(ir_text: str) -> Any:
@@ -213,18 +214,25 @@ def _machine(opt: int) -> Any:
     return _machines[opt]
 
 
-def _link(builder: Any, exports: tuple[str, ...], imports: Mapping[str, int] | None, ir_text: str) -> Any:
+def _link_with_llvm(obj: bytes, exports: tuple[str, ...], imports: Mapping[str, int]) -> dict[str, int]:
+    builder = llvm.JITLibraryBuilder().add_object_img(obj).add_current_process()
+    for name in exports:
+        builder.export_symbol(name)
+    for name, address in imports.items():
+        builder.import_symbol(name, address)
+    with _lock:
+        library = builder.link(_the_linker(), f"calque{next(_numbers)}")
+        library.detach()  # never unloaded, also not while the interpreter shuts down and code may still run
+    return {name: library[name] for name in exports}
+
+
+def _the_linker() -> Any:
     global _linker
     if _linker is None:
         target.initialize()
         _linker = llvm.create_lljit_compiler(target.create_machine(2), use_jit_link=True, suppress_errors=True)
         _linker._owned = True  # as the libraries: never disposed of
-    try:
-        return builder.link(_linker, f"calque{next(_numbers)}")
-    except RuntimeError as error:
-        missing = _missing_symbols(ir_text, imports or {})
-        hint = f"; not found anywhere: {', '.join(missing)}" if missing else ""
-        raise LLVMError(f"cannot link {', '.join(exports)}: {error}{hint}") from None
+    return _linker
 
 
 def _missing_symbols(ir_text: str, imports: Mapping[str, int]) -> list[str]:
@@ -236,7 +244,7 @@ def _missing_symbols(ir_text: str, imports: Mapping[str, int]) -> list[str]:
         elif line.startswith("@") and " external " in line:
             names.append(line[1:].partition(" ")[0])
     outside = [name for name in names if not name.startswith("llvm.") and name not in imports]
-    return [name for name in outside if llvm.address_of_symbol(name) is None]
+    return [name for name in outside if image.process_address(name) is None]
 
 
 if hasattr(os, "register_at_fork"):  # a child must not inherit a lock held, or LLVM half way through a module

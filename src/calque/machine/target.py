@@ -6,13 +6,19 @@ so that compiled objects can be shared between unlike machines.
 
 import functools
 import hashlib
+import importlib.util
+import marshal
 import os
 import platform
 import sys
 from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
+from calque.machine import diskcache, image
+from calque.machine.lazy import LazyModule
 
+llvm: Any = LazyModule("llvmlite.binding")
+
+_FORMAT = "target-1"
 _SHARED_LEVELS = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64}
 _DEFAULT_CACHES = {1: 32 << 10, 2: 1 << 20, 3: 16 << 20}
 
@@ -45,7 +51,38 @@ def initialize() -> None:
 
 @functools.cache
 def describe() -> Target:
-    """The target of this process."""
+    """The target of this process: LLVM is asked once for each kind of machine, then it is found on disk."""
+    identity = _identity()
+    known = diskcache.get(identity, "target") if identity else None
+    if known is not None:
+        return Target(*marshal.loads(known))
+    target = _ask_llvm()
+    if identity:
+        diskcache.put(identity, "target", marshal.dumps(tuple(target)))
+    return target
+
+
+_PROCESSOR_LINES = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ")
+
+
+def _identity() -> str:
+    """All that decides what LLVM says of this machine; empty where the system does not tell."""
+    spec = importlib.util.find_spec("llvmlite") if sys.platform == "linux" else None
+    if spec is None or spec.origin is None:
+        return ""
+    try:
+        status = os.stat(spec.origin)
+        version = _read(os.path.join(os.path.dirname(spec.origin), "_version.py"))
+        with open("/proc/cpuinfo") as file:
+            processor = file.read(8192).partition("\n\n")[0]  # the first one: a machine may have hundreds
+    except OSError:
+        return ""
+    lines = [line for line in processor.splitlines() if line.startswith(_PROCESSOR_LINES)]
+    facts = (_FORMAT, *lines, version, spec.origin, status.st_size, status.st_mtime_ns, image.usable())
+    return "\0".join(map(str, (*facts, sys.version, platform.machine(), os.environ.get("CALQUE_CPU", "").strip())))
+
+
+def _ask_llvm() -> Target:
     initialize()
     triple = llvm.get_process_triple()
     override = os.environ.get("CALQUE_CPU", "").strip()
@@ -56,7 +93,9 @@ def describe() -> Target:
         flags.append("-prefer-256-bit")
     text = ",".join(flags)
     width = _vector_bytes(triple, cpu, text, features)
-    key = hashlib.sha256(f"{triple}\0{cpu}\0{text}".encode()).hexdigest()[:16]
+    version = (LazyModule("llvmlite").__version__, *llvm.llvm_version_info)
+    kind = "image" if image.usable() else "object"
+    key = hashlib.sha256(f"{version}\0{kind}\0{triple}\0{cpu}\0{text}".encode()).hexdigest()[:16]
     l1, l2, l3 = (_cache_bytes(level) for level in (1, 2, 3))
     registers = 32 if width == 64 or not is_x86 else 16
     return Target(triple, cpu, text, width, registers, l1, l2, l3, f"{cpu}-{key}")

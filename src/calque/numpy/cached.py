@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import pytrees
+from calque.core import lazy, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.machine import callpath
-from calque.native.eager_program import Inexpressible, assemble
 from calque.transforms.jit import callpath_enabled, epoch, result_spec
+
+eager_program = lazy.LazyModule("calque.native.eager_program")
 
 SEEN_LIMIT = 10_000
 MET, TAUGHT, REFUSED = range(3)
@@ -38,10 +39,10 @@ class Arguments:
     def spec(self, a: Any) -> tuple[Any, ...]:
         t = type(a)
         if t is ArrayImpl and a._extra is not None:  # placed on devices: the results follow, in Python
-            raise Inexpressible
+            raise eager_program.Inexpressible
         if t is ArrayImpl or t is float:
             if t is ArrayImpl and a._extra is not None:  # it lives on a device of its own
-                raise Inexpressible
+                raise eager_program.Inexpressible
             aval = typeof(a)
             self.avals.append(aval)
             self.key.append(aval)
@@ -57,7 +58,7 @@ class Arguments:
             return ("eq", a)
         if isinstance(a, (type, np.dtype)) or a is Ellipsis:
             return ("is", a)
-        raise Inexpressible
+        raise eager_program.Inexpressible
 
 
 def cached(f: Callable[..., Any]) -> Any:
@@ -70,7 +71,7 @@ def cached(f: Callable[..., Any]) -> Any:
                 given = Arguments(args, kwargs)
                 key = (epoch(), *given.key)
                 known = seen.get(key)
-            except (Inexpressible, TypeError):  # not for machine code, or arguments that cannot be a key
+            except (eager_program.Inexpressible, TypeError):  # not for machine code, or arguments that cannot be a key
                 return f(*args, **kwargs)
             if known is None or known == TAUGHT:  # an entry that went, or that does not take this very value
                 if len(seen) > SEEN_LIMIT:
@@ -97,13 +98,13 @@ def teach(function: Any, f: Callable[..., Any], given: Arguments, args: Sequence
         full = [substituted(a, values) for a in args]
         out, structure = pytrees.flatten(f(*full, **{k: substituted(v, values) for k, v in kwargs.items()}))
         if not all(isinstance(v, Tracer) for v in out):  # a Python value, or an array made while tracing
-            raise Inexpressible
+            raise eager_program.Inexpressible
         tree[:] = [structure]
         return out
 
     try:
         with no_collection():
-            program = assemble(trace_to_jaxpr(flat, given.avals))
+            program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
         out = result_spec(pytrees.unflatten(tree[0], [("out", k) for k in range(tree[0].num_leaves)]))
         callpath.add_entry(function, callpath.Entry(given.specs, tuple(kwargs), program, out, epoch()))
     except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
@@ -213,17 +214,21 @@ _METHODS = [
 ]
 
 
-def install(module: Any) -> None:
-    """Give the functions of a namespace, and the methods of arrays, call paths of their own."""
-    for name, f in list(vars(module).items()):
-        if name.startswith("_") or name in _NOT or isinstance(f, type) or not callable(f):
-            continue
-        if getattr(f, "__module__", "").startswith("calque.numpy") or hasattr(f, "outer"):
-            made = cached(f)
-            for method in ("reduce", "accumulate", "outer", "at", "reduceat", "nin", "nout", "nargs", "identity"):
-                if hasattr(f, method):
-                    setattr(made, method, getattr(f, method))
-            setattr(module, name, made)
+def with_call_path(name: str, f: Any) -> Any:
+    """What the namespace offers under a name: a function gets a call path of its own."""
+    if name.startswith("_") or name in _NOT or isinstance(f, type) or not callable(f):
+        return f
+    if not getattr(f, "__module__", "").startswith("calque.numpy") and not hasattr(f, "outer"):
+        return f
+    made = cached(f)
+    for method in ("reduce", "accumulate", "outer", "at", "reduceat", "nin", "nout", "nargs", "identity"):
+        if hasattr(f, method):
+            setattr(made, method, getattr(f, method))
+    return made
+
+
+def install() -> None:
+    """Give the methods of arrays call paths of their own."""
     for name in _METHODS:
         setattr(ArrayImpl, name, cached(getattr(ArrayImpl, name)))
     ArrayImpl.T = property(cached(ArrayImpl.T.fget))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from calque import devices as _devices
+from calque import device_functions as _devices
 from calque.core.config import config
 from calque.core.dtypes import as_dtype, canonicalize
 from calque.numpy import queries

@@ -13,13 +13,14 @@ from calque.core.avals import ShapedArray
 from calque.core.backends import Options
 from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS, is_extended
+from calque.core.lazy import LazyModule
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine import callpath
-from calque.native.backend import compile as compile_program
-from calque.native.eager import HINTS, template
 from calque.numpy.promotion import common_type
 from calque.transforms.jit import callpath_enabled, epoch
 from calque.transforms.sharding_propagation import is_placed
+
+backend, eager = LazyModule("calque.native.backend"), LazyModule("calque.native.eager")
 
 Method = Callable[..., Any]
 _SPECS = {float: "pyfloat", int: "pyint", bool: "pybool", complex: "pycomplex"}
@@ -66,7 +67,7 @@ def teach_elementwise(name: str, method: Method, args: Sequence[Any]) -> Any:
         raise Unteachable  # a Python exponent is part of the program
     shape = next(iter(shapes), ())
     specs, hints = zip(*[operand(a, i, args) for i, a in enumerate(args)])
-    made = template(("operator", name, hints, config.trace_key()), lambda: traced(method, hints))
+    made = eager.template(("operator", name, hints, config.trace_key()), lambda: traced(method, hints))
     if made is None:
         raise Unteachable
     out = made.out_avals[0]
@@ -84,7 +85,7 @@ def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], Shape
     t = type(a)
     if t is ArrayImpl:
         aval = a.aval
-        return ("array", aval, i), ShapedArray(HINTS[:1] if aval.shape else (), aval.dtype, aval.weak_type)
+        return ("array", aval, i), ShapedArray(eager.HINTS[:1] if aval.shape else (), aval.dtype, aval.weak_type)
     if t not in PYTHON_SCALARS:
         raise Unteachable
     dtype, weak = common_type(*args)
@@ -111,12 +112,12 @@ def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
     m, k, n = x.shape[0] if x.ndim == 2 else 1, x.shape[-1], y.shape[1] if y.ndim == 2 else 1
     if name == "__matmul__" and m * k * n <= SMALL_PRODUCT:
         hints = (
-            ShapedArray((HINTS[1],) if x.ndim == 1 else HINTS[:2], x.dtype, x.weak_type),
-            ShapedArray((HINTS[1],) if y.ndim == 1 else HINTS[1:3], y.dtype, y.weak_type),
+            ShapedArray((eager.HINTS[1],) if x.ndim == 1 else eager.HINTS[:2], x.dtype, x.weak_type),
+            ShapedArray((eager.HINTS[1],) if y.ndim == 1 else eager.HINTS[1:3], y.dtype, y.weak_type),
         )
-        made = template(("product", hints, config.trace_key()), lambda: traced(method, hints))
+        made = eager.template(("product", hints, config.trace_key()), lambda: traced(method, hints))
         if made is not None:
             shape = x.shape[:-1] + y.shape[1:]
             return entry(specs, made.program([made.out_avals[0].update(shape=shape)], (m, k, n)))
     closed = trace_to_jaxpr(lambda *xs: [method(*xs)], [x, y])
-    return entry(specs, compile_program(closed, Options("matmul", config.exact)).program)
+    return entry(specs, backend.compile(closed, Options("matmul", config.exact)).program)

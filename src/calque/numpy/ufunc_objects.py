@@ -319,3 +319,4 @@ def _object(name: str, nin: int = 2, **options: Any) -> ufunc:
 
 
 OBJECTS = {name: _object(name, **options) for name, options in _OBJECTS.items()}
+globals().update(OBJECTS)

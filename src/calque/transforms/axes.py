@@ -112,6 +112,10 @@ class Collective(AxisPrimitive):
         self.precise = precise  # must operands that vary have a batch dimension
         self.axes_of = axes_of  # params -> the names that the equation speaks of
 
+    def leaves_varying(self, params: dict[str, Any]) -> bool:
+        """Does the result vary along a checked axis? That of a reduction does from group to group."""
+        return self.varies or params.get("axis_index_groups") is not None
+
     def bind(self, *args: Any, **params: Any) -> Any:
         trace = trace_state.top_trace(args)
         for name in self.axes_of(params):

@@ -104,7 +104,7 @@ class CheckedBatchTrace(BatchTrace):
         varies = any([self.varying(a) for a in args])
         if isinstance(primitive, Collective):
             outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
-            varies = primitive.varies if self.axis.name in primitive.axes_of(params) else varies
+            varies = primitive.leaves_varying(params) if self.axis.name in primitive.axes_of(params) else varies
         elif isinstance(primitive, AxisPrimitive):  # what its programs do below this level is outside the map
             with axes.without(self):
                 outs, out_dims = primitive.batch(self.axis, vals, dims, **params)

@@ -16,16 +16,20 @@ from calque.ops.common import front, instantiate, move, operand, scalar_of, zero
 from calque.transforms import axes
 from calque.transforms.axes import Axis, Collective, names_of, size_of
 from calque.transforms.batching import Dim
+from calque.transforms.collectives_groups import (
+    Groups,
+    checked_groups,
+    group_size,
+    grouped_along,
+    members,
+    reduced_in_groups,
+    rowless,
+)
 from calque.transforms.collectives_several import gather_over, permute_over, scatter_over, swap_over
 from calque.transforms.variance import made_varying
 
 Names = tuple[Hashable, ...]
 _ALONE = NotApplicable("a collective has a meaning only where its axis is mapped: inside vmap, pmap or shard_map")
-
-
-def _groups_refused(groups: Any, what: str) -> None:
-    if groups is not None:
-        raise NotImplementedError(f"{what} with axis_index_groups: map over two axes instead and name one of them")
 
 
 # ---------------------------------------------------------------- reductions: psum, pmax, pmin
@@ -34,8 +38,8 @@ def _groups_refused(groups: Any, what: str) -> None:
 def _reduction(name: str, reduce: str, linear: bool) -> Collective:
     """A collective that reduces over axes; positional axes among them (ints) are dimensions of the value."""
 
-    def bind(x: Any, names: Names) -> Any:
-        return REGISTRY[name].bind(x, axes=names, axis_index_groups=None)
+    def bind(x: Any, names: Names, groups: Groups = None) -> Any:
+        return REGISTRY[name].bind(x, axes=names, axis_index_groups=groups)
 
     def shape(x: ShapedArray, *, axes: Names, axis_index_groups: Any) -> ShapedArray:
         gone = {a for a in axes if isinstance(a, int)}
@@ -43,29 +47,32 @@ def _reduction(name: str, reduce: str, linear: bool) -> Collective:
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: Names, axis_index_groups: Any) -> Any:
         (x,), (t,) = primals, tangents
-        out = bind(x, axes)
+        groups = axis_index_groups
+        out = bind(x, axes, groups)
         if type(t) is Zero:
             return out, zero_like(out)
         if linear:
-            return out, bind(t, axes)
+            return out, bind(t, axes, groups)
         here = do.convert_element_type(do.eq(x, out), new_dtype=typeof(x).dtype, weak_type=False, sharding=None)
-        return out, do.div(sum_of_varying(do.mul(t, here), axes), sum_of_varying(here, axes))
+        return out, do.div(sum_of_varying(do.mul(t, here), axes, groups), sum_of_varying(here, axes, groups))
 
     def transpose(ct: Any, x: Any, *, axes: Names, axis_index_groups: Any) -> list[Any]:
         if type(ct) is Zero:
             return [Zero(x.aval)]
-        return [bind(ct, axes)]
+        return [bind(ct, axes, axis_index_groups)]
 
     def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axes: Names, axis_index_groups: Any) -> Any:
         (x,), (d,) = args, dims
         if axis.name is None or axis.name not in axes:
-            return bind(x, axes), d
+            return bind(x, axes, axis_index_groups), d
+        if axis_index_groups is not None:
+            params = {"out_sharding": None} if linear else {}
+            return reduced_in_groups(x, d, axis, axis_index_groups, reduce, params)
         others = tuple(a for a in axes if a != axis.name)
         if d is None:
             out = do.mul(x, scalar_of(typeof(x).dtype, axis.size)) if linear else x
         else:
-            params = {"axes": (d,), "out_sharding": None} if linear else {"axes": (d,)}
-            out = REGISTRY[reduce].bind(x, **params)
+            out = REGISTRY[reduce].bind(x, axes=(d,), **({"out_sharding": None} if linear else {}))
         return (bind(out, others) if others else out), None
 
     return Collective(
@@ -110,11 +117,11 @@ def _movement(
     def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> Any:
         (x,), (d,) = args, dims
         if axis.name is not None and axis.name in names_of(params["axis_name"]):
-            aval = typeof(x)
-            shape(aval if d is None else ShapedArray(aval.shape[:d] + aval.shape[d + 1 :], aval.dtype), **params)
+            shape(rowless(typeof(x), d), **params)
             if len(names_of(params["axis_name"])) > 1:
                 raise NotImplementedError(f"{name} over several axes at once under vmap: use one axis after the other")
-            return along(front(x, d, axis.size), axis, **params)
+            groups = params.get("axis_index_groups")
+            return grouped_along(front(x, d, axis.size), axis, groups, lambda rows, own: along(rows, own, **params))
         out = bind(
             x if d is None else move(x, d, typeof(x).ndim - 1), params
         )  # the other dimensions keep their numbers
@@ -151,11 +158,11 @@ def _gather_along(x: Any, axis: Axis, *, all_gather_dimension: int, tiled: bool,
 
 
 def _gather_transpose(
-    ct: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int, tiled: bool, **_: Any
+    ct: Any, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: Any, axis_size: int, tiled: bool, **_: Any
 ) -> Any:
     return do.reduce_scatter(
         ct,
-        axis_index_groups=None,
+        axis_index_groups=axis_index_groups,
         axis_name=axis_name,
         axis_size=axis_size,
         scatter_dimension=all_gather_dimension,
@@ -193,12 +200,12 @@ def _scatter_along(x: Any, axis: Axis, *, scatter_dimension: int, tiled: bool, *
 
 
 def _scatter_transpose(
-    ct: Any, *, axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
+    ct: Any, *, axis_index_groups: Any, axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
 ) -> Any:
     return do.all_gather(
         ct,
         all_gather_dimension=scatter_dimension,
-        axis_index_groups=None,
+        axis_index_groups=axis_index_groups,
         axis_name=axis_name,
         axis_size=axis_size,
         tiled=tiled,
@@ -209,9 +216,9 @@ reduce_scatter_p = _movement("reduce_scatter", _scattered_shape, _scatter_along,
 
 
 def _exchanged_shape(
-    x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int, tiled: bool, **_: Any
+    x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int, tiled: bool, axis_index_groups: Any
 ) -> ShapedArray:
-    shape, n = list(x.shape), size_of(axis_name)
+    shape, n = list(x.shape), group_size(axis_name, axis_index_groups)
     if tiled:
         if shape[split_axis] % n:
             raise ValueError(
@@ -318,26 +325,30 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     >>> calque.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([3., 3., 3.], dtype=float32)"""
-    _groups_refused(axis_index_groups, "psum")
     names = names_of(axis_name)
+    groups = checked_groups(axis_index_groups, axis_name, "psum", equal=False)
 
     def one(v: Any) -> Any:
         if isinstance(v, PYTHON_SCALARS) and not any(isinstance(n, int) for n in names):
-            return v * size_of(names)
+            if groups is None or len({len(g) for g in groups}) == 1:
+                return v * group_size(names, groups)
+            return do.mul(members(names, groups, typeof(v).dtype), v)
         if typeof(v).dtype == np.dtype(bool):
             v = do.convert_element_type(v, new_dtype=np.dtype("int32"), weak_type=False, sharding=None)
-        return total(v, names)
+        return total(v, names, groups)
 
     return pytrees.tree_map(one, x)
 
 
-def total(x: Any, names: Names) -> Any:
+def total(x: Any, names: Names, groups: Groups = None) -> Any:
     """The sum over axes. Along those of a `shard_map` it is a value that is known not to vary."""
-    return sum_of_varying(made_varying(x, names), names)
+    return sum_of_varying(made_varying(x, names), names, groups)
 
 
-def sum_of_varying(x: Any, names: Names) -> Any:
+def sum_of_varying(x: Any, names: Names, groups: Groups = None) -> Any:
     """`total` of a value, or a tangent, that varies along the axes of a `shard_map`."""
+    if groups is not None:  # varies from group to group
+        return psum_p.bind(x, axes=names, axis_index_groups=groups)
     checked = tuple(n for n in names if not isinstance(n, int) and axes.find(n).axis.checked)
     others = tuple(n for n in names if n not in checked)
     if others or not names:
@@ -347,39 +358,39 @@ def sum_of_varying(x: Any, names: Names) -> Any:
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean of `x` over the members of the axis."""
-    n = size_of(axis_name)
+    groups = checked_groups(axis_index_groups, axis_name, "pmean", equal=False)
 
     def one(v: Any) -> Any:
-        total = psum(v, axis_name, axis_index_groups=axis_index_groups)
+        total = psum(v, axis_name, axis_index_groups=groups)
         if isinstance(total, PYTHON_SCALARS):
-            return total / n
+            return total / group_size(axis_name, groups)
         aval = typeof(total)
         if aval.dtype.kind in "iu":
             total = do.convert_element_type(total, new_dtype=np.dtype("float32"), weak_type=False, sharding=None)
-        return do.div(total, scalar_of(typeof(total).dtype, n))
+        return do.div(total, members(axis_name, groups, typeof(total).dtype))
 
     return pytrees.tree_map(one, x)
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The maximum of `x` over the members of the axis."""
-    _groups_refused(axis_index_groups, "pmax")
     names = names_of(axis_name)
-    return _each(lambda v: pmax_p.bind(made_varying(v, names), axes=names, axis_index_groups=None), x)
+    groups = checked_groups(axis_index_groups, axis_name, "pmax", equal=False)
+    return _each(lambda v: pmax_p.bind(made_varying(v, names), axes=names, axis_index_groups=groups), x)
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The minimum of `x` over the members of the axis."""
-    _groups_refused(axis_index_groups, "pmin")
     names = names_of(axis_name)
-    return _each(lambda v: pmin_p.bind(made_varying(v, names), axes=names, axis_index_groups=None), x)
+    groups = checked_groups(axis_index_groups, axis_name, "pmin", equal=False)
+    return _each(lambda v: pmin_p.bind(made_varying(v, names), axes=names, axis_index_groups=groups), x)
 
 
 def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: Any = None
 ) -> Any:
     """The values of all members along a new dimension `axis`, or joined along it with `tiled`."""
-    _groups_refused(axis_index_groups, "all_gather")
+    groups = checked_groups(axis_index_groups, axis_name, "all_gather")
 
     def one(v: Any) -> Any:
         k = axis % (typeof(v).ndim + (not tiled))
@@ -389,9 +400,9 @@ def all_gather(
         return all_gather_p.bind(
             v,
             all_gather_dimension=k,
-            axis_index_groups=None,
+            axis_index_groups=groups,
             axis_name=names_of(axis_name),
-            axis_size=size_of(axis_name),
+            axis_size=group_size(axis_name, groups),
             tiled=tiled,
         )
 
@@ -402,7 +413,7 @@ def psum_scatter(
     x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
 ) -> Any:
     """The sum over the axis, of which each member keeps its part along `scatter_dimension`."""
-    _groups_refused(axis_index_groups, "psum_scatter")
+    groups = checked_groups(axis_index_groups, axis_name, "psum_scatter")
 
     def one(v: Any) -> Any:
         k = scatter_dimension % typeof(v).ndim
@@ -411,9 +422,9 @@ def psum_scatter(
             return scatter_over(v, names_of(axis_name), k, tiled)
         return reduce_scatter_p.bind(
             v,
-            axis_index_groups=None,
+            axis_index_groups=groups,
             axis_name=names_of(axis_name),
-            axis_size=size_of(axis_name),
+            axis_size=group_size(axis_name, groups),
             scatter_dimension=k,
             tiled=tiled,
         )
@@ -425,7 +436,7 @@ def all_to_all(
     x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
 ) -> Any:
     """Each member sends part i of its value along `split_axis` to member i, and joins what it gets along `concat_axis`."""
-    _groups_refused(axis_index_groups, "all_to_all")
+    groups = checked_groups(axis_index_groups, axis_name, "all_to_all")
 
     def one(v: Any) -> Any:
         split, concat = split_axis % typeof(v).ndim, concat_axis % typeof(v).ndim
@@ -433,7 +444,7 @@ def all_to_all(
         if len(names_of(axis_name)) > 1:
             return swap_over(v, names_of(axis_name), split, concat, tiled)
         return all_to_all_p.bind(
-            v, axis_index_groups=None, axis_name=axis_name, concat_axis=concat, split_axis=split, tiled=tiled
+            v, axis_index_groups=groups, axis_name=axis_name, concat_axis=concat, split_axis=split, tiled=tiled
         )
 
     return _each(one, x)

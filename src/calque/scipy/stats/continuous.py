@@ -100,7 +100,7 @@ beta = continuous(
 pareto = continuous(
     "pareto", "the Pareto distribution", "b", lambda y, b: jnp.log(b) - (b + 1) * jnp.log(y), lambda y, b: y >= 1,
     cdf=lambda y, b: jnp.where(y < 1, 0.0, 1 - jnp.maximum(y, 1) ** -b), sf=lambda y, b: jnp.maximum(y, 1) ** -b,
-    logcdf=lambda y, b: jnp.log1p(-(jnp.maximum(y, 1) ** -b)), logsf=lambda y, b: -b * jnp.log(jnp.maximum(y, 1)),
+    logcdf=lambda y, b: jnp.where(y <= 1, -np.inf, jnp.log1p(-(jnp.where(y <= 1, 2.0, y) ** -b))), logsf=lambda y, b: -b * jnp.log(jnp.maximum(y, 1)),
     ppf=lambda q, b: _within(q, (1 - q) ** (-1 / b)),
 )  # fmt: skip
 t = continuous(

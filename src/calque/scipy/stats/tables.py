@@ -121,7 +121,8 @@ def discrete(name: str, what: str, shapes: str, logpmf: Any, support: Any, **oth
         *shape, loc = rest
         k = k - loc
         inside = support(k, *shape)
-        return jnp.where(inside, logpmf(jnp.where(inside, k, 0.0), *shape), -np.inf)
+        out = jnp.where(inside, logpmf(jnp.where(inside, k, 0.0), *shape), -np.inf)
+        return jnp.where(jnp.isnan(k), np.nan, out)
 
     bodies = {"logpmf": mass, "pmf": lambda *args: jnp.exp(mass(*args))}
     if "cdf" in others:

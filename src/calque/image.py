@@ -1,0 +1,220 @@
+"""Images resampled: resized, scaled and moved."""
+
+import enum
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque import numpy as jnp
+from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
+from calque.ops.dimension_numbers import Precision
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How pixels between pixels are computed."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> "ResizeMethod":
+        """The method of one of its names: `ResizeMethod.from_string("bilinear") is ResizeMethod.LINEAR`"""
+        if s not in _NAMES:
+            raise ValueError(f'Unknown resize method "{s}"; the methods are {", ".join(_NAMES)}')
+        return _NAMES[s]
+
+
+_NAMES = {
+    "nearest": ResizeMethod.NEAREST,
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
+    "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5,
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
+    "area": ResizeMethod.AREA,
+}
+
+# ---------------------------------------------------------------- kernels: the weight of a pixel by its distance
+
+
+def _triangle(x: Any) -> Any:
+    return jnp.maximum(0, 1 - x)
+
+
+def _lanczos(radius: int, x: Any) -> Any:
+    """sinc(x) sinc(x / radius) within the radius."""
+    near = x <= 1e-3
+    safe = jnp.where(near, 1.0, x) * math.pi
+    wave = radius * jnp.sin(safe) * jnp.sin(safe / radius) / (safe * safe)
+    return jnp.where(near, 1.0, jnp.where(x > radius, 0.0, wave))
+
+
+def _cubic(a: float, x: Any) -> Any:
+    """Keys' cubic convolution kernel with the slope `a` at distance 1."""
+    inner = ((a + 2) * x - (a + 3)) * x * x + 1
+    outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return jnp.where(x >= 2, 0.0, jnp.where(x >= 1, outer, inner))
+
+
+_KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.LANCZOS3: functools.partial(_lanczos, 3),
+    ResizeMethod.LANCZOS5: functools.partial(_lanczos, 5),
+    ResizeMethod.CUBIC: functools.partial(_cubic, -0.5),
+    ResizeMethod.CUBIC_PYTORCH: functools.partial(_cubic, -0.75),
+}
+_BEYOND = 2  # pixels past an edge that the kernel of CUBIC_PYTORCH reaches
+
+# ---------------------------------------------------------------- weights: (input pixels, output pixels) along one dimension
+
+
+def _weights(
+    n_in: int, n_out: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool, repeat_edges: bool
+) -> Any:
+    """How much of each input pixel goes into each output pixel, for out = in * scale + shift; columns sum to 1, or 0 outside."""
+    dtype = jnp.result_type(scale, shift)
+    step = 1.0 / scale
+    left = jnp.arange(n_out, dtype=dtype) * step - shift * step  # left edge of the output pixel in input coordinates
+    centre = left + 0.5 * step - 0.5
+    if method is ResizeMethod.AREA:
+        at = jnp.arange(n_in, dtype=dtype)[:, None]
+        raw = jnp.maximum(0.0, jnp.minimum(left + step, at + 1) - jnp.maximum(left, at))
+    else:
+        beyond = _BEYOND if repeat_edges else 0
+        at = jnp.arange(-beyond, n_in + beyond, dtype=dtype)[:, None]
+        width = jnp.maximum(step, 1.0) if antialias else 1.0
+        raw = _KERNELS[method](jnp.abs(centre - at) / width)
+        if repeat_edges:
+            return _normalised(_edges_gathered(raw, beyond))
+    inside = (centre >= -0.5) & (centre <= n_in - 0.5)
+    return jnp.where(inside, _normalised(raw), 0.0)
+
+
+def _edges_gathered(raw: Any, beyond: int) -> Any:
+    """The weights of pixels past an edge, added to those of the edge."""
+    low, body, high = raw[:beyond], raw[beyond:-beyond], raw[-beyond:]
+    return body.at[0].add(jnp.sum(low, axis=0)).at[-1].add(jnp.sum(high, axis=0))
+
+
+def _normalised(raw: Any) -> Any:
+    total = jnp.sum(raw, axis=0, keepdims=True)
+    small = jnp.abs(total) <= 1000 * float(np.finfo(np.float32).eps)
+    return jnp.where(small, 0.0, raw / jnp.where(small, 1.0, total))
+
+
+def _resampled(
+    image: Any, shape: tuple[int, ...], dims: Sequence[int], scale: Any, shift: Any, method: ResizeMethod,
+    antialias: bool, precision: Any,
+) -> Any:  # fmt: skip
+    """Each dimension in turn multiplied by its weights."""
+    repeat_edges = method is ResizeMethod.CUBIC_PYTORCH and not antialias
+    if method is ResizeMethod.CUBIC_PYTORCH and antialias:
+        method = ResizeMethod.CUBIC
+    operands: list[Any] = [image, list(range(image.ndim))]
+    out = list(range(image.ndim))
+    for i, d in enumerate(dims):
+        w = _weights(image.shape[d], shape[d], scale[i], shift[i], method, antialias, repeat_edges)
+        out[d] = image.ndim + i
+        operands += [w.astype(image.dtype), [d, out[d]]]
+    return jnp.einsum(*operands, out, precision=precision)
+
+
+# ---------------------------------------------------------------- public functions
+
+
+def _shape(name: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    out = tuple(operator.index(n) for n in shape)
+    if len(out) != image.ndim:
+        raise ValueError(
+            f"{name}: shape must have length equal to the number of dimensions of the image: {out} vs {image.shape}"
+        )
+    if any(n < 0 for n in out):
+        raise ValueError(f"{name}: sizes must not be negative, got shape {out}")
+    return out
+
+
+def _method(name: str, method: Any) -> ResizeMethod:
+    if isinstance(method, ResizeMethod):
+        return method
+    if not isinstance(method, str):
+        raise TypeError(f"{name}: method must be a ResizeMethod or its name, got {method!r}")
+    return ResizeMethod.from_string(method)
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An image scaled and then moved along some dimensions, on a canvas of `shape`; 0 where there was no image.
+
+    Pixel i covers the interval from i to i + 1. `antialias` widens the kernel when the image shrinks.
+
+    >>> import calque as jax, calque.numpy as jnp
+    >>> jax.image.scale_and_translate(jnp.array([1.0, 2.0]), (4,), (0,), jnp.array([1.0]), jnp.array([1.0]), "linear")
+    Array([0., 1., 2., 0.], dtype=float32)"""
+    (image,) = promote_inexact(array_of("scale_and_translate", image))
+    sizes = _shape("scale_and_translate", image, shape)
+    chosen = _method("scale_and_translate", method)
+    if chosen is ResizeMethod.NEAREST:
+        raise ValueError("scale_and_translate: nearest neighbour resampling is only in jax.image.resize")
+    scale, translation = (jnp.asarray(v) for v in promote_inexact(*map(jnp.asarray, (scale, translation))))
+    dims = [canonical_axis(d, image.ndim, "spatial dimension") for d in spatial_dims]
+    for what, v in (("scale", scale), ("translation", translation)):
+        if v.shape != (len(dims),):
+            raise ValueError(
+                f"scale_and_translate: {what} must have one number for each of the {len(dims)} spatial_dims, got shape {v.shape}"
+            )
+    if not dims:
+        return image
+    return _resampled(image, sizes, dims, scale, translation, chosen, antialias, precision)
+
+
+def resize(
+    image: Any,
+    shape: Sequence[int],
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """An image with other sizes; every dimension whose size differs is resampled.
+
+    >>> import calque as jax, calque.numpy as jnp
+    >>> jax.image.resize(jnp.array([1.0, 3.0]), (4,), "linear")
+    Array([1. , 1.5, 2.5, 3. ], dtype=float32)"""
+    image = array_of("resize", image)
+    sizes = _shape("resize", image, shape)
+    chosen = _method("resize", method)
+    dims = [d for d in range(image.ndim) if image.shape[d] != sizes[d]]
+    if chosen is ResizeMethod.NEAREST:
+        return _nearest(image, sizes, dims)
+    (image,) = promote_inexact(image)
+    if not dims:
+        return image
+    scale = [sizes[d] / image.shape[d] if sizes[d] and image.shape[d] else 1.0 for d in dims]
+    return _resampled(image, sizes, dims, scale, [0.0] * len(dims), chosen, antialias, precision)
+
+
+def _nearest(image: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
+    """For each output pixel the input pixel that holds its centre."""
+    for d in dims:
+        n_in, n_out = np.float32(image.shape[d]), np.float32(shape[d])
+        at = np.floor((np.arange(shape[d], dtype=np.float32) + np.float32(0.5)) * n_in / n_out).astype(np.int32)
+        image = jnp.take(image, at, axis=d)
+    return image

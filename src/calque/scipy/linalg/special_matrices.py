@@ -1,0 +1,372 @@
+"""Matrices with a pattern: Toeplitz and its kin, companions, and the named ones."""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from calque import numpy as jnp
+from calque.core.dtypes import as_dtype, canonicalize, is_complex
+from calque.numpy.promotion import array_of, arrays, promote_dtypes, promote_inexact
+
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard", "hankel", "helmert",
+    "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
+]  # fmt: skip
+
+# ---------------------------------------------------------------- from vectors
+
+
+def _picked(c: Any, r: Any, index: np.ndarray) -> Any:
+    """Matrices whose elements are those of the vectors c and r, put end to end, at these places."""
+    c, r = promote_dtypes(c, r)
+    lead = jnp.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    both = jnp.concatenate([jnp.broadcast_to(v, (*lead, v.shape[-1])) for v in (c, r)], axis=-1)
+    if 0 in index.shape:
+        return jnp.zeros((*lead, *index.shape), both.dtype)
+    return both[..., index.astype(np.int32)]
+
+
+def _row_and_column(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(m)[:, None], np.arange(n)[None, :]
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """The matrix with the first column `c` and the first row `r` (the conjugate of c if it is not given), constant along diagonals.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.toeplitz(jnp.array([1, 2, 3]), jnp.array([1, 5]))
+    Array([[1, 5],
+           [2, 1],
+           [3, 2]], dtype=int32)"""
+    if r is None:
+        c = jnp.atleast_1d(array_of("toeplitz", c))
+        r = jnp.conj(c)
+    else:
+        c, r = (jnp.atleast_1d(v) for v in arrays("toeplitz", c, r))
+    m, n = c.shape[-1], r.shape[-1]
+    i, j = _row_and_column(m, n)
+    return _picked(c, r, np.where(i >= j, i - j, m + j - i)).astype(jnp.result_type(c.dtype, r.dtype))
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """The matrix with the first column `c` and the last row `r` (zeros if it is not given), constant along anti-diagonals.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.hankel(jnp.array([1, 2, 3]), jnp.array([9, 4]))
+    Array([[1, 2],
+           [2, 3],
+           [3, 4]], dtype=int32)"""
+    c = array_of("hankel", c)
+    r = jnp.zeros_like(c) if r is None else array_of("hankel", r)
+    for name, v in (("c", c), ("r", r)):
+        if v.ndim == 0:
+            raise ValueError(f"hankel: {name} must be at least 1-dimensional, got a scalar.")
+    m, n = c.shape[-1], r.shape[-1]
+    i, j = _row_and_column(m, n)
+    # the corner belongs to c
+    return _picked(c, r, np.where(i + j < m, i + j, i + j + 1))
+
+
+def circulant(c: Any) -> Any:
+    """The matrix whose columns are `c`, each turned one place further than the last.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.circulant(jnp.array([1, 2, 3]))
+    Array([[1, 3, 2],
+           [2, 1, 3],
+           [3, 2, 1]], dtype=int32)"""
+    c = jnp.atleast_1d(array_of("circulant", c))
+    n = c.shape[-1]
+    if n == 0:
+        return jnp.zeros((*c.shape, 0), c.dtype)
+    i, j = _row_and_column(n, n)
+    return c[..., ((i - j) % n).astype(np.int32)]
+
+
+def fiedler(a: Any) -> Any:
+    """The matrix of |a[i] - a[j]|.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.fiedler(jnp.array([1, 4]))
+    Array([[0, 3],
+           [3, 0]], dtype=int32)"""
+    a = jnp.atleast_1d(array_of("fiedler", a))
+    return jnp.abs(a[..., :, None] - a[..., None, :])
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """The matrix with the fertilities `f` in its first row and the rates of survival `s` below its diagonal.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.leslie(jnp.array([0.0, 2.0]), jnp.array([0.5]))
+    Array([[0. , 2. ],
+           [0.5, 0. ]], dtype=float32)"""
+    f, s = (jnp.atleast_1d(v) for v in promote_dtypes(*arrays("leslie", f, s)))
+    n = f.shape[-1]
+    if n < 2:
+        raise ValueError(f"The length of f along the last axis must be at least 2; got shape {f.shape}.")
+    if s.shape[-1] != n - 1:
+        raise ValueError(
+            "Incorrect lengths for f and s. The length of s along the last axis must be one less than the length of f;"
+            f" got f shape {f.shape} and s shape {s.shape}."
+        )
+    lead = jnp.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    return _below_row(jnp.broadcast_to(f, (*lead, n)), jnp.broadcast_to(s, (*lead, n - 1)))
+
+
+def _below_row(row: Any, diagonal: Any) -> Any:
+    """The matrix with this first row and this first diagonal below the main one."""
+    n = row.shape[-1]
+    eye = np.eye(n - 1, n).astype(bool)
+    below = jnp.where(eye, diagonal[..., :, None], jnp.zeros((), diagonal.dtype))
+    return jnp.concatenate([row[..., None, :], below], axis=-2)
+
+
+def companion(a: Any) -> Any:
+    """The companion matrix of the polynomial with the coefficients `a`, the highest power first: its eigenvalues are the roots.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.companion(jnp.array([2.0, -6.0, 4.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)"""
+    a = jnp.atleast_1d(promote_inexact(array_of("companion", a))[0])
+    if a.shape[-1] < 2:
+        raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.shape}.")
+    row = -a[..., 1:] / a[..., :1]
+    return _below_row(row, jnp.ones((*a.shape[:-1], a.shape[-1] - 2), a.dtype))
+
+
+def fiedler_companion(a: Any) -> Any:
+    """A companion matrix with five diagonals, of the polynomial with the coefficients `a`, the highest power first.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.fiedler_companion(jnp.array([1.0, -16.0, 86.0]))
+    Array([[ 16., -86.],
+           [  1.,   0.]], dtype=float32)"""
+    a = jnp.atleast_1d(promote_inexact(array_of("fiedler_companion", a))[0])
+    n = a.shape[-1] - 1
+    if n < 0:
+        raise ValueError(
+            f"fiedler_companion requires the last axis of 'a' to have nonzero length, but got an array of shape {a.shape}."
+        )
+    if n == 0:
+        return a[..., :0, None][..., :0]
+    source = _fiedler_places(n)
+    values = jnp.concatenate(
+        [-a[..., 1:] / a[..., :1], jnp.ones((*a.shape[:-1], 1), a.dtype), jnp.zeros((*a.shape[:-1], 1), a.dtype)],
+        axis=-1,
+    )
+    return values[..., source]
+
+
+def _fiedler_places(n: int) -> np.ndarray:
+    """Which coefficient stands where: k for -a[k + 1] / a[0], n for one, n + 1 for zero. SciPy's arrangement:
+    coefficients on the diagonals -1 and +1 (after the corner), ones on the diagonals -2 and +2."""
+    out = np.full((n, n), n + 1, np.int32)
+    out[0, 0] = 0
+    if n == 1:
+        return out
+    out[1, 0] = n
+    out[0, 1] = 1
+    for k in range(2, n):
+        if k % 2:  # odd: in the row of its predecessor
+            out[k - 1, k] = k
+        else:
+            out[k, k - 1] = k
+    for k in range(n - 2):
+        if k % 2:
+            out[k + 2, k] = n
+        else:
+            out[k, k + 2] = n
+    return out
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The matrix whose product with a vector v of `n` elements is jnp.convolve(a, v, mode).
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.convolution_matrix(jnp.array([1, 2]), 2)
+    Array([[1, 0],
+           [2, 1],
+           [0, 2]], dtype=int32)"""
+    n = operator.index(n)
+    if n <= 0:
+        raise ValueError(f"n must be a positive integer; got {n}.")
+    a = array_of("convolution_matrix", a)
+    if a.ndim == 0:
+        raise ValueError("convolution_matrix: a must be at least 1-dimensional, got a scalar.")
+    m = a.shape[-1]
+    if m < 1:
+        raise ValueError(f"len(a) must be at least 1; got shape {a.shape}.")
+    if mode not in ("full", "valid", "same"):
+        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {mode!r}.")
+    rows = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - min(m, n) + 1}[mode]
+    first = {"full": 0, "same": (min(m, n) - 1) // 2, "valid": min(m, n) - 1}[mode]
+    i, j = _row_and_column(rows, n)
+    place = i + first - j
+    there = (place >= 0) & (place < m)
+    return jnp.where(there, a[..., np.clip(place, 0, m - 1).astype(np.int32)], jnp.zeros((), a.dtype))
+
+
+def block_diag(*arrs: Any) -> Any:
+    """The matrices along the diagonal of a larger one, zeros elsewhere; vectors count as rows.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.block_diag(jnp.ones((1, 2)), 3.0)
+    Array([[1., 1., 0.],
+           [0., 0., 3.]], dtype=float32)"""
+    if not arrs:
+        arrs = (jnp.zeros((1, 0)),)
+    blocks = arrays("block_diag", *arrs)
+    for i, b in enumerate(blocks):
+        if b.ndim > 2:
+            raise ValueError(
+                f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got {b} at argument {i}."
+            )
+    blocks = [jnp.asarray(b) for b in promote_dtypes(*(jnp.atleast_2d(b) for b in blocks))]
+    width = sum(b.shape[1] for b in blocks)
+    rows, left = [], 0
+    for b in blocks:
+        rows.append(jnp.pad(b, ((0, 0), (left, width - left - b.shape[1]))))
+        left += b.shape[1]
+    return jnp.concatenate(rows, axis=0)
+
+
+# ---------------------------------------------------------------- named
+
+
+def _size(n: Any) -> int:
+    """A size; below zero is none."""
+    return max(operator.index(n), 0)
+
+
+def _constant(value: np.ndarray, dtype: Any = float) -> Any:
+    return jnp.asarray(value.astype(canonicalize(as_dtype(dtype))))
+
+
+def hilbert(n: int) -> Any:
+    """The matrix of 1 / (i + j + 1).
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.hilbert(2)[0]
+    Array([1. , 0.5], dtype=float32)"""
+    if operator.index(n) < 0:
+        raise TypeError(f"hilbert: n must not be negative, got {n}")
+    i, j = _row_and_column(n, n)
+    return _constant(1 / (1.0 + i + j))
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of `hilbert(n)`, whose elements are whole.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)"""
+    n = _size(n)
+    out = np.zeros((n, n))
+    for i in range(1, n + 1):
+        for j in range(1, n + 1):
+            size = (
+                (i + j - 1)
+                * math.comb(n + i - 1, n - j)
+                * math.comb(n + j - 1, n - i)
+                * math.comb(i + j - 2, i - 1) ** 2
+            )
+            out[i - 1, j - 1] = -size if (i + j) % 2 else size
+    return _constant(out)
+
+
+_KINDS = ["symmetric", "lower", "upper"]
+
+
+def _binomials(n: int) -> np.ndarray:
+    """Pascal's triangle: [i, j] is i over j."""
+    return np.array([[float(math.comb(i, j)) for j in range(n)] for i in range(n)]).reshape(n, n)
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """Pascal's triangle as a lower or an upper triangular matrix, or their product ("symmetric").
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.pascal(3, "lower")
+    Array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 2., 1.]], dtype=float32)"""
+    kind = "symmetric" if kind is None else kind
+    if kind not in _KINDS:
+        raise ValueError(f"Expected kind to be on of: {_KINDS}; got {kind}")
+    n = _size(n)
+    lower = _binomials(n)
+    if kind == "symmetric":
+        return _constant(np.array([[float(math.comb(i + j, i)) for j in range(n)] for i in range(n)]).reshape(n, n))
+    return _constant(lower if kind == "lower" else lower.T)
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of `pascal(n, kind)`.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.invpascal(2)
+    Array([[ 2., -1.],
+           [-1.,  1.]], dtype=float32)"""
+    kind = "symmetric" if kind is None else kind
+    if kind not in _KINDS:
+        raise ValueError(f"Expected kind to be one of: {_KINDS}; got {kind}")
+    n = _size(n)
+    i, j = _row_and_column(n, n)
+    lower = _binomials(n) * np.where((i + j) % 2, -1.0, 1.0)
+    lower = np.where(i >= j, lower, 0.0)
+    return _constant({"lower": lower, "upper": lower.T, "symmetric": lower.T @ lower}[kind])
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """Helmert's matrix with orthonormal rows that sum to zero; with `full`, the constant row comes first.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.helmert(2, full=True).shape
+    (2, 2)"""
+    n = operator.index(n)
+    if n < 1:
+        raise ValueError(f"n must be a positive integer; got {n}.")
+    i, j = _row_and_column(n, n)
+    scale = np.sqrt(np.maximum(i * (i + 1.0), 1.0))
+    out = np.where(j < i, 1.0, np.where(j == i, -1.0 * i, 0.0)) / scale
+    out[0] = 1 / math.sqrt(n)
+    return _constant(out if full else out[1:])
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Hadamard's matrix of 1 and -1, for a size that is a power of 2.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], dtype=int32)"""
+    if n < 1 or n != int(n) or int(n) & (int(n) - 1):
+        raise ValueError(f"n must be a positive power of 2; got {n}.")
+    out = np.ones((1, 1), np.int8)
+    while len(out) < n:
+        out = np.block([[out, out], [out, -out]])
+    return _constant(out, dtype)
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The matrix of the discrete Fourier transform, divided by sqrt(n) ("sqrtn") or n ("n").
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.dft(2).real
+    Array([[ 1.,  1.],
+           [ 1., -1.]], dtype=float32)"""
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
+    chosen = canonicalize(complex) if dtype is None else canonicalize(as_dtype(dtype))
+    if not is_complex(chosen):
+        raise ValueError(f"dtype must be a complex floating-point type; got {dtype}.")
+    n = _size(n)
+    k = np.arange(n)
+    angle = -2j * np.pi * (k[:, None] * k[None, :] % max(n, 1)) / max(n, 1)
+    factor = {None: 1.0, "sqrtn": math.sqrt(n), "n": float(n)}[scale]
+    return _constant(np.exp(angle) / max(factor, 1.0), chosen)

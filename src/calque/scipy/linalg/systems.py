@@ -1,0 +1,294 @@
+"""Linear systems: general, triangular, from factors, and Sylvester's equation."""
+
+import warnings
+from typing import Any
+
+from calque import lax
+from calque import numpy as jnp
+from calque.core.dtypes import is_complex
+from calque.lax import linalg as lax_linalg
+from calque.numpy.linalg.factors import adjoint, matrices
+from calque.numpy.promotion import promote_inexact
+
+__all__ = [
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "lu_factor",
+    "lu_solve",
+    "solve",
+    "solve_sylvester",
+    "solve_triangular",
+]
+
+_TRANSPOSITIONS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
+
+
+def square(name: str, a: Any) -> Any:
+    """A batch of square matrices of floats, from anything that becomes an array."""
+    return matrices(name, jnp.asarray(a), square=True)
+
+
+def _fitted(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Square matrices and right sides with equal batches, and whether the right sides were vectors."""
+    a, b = (jnp.asarray(v) for v in promote_inexact(jnp.asarray(a), jnp.asarray(b)))
+    a = square(name, a)
+    n = a.shape[-1]
+    vector = b.ndim == 1
+    if not vector and a.ndim == b.ndim + 1 and b.shape[-1] == n:
+        warnings.warn(
+            f"{name}: batched 1D solves with b.ndim > 1 are deprecated, and in the future will be treated as a batched 2D solve."
+            f" Use {name}(a, b[..., None]).squeeze(-1) to avoid this warning.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        vector = True
+    b = b[..., None] if vector else b
+    if b.ndim < 2 or b.shape[-2] != n:
+        raise ValueError(
+            f"{name}: matrices of shape {a.shape} and right sides of shape {b.shape} do not fit: need {n} rows"
+        )
+    lead = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return jnp.broadcast_to(a, (*lead, n, n)), jnp.broadcast_to(b, (*lead, *b.shape[-2:])), vector
+
+
+def _triangular(a: Any, b: Any, lower: bool, trans: int = 0, unit: bool = False) -> Any:
+    return lax_linalg.triangular_solve(
+        a, b, left_side=True, lower=lower, transpose_a=trans > 0, conjugate_a=trans == 2, unit_diagonal=unit
+    )
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Any:
+    """The solution of op(a) x = b where only one triangle of `a` is read; op is nothing (0, "N"), the transpose (1, "T")
+    or the adjoint (2, "C"). Nothing is overwritten, and nan passes through: the last three arguments are SciPy's.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.solve_triangular(jnp.array([[2.0, 0.0], [1.0, 4.0]]), jnp.array([2.0, 5.0]), lower=True)
+    Array([1., 1.], dtype=float32)"""
+    if trans not in _TRANSPOSITIONS:
+        raise ValueError(f"Invalid 'trans' value {trans}: solve_triangular takes 0, 1, 2, 'N', 'T' or 'C'")
+    a, b, vector = _fitted("jax.scipy.linalg.solve_triangular", a, b)
+    x = _triangular(a, b, lower, _TRANSPOSITIONS[trans], unit_diagonal)
+    return x[..., 0] if vector else x
+
+
+# ---------------------------------------------------------------- Cholesky
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The upper triangular factor U of U^H U (or L of L L^H), from that triangle of a positive-definite matrix; nan if it is not one.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)"""
+    a = square("cholesky", a)
+    factor = lax_linalg.cholesky(a if lower else adjoint(a), symmetrize_input=False)
+    return factor if lower else adjoint(factor)
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+    """The Cholesky factor and which triangle it is, for `cho_solve`.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.cho_solve(sl.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]])), jnp.array([6.0, 7.0]))
+    Array([1., 1.], dtype=float32)"""
+    return cholesky(a, lower=lower), lower
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """The solution of a x = b, given what `cho_factor` made of `a`.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.cho_solve((jnp.array([[2.0, 0.0], [0.0, 1.0]]), True), jnp.array([4.0, 1.0]))
+    Array([1., 1.], dtype=float32)"""
+    c, lower = c_and_lower
+    c, b, vector = _fitted("jax.scipy.linalg.cho_solve", c, b)
+    x = _cho_solve(c, lower, b)
+    return x[..., 0] if vector else x
+
+
+def _cho_solve(c: Any, lower: bool, b: Any) -> Any:
+    x = _triangular(c, b, lower, 0 if lower else 2)
+    return _triangular(c, x, lower, 2 if lower else 0)
+
+
+# ---------------------------------------------------------------- LU
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """The LU factors of a matrix in one matrix, and the exchanges of rows, for `lu_solve`.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.lu_factor(jnp.array([[1.0, 2.0], [2.0, 2.0]]))[1]
+    Array([1, 1], dtype=int32)"""
+    factors, pivots, _ = lax_linalg.lu(matrices("lu_factor", jnp.asarray(a)))
+    return factors, pivots
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The solution of a x = b (a^T x = b for trans=1, a^H x = b for trans=2), given what `lu_factor` made of `a`.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.lu_solve(sl.lu_factor(jnp.array([[0.0, 2.0], [4.0, 0.0]])), jnp.array([2.0, 4.0]))
+    Array([1., 1.], dtype=float32)"""
+    if isinstance(trans, str) or trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    factors, pivots = lu_and_piv
+    factors, b, vector = _fitted("jax.scipy.linalg.lu_solve", factors, b)
+    n = factors.shape[-1]
+    order = lax_linalg.lu_pivots_to_permutation(jnp.broadcast_to(pivots, (*factors.shape[:-2], n)), n)
+    if trans == 0:
+        x = _triangular(factors, jnp.take_along_axis(b, order[..., None], -2), True, unit=True)
+        x = _triangular(factors, x, False)
+    else:
+        x = _triangular(factors, b, False, trans)
+        x = _triangular(factors, x, True, trans, unit=True)
+        x = jnp.take_along_axis(x, jnp.argsort(order, axis=-1)[..., None], -2)
+    return x[..., 0] if vector else x
+
+
+# ---------------------------------------------------------------- solve
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
+    """The solution of a x = b: by LU, or by Cholesky ("pos", which reads the triangle that `lower` names).
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]), assume_a="pos").round(4)
+    Array([1. , 0.5], dtype=float32)"""
+    kinds = ["gen", "sym", "her", "pos"]
+    if assume_a not in kinds:
+        raise ValueError(f"Expected assume_a to be one of {kinds}; got {assume_a!r}")
+    a, b = jnp.asarray(a), jnp.asarray(b)
+    return jnp.linalg.solve(a, b) if assume_a != "pos" else _solve_positive(a, b, lower)
+
+
+def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
+    vector = b.ndim == 1 or b.ndim == a.ndim - 1
+    if vector and (b.ndim != a.ndim - 1 or b.shape != a.shape[:-1]):
+        raise ValueError(
+            "The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m];"
+            f" got a={a.shape} and b={b.shape}"
+        )
+    a, b, _ = _fitted("solve", a, b[..., None] if vector else b)
+    factor = cholesky(lax.stop_gradient(a), lower=lower)
+    # the transpose of a Hermitian matrix is its conjugate
+    back = lambda _, y: jnp.conj(_cho_solve(factor, lower, jnp.conj(y)))
+    x = lax.custom_linear_solve(lambda x: jnp.matmul(a, x), b, lambda _, y: _cho_solve(factor, lower, y), back)
+    return x[..., 0] if vector else x
+
+
+# ---------------------------------------------------------------- Sylvester
+
+
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """The solution of A x + x B = C, by the Schur forms of A and B, or their eigenvectors (method="eigen");
+    nan where A and -B have eigenvalues that differ by less than `tol`.
+
+    >>> import calque.scipy.linalg as sl
+    >>> sl.solve_sylvester(jnp.eye(2), jnp.eye(2), jnp.array([[2.0, 0.0], [4.0, 2.0]]))
+    Array([[1., 0.],
+           [2., 1.]], dtype=float32)"""
+    if method not in ("schur", "eigen"):
+        raise ValueError(f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".')
+    A, B, C = (jnp.asarray(v) for v in promote_inexact(*map(jnp.asarray, (A, B, C))))
+    fit = min(A.ndim, B.ndim, C.ndim) >= 2 and A.shape[-2:] == C.shape[-2:-1] * 2 and B.shape[-2:] == C.shape[-1:] * 2
+    if not fit:
+        raise ValueError(f"Incompatible shapes for Sylvester equation:\nA: {A.shape}\nB: {B.shape}\nC: {C.shape}")
+    lead = jnp.broadcast_shapes(A.shape[:-2], B.shape[:-2], C.shape[:-2])
+    A, B, C = (jnp.broadcast_to(v, (*lead, *v.shape[-2:])) for v in (A, B, C))
+    x, smallest = _sylvester(A, B, C, method)
+    return jnp.where((smallest < tol)[..., None, None], jnp.nan, x)
+
+
+def sylvester(A: Any, B: Any, C: Any) -> Any:
+    """The solution of A x + x B = C for batches of one dtype, whatever its condition."""
+    return _sylvester(A, B, C, "schur")[0]
+
+
+def _sylvester(A: Any, B: Any, C: Any, method: str) -> tuple[Any, Any]:
+    """The solution, and how close A and -B come to a common eigenvalue."""
+    if 0 in C.shape[-2:]:
+        return C, jnp.full(C.shape[:-2], jnp.inf)
+    a, b = lax.stop_gradient(A), lax.stop_gradient(B)
+    solve, smallest = _sylvester_solver(a, b, method)
+
+    def solve_transposed(_: Any, y: Any) -> Any:
+        """Of A^T x + x B^T = y."""
+        return _sylvester_solver(jnp.matrix_transpose(a), jnp.matrix_transpose(b), method)[0](y)
+
+    product = lambda x: jnp.matmul(A, x) + jnp.matmul(x, B)
+    return lax.custom_linear_solve(product, C, lambda _, y: solve(y), solve_transposed), smallest
+
+
+def _sylvester_solver(A: Any, B: Any, method: str) -> tuple[Any, Any]:
+    left, right, transform, inverse, solve_inner = _FACTORS[method](A, B)
+    eigenvalues = [jnp.diagonal(m, axis1=-2, axis2=-1) for m in (left, right)]
+    apart = jnp.abs(eigenvalues[0][..., :, None] + eigenvalues[1][..., None, :])
+
+    def solve(y: Any) -> Any:
+        out = inverse(solve_inner(left, right, transform(y.astype(left.dtype))))
+        return out if is_complex(y.dtype) else out.real
+
+    return solve, jnp.min(apart, axis=(-2, -1))
+
+
+def _schur_factors(A: Any, B: Any) -> tuple[Any, ...]:
+    """A = u r u^H and B = v s v^H."""
+    (r, u), (s, v) = (lax_linalg.schur(complexes(m)) for m in (A, B))
+    transform = lambda c: jnp.matmul(adjoint(u), jnp.matmul(c, v))
+    inverse = lambda y: jnp.matmul(u, jnp.matmul(y, adjoint(v)))
+    return r, s, transform, inverse, _sylvester_triangular
+
+
+def _eigen_factors(A: Any, B: Any) -> tuple[Any, ...]:
+    (a, u), (b, v) = jnp.linalg.eig(A), jnp.linalg.eig(B)
+    diagonals = [w[..., :, None] * jnp.eye(w.shape[-1], dtype=w.dtype) for w in (a, b)]
+    transform = lambda c: jnp.linalg.solve(u, jnp.matmul(c, v))
+    # y v^-1 = (v^-T y^T)^T
+    inverse = lambda y: jnp.matmul(
+        u, jnp.matrix_transpose(jnp.linalg.solve(jnp.matrix_transpose(v), jnp.matrix_transpose(y)))
+    )
+    return *diagonals, transform, inverse, lambda _, __, y: y / (a[..., :, None] + b[..., None, :])
+
+
+def complexes(x: Any) -> Any:
+    return x if is_complex(x.dtype) else x.astype(jnp.promote_types(x.dtype, "complex64"))
+
+
+def _sylvester_triangular(r: Any, s: Any, f: Any) -> Any:
+    """The solution of r x + x s = f for upper triangular r and s, column by column."""
+    n = f.shape[-1]
+    eye = jnp.eye(r.shape[-1], dtype=r.dtype)
+
+    def column(k: Any, x: Any) -> Any:
+        s_k = lax.dynamic_slice_in_dim(s, k, 1, axis=-1)
+        right = lax.dynamic_slice_in_dim(f, k, 1, axis=-1) - jnp.matmul(x, s_k)
+        shift = lax.dynamic_slice_in_dim(s_k, k, 1, axis=-2)
+        return lax.dynamic_update_slice_in_dim(x, _triangular(r + shift * eye, right, False), k, axis=-1)
+
+    return lax.fori_loop(0, n, column, jnp.zeros_like(f))
+
+
+_FACTORS = {"schur": _schur_factors, "eigen": _eigen_factors}

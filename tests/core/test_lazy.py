@@ -1,0 +1,106 @@
+"""Facades that import names when they are first asked for."""
+
+import importlib
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import calque
+from calque.core import lazy
+
+FACADES = ["calque", "calque.numpy"]
+
+
+def table(name: str) -> dict[str, tuple[str, str]]:
+    module = importlib.import_module(name)
+    return lazy.imports_of(lazy.source_of(name, str(module.__file__)))
+
+
+@pytest.mark.parametrize("name", FACADES)
+def test_every_name_is_found_and_listed(name):
+    module, names = importlib.import_module(name), table(name)
+    assert names
+    for n, (place, own) in names.items():
+        value = getattr(module, n)
+        assert n in dir(module)
+        if place == name:
+            assert value is importlib.import_module(f"{name}.{own}")
+        else:
+            held = getattr(importlib.import_module(place), own)
+            assert value is held or getattr(value, "__wrapped__", None) is held
+    assert "TYPE_CHECKING" not in dir(module)
+    space: dict[str, object] = {}
+    exec(f"from {name} import *", space)
+    assert not [n for n in names if n not in space and n in getattr(module, "__all__", names)]
+
+
+@pytest.mark.parametrize("name", FACADES)
+def test_no_name_is_also_a_module(name):
+    """Importing such a module would put it in the place of what the facade offers."""
+    module, names = importlib.import_module(name), table(name)
+    modules = {m.name for m in pkgutil.iter_modules(module.__path__)}
+    assert not [n for n in modules & set(names) if names[n] != (name, n)]
+
+
+@pytest.mark.parametrize("name", FACADES)
+def test_unknown_names(name):
+    module = importlib.import_module(name)
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nonsense'"):
+        _ = module.nonsense
+    assert not hasattr(module, "__nonsense__")
+
+
+def test_imports_are_read_from_the_source():
+    source = """
+if TYPE_CHECKING:
+    from a.b import c, d as e  # comment
+    from a import (
+        f,  # why
+        g as h,
+    )
+from z import y
+"""
+    assert lazy.imports_of(source) == {"c": ("a.b", "c"), "e": ("a.b", "d"), "f": ("a", "f"), "h": ("a", "g")}
+
+
+def test_a_source_in_an_archive(tmp_path):
+    import zipfile
+
+    archive = tmp_path / "package.zip"
+    with zipfile.ZipFile(archive, "w") as z:
+        z.writestr("zipped_package.py", "if True:\n    from math import pi\n")
+    sys.path.insert(0, str(archive))
+    try:
+        importlib.import_module("zipped_package")
+        assert lazy.imports_of(lazy.source_of("zipped_package", "/nowhere")) == {"pi": ("math", "pi")}
+    finally:
+        sys.path.remove(str(archive))
+        del sys.modules["zipped_package"]
+
+
+def test_what_a_small_program_does_not_need_is_not_imported():
+    code = """
+import sys, calque, calque.numpy as jnp
+assert calque.jit(lambda x: x * 2)(jnp.ones(3)).tolist() == [2, 2, 2]
+print(" ".join(m for m in sys.modules))
+"""
+    root = str(pathlib.Path(calque.__file__).parent.parent)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    loaded = set(out.stdout.split())
+    for unwanted in (
+        "scipy",
+        "calque.lax",
+        "calque.random",
+        "calque.nn",
+        "calque.numpy.linalg",
+        "calque.transforms.pmap",
+    ):
+        assert unwanted not in loaded
+
+
+def test_a_function_that_waits_for_its_module():
+    f = lazy.function("calque.core.dtypes", "is_integer")
+    assert f("int32") and not f("float32")
