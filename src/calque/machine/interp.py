@@ -98,6 +98,7 @@ class Kind(enum.IntEnum):
 OK, RAISED, NO_MEMORY, TOO_LARGE, DIVIDED_BY_ZERO = range(5)
 RELEASE_GIL = 1
 RUNS_PYTHON = 2  # host calls, and loops: they let signal handlers and other threads run
+DONATES = 4  # takes the memory of arguments
 
 _NEAR_FRAME = 2048  # frames and arenas up to these sizes live on the stack
 _NEAR_ARENA = 8192
@@ -126,6 +127,7 @@ Header = layout(
     arena_at=i64,
     arena_slots=i64,
     args_at=i64,
+    donated=ptr,
 )
 # What one run has besides its frame. `thread` is the saved Python thread state while the GIL is released.
 Run = layout("Run", thread=ptr, turns=i64, allowed=i64, looked=i64, outputs=ptr, args=ptr)

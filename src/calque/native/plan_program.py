@@ -45,6 +45,7 @@ class Assembler:
         temporaries: set[Buffer],
         steps: Sequence[Step],
         release_gil: bool,
+        donated: Sequence[tuple[int, int | None]] = (),
     ) -> Program:
         b = self.builder = ProgramBuilder(len(inputs), [(aval, nbytes(aval)) for _, aval in outputs])
         for i, buf in enumerate(inputs):
@@ -57,6 +58,8 @@ class Assembler:
         for buf, at in offsets.items():
             self.slots[buf] = b.arena(at, self.nbytes[buf])
         self.steps(steps)
+        for i, k in donated:
+            b.donate(i, k, self.nbytes[inputs[i]])
         return b.build(release_gil)
 
     def steps(self, steps: Sequence[Step]) -> None:
