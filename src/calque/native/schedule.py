@@ -55,8 +55,9 @@ from calque.native.schedule_cost import UNKNOWN, Steps, cost
 from calque.native.schedule_unroll import unrolled
 
 PARALLEL_NS: Final = 35_000  # a kernel shorter than this is run by one thread
-GRAIN_NS: Final = 8_000  # no thread gets less at a time
+GRAIN_NS: Final = 2_000  # no thread gets less at a time: what is left over at the end is small then
 SPLIT: Final = 4096  # elements of a parallel block of a one-dimensional loop
+SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
 FEW: Final = 5  # blocks of a sum in lanes
 TILES: Final = 64  # rows of a parallel block of a transposition
@@ -256,10 +257,11 @@ class Schedule:
         return self.fit(lanes * (4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
     def fit(self, width: int, extent: Expr) -> int:
-        """No wider than a loop of constant extent needs."""
-        if is_const(extent):
-            while width > 2 and width // 2 >= extent.attr:
-                width //= 2
+        """No wider than a loop of constant extent needs, or a short one of any extent."""
+        most = extent.attr if is_const(extent) else self.sizes.interval(extent)[1]
+        least = 2 if is_const(extent) else SHORT if most <= SHORT else width
+        while width > least and width // 2 >= most:
+            width //= 2
         return max(width, 2)
 
     def sum_width(self, f: For) -> int:
