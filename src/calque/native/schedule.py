@@ -47,6 +47,7 @@ from calque.native.loops import (
     map_exprs,
     own_exprs,
     statements,
+    vector_names,
 )
 from calque.native.lower_layout import guarded
 from calque.native.lower_sizes import Sizes
@@ -254,7 +255,8 @@ class Schedule:
         """Four registers at a time for light loops, one for heavy ones: long chains keep the units busy by themselves."""
         w = self.weight(f)
         lanes = self.vector_bytes // self.element_bytes(f)
-        return self.fit(lanes * (4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
+        most = 1 if parts(f, If) else 2 if parts(f, Loop) else 4  # lanes that part wait for each other
+        return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
     def fit(self, width: int, extent: Expr) -> int:
         """No wider than a loop of constant extent needs, or a short one of any extent."""
@@ -401,7 +403,7 @@ class Schedule:
             return
         n = self.sizes.interval(f.extent)[1]
         if f.kind in ("vector", "tile"):
-            size = SPLIT if f.kind == "vector" else TILES
+            size = TILES if f.kind == "tile" else f.width if parts(f, Loop) or parts(f, If) else SPLIT
             if n < 4 * size:
                 return
             f = self.split(f, size)
@@ -427,6 +429,14 @@ class Schedule:
         fix = lambda e: rewrite(e, lambda x: at if x is f.var else None, memo)
         body = map_exprs(f.body, fix)
         return For(b, (For(i, body, tuple(map_acc(a, fix) for a in f.accs), f.kind, f.width),))
+
+
+def parts(f: For, kind: type[Loop] | type[If]) -> bool:
+    """Are there loops (or choices) inside `f` that end (or fall out) differently for each of its turns?"""
+    varying = {f.name} | vector_names(f, {f.name})
+    return any(
+        isinstance(s, kind) and s.cond is not None and not varying.isdisjoint(s.cond.names) for s in statements((f,))
+    )
 
 
 def add(a: Acc, x: Expr, y: Expr) -> Expr:
