@@ -1,5 +1,7 @@
 """Hashes that name what is kept on disk. `hashlib` would load OpenSSL, which takes longer than what a small program does."""
 
+from __future__ import annotations
+
 try:
     from _blake2 import blake2b
 except ImportError:

@@ -8,6 +8,8 @@ One small file per entry: opening and checking one takes about 30 µs, which is 
 Files stand in 16 folders, each bounded by a sixteenth of the size, so that looking for the least recently used reads one folder only.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 import stat

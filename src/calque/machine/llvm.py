@@ -5,6 +5,8 @@ What is kept is an image (see ``image``), which needs no LLVM to be loaded, or a
 imported by the first process that compiles something, and by no other.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 import threading

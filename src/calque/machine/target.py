@@ -4,6 +4,8 @@
 so that compiled objects can be shared between unlike machines.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.machinery
 import marshal

@@ -9,6 +9,8 @@ chunk, and as long as he has not reported it done the job stays as it is: so not
 then sleep.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys

@@ -1,5 +1,7 @@
 """The methods and operators of arrays, attached to concrete arrays and to tracers alike."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import Any
 

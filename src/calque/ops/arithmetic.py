@@ -1,5 +1,7 @@
 """Arithmetic: negation to powers, maximum and minimum, and the sum of cotangents."""
 
+from __future__ import annotations
+
 import builtins
 import operator
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Changing the type of values, and identities with a purpose: copy, stop_gradient, optimization_barrier."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """rng_bit_generator: random bits from an explicit state, by Philox (the default) or Threefry."""
 
+from __future__ import annotations
+
 import enum
 import math
 import operator

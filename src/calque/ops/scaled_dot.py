@@ -1,5 +1,7 @@
 """scaled_dot: products of arrays whose blocks have scales of their own."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

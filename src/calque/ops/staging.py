@@ -1,5 +1,7 @@
 """Values that enter a program as they are, values that must be computed though nobody reads them, tokens that order effects."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Donated arguments: which of a call's flat arguments may be overwritten, and what is left of them."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from typing import Any

@@ -3,6 +3,8 @@
 The object that `jit` returns is a C callable. On a hit no Python runs; on a miss `_Function.miss` finds or makes the program
 and teaches the callable how to recognise such a call."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

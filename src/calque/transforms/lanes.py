@@ -4,6 +4,8 @@ The lanes become the rounds of a `scan` without a carry, whose body is the equat
 does its own work only, and every transformation knows the result already: it is a loop over the lanes with the program of one
 lane inside. Lanes that must step together (they speak to each other, or are called for as a batch) cannot be parted so."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

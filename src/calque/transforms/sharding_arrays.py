@@ -1,5 +1,7 @@
 """Arrays and their shardings: what an array says of where it lives, placing arrays, and building them from parts."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -3,6 +3,8 @@
 Elementwise operations keep the layout of their operands, reductions drop dimensions, products take the free dimensions of both
 sides. What has no rule gives a result that every device holds. Arrays that were never placed follow the others."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

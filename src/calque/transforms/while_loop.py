@@ -3,6 +3,8 @@
 The condition may have dimensions (it gets them from vmap): they are the first dimensions of every carried value. Each lane
 then stops when its own condition fails, and the loop ends with the last of them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
