@@ -3,6 +3,8 @@
 `Array` is the public abstract class (tracers are instances too); `ArrayImpl` the C type that holds memory. Its methods and
 operators are attached by the library, to it and to tracers alike."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +45,7 @@ class _ArrayMeta(type):
 class Array(metaclass=_ArrayMeta):
     """The type of calque's arrays, traced ones included: `isinstance(x, calque.Array)`."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "Array":
+    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         raise TypeError("Array cannot be instantiated directly: use calque.numpy.array(...)")
 
 
