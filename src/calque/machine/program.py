@@ -173,6 +173,7 @@ class ProgramBuilder:
         self._counts = {"in": n_in, "out": len(self.outputs), "own": 0, "reg": 0, "slot": 0, "const": 0, "arena": 0}
         self._keepalive: list[object] = []
         self._donated: list[tuple[int, int, int]] = []
+        self._asks = False
         self._lines: list[tuple[int, Callable[[], str]]] = []
         self._depth = 1
         self._max_args = 0
@@ -237,8 +238,11 @@ class ProgramBuilder:
         end: Integer = 1,
         grain: Integer = 0,
         name: str = "kernel",
+        asks: bool = False,
     ) -> None:
-        """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains."""
+        """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains. A kernel that ``asks`` calls
+        ``calque_poll`` now and then, which may let other Python code run, and returns early when told to."""
+        self._asks |= asks
         if kernel <= 0:
             raise ProgramError(f"{name} has no address")
         words = [self._any(arg) for arg in args]
@@ -485,7 +489,7 @@ class ProgramBuilder:
         )
 
     def _runs_python(self) -> bool:
-        return any(words[0] in (Op.HOST, Op.NEXT, Op.BACK) for words in self._instructions)
+        return self._asks or any(words[0] in (Op.HOST, Op.NEXT, Op.BACK) for words in self._instructions)
 
     def _layout(self) -> Frame:
         counts = self._counts | {"imm": len(self._immediates)}
@@ -493,8 +497,9 @@ class ProgramBuilder:
         for region in ("in", "out", "own", "reg", "slot", "const", "imm", "arena"):
             starts[region] = words
             words += counts[region]
-        starts["args"] = words
-        return Frame(starts, words + self._max_args, words)
+        starts["run"] = words  # for kernels that ask whether to go on
+        starts["args"] = words + 1
+        return Frame(starts, words + 1 + self._max_args, words + 1)
 
     def _assemble(self, frame: Frame) -> list[int]:
         instructions = [*self._instructions, [Op.END]]

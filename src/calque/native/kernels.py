@@ -17,7 +17,7 @@ from calque.core.config import config
 from calque.core.lazy import LazyModule
 from calque.machine import diskcache, interp, llvm, target
 from calque.machine.digest import hexdigest
-from calque.native import expr_node
+from calque.native import expr_node, polls
 from calque.native.canonical import Canonical, canonical
 from calque.native.expr import Buffer, Expr
 from calque.native.loops import Body, For, nodes, pretty

@@ -13,6 +13,7 @@ from calque.native.emit.tiles import Tile
 from calque.native.emit.types import VALUE, vector
 from calque.native.expr import LANE, Buffer, Expr, const, ex, is_const, var
 from calque.native.loops import Acc, Body, Fold, For, If, Let, Loop, Statement, Store, stored, vector_names
+from calque.native.polls import DECLARATION, counter, latch, may_take_long
 
 
 @dataclass(frozen=True)
@@ -424,6 +425,11 @@ class Blocks(Folds):
         self.scopes.pop()
         self.scopes.pop()
         parent.lines.append(f" br label %h{k}\nh{k}:")
+        if may_take_long(s):
+            lines, inner.block = latch(s, k)
+            inner.lines += lines
+            self.declared.add(DECLARATION)
+            parent.lines += counter(s, k, parent.block, inner.block)
         if s.var is not None:
             parent.lines.append(f" {i} = phi i64 [0, %{parent.block}], [%n{k}, %{inner.block}]")
         for p, t, w, v, x in zip(phis, s.states, widths, first, new, strict=True):
