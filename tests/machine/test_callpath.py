@@ -280,7 +280,7 @@ def test_results_of_unknown_size() -> None:
     made, fixed = f(array(1, 2, 3, 9))
     assert made.aval is actual and values(made) == values(fixed) == [1, 2, 3, 9]
     again = run_program(program, [array(4, 4, 4, 5)])
-    assert values(again[0]) == [4, 4, 4, 5] and again[0]._block == again[0]._ptr != 0
+    assert again[0]._block == again[0]._ptr != 0 and values(again[0]) == [4, 4, 4, 5]
     failing = ProgramBuilder(0, [(F4, -1)])
     spare = failing.owned()
     failing.alloc(spare, 64)

@@ -135,7 +135,7 @@ def test_share_holds_the_root_only() -> None:
     root = filled([1, 2, 3, 4])
     first = share(root, Aval())
     second = share(first, Aval())
-    assert first._owner is root and second._owner is root and second._ptr == root._ptr
+    assert first._owner is root._owner is second._owner and first._ptr == second._ptr == root._ptr
     address = root._ptr
     del root, first
     np.testing.assert_array_equal(as_numpy(second, np.dtype(np.float32), (4,)), [1, 2, 3, 4])

@@ -590,7 +590,6 @@ def broken():
     yield "bound where", (For(i, (For(i, (s,)),)),)
     yield "no fold", (For(i, (), (Acc("a", "mean", load(y, (i,))),)),)
     yield "indices given", (For(i, (Store(y, (i, i), f32(0.0)),)),)
-    yield "differs from lane", (For(i, (If(ex("lt", load(y, (i,)), f32(0.0)), ()),), (), "vector", 4),)
     yield "without count", (Loop((), ()),)
     yield "changes from", (Loop((State("a", c(0), f32(0.0)),), (), cond=ex("lt", ref("a", "i64"), c(5))),)
 

@@ -5,6 +5,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque import lax
 
 
 @pytest.mark.parametrize("n", [1, 5, 16, 17, 40, 1000])
@@ -31,3 +32,34 @@ def test_a_gather_by_a_running_count():
     data = np.arange(10.0, dtype=np.float32).reshape(5, 2)
     got = calque.jit(lambda m, d: d[jnp.cumsum(m) - 1])(mask, data)
     np.testing.assert_array_equal(got, data[np.cumsum(mask) - 1])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 15, 16, 17, 40, 100])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
+def test_the_order_is_that_of_the_axis(name, rows):
+    """From row to row the same numbers as along a row, bit for bit."""
+    rng = np.random.default_rng(rows)
+    for dtype, columns in ((np.float32, 37), (np.float16, 5), (np.int32, 16), (np.complex64, 9)):
+        if dtype == np.complex64 and name in ("cummax", "cummin"):
+            continue
+        x = (rng.uniform(-1.5, 1.5, (rows, columns)) * (4 if dtype == np.int32 else 1)).astype(dtype)
+        for reverse in (False, True):
+            run = lambda x, axis: getattr(lax, name)(x * 2, axis=axis, reverse=reverse)
+            got, want = calque.jit(run, static_argnums=1)(x, 0), calque.jit(run, static_argnums=1)(x.T.copy(), 1)
+            np.testing.assert_array_equal(np.asarray(got).view(np.uint8), np.asarray(want).T.copy().view(np.uint8))
+
+
+def test_rows_are_read_as_they_lie():
+    """Columns side by side in a vector; no gathers."""
+    x = np.ones((40, 5, 33), np.float32)
+    for axis in (0, 1):
+        text = (
+            calque.jit(lambda x, axis=axis: jnp.cumsum(jnp.exp(x) * jnp.sin(x), axis))
+            .lower(x)
+            .compile()
+            .as_text("loops")
+        )
+        assert "steps from row to row" in text
+    assert "steps" not in calque.jit(lambda x: jnp.cumsum(x, 2)).lower(x).compile().as_text("loops")
+    want = np.cumsum(np.exp(x) * np.sin(x), 1)
+    np.testing.assert_allclose(calque.jit(lambda x: jnp.cumsum(jnp.exp(x) * jnp.sin(x), 1))(x), want, rtol=1e-5)

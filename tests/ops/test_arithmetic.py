@@ -312,3 +312,8 @@ def test_peer(dtype):
         check_peer("nextafter", x, y)
         for n in (-3, 0, 1, 5):
             check_peer("integer_pow", x, rtol=1e-6, y=n)
+
+
+def test_mul_in_another_dtype():
+    assert int(A.mul(np.int8(100), np.int8(100), out_dtype=np.int32)) == 10000
+    assert A.mul(2.0, np.float32(3), out_dtype="bfloat16").dtype.name == "bfloat16"

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import calque
+import calque.lax
 from calque.ops import philox as P
 from calque.ops import rng as R
 from tests.ops.helpers import call, check_batch, run, same, traced, x64
@@ -74,3 +76,18 @@ def test_peer(algorithm):
             got = run(lambda k: R.rng_bit_generator(k, shape, dtype, R.RandomAlgorithm(algorithm)), key)
             for g, w in zip(got, want):
                 same(g, np.asarray(w))
+
+
+def test_uniform_numbers_from_a_hidden_state():
+    draw = calque.jit(lambda a, b: (calque.lax.rng_uniform(a, b, (1000,)), calque.lax.rng_uniform(a, b, (1000,))))
+    x, y = draw(1.0, 3.0)
+    assert 1 <= x.min() < 1.1 and 2.9 < x.max() < 3 and 1.9 < x.mean() < 2.1
+    assert not np.array_equal(x, y) and not np.array_equal(x, draw(1.0, 3.0)[0])
+    n = calque.lax.rng_uniform(0, 3, (100,))
+    assert n.dtype == np.int32 and set(np.asarray(n)) == {0, 1, 2}
+    with pytest.raises(ValueError, match="identical dtypes, got float32 and int32"):
+        calque.lax.rng_uniform(0.0, 1, (3,))
+    with pytest.raises(ValueError, match="must be scalars"):
+        calque.lax.rng_uniform(np.ones(2), np.ones(2), (3,))
+    with pytest.raises(NotImplementedError, match=r"use calque\.random"):
+        calque.grad(lambda x: calque.lax.rng_uniform(0.0, x, ()))(1.0)

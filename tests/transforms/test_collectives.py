@@ -59,6 +59,16 @@ def test_all_to_all_of_larger_values():
     close(got, np.stack([np.stack([y[s, r] for s in range(4)], axis=1) for r in range(4)]))
 
 
+def test_broadcast_from_one_member():
+    close(over(lambda x: c.pbroadcast({"a": x}, "i", 2)), {"a": np.full(4, 2, "f")})
+    close(over(grad(lambda x: c.pbroadcast(x * x, "i", 2) * x)), np.float32([4, 4, 4 + 2 * 2 * 6, 4]))
+    check(lambda x: vmap(lambda v: c.pbroadcast(v * v, "i", 1) * v, axis_name="i")(x), np.arange(3.0))
+    with pytest.raises(ValueError, match="no position of the axis 'i' of size 4"):
+        over(lambda x: c.pbroadcast(x, "i", 4))
+    with pytest.raises(NotImplementedError, match="ppermute"):
+        over(lambda x: c.psend(x, "i", [(0, 1)]))
+
+
 def test_two_axes():
     f = lambda x: vmap(lambda y: c.psum(y * x, ("i", "j")), axis_name="j")(X)
     close(over(f), np.full((4, 4), 36, "f"))

@@ -3,6 +3,8 @@
 `Array` is the public abstract class (tracers are instances too); `ArrayImpl` the C type that holds memory. Its methods and
 operators are attached by the library, to it and to tracers alike."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,14 +14,16 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0, storage
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.machine.objects import ArrayImpl, as_numpy, new_array, share, wrap_numpy
+from calque.machine.objects import DELETED, ArrayImpl, as_numpy, delete_array, new_array, share, wrap_numpy
 
 __all__ = [
     "Array",
     "ArrayImpl",
+    "delete_array",
     "from_numpy",
     "from_storage",
     "is_concrete",
+    "is_deleted",
     "new_array",
     "scalar",
     "share",
@@ -41,7 +45,7 @@ class _ArrayMeta(type):
 class Array(metaclass=_ArrayMeta):
     """The type of calque's arrays, traced ones included: `isinstance(x, calque.Array)`."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "Array":
+    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         raise TypeError("Array cannot be instantiated directly: use calque.numpy.array(...)")
 
 
@@ -83,6 +87,11 @@ def to_numpy(x: Any) -> np.ndarray:
         return np.asarray(x)
     aval = typeof(x)
     return np.asarray(x).astype(aval.dtype)
+
+
+def is_deleted(x: Any) -> bool:
+    """Was the memory of this Array given away, or back?"""
+    return x._extra is DELETED
 
 
 def is_concrete(x: Any) -> bool:

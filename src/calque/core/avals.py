@@ -1,5 +1,7 @@
 """Abstract values: what is known of an array while a function is traced. Interned, so that equality is identity."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 from calque.core.dims import Dim
 from calque.core.dtypes import short_name
 
-_interned: dict[tuple[Any, Any, bool], "ShapedArray"] = {}
+_interned: dict[tuple[Any, Any, bool], ShapedArray] = {}
 _LIMIT = 100_000
 
 
@@ -22,19 +24,19 @@ class ShapedArray:
     ndim: int
     size: int
 
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> "ShapedArray":
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
         key = (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
         self = _interned.get(key)
         if self is None:
             self = _new(key)
         return self
 
-    def update(self, **changes: Any) -> "ShapedArray":
+    def update(self, **changes: Any) -> ShapedArray:
         return ShapedArray(
             changes.get("shape", self.shape), changes.get("dtype", self.dtype), changes.get("weak_type", self.weak_type)
         )
 
-    def strip_weak_type(self) -> "ShapedArray":
+    def strip_weak_type(self) -> ShapedArray:
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
 
     def str_short(self) -> str:

@@ -1,5 +1,7 @@
 """Backends turn programs into executables. One small protocol, several implementations, chosen by name."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,5 +1,7 @@
 """Devices: this machine's CPU, once or as several virtual devices of this process (`CALQUE_NUM_CPU_DEVICES`)."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
@@ -9,7 +11,7 @@ class Memory:
 
     __slots__ = ("device", "kind")
 
-    def __init__(self, device: "Device", kind: str = "device"):
+    def __init__(self, device: Device, kind: str = "device"):
         self.device, self.kind = device, kind
 
     @property
@@ -20,7 +22,7 @@ class Memory:
     def platform(self) -> str:
         return self.device.platform
 
-    def addressable_by_devices(self) -> list["Device"]:
+    def addressable_by_devices(self) -> list[Device]:
         return [self.device]
 
     def __str__(self) -> str:

@@ -1,5 +1,7 @@
 """Element types: canonical forms under the x64 flag, the promotion lattice with weak types, short names."""
 
+from __future__ import annotations
+
 import functools
 from typing import Any
 

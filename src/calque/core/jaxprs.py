@@ -1,5 +1,7 @@
 """Jaxprs: programs as immutable lists of equations over typed variables, and a verifier for them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -57,7 +59,7 @@ class Eqn:
         self.primitive, self.params, self.source = primitive, params, source
         self.invars, self.outvars = list(invars), list(outvars)
 
-    def replace(self, **changes: Any) -> "Eqn":
+    def replace(self, **changes: Any) -> Eqn:
         return Eqn(*(changes.get(k, getattr(self, k)) for k in ("primitive", "invars", "outvars", "params", "source")))
 
     def __repr__(self) -> str:
@@ -81,7 +83,7 @@ class Jaxpr:
         self.outvars, self.eqns = list(outvars), list(eqns)
         self.debug_names = debug_names
 
-    def replace(self, **changes: Any) -> "Jaxpr":
+    def replace(self, **changes: Any) -> Jaxpr:
         return Jaxpr(
             *(changes.get(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_names"))
         )
@@ -131,7 +133,7 @@ class ClosedJaxpr:
     def effects(self) -> frozenset[str]:
         return self.jaxpr.effects
 
-    def replace(self, **changes: Any) -> "ClosedJaxpr":
+    def replace(self, **changes: Any) -> ClosedJaxpr:
         return ClosedJaxpr(changes.get("jaxpr", self.jaxpr), changes.get("consts", self.consts))
 
     def pretty_print(self, **_: Any) -> str:

@@ -1,5 +1,7 @@
 """Modules, functions and names of facades that are imported when first used: what a program does not use it does not wait for."""
 
+from __future__ import annotations
+
 import importlib
 import re
 import sys

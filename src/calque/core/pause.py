@@ -1,5 +1,7 @@
 """Garbage collection waits while a program is traced or compiled: thousands of small objects are made, none is garbage yet."""
 
+from __future__ import annotations
+
 import contextlib
 import gc
 from collections.abc import Iterator

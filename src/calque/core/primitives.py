@@ -4,6 +4,8 @@
 
 Every rule is required. Where one does not apply, `NotApplicable("why")` says so: using it raises that reason."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,7 +47,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval.str_short()})"
 
 
-REGISTRY: dict[str, "Primitive"] = {}
+REGISTRY: dict[str, Primitive] = {}
 
 
 class Primitive:

@@ -1,5 +1,7 @@
 """The printed form of jaxprs: JAX's."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

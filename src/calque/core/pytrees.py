@@ -1,5 +1,7 @@
 """Pytrees: nested containers of arrays, on optree, in JAX's form (None is an empty container, dicts are sorted by key)."""
 
+from __future__ import annotations
+
 import functools
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -33,7 +35,7 @@ class PyTreeDef:
     def flatten_up_to(self, tree: Any) -> list[Any]:
         return self._spec.flatten_up_to(tree)
 
-    def children(self) -> list["PyTreeDef"]:
+    def children(self) -> list[PyTreeDef]:
         return [PyTreeDef(s) for s in self._spec.children()]
 
     def node_data(self) -> tuple[Any, Any] | None:
@@ -43,7 +45,7 @@ class PyTreeDef:
             return None
         return _node_type(self._spec, custom), _auxiliary(kind, data)
 
-    def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
         return PyTreeDef(self._spec.compose(inner._spec))
 
     @property

@@ -1,5 +1,7 @@
 """The reference backend: every primitive runs its NumPy meaning. Slow and obviously right."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

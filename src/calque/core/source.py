@@ -1,5 +1,7 @@
 """Where in the user's code an equation was made: found cheaply, formatted only when asked for."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import sys

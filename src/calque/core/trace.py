@@ -1,5 +1,7 @@
 """Evaluation and recording: the traces that run primitives at once, and those that write them into a jaxpr."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,6 +1,8 @@
 """Which trace receives the next operation. Traces have levels; the highest among the arguments' traces wins, and never
 one below the innermost trace that records a whole program."""
 
+from __future__ import annotations
+
 import contextlib
 import gc
 import threading

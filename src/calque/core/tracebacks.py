@@ -2,6 +2,8 @@
 
 `calque_traceback_filtering` is "auto" (hide) or "off"."""
 
+from __future__ import annotations
+
 import functools
 import sys
 import threading

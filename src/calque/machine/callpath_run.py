@@ -13,7 +13,8 @@ from calque.machine.callpath_layout import (
     State,
 )
 from calque.machine.callpath_match import equal, list_type, match_items
-from calque.machine.interp import calque_run
+from calque.machine.donation import make_donated_results
+from calque.machine.interp import DONATES, calque_run
 from calque.machine.lang import (
     NULL,
     Unit,
@@ -32,7 +33,19 @@ from calque.machine.lang import (
     store_ptr,
     unlikely,
 )
-from calque.machine.objects import Array, array_object, array_type, fresh_array, refuse, tuple_type
+from calque.machine.objects import (
+    ActiveRun,
+    Array,
+    array_object,
+    array_type,
+    begin_active,
+    deleted_mark,
+    end_active,
+    fresh_array,
+    refuse,
+    refuse_deleted,
+    tuple_type,
+)
 from calque.machine.pyapi import (
     PyErr_NoMemory,
     PyErr_Occurred,
@@ -126,20 +139,45 @@ def run_checked(program: ptr, inputs: ptr, outputs: ptr, results: ptr) -> i64:
 @unit.function
 def execute(words: ptr, state: ptr) -> ptr:
     """Run an entry whose arguments have matched."""
+    if unlikely(Header(words).hold):
+        return execute_holding(words, state)
     program, n_out = Header(words).program, Header(words).n_out
     if not make_results(program, State(state).outputs, State(state).results):
         return NULL
-    hold = Header(words).hold
-    if hold:
-        hold_arguments(State(state).objects, Header(words).slots)
     answer = NULL
     if run_checked(program, State(state).inputs, State(state).outputs, State(state).results):
         State(state).cursor = words + Header(words).building
         answer = build(state)
     drop_results(State(state).results, n_out)
-    if hold:
-        drop_results(State(state).objects, Header(words).slots)
     return answer
+
+
+@unit.function
+def execute_holding(words: ptr, state: ptr) -> ptr:
+    """The same for a program during which other Python code may run: it keeps its arguments alive and says that it uses them."""
+    program, n_out, slots = Header(words).program, Header(words).n_out, Header(words).slots
+    objects, outputs, results = State(state).objects, State(state).outputs, State(state).results
+    active = alloca(sizeof(ActiveRun))
+    hold_arguments(objects, slots)
+    answer = NULL
+    if all_results(program, State(state).inputs, objects, outputs, results):
+        begin_active(active, objects, slots)
+        finished = run_checked(program, State(state).inputs, outputs, results)
+        end_active(active)
+        if finished:
+            State(state).cursor = words + Header(words).building
+            answer = build(state)
+        drop_results(results, n_out)
+    drop_results(objects, slots)
+    return answer
+
+
+@unit.helper
+def all_results(program: ptr, inputs: ptr, objects: ptr, outputs: ptr, results: ptr) -> i64:
+    """Make the output arrays; those of donated arguments take their memory."""
+    if ProgramHeader(program).flags & DONATES:
+        return make_donated_results(program, inputs, objects, outputs, results)
+    return make_results(program, outputs, results)
 
 
 # ---- trying an entry ----
@@ -366,6 +404,8 @@ def run_on_items(program: ptr, items: ptr) -> ptr:
     for j in range(n_in):
         if PyObject(load_ptr(items, 8 * j)).type != array_type:
             return refuse(type_error, "run_program takes Arrays only")
+        if Array(load_ptr(items, 8 * j)).extra == deleted_mark:
+            return refuse_deleted(load_ptr(items, 8 * j))
     if 16 * n_in + 16 * n_out > NEAR_FRAME:
         frame = PyMem_Malloc(16 * n_in + 16 * n_out)
         if frame == NULL:
@@ -380,15 +420,21 @@ def run_on_items(program: ptr, items: ptr) -> ptr:
 def run_in_frame(program: ptr, items: ptr, frame: ptr, n_in: i64, n_out: i64) -> ptr:
     """Run with pointers in the frame; the results go into the list as they are."""
     objects, outputs = frame + 8 * n_in, frame + 16 * n_in
+    active = alloca(sizeof(ActiveRun))
     for j in range(n_in):
         x = load_ptr(items, 8 * j)
         store_ptr(frame, 8 * j, Array(x).data)
         store_ptr(objects, 8 * j, new_reference(x))
     answer = PyList_New(n_out)
-    results = PyList(answer).items if answer else NULL
-    if answer and not (make_results(program, outputs, results) and run_checked(program, frame, outputs, results)):
-        decref(answer)
-        answer = NULL
+    if answer:
+        results, finished = PyList(answer).items, i64(0)
+        if all_results(program, frame, objects, outputs, results):
+            begin_active(active, objects, n_in)
+            finished = run_checked(program, frame, outputs, results)
+            end_active(active)
+        if not finished:
+            decref(answer)
+            answer = NULL
     drop_results(objects, n_in)
     return answer
 

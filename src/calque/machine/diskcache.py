@@ -8,16 +8,19 @@ One small file per entry: opening and checking one takes about 30 µs, which is 
 Files stand in 16 folders, each bounded by a sixteenth of the size, so that looking for the least recently used reads one folder only.
 """
 
-import hashlib
+from __future__ import annotations
+
 import itertools
 import os
 import stat
 import sys
 import time
-from dataclasses import dataclass, field
 
-_MAGIC = b"calque\x00\x01"
-_HEADER = len(_MAGIC) + 32
+from calque.machine.digest import BYTES, hexdigest
+from calque.machine.digest import digest as digest_of
+
+_MAGIC = b"calque\x00\x02"
+_HEADER = len(_MAGIC) + BYTES
 _SHARDS = 16
 _WRITES_PER_CHECK = 16
 _TOUCH_SECONDS = (
@@ -29,15 +32,13 @@ _OFF = ("off", "0", "no", "false")
 _temporary_numbers = itertools.count()
 
 
-@dataclass
 class _Folder:
     """Where entries are kept, or why there is no such place."""
 
-    path: str | None
-    reason: str
-    limit: int = 0
-    writes: int = 0
-    bytes_written: list[int] = field(default_factory=lambda: [0] * _SHARDS)
+    def __init__(self, path: str | None, reason: str, limit: int = 0) -> None:
+        self.path, self.reason, self.limit = path, reason, limit
+        self.writes = 0
+        self.bytes_written = [0] * _SHARDS
 
 
 _folder: _Folder | None = None
@@ -126,13 +127,21 @@ def _open_folder() -> _Folder:
         return _Folder(None, "no home directory of this user")
     path = os.path.realpath(os.path.join(base, "v1"))
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        for shard in range(_SHARDS):
-            os.makedirs(os.path.join(path, f"{shard:x}"), mode=0o700, exist_ok=True)
-        problem = _unsafe(path)
+        problem = _made(path)
     except OSError as error:
         return _Folder(None, f"{path}: {error.strerror or error}")
     return _Folder(None, f"{path}: {problem}") if problem else _Folder(path, "", limit)
+
+
+def _made(path: str) -> str:
+    """Make the folders that are not there; why they must not be trusted, or the empty string."""
+    try:
+        return _unsafe(path)
+    except FileNotFoundError:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        for shard in range(_SHARDS):
+            os.makedirs(os.path.join(path, f"{shard:x}"), mode=0o700, exist_ok=True)
+        return _unsafe(path)
 
 
 def _platform_folder() -> str:
@@ -176,11 +185,11 @@ def _unsafe(path: str) -> str:
 def _digest(key: str, kind: str) -> str:
     if not kind.isidentifier():
         raise ValueError(f"a kind of cache entry is named like an identifier, not {kind!r}")
-    return hashlib.sha256(f"{kind}\0{key}".encode()).hexdigest()
+    return hexdigest(f"{kind}\0{key}")
 
 
 def _checksum(digest: str, data: bytes) -> bytes:
-    return hashlib.sha256(digest.encode() + data).digest()
+    return digest_of(digest.encode() + data)
 
 
 def _path(root: str, digest: str, kind: str) -> str:

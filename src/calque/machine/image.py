@@ -29,6 +29,7 @@ _PLACED = (
     "bss",
 )  # of the sections that are loaded; what debuggers and unwinders read is left out
 _ABS64, _PC32, _PLT32, _GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX = 1, 2, 4, 9, 41, 42
+_MARSHAL = 4  # a form that every Python reads
 _PAGE = mmap.PAGESIZE
 _THUNK = b"\xff\x25"  # jmp *[rip + distance]
 _THUNK_BYTES = 8
@@ -71,7 +72,7 @@ def image_of(obj: bytes) -> bytes | None:
     if not obj.startswith(_ELF_X86_64):
         return None
     try:
-        return _MAGIC + marshal.dumps(_Layout(obj).parts())
+        return _MAGIC + marshal.dumps(_Layout(obj).parts(), _MARSHAL)
     except Unusual:
         return None
 

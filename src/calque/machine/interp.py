@@ -3,7 +3,7 @@
 A program is data (`program.Program` holds it). Its code is an array of 64-bit words: an operation, then its operands. An operand is nearly always the
 byte offset of a word in the frame, an array made anew for each run, so that programs are immutable, recursive and usable from many threads at once::
 
-    inputs | outputs | owned blocks, registers, slots, constants (copied from the template) | arena slots | arguments of the next call
+    inputs | outputs | owned blocks, registers, slots, constants (copied from the template) | arena slots | run | arguments of the next call
 
 No step needs to know what kind of operand it has: immediates stand in the template as constants do. Raw operands (jump targets, widths, counts) stand
 in the code itself. Names in capitals below: ``dst`` and so on are frame offsets, ``#x`` is raw.
@@ -17,6 +17,8 @@ from calque.machine.lang import (
     NULL,
     Unit,
     alloca,
+    atomic_load,
+    atomic_store,
     i1,
     i32,
     i64,
@@ -98,6 +100,7 @@ class Kind(enum.IntEnum):
 OK, RAISED, NO_MEMORY, TOO_LARGE, DIVIDED_BY_ZERO = range(5)
 RELEASE_GIL = 1
 RUNS_PYTHON = 2  # host calls, and loops: they let signal handlers and other threads run
+DONATES = 4  # takes the memory of arguments
 
 _NEAR_FRAME = 2048  # frames and arenas up to these sizes live on the stack
 _NEAR_ARENA = 8192
@@ -126,9 +129,11 @@ Header = layout(
     arena_at=i64,
     arena_slots=i64,
     args_at=i64,
+    donated=ptr,
 )
 # What one run has besides its frame. `thread` is the saved Python thread state while the GIL is released.
-Run = layout("Run", thread=ptr, turns=i64, allowed=i64, looked=i64, outputs=ptr, args=ptr)
+# `owner`: the system's thread that runs it while others help, else 0. `stopped`: a kernel has been told to return early.
+Run = layout("Run", thread=ptr, turns=i64, allowed=i64, looked=i64, outputs=ptr, args=ptr, owner=i64, stopped=i64)
 
 unit = Unit("interp")
 _save_thread = unit.extern("PyEval_SaveThread", ptr)
@@ -143,6 +148,7 @@ _long_new = unit.extern("PyLong_FromLongLong", ptr, i64)
 _long_value = unit.extern("PyLong_AsLongLong", i64, ptr)
 _call_object = unit.extern("PyObject_CallObject", ptr, ptr, ptr)
 _decref = unit.extern("Py_DecRef", None, ptr)
+_pthread_self = unit.extern("pthread_self", i64)
 _clock_gettime = unit.extern("clock_gettime", i32, i32, ptr)
 _overflow_error: Any = unit.cell("interp_overflow_error", ptr, id(OverflowError))
 _zero_division_error: Any = unit.cell("interp_zero_division_error", ptr, id(ZeroDivisionError))
@@ -174,32 +180,53 @@ def gather(frame: ptr, pc: ptr, args: ptr, count: i64) -> None:
         store_i64(args, 8 * k, load_i64(frame, load_i64(pc, 8 * k)))
 
 
-@unit.function
-def interp_poll(run: ptr) -> i64:
-    """Look at the clock; every ten milliseconds or so at pending signals. A program that runs that long gives up the GIL as well."""
+@unit.helper
+def clock(run: ptr) -> i64:
+    """Look at the clock: whether ten milliseconds have gone by."""
     time = alloca(16)
     _clock_gettime(_CLOCK, time)
     now = load_i64(time, 0) * 1_000_000_000 + load_i64(time, 8)
-    allowed = Run(run).allowed
-    elapsed = now - Run(run).looked
+    if Run(run).looked != 0 and now - Run(run).looked >= _POLL_NS:
+        Run(run).looked = now
+        return 1
     if Run(run).looked == 0:
         Run(run).looked = now
-        elapsed = 0
-    if elapsed < _POLL_NS:
-        allowed = min(2 * allowed, _MAX_TURNS)
-    else:
-        allowed = max(allowed >> 2, 1)
-    Run(run).allowed = allowed
-    Run(run).turns = allowed
-    if elapsed < _POLL_NS:
-        return OK
-    Run(run).looked = now
+    return 0
+
+
+@unit.helper
+def handle_signals(run: ptr) -> i64:
+    """Let signal handlers run. A program that runs that long gives up the GIL as well."""
     if Run(run).thread == NULL:
         Run(run).thread = _save_thread()
     _restore_thread(Run(run).thread)
     failed = _check_signals()
     Run(run).thread = _save_thread()
     return RAISED if failed != 0 else OK
+
+
+@unit.function
+def interp_poll(run: ptr) -> i64:
+    """Look at the clock; every ten milliseconds or so at pending signals."""
+    allowed = Run(run).allowed
+    late = clock(run)
+    allowed = max(allowed >> 2, 1) if late else min(2 * allowed, _MAX_TURNS)
+    Run(run).allowed = allowed
+    Run(run).turns = allowed
+    return handle_signals(run) if late else OK
+
+
+@unit.function
+def calque_poll(run: ptr) -> i32:
+    """Asked by kernels in long loops, from any thread: whether to return early. Signals are looked at by the thread that runs the program."""
+    if atomic_load(Run.at(run).stopped, 0) != 0:
+        return 1
+    if Run(run).owner != 0 and Run(run).owner != _pthread_self():
+        return 0
+    if clock(run) == 0 or handle_signals(run) == OK:
+        return 0
+    atomic_store(Run.at(run).stopped, 0, 1)
+    return 1
 
 
 @unit.helper
@@ -406,11 +433,15 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 count = load_i64(pc, 16)
                 gather(frame, pc + 24, args, count)
                 _kernel_type(load_ptr(pc, 8), args, 0, 1)
+                status = RAISED if Run(run).stopped != 0 else OK
                 pc = pc + 24 + 8 * count
             case Op.CALL_RANGE:
                 count = load_i64(pc, 40)
                 gather(frame, pc + 48, args, count)
+                Run(run).owner = _pthread_self()
                 calque_parallel_for(load_ptr(pc, 8), args, word(frame, pc, 2), word(frame, pc, 3), word(frame, pc, 4))
+                Run(run).owner = 0
+                status = RAISED if Run(run).stopped != 0 else OK
                 pc = pc + 48 + 8 * count
             case Op.COPY:
                 memmove(pointer(frame, pc, 1), pointer(frame, pc, 2), word(frame, pc, 3))
@@ -530,13 +561,16 @@ def run_in(program: ptr, frame: ptr, arena: ptr, inputs: ptr, outputs: ptr) -> i
     """Run a program in a frame and an arena."""
     clear_given(program, outputs, False)
     prepare_frame(program, frame, arena, inputs, outputs)
-    run = alloca(48)
+    run = alloca(64)
     Run(run).thread = NULL
     Run(run).turns = 1
     Run(run).allowed = 1
     Run(run).looked = 0
     Run(run).outputs = outputs
     Run(run).args = frame + Header(program).args_at
+    Run(run).owner = 0
+    Run(run).stopped = 0
+    store_ptr(frame + Header(program).args_at, -8, run)  # where kernels find it
     if Header(program).flags & RELEASE_GIL:
         Run(run).thread = _save_thread()
     status = execute(Header(program).code, frame, run)

@@ -57,14 +57,16 @@ second process only links it.
 from __future__ import annotations
 
 import functools
-import hashlib
 import linecache
+import os
+import re
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from calque.machine import lang_emit, lang_types, llvm
+from calque.machine import llvm
+from calque.machine.digest import digest, hexdigest
+from calque.machine.lang_reach import constants, reachable
 from calque.machine.lang_types import (
     F32,
     F64,
@@ -86,6 +88,7 @@ from calque.machine.lang_types import (
     layout,
     signature,
 )
+from calque.machine.lazy import LazyModule
 
 if TYPE_CHECKING:  # for type checkers, functions of the language are functions over int and float
     i1: TypeAlias = int
@@ -119,6 +122,11 @@ NULL: Any = Intrinsic("NULL")
 (likely, unlikely, fence, pause, bits_i64, bits_f64, bits_i32, bits_f32) = map(
     Intrinsic, ("likely", "unlikely", "fence", "pause", "bits_i64", "bits_f64", "bits_i32", "bits_f32")
 )
+
+
+lang_emit: Any = LazyModule("calque.machine.lang_emit")
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_IS_LANGUAGE = re.compile(r"lang\w*\.py").fullmatch
 
 
 class Unit:
@@ -174,7 +182,7 @@ class Unit:
         """Compile, or find the object code in the cache, and link. Idempotent."""
         if self._addresses is None:
             exports = [f.name for f in self.functions if f.exported] + [g.name for g in self.globals]
-            needed = lang_emit.reachable(self.functions)
+            needed = reachable(self.functions)
             imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
             self._addresses = llvm.link_cached(self._key(needed), self.ir, exports, imports, opt=2, passes="O2")
             for cell in self.globals:
@@ -202,32 +210,30 @@ class Unit:
 
     def key(self) -> str:
         """A hash of all that decides the code: sources of the language and of the functions, names, constants."""
-        return self._key(lang_emit.reachable(self.functions))
+        return self._key(reachable(self.functions))
 
     def _key(self, needed: list[Any]) -> str:
-        digest = hashlib.sha256(self.name.encode())
-        files = {lang_emit.__file__, lang_types.__file__, __file__}
-        facts = []
+        files = {os.path.join(_FOLDER, name) for name in os.listdir(_FOLDER) if _IS_LANGUAGE(name)}
+        facts = [self.name]
         for item in [*needed, *self.globals]:
             if isinstance(item, Function):
                 files.add(item.python.__code__.co_filename)
                 code = item.python.__code__
-                facts.append(
-                    f"{item.describe()} {code.co_firstlineno} {lang_emit.constants(item)} {code.co_code.hex()}"
-                )
+                facts.append(f"{item.describe()} {code.co_firstlineno} {constants(item)} {code.co_code.hex()}")
             else:
                 facts.append(item.describe())
-        for name in sorted(files):
-            digest.update(_source_digest(name))
-        digest.update("\n".join(facts).encode())
-        return digest.hexdigest()
+        facts += [_source_digest(name) for name in sorted(files)]
+        return hexdigest("\n".join(facts))
 
 
 @functools.cache
-def _source_digest(name: str) -> bytes:
-    path = Path(name)
-    source = path.read_bytes() if path.exists() else repr(linecache.getlines(name)).encode()
-    return hashlib.sha256(source).digest()
+def _source_digest(name: str) -> str:
+    try:
+        with open(name, "rb") as file:
+            source = file.read()
+    except OSError:
+        source = repr(linecache.getlines(name)).encode()
+    return digest(source).hex()
 
 
 __all__ = [

@@ -1,5 +1,7 @@
 """Modules that are imported when first used: SciPy and LLVM take longer to import than all of calque."""
 
+from __future__ import annotations
+
 import importlib
 from typing import Any
 

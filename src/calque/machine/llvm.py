@@ -5,7 +5,8 @@ What is kept is an image (see ``image``), which needs no LLVM to be loaded, or a
 imported by the first process that compiles something, and by no other.
 """
 
-import hashlib
+from __future__ import annotations
+
 import itertools
 import os
 import threading
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calque.machine import diskcache, image, target
+from calque.machine.digest import hexdigest
 from calque.machine.lazy import LazyModule
 
 llvm: Any = LazyModule("llvmlite.binding")
@@ -150,7 +152,7 @@ def _key(form: str, content: str, opt: int, passes: str | None) -> str:
     if not 0 <= opt <= 3:
         raise ValueError(f"opt must be 0 to 3, got {opt}")
     head = f"{_FORMAT}\0{target.describe().key}\0{opt}\0{passes or ''}\0{form}\0"
-    return hashlib.sha256(head.encode() + content.encode()).hexdigest()
+    return hexdigest(head + content)
 
 
 def _compile(ir_text: str, opt: int, passes: str | None) -> bytes:

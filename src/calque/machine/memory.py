@@ -8,6 +8,8 @@ A list is locked by putting a mark in the place of its head, for the few instruc
 Sixteen bytes before each block stand the mapping it belongs to and its class, masked so that a foreign pointer is recognised and left alone.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys

@@ -1,7 +1,9 @@
 """The C type `Array`: an aval, a block of memory and who owns it; its functions are machine code.
 
-An array's memory is a block of `memory` (freed with it), or belongs to `_owner` (a NumPy array or another Array), which is
-kept alive. Nothing here looks into avals: who makes an array says how large it is.
+An array's memory is a block of `memory` (freed with it), or belongs to `_owner`, which is kept alive: a NumPy array, or, once
+somebody looks at the memory (a NumPy view, another Array), a `Memory` that all of them share. So nobody else sees an array's
+memory when it has a block of its own, or the only reference to its `Memory`. A deleted array has no memory, and a mark in
+`extra`, where fast paths look anyway. Nothing here looks into avals: who makes an array says how large it is.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from calque.machine.lang import (
     NULL,
     Unit,
     alloca,
+    i1,
     i32,
     i64,
     layout,
@@ -22,7 +25,9 @@ from calque.machine.lang import (
     load_ptr,
     load_u8,
     ptr,
+    sizeof,
     store_i64,
+    store_ptr,
     unlikely,
 )
 from calque.machine.memory import calque_alloc, calque_free
@@ -51,6 +56,7 @@ from calque.machine.pyapi import (
     make_builtin,
     make_type,
     new_reference,
+    none,
     type_error,
     value_error,
     xdecref,
@@ -62,7 +68,15 @@ Array = layout(
     "Array", refcount=i64, type=ptr, aval=ptr, data=ptr, owner=ptr, block=ptr, extra=ptr, weak_references=ptr
 )
 
+Memory = layout("Memory", refcount=i64, type=ptr, block=ptr)
+# A run during which other Python code may go on, in a list; `objects` are its arguments.
+ActiveRun = layout("ActiveRun", previous=ptr, next=ptr, objects=ptr, count=i64)
+
 array_type = unit.cell("calque_array_type", ptr, 0)
+memory_type = unit.cell("calque_memory_type", ptr, 0)
+deleted_mark = unit.cell("calque_deleted_mark", ptr, lambda: id(DELETED))
+report_deleted = unit.cell("calque_report_deleted", ptr, lambda: id(_report_deleted))
+active_runs = unit.var("calque_active_runs", ptr)
 tuple_type = unit.cell("calque_tuple_type", ptr, id(tuple))
 ndarray_type = unit.cell("calque_ndarray_type", ptr, NDARRAY_TYPE)
 dtype_meta = unit.cell("calque_dtype_meta", ptr, id(type(np.dtype)))
@@ -78,6 +92,23 @@ PyObject_Free = unit.extern("PyObject_Free", None, ptr)
 PyObject_Init = unit.extern("PyObject_Init", ptr, ptr, ptr)
 PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
+PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
+
+
+class _Deleted:
+    """Stands where an array says where it lives, once it has been deleted."""
+
+    def __repr__(self) -> str:
+        return "deleted"
+
+
+DELETED: _Deleted = _Deleted()
+
+
+def _report_deleted(array: Any) -> None:
+    aval = array.aval
+    text = f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
+    raise RuntimeError(f"Array has been deleted with shape={text}.")
 
 
 @unit.helper
@@ -142,6 +173,117 @@ def refuse(error: ptr, message: ptr) -> ptr:
     return NULL
 
 
+# ---- who sees the memory ----
+
+
+@unit.function
+def calque_memory_dealloc(self: ptr) -> None:
+    calque_free(Memory(self).block)
+    PyObject_Free(self)
+    decref(memory_type)
+
+
+@unit.function
+def refuse_deleted(x: ptr) -> ptr:
+    """Raise what the use of a deleted array raises; gives NULL."""
+    place = alloca(16)
+    store_ptr(place, 8, x)
+    xdecref(PyObject_Vectorcall(report_deleted, place + 8, 1 | (1 << 63), NULL))
+    return NULL
+
+
+@unit.function
+def lend(x: ptr) -> ptr:
+    """A new reference to who keeps the memory of an Array alive for others; NULL with an exception set."""
+    if Array(x).extra == deleted_mark:
+        return refuse_deleted(x)
+    if Array(x).block:
+        memory = PyObject_Malloc(sizeof(Memory))
+        if memory == NULL:
+            return PyErr_NoMemory()
+        PyObject_Init(memory, memory_type)
+        Memory(memory).block = Array(x).block
+        Array(x).owner = memory
+        Array(x).block = NULL
+    return new_reference(Array(x).owner if Array(x).owner else x)
+
+
+@unit.helper
+def begin_active(run: ptr, objects: ptr, count: i64) -> None:
+    """Note that a run uses these arguments. The GIL is held, here and below."""
+    first = load_ptr(active_runs, 0)
+    ActiveRun(run).previous = NULL
+    ActiveRun(run).next = first
+    ActiveRun(run).objects = objects
+    ActiveRun(run).count = count
+    if first:
+        ActiveRun(first).previous = run
+    store_ptr(active_runs, 0, run)
+
+
+@unit.helper
+def end_active(run: ptr) -> None:
+    previous, following = ActiveRun(run).previous, ActiveRun(run).next
+    if previous:
+        ActiveRun(previous).next = following
+    else:
+        store_ptr(active_runs, 0, following)
+    if following:
+        ActiveRun(following).previous = previous
+
+
+@unit.function
+def is_in_use(x: ptr) -> i1:
+    """Whether a run that has not ended was given this Array."""
+    run = load_ptr(active_runs, 0)
+    while run:
+        for j in range(ActiveRun(run).count):
+            if load_ptr(ActiveRun(run).objects, 8 * j) == x:
+                return i1(1)
+        run = ActiveRun(run).next
+    return i1(0)
+
+
+@unit.function
+def is_sole_owner(x: ptr) -> i1:
+    """Whether nobody else can see the memory of an Array."""
+    if Array(x).block == NULL:
+        owner = Array(x).owner
+        if owner == NULL or PyObject(owner).type != memory_type or PyObject(owner).refcount != 1:
+            return i1(0)
+    return not is_in_use(x)
+
+
+@unit.function
+def mark_deleted(x: ptr) -> None:
+    """Take the memory from an Array. What others see or use of it lives on."""
+    if Array(x).extra == deleted_mark:
+        return
+    extra, block, owner = Array(x).extra, Array(x).block, Array(x).owner
+    Array(x).extra = new_reference(deleted_mark)
+    Array(x).data = NULL
+    if not is_in_use(x):
+        if block:
+            Array(x).block = NULL
+            calque_free(block)
+        elif owner and PyObject(owner).type == memory_type:
+            Array(x).owner = NULL
+            decref(owner)
+    xdecref(extra)
+
+
+@unit.function
+def _delete_array(self: ptr, args: ptr, count: i64) -> ptr:
+    """delete_array(array): give the memory of an Array back; using it raises from now on."""
+    if count != 1 or PyObject(load_ptr(args, 0)).type != array_type:
+        return refuse(type_error, "delete_array takes an Array")
+    mark_deleted(load_ptr(args, 0))
+    return new_reference(none)
+
+
+# ---- making and looking ----
+
+
 @unit.function
 def _new_array(self: ptr, args: ptr, count: i64) -> ptr:
     """new_array(aval, nbytes): an Array on fresh, uninitialised memory."""
@@ -186,10 +328,9 @@ def _share(self: ptr, args: ptr, count: i64) -> ptr:
     if count != 2 or PyObject(load_ptr(args, 0)).type != array_type:
         return refuse(type_error, "share takes an Array and an aval")
     source = load_ptr(args, 0)
-    owner = source
-    if Array(source).block == NULL and Array(source).owner:  # chains of views hold their root only
-        owner = Array(source).owner
-    incref(owner)
+    owner = lend(source)  # chains of views hold their root only
+    if owner == NULL:
+        return NULL
     array = array_object(load_ptr(args, 8), Array(source).data, NULL, owner)
     if array == NULL:
         decref(owner)
@@ -213,14 +354,34 @@ def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
         if size < 0:
             return NULL if PyErr_Occurred() else refuse(value_error, "a negative dimension")
         store_i64(dims, 8 * i, size)
+    owner = lend(source)
+    if owner == NULL:
+        return NULL
+    if PyObject(owner).type != memory_type:  # the view of a NumPy array could be made writeable
+        decref(owner)
+        owner = new_reference(source)
     incref(descr)  # the next call takes it over
     flags: i32 = NDARRAY_C_CONTIGUOUS | NDARRAY_ALIGNED
     view = PyArray_NewFromDescr(ndarray_type, descr, i32(rank), dims, NULL, Array(source).data, flags, NULL)
-    if view and PyArray_SetBaseObject(view, new_reference(source)) < 0:
+    if view == NULL:
+        decref(owner)
+        return NULL
+    if PyArray_SetBaseObject(view, owner) < 0:
         decref(view)
         return NULL
     return view
 
+
+_Memory = make_type(
+    TypeSpec(
+        name="calque.Memory",
+        size=Memory.size,
+        flags=FLAGS_DEFAULT | FLAGS_NO_NEW,
+        doc="The memory of an array at which others look: they keep it alive.",
+        slots={"tp_dealloc": calque_memory_dealloc},
+    )
+)
+memory_type.write(id(_Memory))
 
 ArrayImpl: Any = make_type(
     TypeSpec(
@@ -244,4 +405,5 @@ array_type.write(id(ArrayImpl))
 new_array: Callable[[Any, int], Any] = make_builtin(_new_array)
 wrap_numpy: Callable[[Any, np.ndarray[Any, Any]], Any] = make_builtin(_wrap_numpy)
 share: Callable[[Any, Any], Any] = make_builtin(_share)
+delete_array: Callable[[Any], None] = make_builtin(_delete_array)
 as_numpy: Callable[[Any, np.dtype[Any], tuple[int, ...]], np.ndarray[Any, Any]] = make_builtin(_as_numpy)

@@ -22,14 +22,16 @@ import ctypes
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calque.machine import interp
 from calque.machine.interp import Kind, Op
+from calque.machine.program_words import Immediate, Integer, Label, Operand, Reg, Slot, Varying, encode
 from calque.machine.verify import Frame, ProgramError, verify
+
+__all__ = ["Program", "ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
 
 _KINDS = {
     "i1": Kind.U8,
@@ -55,56 +57,6 @@ _SYMBOLS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A pointer in the frame: an input, an output, a constant, a place in the arena, an owned block, or a plain slot."""
-
-    region: str
-    index: int
-
-    def __str__(self) -> str:
-        return f"{self.region}{self.index}"
-
-
-@dataclass(frozen=True, slots=True)
-class Reg:
-    """A 64-bit integer in the frame."""
-
-    index: int
-
-    def __str__(self) -> str:
-        return f"r{self.index}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Immediate:
-    """A constant integer in the template."""
-
-    index: int
-
-
-class Varying(int):
-    """An integer of the template that another call may replace: `key` says which it is."""
-
-    key: Any
-
-    def __new__(cls, value: int, key: Any) -> Varying:
-        self = super().__new__(cls, value)
-        self.key = key
-        return self
-
-
-class _Label:
-    """A place in the code, known once it is bound."""
-
-    def __init__(self) -> None:
-        self.instruction = -1
-
-
-Integer = Reg | int
-Operand = Slot | Reg | int
-
-
 class Program:
     """An immutable program; any number of threads may run it at once. ``handle`` is the address that the dispatcher and ``calque_run`` take."""
 
@@ -119,6 +71,7 @@ class Program:
         keepalive: Sequence[object],
         flags: int,
         text: Callable[[], str],
+        donated: Sequence[tuple[int, int, int]] = (),
     ) -> None:
         self.code = _frozen(code)
         self.n_in = frame.starts["out"] - frame.starts["in"]
@@ -134,7 +87,8 @@ class Program:
         self._arrays: tuple[np.ndarray, ...] = (nbytes, avals, _frozen(arena_offsets))
         self._template: list[int] = template.tolist()
         _frozen(template)
-        self._arrays += (template,)
+        taken = _frozen(np.array([len(donated), *(word for triple in donated for word in triple)], np.int64))
+        self._arrays += (template, taken)
         owned = frame.starts["reg"] - frame.starts["own"]
         header = [self.n_in, len(self.outputs), nbytes.ctypes.data, avals.ctypes.data, flags]
         header += [
@@ -151,6 +105,7 @@ class Program:
             8 * frame.starts["arena"],
             len(arena_offsets),
             8 * frame.args,
+            taken.ctypes.data,
         ]
         self._header = _frozen(np.array(header, np.int64))
         self._words: list[int] = self._header.tolist()
@@ -258,6 +213,8 @@ class ProgramBuilder:
         self._values: list[int] = []
         self._counts = {"in": n_in, "out": len(self.outputs), "own": 0, "reg": 0, "slot": 0, "const": 0, "arena": 0}
         self._keepalive: list[object] = []
+        self._donated: list[tuple[int, int, int]] = []
+        self._asks = False
         self._lines: list[tuple[int, Callable[[], str]]] = []
         self._depth = 1
         self._max_args = 0
@@ -322,8 +279,11 @@ class ProgramBuilder:
         end: Integer = 1,
         grain: Integer = 0,
         name: str = "kernel",
+        asks: bool = False,
     ) -> None:
-        """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains."""
+        """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains. A kernel that ``asks`` calls
+        ``calque_poll`` now and then, which may let other Python code run, and returns early when told to."""
+        self._asks |= asks
         if kernel <= 0:
             raise ProgramError(f"{name} has no address")
         words = [self._any(arg) for arg in args]
@@ -456,7 +416,7 @@ class ProgramBuilder:
     @contextmanager
     def loop(self, start: Integer, stop: Integer, step: Integer = 1) -> Iterator[Reg]:
         """Count a register from start to before stop; the body may not change it, nor the bounds."""
-        reg, body, leave = self.reg(), _Label(), _Label()
+        reg, body, leave = self.reg(), Label(), Label()
         words = [self._int(number) for number in (start, stop, step)]
         self._emit(lambda: f"loop {reg} = {start}:{stop}:{step}", Op.LOOP, self._int(reg), *words, leave)
         self._bind(body)
@@ -468,7 +428,7 @@ class ProgramBuilder:
     @contextmanager
     def while_(self) -> Iterator[WhileBlock]:
         """Repeat a block; its ``check`` ends the loop."""
-        begin, block = _Label(), WhileBlock(self)
+        begin, block = Label(), WhileBlock(self)
         self._bind(begin)
         self._lines.append((self._depth, lambda: "while"))
         with self._indented():
@@ -495,7 +455,7 @@ class ProgramBuilder:
         yield
         self._depth -= 1
 
-    def _bind(self, label: _Label) -> None:
+    def _bind(self, label: Label) -> None:
         label.instruction = len(self._instructions)
 
     def _emit(self, line: Callable[[], str] | None, *words: Any) -> None:
@@ -524,7 +484,7 @@ class ProgramBuilder:
             raise ProgramError(f"{slot} is not an owned slot")
         return self._slot(slot)
 
-    def _int(self, number: object) -> Reg | _Immediate:
+    def _int(self, number: object) -> Reg | Immediate:
         if isinstance(number, Reg):
             if number.index >= self._counts["reg"]:
                 raise ProgramError(f"{number} is not of this program")
@@ -533,10 +493,10 @@ class ProgramBuilder:
             raise ProgramError(f"{number} is neither a register nor an integer")
         return self._immediate(number if type(number) is Varying else int(number))
 
-    def _any(self, operand: Operand) -> Slot | Reg | _Immediate:
+    def _any(self, operand: Operand) -> Slot | Reg | Immediate:
         return self._slot(operand) if isinstance(operand, Slot) else self._int(operand)
 
-    def _immediate(self, value: int) -> _Immediate:
+    def _immediate(self, value: int) -> Immediate:
         if not -(1 << 63) <= value < 1 << 64:
             raise ProgramError(f"{value} does not fit in 64 bits")
         key: Any = ("varying", value.key) if type(value) is Varying else value
@@ -544,9 +504,21 @@ class ProgramBuilder:
         if index is None:
             index = self._immediates[key] = len(self._values)
             self._values.append(value - (1 << 64) if value >= 1 << 63 else value)
-        return _Immediate(index)
+        return Immediate(index)
 
     # Assembly.
+
+    def donate(self, index: int, output: int | None, nbytes: int) -> None:
+        """Let the program write to an input: callers give its memory away. It becomes that of a result, which the program then
+        finds in the place of the input; with None it is scratch."""
+        self._checked("in", index)
+        if any(index == i or output == k for i, k, _ in self._donated if k >= 0 or index == i):
+            raise ProgramError(f"input {index} or output {output} is donated twice")
+        if output is not None:
+            self._checked("out", output)
+            if self.outputs[output][1] != nbytes:
+                raise ProgramError(f"input {index} of {nbytes} bytes cannot be output {output}")
+        self._donated.append((index, -1 if output is None else output, nbytes))
 
     def build(self, release_gil: bool = False, keepalive: Sequence[object] = ()) -> Program:
         """The finished program. With ``release_gil`` other Python threads run meanwhile, for some 50 ns a call."""
@@ -562,8 +534,11 @@ class ProgramBuilder:
             self.arena_bytes,
             self.outputs,
             [*self._keepalive, *keepalive],
-            interp.RELEASE_GIL * release_gil | interp.RUNS_PYTHON * self._runs_python(),
+            interp.RELEASE_GIL * release_gil
+            | interp.RUNS_PYTHON * self._runs_python()
+            | interp.DONATES * bool(self._donated),
             lambda: self._text(release_gil),
+            self._donated,
         )
 
     def varying(self) -> list[tuple[int, Any]]:
@@ -571,7 +546,7 @@ class ProgramBuilder:
         return [(i, key[1]) for key, i in self._immediates.items() if type(key) is tuple]
 
     def _runs_python(self) -> bool:
-        return any(words[0] in (Op.HOST, Op.NEXT, Op.BACK) for words in self._instructions)
+        return self._asks or any(words[0] in (Op.HOST, Op.NEXT, Op.BACK) for words in self._instructions)
 
     def _layout(self) -> Frame:
         counts = self._counts | {"imm": len(self._immediates)}
@@ -579,8 +554,9 @@ class ProgramBuilder:
         for region in ("in", "out", "own", "reg", "slot", "const", "imm", "arena"):
             starts[region] = words
             words += counts[region]
-        starts["args"] = words
-        return Frame(starts, words + self._max_args, words)
+        starts["run"] = words  # for kernels that ask whether to go on
+        starts["args"] = words + 1
+        return Frame(starts, words + 1 + self._max_args, words + 1)
 
     def _assemble(self, frame: Frame) -> list[int]:
         instructions = [*self._instructions, [Op.END]]
@@ -593,10 +569,10 @@ class ProgramBuilder:
             for word in words:
                 if isinstance(word, list):
                     code += [len(word), *(8 * places[label.instruction] for label in word)]
-                elif isinstance(word, _Label):
+                elif isinstance(word, Label):
                     code.append(8 * places[word.instruction])
                 else:
-                    code.append(_encode(word, frame))
+                    code.append(encode(word, frame))
         return code
 
     def _text(self, release_gil: bool) -> str:
@@ -611,7 +587,7 @@ class WhileBlock:
 
     def __init__(self, builder: ProgramBuilder) -> None:
         self._builder = builder
-        self.leave = _Label()
+        self.leave = Label()
         self.checked = False
 
     def check(self, flag: Slot, offset: Integer = 0) -> None:
@@ -626,13 +602,13 @@ class SwitchBlock:
 
     def __init__(self, builder: ProgramBuilder) -> None:
         self._builder = builder
-        self.labels: list[_Label] = []
-        self.leave = _Label()
+        self.labels: list[Label] = []
+        self.leave = Label()
 
     @contextmanager
     def case(self) -> Iterator[None]:
         """The next case."""
-        b, label = self._builder, _Label()
+        b, label = self._builder, Label()
         number = len(self.labels)
         b._lines.append((b._depth, lambda: f"case {number}:"))
         self.labels.append(label)
@@ -650,16 +626,6 @@ def _kind(dtype: str) -> int:
     if dtype not in _KINDS:
         raise ProgramError(f"{dtype!r} is not an integer type")
     return _KINDS[dtype]
-
-
-def _encode(word: Any, frame: Frame) -> int:
-    if isinstance(word, Slot):
-        return frame.offset(word.region, word.index)
-    if isinstance(word, Reg):
-        return frame.offset("reg", word.index)
-    if isinstance(word, _Immediate):
-        return frame.offset("imm", word.index)
-    return int(word)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

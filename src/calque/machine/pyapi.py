@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -238,7 +237,7 @@ def check_interpreter() -> None:
 
 
 def _facts() -> list[tuple[str, bool]]:
-    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    free_threaded = "t" in getattr(sys, "abiflags", "") or not getattr(sys, "_is_gil_enabled", lambda: True)()
     facts = [
         ("a 64-bit little-endian machine", sys.byteorder == "little" and ctypes.sizeof(ctypes.c_void_p) == 8),
         ("CPython 3.11 to 3.13", sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)),

@@ -4,9 +4,10 @@
 so that compiled objects can be shared between unlike machines.
 """
 
+from __future__ import annotations
+
 import functools
-import hashlib
-import importlib.util
+import importlib.machinery
 import marshal
 import os
 import platform
@@ -14,6 +15,7 @@ import sys
 from typing import Any, NamedTuple
 
 from calque.machine import diskcache, image
+from calque.machine.digest import hexdigest
 from calque.machine.lazy import LazyModule
 
 llvm: Any = LazyModule("llvmlite.binding")
@@ -58,7 +60,7 @@ def describe() -> Target:
         return Target(*marshal.loads(known))
     target = _ask_llvm()
     if identity:
-        diskcache.put(identity, "target", marshal.dumps(tuple(target)))
+        diskcache.put(identity, "target", marshal.dumps(tuple(target), 4))
     return target
 
 
@@ -67,7 +69,7 @@ _PROCESSOR_LINES = ("vendor_id", "cpu family", "model", "stepping", "flags", "Fe
 
 def _identity() -> str:
     """All that decides what LLVM says of this machine; empty where the system does not tell."""
-    spec = importlib.util.find_spec("llvmlite") if sys.platform == "linux" else None
+    spec = importlib.machinery.PathFinder.find_spec("llvmlite") if sys.platform == "linux" else None
     if spec is None or spec.origin is None:
         return ""
     try:
@@ -95,7 +97,7 @@ def _ask_llvm() -> Target:
     width = _vector_bytes(triple, cpu, text, features)
     version = (LazyModule("llvmlite").__version__, *llvm.llvm_version_info)
     kind = "image" if image.usable() else "object"
-    key = hashlib.sha256(f"{version}\0{kind}\0{triple}\0{cpu}\0{text}".encode()).hexdigest()[:16]
+    key = hexdigest(f"{version}\0{kind}\0{triple}\0{cpu}\0{text}")[:16]
     l1, l2, l3 = (_cache_bytes(level) for level in (1, 2, 3))
     registers = 32 if width == 64 or not is_x86 else 16
     return Target(triple, cpu, text, width, registers, l1, l2, l3, f"{cpu}-{key}")

@@ -9,10 +9,11 @@ chunk, and as long as he has not reported it done the job stays as it is: so not
 then sleep.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from calque.machine.lang import (
@@ -97,28 +98,31 @@ def available_cpus() -> int:
 def _cgroup_cpus(root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgroup") -> float:
     """The processors that the control group (version 1 or 2) grants, the narrowest of its ancestors' grants; 0 when unbounded."""
     grants = []
-    for line in _text(Path(membership)).splitlines():
+    for line in _text(membership).splitlines():
         _, controllers, path = line.split(":", 2)
         folders = [root] if not controllers else [f"{root}/cpu", f"{root}/cpu,cpuacct"] if "cpu" in controllers else []
         for folder in folders:
-            here = Path(folder + path)
-            grants += [_grant(place) for place in (here, *here.parents) if str(place).startswith(root)]
+            here = os.path.normpath(folder + path)
+            while here.startswith(root):
+                grants.append(_grant(here))
+                here = os.path.dirname(here)
     return min((grant for grant in grants if grant), default=0.0)
 
 
-def _grant(folder: Path) -> float:
-    modern = _text(folder / "cpu.max").split()
+def _grant(folder: str) -> float:
+    modern = _text(f"{folder}/cpu.max").split()
     quota, period = (
-        modern if len(modern) == 2 else (_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+        modern if len(modern) == 2 else (_text(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
     )
     if not quota.isdigit() or not period.isdigit() or int(period) == 0:
         return 0.0
     return int(quota) / int(period)
 
 
-def _text(path: Path) -> str:
+def _text(path: str) -> str:
     try:
-        return path.read_text().strip()
+        with open(path) as file:
+            return file.read().strip()
     except OSError:
         return ""
 

@@ -1,5 +1,7 @@
 """The verifier of driver programs: what passes cannot read or write outside its frame, jump outside its code, or use a slot that holds nothing."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -20,6 +20,7 @@ from calque.native.lower_sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan import Planner
 from calque.native.plan_program import Assembler
+from calque.native.plan_reuse import reuse
 from calque.native.plan_steps import Call, Step, walk
 
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
@@ -36,6 +37,9 @@ class Planned:
         self.planner = Planner(sizes, EMITTERS)
         graph = graph_of(self.simplified)
         self.steps = self.plan(graph)
+        self.homes: dict[Buffer, Buffer] = {}
+        if sizes.known:
+            self.share_memory()
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
         self.kernels = kernels.compile_kernels([c.body for c in self.calls], exact=options.exact)
         for c, k in zip(self.calls, self.kernels):
@@ -51,8 +55,16 @@ class Planned:
         for n in g.inputs:
             self.inputs.append(p.buffer(n, "in"))
             p.view[n] = View(self.inputs[-1])
+        p.donated = {self.inputs[i] for i in self.options.donated}
         self.outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
         return p.block([(n, View(b)) for n, (b, _) in zip(g.outputs, self.outputs)], g.effects)
+
+    def share_memory(self) -> None:
+        """Let results take the memory of what dies with them, that of donated inputs above all."""
+        p = self.planner
+        outputs, donated = [b for b, _ in self.outputs], [self.inputs[i] for i in self.options.donated]
+        self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
+        p.mutable -= self.homes.keys()
 
 
 def is_long(p: Planned) -> bool:
@@ -70,7 +82,13 @@ class Executable(Planned):
     def assemble(self) -> Program:
         p = self.planner
         a = Assembler(p.sizes, p.params, p.bytes)
-        return a.program(self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self))
+        return a.program(self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self), self.donations())
+
+    def donations(self) -> list[tuple[int, int | None]]:
+        """Each donated input with the output that takes its memory; with None what the program computes takes it."""
+        places = {self.inputs[i]: i for i in self.options.donated}
+        taken = {places[home]: k for k, (b, _) in enumerate(self.outputs) if (home := self.homes.get(b)) in places}
+        return [(i, taken.get(i)) for i in self.options.donated]
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         """Run on arrays (or what can become arrays) of exactly the avals of the program; gives arrays."""
@@ -87,8 +105,9 @@ class Executable(Planned):
         return {"flops": float(flops(self.simplified.eqns)), "bytes accessed": float(traffic(self.closed))}
 
     def memory_analysis(self) -> MemoryStats:
+        taken = sum(nbytes(self.out_avals[k]) for _, k in self.donations() if k is not None)
         return MemoryStats(
-            sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), int(self.program.arena_bytes)
+            sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), int(self.program.arena_bytes), taken
         )
 
 

@@ -1,7 +1,7 @@
 """Control flow: loops and branches as steps of the driver, or, where a loop is small, as one native loop inside a kernel.
 
-A loop is tried in this order: all that it carries in registers (`control_scalar`), the loops over elements outside and the rounds inside
-(`control_pointwise`), one kernel that keeps its arrays on the stack (`control_nest`), a loop of the driver around kernels. All give the same
+A loop is tried in this order: all that it carries in registers (`control_nested`), the loops over elements outside and the rounds inside
+(`control_pointwise`), a loop of the driver around kernels. All give the same
 results; they differ in what a round costs."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from calque.native.control_loops import LoopParts, NotPointwiseError, alias, bind, turn_matrices, unchanged
+from calque.native.control_nested import lanes_loop, scalar_loop
 from calque.native.control_pointwise import pointwise_loop
-from calque.native.control_scalar import scalar_loop
 from calque.native.expr import Buffer, Expr, cast, const, ex
 from calque.native.lower import View
 from calque.native.lower_graph import Node
@@ -24,7 +24,7 @@ from calque.native.plan_steps import Repeat, Step, Swap, Switch
 def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
     """scan or while."""
     p.depth += 1
-    loop = LoopParts(p, n, block, f"t{p.depth}.{n.id}")
+    loop = LoopParts(p, n, block.order, f"t{p.depth}.{n.id}")
     effects = loop.body.effects or (loop.test is not None and loop.test.effects)
     for small in SMALL_LOOPS if not effects else ():
         known = len(p.memo)
@@ -185,7 +185,11 @@ def emit_cond(p: Planner, n: Node, block: Block) -> list[Step]:
     return [Switch(selector, cases)]
 
 
-SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, Block], list[Step] | None], ...]] = (scalar_loop, pointwise_loop)
+SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, Block], list[Step] | None], ...]] = (
+    lanes_loop,
+    scalar_loop,
+    pointwise_loop,
+)
 EMITTERS: Final[dict[str, Emitter]] = {
     "scan": emit_loop,
     "while": emit_loop,

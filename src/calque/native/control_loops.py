@@ -24,7 +24,7 @@ class LoopParts:
     test      (while) inputs: its consts, carries; output: go on?
     t, at     the loop variable and the index of the slice (turned round for a reversed scan)"""
 
-    def __init__(self, p: Planner, n: Node, block: Block, counter: str) -> None:
+    def __init__(self, p: Planner, n: Node, order: Sequence[Node], counter: str) -> None:
         self.node = n
         params = n.params
         self.test: Graph | None = None
@@ -54,7 +54,7 @@ class LoopParts:
         self.at: Expr = ex("sub", p.sizes.dim(self.length - 1), self.t) if self.reverse and self.length else self.t
         alias(p, self.inner_consts, self.consts, ())
         alias(p, self.slices, self.xs, (self.at,))
-        self.gets = {m.params["index"]: m for m in block.order if m.op == "get" and m.args[0] is n}
+        self.gets = {m.params["index"]: m for m in order if m.op == "get" and m.args[0] is n}
 
 
 def split(xs: Sequence[Node], a: int, b: int) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node]]:

@@ -98,9 +98,9 @@ class Template:
         args: list[Any] = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
         args += words
         if self.extent is None:
-            b.call(self.kernel.address, args, name=self.kernel.symbol)
+            b.call(self.kernel.address, args, name=self.kernel.symbol, asks=self.kernel.polls)
         else:
-            b.call(self.kernel.address, args, 0, count, name=self.kernel.symbol)
+            b.call(self.kernel.address, args, 0, count, name=self.kernel.symbol, asks=self.kernel.polls)
 
     def emit(self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], dims: Sequence[int]) -> None:
         """The call as a step of a larger program."""

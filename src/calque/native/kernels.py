@@ -6,8 +6,7 @@ math functions that kernels share are compiled and kept like kernels."""
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
+import marshal
 import os
 import threading
 from collections.abc import Iterable, Sequence
@@ -15,16 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from calque.core.config import config
-from calque.machine import diskcache, llvm, target
-from calque.native import expr_node
+from calque.core.lazy import LazyModule
+from calque.machine import diskcache, interp, llvm, target
+from calque.machine.digest import hexdigest
+from calque.native import expr_node, polls
 from calque.native.canonical import Canonical, canonical
-from calque.native.emit import Emitter
-from calque.native.emit.expand import has_math
 from calque.native.expr import Buffer, Expr
 from calque.native.loops import Body, For, nodes, pretty
-from calque.native.verify import verify
+
+emit, expand, checks = (LazyModule(f"calque.native.{name}") for name in ("emit", "emit.expand", "verify"))
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
+_FORMAT: Final = "kernel-2"  # of what stands on disk
+_MARSHAL: Final = 4  # a form that every Python reads
 _IMPLEMENTED_BY: Final = ("", "emit", "vmath")  # folders whose files determine the code
 
 
@@ -76,6 +78,11 @@ class Kernel:
         """Do ``begin`` and ``end`` bound its outermost loop?"""
         return self.code.parallel
 
+    @property
+    def polls(self) -> bool:
+        """Does it ask now and then whether it should stop?"""
+        return polls.polls(self.body)
+
     def text(self, stage: str = "loops") -> str:
         """``loops``, ``llvm`` or ``asm``."""
         if stage == "loops":
@@ -112,7 +119,7 @@ def version() -> str:
                 for f in entries
                 if f.name.endswith(".py")
             ]
-    return hashlib.sha256("\n".join(sorted(marks)).encode()).hexdigest()[:16]
+    return hexdigest("\n".join(sorted(marks)))[:16]
 
 
 def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
@@ -137,9 +144,9 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
 
 def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
     if config.verify_kernels:
-        verify(body)
+        checks.verify(body)
     seed = f"{version()}\0{exact}\0{opt}\0{order.key}"
-    symbol = "k_" + hashlib.sha256(seed.encode()).hexdigest()[:24]
+    symbol = "k_" + hexdigest(seed)[:24]
     parallel = isinstance(body[0], For) and body[0].kind == "parallel" if body else False
     return Code(symbol, body, exact, opt, parallel, order=order)
 
@@ -147,6 +154,7 @@ def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
 def _make(codes: list[Code], opt: int) -> None:
     """Give each code its address: from disk, else compiled."""
     missing = []
+    _addresses[polls.ASK] = interp.calque_poll.address
     try:
         for c in codes:
             if _from_disk(c.symbol, opt):
@@ -178,13 +186,14 @@ def _emit(codes: Sequence[Code]) -> _Module:
     pending: dict[str, Any] = {}
     for c in codes:
         assert c.order is not None
-        uses = sum(1 for e in nodes(c.body) if has_math(e.op))
-        em = Emitter(c.exact, uses > OUTLINE, tag=f"_o{c.opt}", **has)
+        uses = sum(1 for e in nodes(c.body) if expand.has_math(e.op))
+        em = emit.Emitter(c.exact, uses > OUTLINE, tag=f"_o{c.opt}", **has)
         text = em.kernel(c.symbol, c.order.buffers, c.order.sizes, c.order.params, c.body)
         for k in reversed(range(len(em.constants))):
             text = text.replace(f"@const{k}", f"@const.{k}.{c.symbol}")
         module.functions[c.symbol] = text
         module.declared |= em.declared
+        module.imports |= {polls.ASK} if polls.DECLARATION in em.declared else set()
         pending |= em.math
     _emit_math(module, pending, has, codes[0].opt)
     return module
@@ -198,7 +207,7 @@ def _emit_math(module: _Module, pending: dict[str, Any], has: dict[str, Any], op
         if _from_disk(symbol, opt):
             module.imports.add(symbol)
             continue
-        em = Emitter(True, True, tag=f"_o{opt}", **has)
+        em = emit.Emitter(True, True, tag=f"_o{opt}", **has)
         module.functions[symbol] = em.math_function(symbol, op, dtypes, result, width)
         module.declared |= em.declared
         pending |= em.math
@@ -215,8 +224,8 @@ def _link(module: _Module, opt: int) -> None:
     text = _module_text(module)
     exports = list(module.functions)
     obj = llvm.object_code(text, opt)
-    name = hashlib.sha256(text.encode()).hexdigest()[:32]
-    entry = json.dumps({"object": name, "exports": exports, "imports": sorted(module.imports), "opt": opt}).encode()
+    name = hexdigest(text)[:32]
+    entry = marshal.dumps({"object": name, "exports": exports, "imports": sorted(module.imports), "opt": opt}, _MARSHAL)
     diskcache.put(name, "kernels", obj)
     for s in exports:
         diskcache.put(_disk_key(s, opt), "kernel", entry)
@@ -224,7 +233,7 @@ def _link(module: _Module, opt: int) -> None:
 
 
 def _disk_key(symbol: str, opt: int) -> str:
-    return f"{symbol} {opt} {target.describe().key} {version()}"
+    return f"{_FORMAT} {symbol} {opt} {target.describe().key} {version()}"
 
 
 def _from_disk(symbol: str, opt: int) -> bool:
@@ -234,7 +243,7 @@ def _from_disk(symbol: str, opt: int) -> bool:
     raw = diskcache.get(_disk_key(symbol, opt), "kernel")
     if raw is None:
         return False
-    entry = json.loads(raw)
+    entry = marshal.loads(raw)
     obj = diskcache.get(entry["object"], "kernels")
     if obj is None or not all([_from_disk(s, opt) for s in entry["imports"]]):
         return False

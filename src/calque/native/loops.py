@@ -122,7 +122,7 @@ class State:
 class Loop:
     """A serial loop that carries states, all replaced at once at the end of each round.
 
-    Counted (``var`` with its extent), or while ``cond`` holds (asked before each round, after the statements of ``test``, which see the
+    In a vector loop each lane ends when its own condition fails. Counted (``var`` with its extent), or while ``cond`` holds (asked before each round, after the statements of ``test``, which see the
     states), or both: then it ends with whichever ends first."""
 
     states: tuple[State, ...]
@@ -161,7 +161,7 @@ class Out:
 
 @dataclass(frozen=True)
 class If:
-    """One of two bodies. The condition must not depend on a vector variable."""
+    """One of two bodies. In a vector loop each lane runs its own; one that no lane runs costs nothing."""
 
     cond: Expr
     then: tuple[Statement, ...]
@@ -246,13 +246,14 @@ def vector_names(s: Statement, known: set[str]) -> set[str]:
     while todo:
         x = todo.pop()
         if isinstance(x, Loop):
-            pairs += [(t.name, (t.init, t.next)) for t in x.states]
+            ends = () if x.cond is None else (x.cond,)
+            pairs += [(t.name, (t.init, t.next, *ends)) for t in x.states]
             todo += x.test + x.body
         elif isinstance(x, For):
             pairs += [(name, acc_exprs(a)) for a in x.accs for name in a.names]
             todo += x.body
         elif isinstance(x, If):
-            pairs += [(o.name, (o.then, o.orelse)) for o in x.outs]
+            pairs += [(o.name, (o.then, o.orelse, x.cond)) for o in x.outs]
             todo += x.then + x.orelse
         elif isinstance(x, Let):
             pairs.append((x.name, (x.value,)))

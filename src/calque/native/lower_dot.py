@@ -25,7 +25,8 @@ UNROLLED: Final = 256  # a product of at most so many multiplications is an expr
 def expand_dot(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
     """before: dot_general[dimension_numbers=(([2], [1]), ([0], [0]))] x:f32[b,m,k] y:f32[b,k,n]
     after:  matmul (x as [b,m,k]) (y as [b,k,n]), as the shape of the result
-    or, without free dimensions on one side: reduce_sum[axes=(-1,)] (mul x y)"""
+    or, without free dimensions on one side: reduce_sum[axes=(-1,)] (mul x y)
+    or, where one element is contracted: mul x y, spread over the result"""
     x, y = args
     (cx, cy), (bx, by) = params["dimension_numbers"]
     out = avals[0]
@@ -33,7 +34,9 @@ def expand_dot(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Se
     fx = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
     fy = [d for d in range(len(y.shape)) if d not in cy and d not in by]
     x, y = convert(g, x, wide), convert(g, y, wide)
-    if not fx or not fy:
+    if count(sizes_of(x, cx)) == 1:
+        r = outer(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
+    elif not fx or not fy:
         r = sum_of_products(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
     else:
         r = product(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
@@ -84,6 +87,23 @@ def sum_of_products(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     product = g.add("and" if x.dtype == "i1" else "mul", (x, y), {}, x.aval)
     op = "reduce_or" if x.dtype == "i1" else "reduce_sum"
     return g.add(op, (product,), {"axes": (last,)}, with_shape(x.aval, shape[:-1]))
+
+
+def outer(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
+    """Nothing is summed: an elementwise product, which layout operations and its readers see through."""
+    nb, nx, ny = len(dx[0]), len(dx[1]), len(dy[1])
+    shape = (*sizes_of(x, dx[0]), *sizes_of(x, dx[1]), *sizes_of(y, dy[1]))
+    x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), shape[: nb + nx])
+    y = reshape(g, transposed(g, y, (*dy[0], *dy[1], *dy[2])), (*shape[:nb], *shape[nb + nx :]))
+    x = spread(g, x, shape, range(nb + nx))
+    y = spread(g, y, shape, (*range(nb), *range(nb + nx, nb + nx + ny)))
+    if x.dtype == "i1":
+        return g.add("and", (x, y), {}, x.aval)
+    p = g.add("mul", (x, y), {}, x.aval)
+    if x.aval.dtype.kind not in "fc":
+        return p
+    zero = g.add("literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype))
+    return g.add("add", (p, spread(g, zero, shape, ())), {}, x.aval)
 
 
 def flat(g: Graph, x: Node, perm: Sequence[int], merged: int) -> Node:

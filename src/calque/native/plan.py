@@ -64,9 +64,10 @@ class Block:
     def home(self, n: Node) -> View:
         """Where a stored node lives: its target, the memory of an operand it replaces, or a new buffer."""
         target = self.targets.get(n)
-        if target is not None:
-            return target
-        return self.reused(n) or View(self.planner.temporary(n))
+        if target is None:
+            return self.reused(n) or View(self.planner.temporary(n))
+        given = self.reused(n)
+        return given if given is not None and given.buf in self.planner.donated else target
 
     def reused(self, n: Node) -> View | None:
         """An update whose operand dies with it is made in place."""
@@ -77,7 +78,7 @@ class Block:
         if (
             home is None
             or home.prefix
-            or home.buf not in self.planner.mutable
+            or (home.buf not in self.planner.mutable and home.buf not in self.planner.donated)
             or home.buf in self.kept
             or x.dtype != n.dtype
         ):
@@ -105,7 +106,8 @@ class Block:
                 readers[b] = readers.get(b, 0) + 1
         local = frozenset(s.buf for s in stages if s.local)
         for body in pieces:
-            self.steps.append(Call(self.planner.kernel(self.shaped(body, local, readers))))
+            nest = self.shaped(body, local, readers)
+            self.steps.append(Call(self.planner.kernel(nest), nest=nest))
 
     def shaped(self, body: Body, local: frozenset[Buffer], readers: dict[Buffer, int]) -> Body:
         """One kernel's nest with its values forwarded and its temporaries gone, where no other kernel wants them."""
@@ -188,6 +190,7 @@ class Planner(Lower):
         self.emitters = emitters  # what is neither an expression nor a stage: name -> how it becomes steps
         self.bytes: dict[Buffer, int] = {}
         self.mutable: set[Buffer] = set()  # temporaries: ours to overwrite
+        self.donated: set[Buffer] = set()  # inputs that are
         self.threads = threads
         self.count = 0
         self.depth = 0

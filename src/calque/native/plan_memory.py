@@ -14,8 +14,15 @@ ALIGN: Final = 64
 class Lifetimes:
     """First and last step that touches each temporary. What lives in a loop and outside, or is carried round, lives through all of it."""
 
-    def __init__(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        temporaries: set[Buffer],
+        before: Iterable[Buffer] = (),
+        after: Iterable[Buffer] = (),
+    ) -> None:
         self.temporaries = temporaries
+        self.at: dict[Step, int] = {}
         self.first: dict[Buffer, int] = {}
         self.last: dict[Buffer, int] = {}
         self.clock = 0
@@ -23,7 +30,9 @@ class Lifetimes:
             tuple[Buffer, Buffer]
         ] = []  # after an unknown number of rounds either may be the other's memory
         self.loops: list[tuple[int, int]] = []
+        self.touch(before, 0)
         self.visit(steps)
+        self.touch(after, self.clock + 1)
         self.kept()
         self.unite()
         self.kept()
@@ -37,7 +46,7 @@ class Lifetimes:
     def visit(self, steps: Sequence[Step]) -> None:
         for s in steps:
             self.clock += 1
-            start = self.clock
+            start = self.at[s] = self.clock
             if isinstance(s, Repeat):
                 self.pairs += [(a, b) for a, b in s.swaps if a in self.temporaries and b in self.temporaries]
                 self.visit(s.test)
@@ -91,10 +100,7 @@ def arrange(
     steps: Sequence[Step], temporaries: set[Buffer], nbytes: dict[Buffer, int], after: Iterable[Buffer] = ()
 ) -> tuple[dict[Buffer, int], int]:
     """(offset of every temporary, size of the arena): first fit, in order of first use."""
-    life = Lifetimes(steps, temporaries)
-    end = life.clock + 1
-    for b in after:
-        life.touch((b,), end)
+    life = Lifetimes(steps, temporaries, after=after)
     offsets: dict[Buffer, int] = {}
     live: list[tuple[int, int, int]] = []  # offset, size, last step; sorted by offset
     total = 0

@@ -16,7 +16,9 @@ from calque.native.expr import Buffer, Expr
 from calque.native.lower_sizes import Sizes
 from calque.native.plan_memory import arrange
 from calque.native.plan_steps import Call, Copy, Host, Repeat, Step, Swap
+from calque.native.schedule import Plan
 
+PIECE_NS = 100_000_000
 _OPS = {
     "add": Op.ADD,
     "sub": Op.SUB,
@@ -45,6 +47,7 @@ class Assembler:
         temporaries: set[Buffer],
         steps: Sequence[Step],
         release_gil: bool,
+        donated: Sequence[tuple[int, int | None]] = (),
     ) -> Program:
         b = self.builder = ProgramBuilder(len(inputs), [(aval, nbytes(aval)) for _, aval in outputs])
         for i, buf in enumerate(inputs):
@@ -55,6 +58,8 @@ class Assembler:
             self.slots[buf] = b.const(array)
         self.lay_out(steps, temporaries)
         self.steps(steps)
+        for i, k in donated:
+            b.donate(i, k, self.nbytes[inputs[i]])
         return b.build(release_gil)
 
     def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
@@ -91,9 +96,25 @@ class Assembler:
         args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]
         if s.plan.extent is None:
-            self.builder.call(k.address, args, name=k.symbol)
-        else:
-            self.builder.call(k.address, args, 0, self.integer(s.plan.extent), s.plan.grain, name=k.symbol)
+            self.builder.call(k.address, args, name=k.symbol, asks=k.polls)
+            return
+        extent = self.integer(s.plan.extent)
+        piece = self.piece(s.plan)
+        if piece is None:
+            self.builder.call(k.address, args, 0, extent, s.plan.grain, name=k.symbol, asks=k.polls)
+            return
+        with self.builder.loop(0, extent, piece) as begin:  # which looks at signals
+            end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
+            self.builder.call(k.address, args, begin, end, s.plan.grain, name=k.symbol, asks=k.polls)
+
+    def piece(self, plan: Plan) -> int | None:
+        """How many turns of a parallel loop that takes long are run at a time: so many that nobody waits long for Ctrl-C."""
+        if plan.ns < 2 * PIECE_NS or plan.extent is None or any(n in self.counters for n in plan.extent.names):
+            return None
+        turns = self.sizes.value(plan.extent)
+        grain = max(plan.grain, 1)
+        piece = -(-int(turns * PIECE_NS / plan.ns) // (16 * grain)) * 16 * grain  # some work for every thread
+        return piece if piece < turns else None
 
     def size(self, name: str) -> Reg | int:
         reg = self.counters.get(name)

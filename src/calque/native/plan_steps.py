@@ -15,10 +15,11 @@ from calque.native.schedule import Plan
 
 @dataclass(eq=False)
 class Call:
-    """Run a kernel. `shift` gives the leading index of buffers of which the kernel sees one slice (inside driver loops)."""
+    """Run a kernel. `nest` is what the kernel was scheduled from, where it is one nest of loops in the order of the program."""
 
     plan: Plan
     kernel: Kernel | None = None
+    nest: Body | None = None
 
     @property
     def body(self) -> Body:

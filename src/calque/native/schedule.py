@@ -47,17 +47,21 @@ from calque.native.loops import (
     map_exprs,
     own_exprs,
     statements,
+    vector_names,
 )
 from calque.native.lower_layout import guarded
 from calque.native.lower_sizes import Sizes
 from calque.native.lower_stages import COLLIDING, STRICT
 from calque.native.schedule_cost import UNKNOWN, Steps, cost
+from calque.native.schedule_running import Rows
 from calque.native.schedule_unroll import unrolled
 
 PARALLEL_NS: Final = 35_000  # a kernel shorter than this is run by one thread
-GRAIN_NS: Final = 8_000  # no thread gets less at a time
+GRAIN_NS: Final = 2_000  # no thread gets less at a time: what is left over at the end is small then
 SPLIT: Final = 4096  # elements of a parallel block of a one-dimensional loop
+SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
+LIGHT: Final = 24  # weight of what joins two parts of a running fold
 FEW: Final = 5  # blocks of a sum in lanes
 TILES: Final = 64  # rows of a parallel block of a transposition
 
@@ -109,6 +113,8 @@ class Schedule:
             return (self.leaf(f),)
         if len(f.body) == 1 and self.suits_tile(f, inner[0]):
             return (self.tile(f, inner[0]),)
+        if len(f.body) == 1 and self.suits_rows(f, inner[0]):
+            return (self.rows(f, inner[0]),)
         if self.suits_outer(f, inner):
             lanes = self.vector_bytes // self.element_bytes(f)
             around, inside = (cost(f, self.sizes, lanes, v, self.steps) for v in (f.name, None))
@@ -174,6 +180,30 @@ class Schedule:
         return self.note(
             replace(f, kind="tile", width=width, body=(body,)),
             f"tiles of {width}: read along it, written along {inner.name}",
+        )
+
+    def suits_rows(self, f: For, inner: For) -> bool:
+        """Is the loop inside a running fold that steps from row to row, while `f` runs along the rows?"""
+        low, high = self.sizes.interval(inner.extent)
+        if not (self.sizes.known and low == high > 0) or f.accs or not self.independent(f) or self.keeps_rows(f):
+            return False
+        if inner.kind != "serial" or not inner.accs or not all(a.running and self.light(a) for a in inner.accs):
+            return False
+        stores = [s for s in inner.body if isinstance(s, Store)]
+        along = all(self.steps(s.buf, s.idx, f.name) == 1 for s in stores)
+        return along and len(stores) == len(inner.body) > 0 and self.independent(inner)
+
+    def light(self, a: Accumulator) -> bool:
+        """Is joining two parts little code? It is written for every row of a block."""
+        return isinstance(a, Acc) or sum(HEAVY.get(x.op, 1) for e in a.combine for x in walk(e, set())) <= LIGHT
+
+    def rows(self, f: For, inner: For) -> For:
+        """The running folds of many columns, side by side."""
+        n = self.sizes.interval(inner.extent)[0]
+        body = Rows(inner, n, self.weight(inner) > BULK).body()
+        width = self.fit(self.vector_bytes // self.element_bytes(f), f.extent)
+        return self.note(
+            replace(f, body=tuple(body), kind="vector", width=width), f"vector: {inner.name} steps from row to row"
         )
 
     def suits_outer(self, f: For, inner: Sequence[For]) -> bool:
@@ -253,13 +283,15 @@ class Schedule:
         """Four registers at a time for light loops, one for heavy ones: long chains keep the units busy by themselves."""
         w = self.weight(f)
         lanes = self.vector_bytes // self.element_bytes(f)
-        return self.fit(lanes * (4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
+        most = 1 if parts(f, If) else 2 if parts(f, Loop) else 4  # lanes that part wait for each other
+        return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
     def fit(self, width: int, extent: Expr) -> int:
-        """No wider than a loop of constant extent needs."""
-        if is_const(extent):
-            while width > 2 and width // 2 >= extent.attr:
-                width //= 2
+        """No wider than a loop of constant extent needs, or a short one of any extent."""
+        most = extent.attr if is_const(extent) else self.sizes.interval(extent)[1]
+        least = 2 if is_const(extent) else SHORT if most <= SHORT else width
+        while width > least and width // 2 >= most:
+            width //= 2
         return max(width, 2)
 
     def sum_width(self, f: For) -> int:
@@ -399,7 +431,7 @@ class Schedule:
             return
         n = self.sizes.hinted.interval(f.extent)[1]
         if f.kind in ("vector", "tile"):
-            size = SPLIT if f.kind == "vector" else TILES
+            size = TILES if f.kind == "tile" else f.width if holds(f, (Loop, If)) else SPLIT
             if n < 4 * size:
                 return
             f = self.split(f, size)
@@ -425,6 +457,19 @@ class Schedule:
         fix = lambda e: rewrite(e, lambda x: at if x is f.var else None, memo)
         body = map_exprs(f.body, fix)
         return For(b, (For(i, body, tuple(map_acc(a, fix) for a in f.accs), f.kind, f.width),))
+
+
+def parts(f: For, kind: type[Loop] | type[If]) -> bool:
+    """Are there loops (or choices) inside `f` that end (or fall out) differently for each of its turns?"""
+    varying = {f.name} | vector_names(f, {f.name})
+    return any(
+        isinstance(s, kind) and s.cond is not None and not varying.isdisjoint(s.cond.names) for s in statements((f,))
+    )
+
+
+def holds(f: For, kinds: tuple[type, ...]) -> bool:
+    """Is any statement inside of one of these kinds?"""
+    return any(isinstance(s, kinds) for s in statements(f.body))
 
 
 def add(a: Acc, x: Expr, y: Expr) -> Expr:

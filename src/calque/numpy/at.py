@@ -1,5 +1,7 @@
 """x.at[index]: functional updates."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +23,7 @@ class At:
     def __init__(self, array: Any):
         self.array = array
 
-    def __getitem__(self, index: Any) -> "Place":
+    def __getitem__(self, index: Any) -> Place:
         return Place(self.array, index)
 
     def __repr__(self) -> str:

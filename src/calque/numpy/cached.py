@@ -3,6 +3,8 @@
 `cached(f)` is called like `f`. When the same kinds of arguments come a second time, `f` is traced once and an entry is added to
 its call path (`native.eager_program`): from then on such a call enters no Python frame. Everything else goes to `f`."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Products that sum over axes: dot, matmul, tensordot, inner, outer, vdot."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Making arrays: from values, filled, in ranges."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -3,6 +3,8 @@
 An index is parsed once into a `Plan`: basic parts (ints, slices, None, Ellipsis) become slice, squeeze, rev and
 broadcast; integer arrays and traced ints become one gather or scatter over the axes they stand for."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

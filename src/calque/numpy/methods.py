@@ -1,12 +1,14 @@
 """The methods and operators of arrays, attached to concrete arrays and to tracers alike."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
+from calque.core.arrays import ArrayImpl, delete_array, from_numpy, is_deleted, to_numpy
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
 from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, origin, typeof
@@ -286,8 +288,15 @@ def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
     return from_numpy(x, weak_type)
 
 
-def _block(self: Any) -> Any:
+def _alive(self: Any) -> Any:
+    """The array itself; RuntimeError when it has been deleted."""
+    if is_deleted(self):
+        to_numpy(self)
     return self
+
+
+def _begin_copy(self: Any) -> None:
+    _alive(self)  # there is nowhere to copy to: the memory is the host's
 
 
 CONCRETE: dict[str, Any] = {
@@ -310,10 +319,12 @@ CONCRETE: dict[str, Any] = {
     "item": _item,
     "tolist": lambda self: to_numpy(self).tolist(),
     "tobytes": lambda self, order="C": to_numpy(self).tobytes(order),
-    "block_until_ready": _block,
-    "copy_to_host_async": lambda self: None,
-    "is_deleted": lambda self: False,
-    "is_ready": lambda self: True,
+    "block_until_ready": _alive,
+    "copy_to_host_async": _begin_copy,
+    "delete": lambda self: delete_array(self),
+    "is_deleted": is_deleted,
+    "is_ready": lambda self: _alive(self) is self,
+    "unsafe_buffer_pointer": lambda self: _alive(self)._ptr,
     "on_device_size_in_bytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
 }
 
@@ -399,7 +410,7 @@ TRACED: dict[str, Any] = {
     "__array__": _no_array,
     "item": _concretize("item"),
     "tolist": _concretize("tolist"),
-    "block_until_ready": _block,
+    "block_until_ready": lambda self: self,
 }
 
 

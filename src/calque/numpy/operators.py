@@ -3,6 +3,8 @@
 Each operator is a `machine.callpath.OpFunction`. A miss runs the Python operator, then compiles that very function for
 operands of any size (one kernel for each combination of dtypes) and adds an entry for the avals met."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What library functions do with their operands first: check them, find the common dtype, broadcast."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from typing import Any

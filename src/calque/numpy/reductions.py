@@ -1,5 +1,7 @@
 """Sums and their like: functions that fold axes away."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any

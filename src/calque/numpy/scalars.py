@@ -1,5 +1,7 @@
 """The scalar types: `jnp.float32` is a dtype for functions and makes an array when called."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import ml_dtypes

@@ -1,5 +1,7 @@
 """Changing shapes: reshape, transpose, join, repeat."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import operator

@@ -1,5 +1,7 @@
 """Order and search: sort, argsort, searchsorted, nonzero, take, round, views."""
 
+from __future__ import annotations
+
 import operator
 from typing import Any
 

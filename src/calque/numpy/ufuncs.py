@@ -1,5 +1,7 @@
 """Elementwise functions: NumPy's universal functions, one line each in a table of families."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,7 @@
 """Arithmetic: negation to powers, maximum and minimum, and the sum of cotangents."""
 
+from __future__ import annotations
+
 import builtins
 import operator
 from collections.abc import Callable
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import iinfo, is_complex, is_integer, is_signed, real_part
+from calque.core.dtypes import canonicalize, iinfo, is_complex, is_integer, is_signed, real_part
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
 from calque.ops.common import (
@@ -25,6 +27,7 @@ from calque.ops.common import (
     filled_like,
     gathered,
     operand,
+    operands,
     refuse_dtype,
     same_shapes,
     spread,
@@ -343,8 +346,10 @@ def sub(x: Any, y: Any) -> Any:
     return apply_nary(sub_p, x, y)
 
 
-def mul(x: Any, y: Any) -> Any:
-    """The elementwise product: `mul(3., 2.) == 6.`"""
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """The elementwise product, of operands converted to `out_dtype` if that is given: `mul(3., 2.) == 6.`"""
+    if out_dtype is not None:
+        x, y = (_as_dtype(v, canonicalize(out_dtype)) for v in operands("mul", x, y))
     return apply_nary(mul_p, x, y)
 
 

@@ -2,6 +2,8 @@
 
 `combine(a, b)` takes and gives lists of arrays, a before b."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

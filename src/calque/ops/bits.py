@@ -1,5 +1,7 @@
 """Operations on the bits of integers and booleans: logic, shifts, counting."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """What the rules of all primitives share: which dtypes they take, constants, zeros, operands of public functions, batching."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

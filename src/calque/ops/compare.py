@@ -1,5 +1,7 @@
 """Comparisons, and choosing by their results: select_n and clamp."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

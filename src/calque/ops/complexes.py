@@ -1,5 +1,7 @@
 """Complex numbers: making them from parts, taking the parts, the conjugate."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

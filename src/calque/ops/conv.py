@@ -3,6 +3,8 @@
 Inside the rules arrays stand in one order: lhs (batch, feature, *spatial), rhs (out, in, *spatial). In each spatial
 dimension `out[o] = sum_k lhs'[o * stride + k * rhs_dilation] * rhs[k]`, where lhs' is lhs dilated and padded."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

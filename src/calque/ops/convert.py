@@ -1,5 +1,7 @@
 """Changing the type of values, and identities with a purpose: copy, stop_gradient, optimization_barrier."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +28,20 @@ from calque.ops.bits import as_unsigned, bit_width, from_unsigned
 from calque.ops.common import ANY, PLAIN, move, refuse_dtype, tangent_aval
 from calque.ops.common import operand as as_operand
 from calque.ops.kinds import linear_unary, not_linear, unary, wide
+
+# ---------------------------------------------------------------- the dtype of a value
+
+
+def dtype(x: Any) -> Any:
+    """The dtype of a value, or that which a type stands for: `dtype(1.0) == dtype(float) == float32`"""
+    if x is None:
+        raise ValueError(f"Invalid argument to dtype: {x}.")
+    if isinstance(x, (type, str, np.dtype)) or is_extended(x):
+        return canonicalize(x)
+    if not hasattr(x, "dtype") and not isinstance(x, PYTHON_SCALARS) and not hasattr(x, "__jax_array__"):
+        raise TypeError(f"Cannot determine dtype of {x}")
+    return typeof(x).dtype
+
 
 # ---------------------------------------------------------------- convert_element_type
 

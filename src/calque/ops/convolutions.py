@@ -1,5 +1,7 @@
 """The convolution functions of lax: dimension numbers by letters, padding by name, transposed and unshared convolution, patches."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Cumulative sums, products, maxima, minima and log-sum-exps along an axis."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,6 +1,8 @@
 """Parameters that name dimensions and modes: GatherDimensionNumbers, ScatterDimensionNumbers, GatherScatterMode,
 ConvDimensionNumbers, RaggedDotDimensionNumbers, Precision, FftType."""
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -54,7 +56,7 @@ class GatherScatterMode(enum.Enum):
     ONE_HOT = enum.auto()
 
     @staticmethod
-    def from_any(s: "str | GatherScatterMode | None") -> "GatherScatterMode":
+    def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
         """The mode with this name: "clip", "fill", "drop" or "promise_in_bounds"; None is "fill"."""
         if isinstance(s, GatherScatterMode):
             return s

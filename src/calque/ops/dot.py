@@ -1,5 +1,7 @@
 """Products of arrays: dot_general, which all others are written with, and ragged_dot_general."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

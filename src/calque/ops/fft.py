@@ -1,5 +1,7 @@
 """Fourier transforms over the last dimensions: complex, inverse, real to complex, complex to real."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -9,6 +9,8 @@ logarithmic variables both are smooth,
 
 where G = -(dP/da) / p(x) is the derivative by a of a random number drawn as x."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from calque.core.lazy import LazyModule

@@ -1,5 +1,7 @@
 """gather: slices of an array at positions that another array holds; and index_take."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Joining and cutting: concatenate, pad, rev, tile, split, stack, unstack."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Sequence
 from typing import Any

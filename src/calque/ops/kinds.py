@@ -2,6 +2,8 @@
 
 `unary` and `nary` fill in the shape, jvp, transpose and batching rules that all elementwise primitives have in common."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

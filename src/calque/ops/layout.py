@@ -1,6 +1,8 @@
 """Layout: the same elements in another arrangement (broadcast_in_dim, reshape, transpose, squeeze), constants without
 operands (iota, empty), and what JAX's lax writes with them (full, expand_dims, collapse, ...)."""
 
+from __future__ import annotations
+
 import functools
 import operator
 from collections.abc import Callable, Sequence

@@ -1,5 +1,7 @@
 """Triangular systems, Cholesky and LU factors, symmetric products."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

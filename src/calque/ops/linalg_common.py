@@ -1,5 +1,7 @@
 """What the matrix decompositions share: matrices in the last two dimensions, batches before them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

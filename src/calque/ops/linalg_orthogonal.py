@@ -1,5 +1,7 @@
 """Orthogonal reductions: QR, Householder products, Hessenberg, tridiagonal and Schur form; tridiagonal systems."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Eigenvalues and singular values: eigh, eig, svd."""
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Callable, Sequence
 from typing import Any

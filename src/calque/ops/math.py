@@ -1,5 +1,7 @@
 """Elementary functions: exponentials, logarithms, roots, circular and hyperbolic functions, their inverses."""
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple

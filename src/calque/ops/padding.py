@@ -1,5 +1,7 @@
 """Sizes of windows over an array: padding by name, dilation, how many windows fit."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -3,6 +3,8 @@
 A key is four uint32 words: the first two are the key of the generator, and all four its 128-bit counter, the last two
 being the low half. Arrays of keys have the words in their last dimension."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

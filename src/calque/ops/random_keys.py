@@ -3,6 +3,8 @@
 A key array has an element type such as key<fry>; NumPy holds its elements as records of uint32 words, so that whatever
 moves elements about (reshape, slice, select_n, ...) needs no rule of its own for keys."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Reduction with any associative function of the user's, `reduce`, written as a small program."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Sequence
 from itertools import product

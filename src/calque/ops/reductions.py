@@ -1,5 +1,7 @@
 """Reductions over axes: sum, product, maximum, minimum, and the logical ones; the index of the largest and smallest."""
 
+from __future__ import annotations
+
 import builtins
 import operator
 from collections.abc import Callable, Sequence

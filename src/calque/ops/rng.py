@@ -1,5 +1,7 @@
 """rng_bit_generator: random bits from an explicit state, by Philox (the default) or Threefry."""
 
+from __future__ import annotations
+
 import enum
 import math
 import operator
@@ -9,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import as_dtype, is_unsigned
-from calque.core.primitives import Primitive, Zero, do
+from calque.core.dtypes import as_dtype, is_float, is_integer, is_unsigned
+from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.ops import philox, threefry
 from calque.ops.common import move, operand, tangent_aval
@@ -109,3 +111,46 @@ def rng_bit_generator(
         algorithm=RandomAlgorithm(algorithm),
         out_sharding=out_sharding,
     )
+
+
+# ---------------------------------------------------------------- rng_uniform: random numbers from a hidden state
+
+_generator = np.random.default_rng()
+
+
+def _uniform_meaning(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+    if is_integer(a.dtype):
+        return _generator.integers(int(a), int(b), shape).astype(a.dtype)
+    low, high = float(a), float(b)
+    found = (low + (high - low) * _generator.random(shape)).astype(a.dtype)
+    return np.where(found < b, found, a)  # rounding may have reached the end
+
+
+def _uniform_shape(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    if a.dtype != b.dtype:
+        raise ValueError(
+            f"Arguments to rng_uniform must have identical dtypes, got {getattr(a.dtype, 'name', a.dtype)} and "
+            f"{getattr(b.dtype, 'name', b.dtype)}."
+        )
+    if a.shape or b.shape:
+        raise ValueError(f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}.")
+    if not (is_integer(a.dtype) or is_float(a.dtype)):
+        raise TypeError(f"rng_uniform gives integers or floats, not {getattr(a.dtype, 'name', a.dtype)}")
+    return ShapedArray(shape, a.dtype)
+
+
+_STATEFUL = NotApplicable("rng_uniform has a hidden state: use calque.random, which can be transformed")
+rng_uniform_p = Primitive(
+    "rng_uniform",
+    meaning=_uniform_meaning,
+    shape=_uniform_shape,
+    jvp=_STATEFUL,
+    transpose=not_linear("rng_uniform"),
+    batch=_STATEFUL,
+    effect=True,
+)
+
+
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+    """Random numbers from `a` to below `b`, other ones at each call. `calque.random` gives numbers that can be had again."""
+    return rng_uniform_p.bind(operand(a), operand(b), shape=tuple(operator.index(d) for d in shape))

@@ -1,5 +1,7 @@
 """Rounding: to integers, and to fewer bits."""
 
+from __future__ import annotations
+
 import enum
 from typing import Any
 

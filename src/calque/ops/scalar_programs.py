@@ -1,5 +1,7 @@
 """Programs of scalars, as scatter and reduce_window carry them, run on whole arrays: by meaning, by primitives, forward."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

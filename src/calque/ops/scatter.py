@@ -3,6 +3,8 @@
 Updates are applied one after the other, in row-major order of the index vectors: of several updates of one element by
 `scatter` the last remains."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,6 +1,8 @@
 """Selection in windows, which the derivatives of maximum and minimum over windows are made of: select_and_gather_add
 takes a value where each window's extreme stands, select_and_scatter_add puts one there; select_and_scatter is general."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Slices: static (slice), at positions known only while running (dynamic_slice, dynamic_update_slice), and their wrappers."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Sorting along a dimension, and the largest k."""
 
+from __future__ import annotations
+
 import builtins
 from collections.abc import Sequence
 from typing import Any

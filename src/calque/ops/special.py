@@ -1,5 +1,7 @@
 """Special functions: error functions, the gamma family, incomplete gamma and beta, Bessel functions."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

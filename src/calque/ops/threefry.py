@@ -2,6 +2,8 @@
 
 Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC11). 20 rounds on two 32-bit words."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any

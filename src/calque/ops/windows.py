@@ -1,5 +1,7 @@
 """Reductions over windows: reduce_window_sum, _max, _min, and reduce_window with any program of scalars."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

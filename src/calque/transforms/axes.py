@@ -1,5 +1,7 @@
 """Named axes: which names are in scope, how large they are, and which trace maps over them."""
 
+from __future__ import annotations
+
 import contextlib
 import threading
 from collections.abc import Hashable, Iterator, Sequence

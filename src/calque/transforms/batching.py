@@ -1,5 +1,7 @@
 """Batching: a trace whose values carry a batch dimension that the function does not see."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Calls: the primitive `jit`, a program inside a program, and what all such primitives have in common."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -17,6 +17,7 @@ from calque.core.trace_state import Tracer
 from calque.ops.common import front, move, repeated
 from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim
+from calque.transforms.lanes import together_rules
 from calque.transforms.loops import map_, stack_rows, take_row
 from calque.transforms.shapes import aval_of
 from calque.transforms.trees import arrays, name_of
@@ -128,6 +129,7 @@ pure_callback_p = AxisPrimitive(
     batch=_pure_batch,
     multiple_results=True,
 )
+together_rules["pure_callback"] = lambda params: params["vmap_method"] not in ("sequential", "sequential_unrolled")
 
 
 def _results(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], pytrees.PyTreeDef]:
@@ -190,6 +192,7 @@ io_callback_p = AxisPrimitive(
     multiple_results=True,
     effect=True,
 )
+together_rules["io_callback"] = lambda params: bool(params["ordered"])
 
 
 def io_callback(

@@ -292,6 +292,26 @@ ppermute_p = _movement(
 )
 
 
+def _broadcast_along(x: Any, axis: Axis, *, source: int, **_: Any) -> Any:
+    if not 0 <= source < axis.size:
+        raise ValueError(
+            f"pbroadcast: the source {source} is no position of the axis {axis.name!r} of size {axis.size}"
+        )
+    return do.squeeze(_row(x, source), dimensions=(0,)), None
+
+
+def _broadcast_transpose(ct: Any, *, axis_name: Any, source: int) -> Any:
+    """The source gets the sum of all cotangents, the others nothing."""
+    names = names_of(axis_name)
+    total = psum_p.bind(ct, axes=names, axis_index_groups=None)
+    (name,) = names
+    here = do.eq(do.axis_index(axis_name=name), scalar_of(np.dtype("int32"), source))
+    return do.select_n(here, instantiate(zero_like(total)), total)
+
+
+pbroadcast_p = _movement("pbroadcast", lambda x, **_: x, _broadcast_along, _broadcast_transpose)
+
+
 # ---------------------------------------------------------------- axis_index
 
 
@@ -460,6 +480,30 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         return ppermute_p.bind(v, axis_name=names, perm=pairs) if len(names) == 1 else permute_over(v, names, pairs)
 
     return _each(one, x)
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """The value that the member `source` of the axis has, for all of them."""
+    names = names_of(axis_name)
+    if len(names) > 1:
+        raise NotImplementedError(f"pbroadcast over several axes at once: {names}; use one axis after the other")
+    return _each(lambda v: pbroadcast_p.bind(made_varying(v, names), axis_name=axis_name, source=int(source)), x)
+
+
+def _sent(what: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{what}: members that wait for each other are operations of a GPU; lax.ppermute sends and receives at once"
+    )
+
+
+def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Half of a `ppermute`, for GPUs only."""
+    raise _sent("psend")
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Half of a `ppermute`, for GPUs only."""
+    raise _sent("precv")
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:

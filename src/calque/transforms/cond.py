@@ -14,7 +14,7 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
 from calque.ops.common import batch_size, front, full, operand, scalar_of
-from calque.transforms import flow
+from calque.transforms import flow, lanes
 from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim, batch_jaxpr
 from calque.transforms.flow import Staged, rearranged, with_inputs, zeros_eqn
@@ -147,13 +147,15 @@ def _transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branche
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches) -> Any:
     index, *operands = args
     if dims[0] is not None:
-        return _batch_by_lane(axis, args, dims, branches)
+        if lanes.cheap(branches) or lanes.together(axis, branches):
+            return _batch_by_choice(axis, args, dims, branches)
+        return lanes.one_by_one(cond_p, axis, args, dims, {"branches": branches})
     some = _either([[d is not None for d in batch_jaxpr(b, axis, tuple(dims[1:]))[1]] for b in branches])
     batched = tuple(batch_jaxpr(b, axis, tuple(dims[1:]), some)[0] for b in branches)
     return bind_cond(index, operands, batched), [0 if s else None for s in some]
 
 
-def _batch_by_lane(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches) -> Any:
+def _batch_by_choice(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches) -> Any:
     """Each lane has its own predicate: every branch runs on all lanes, and each lane picks its result.
 
     A branch sees the operands of other branches' lanes without their derivatives: what it computes for them may be

@@ -20,6 +20,7 @@ from calque.transforms.batching import Dim
 from calque.transforms.call import close_over_tracers
 from calque.transforms.custom_jvp import call_transpose, positional
 from calque.transforms.jvp import jvp, jvp_jaxpr
+from calque.transforms.lanes import together_rules
 from calque.transforms.linear import linearize_jaxpr
 from calque.transforms.loops import map_
 from calque.transforms.trees import FlatFunction, arrays, name_of
@@ -131,6 +132,7 @@ custom_vmap_call_p = _CustomVmapPrimitive(
     linearize=_linearize,
     multiple_results=True,
 )
+together_rules["custom_vmap_call"] = lambda params: True
 
 # ---------------------------------------------------------------- for users
 

@@ -4,6 +4,8 @@ While a flag is on, single operations are evaluated through `_checked`, and jitt
 their results. Bad results of a program are explained by running it again, one equation after the other. While both flags are
 off nothing of this module stands in anybody's way."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What the control-flow primitives have in common: staging their functions, rearranging programs, comparing types."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

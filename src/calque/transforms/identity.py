@@ -3,6 +3,8 @@
 A lambda rebuilt in a loop has the same code object and equal captured values, so it finds the programs of its predecessor.
 Functions that capture something whose content may change unseen (a dict, a list, an instance) are known by address alone."""
 
+from __future__ import annotations
+
 import functools
 import sys
 import types
@@ -35,8 +37,8 @@ class FunctionCache:
         self.kept: list[Any] = []  # objects whose addresses are part of the identity
 
 
-_by_function: "weakref.WeakKeyDictionary[Any, dict[Any, FunctionCache]]" = weakref.WeakKeyDictionary()
-_by_identity: "OrderedDict[Any, FunctionCache]" = OrderedDict()
+_by_function: weakref.WeakKeyDictionary[Any, dict[Any, FunctionCache]] = weakref.WeakKeyDictionary()
+_by_identity: OrderedDict[Any, FunctionCache] = OrderedDict()
 
 
 def cache_of(fun: Callable[..., Any], options: Any) -> FunctionCache:

@@ -3,13 +3,15 @@
 The object that `jit` returns is a C callable. On a hit no Python runs; on a miss `_Function.miss` finds or makes the program
 and teaches the callable how to recognise such a call."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import backends, pytrees, trace_state
+from calque.core import backends, lazy, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -21,18 +23,30 @@ from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine import callpath
-from calque.transforms import axes, debug_nans, dynamic, identity
+from calque.transforms import axes, debug_nans, donation, dynamic, identity
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
+from calque.transforms.sharding_arrays import placed
 from calque.transforms.sharding_constraint import JitShardings, has_constraints
-from calque.transforms.sharding_propagation import is_placed, place_results
+from calque.transforms.sharding_propagation import is_placed, result_shardings
 from calque.transforms.signatures import ArgumentNames, resolve
 
 
 class Traced:
     """A function traced for one kind of arguments: its program and the structures around it."""
 
-    __slots__ = ("ambient", "closed", "executable", "hoisted", "in_tree", "name", "out_tree", "params")
+    __slots__ = (
+        "ambient",
+        "closed",
+        "donated",
+        "executable",
+        "hoisted",
+        "in_tree",
+        "name",
+        "out_tree",
+        "params",
+        "unusable",
+    )
 
     def __init__(
         self,
@@ -47,14 +61,28 @@ class Traced:
         self.executable: backends.Executable | None = None
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
+        self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
+        self.unusable: list[ShapedArray] = []
 
-    def compiled(self, donated: tuple[int, ...] = ()) -> backends.Executable:
+    def compiled(self) -> backends.Executable:
         if self.executable is None:
-            options = backends.Options(self.name, config.exact, donated)
+            donation.warn_unusable(self.unusable, self.name)
+            options = backends.Options(self.name, config.exact, self.donated)
             with no_collection():
                 self.executable = backends.compile_program(self.closed, options)
             _log(f"Finished compiling {self.name}")
         return self.executable
+
+    def run(self, leaves: Sequence[Any]) -> tuple[list[Any], bool]:
+        """The results for these arguments, and whether anything says where they live."""
+        executable = self.compiled()
+        arrays = [to_array(x) for x in leaves]
+        is_somewhere = is_placed(leaves) or has_constraints(self.closed)
+        where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
+        out = executable.call(arrays)
+        if executable.program is None:
+            donation.delete_donated(arrays, self.donated)
+        return ([placed(x, s) for x, s in zip(out, where, strict=True)] if is_somewhere else out), is_somewhere
 
 
 class Stats:
@@ -76,20 +104,30 @@ def _log(message: str) -> None:
 class Options:
     """What `jit` was asked for."""
 
-    __slots__ = ("donate_argnums", "inline", "keep_unused", "shardings", "static_argnames", "static_argnums")
+    __slots__ = (
+        "donate_argnames",
+        "donate_argnums",
+        "inline",
+        "keep_unused",
+        "shardings",
+        "static_argnames",
+        "static_argnums",
+    )
 
     def __init__(
         self,
         static_argnums: Any,
         static_argnames: Any,
         donate_argnums: Any,
+        donate_argnames: Any,
         keep_unused: bool,
         inline: bool,
         shardings: JitShardings | None = None,
     ):
         self.shardings = shardings
         self.static_argnums, self.static_argnames = static_argnums, static_argnames
-        self.donate_argnums, self.keep_unused, self.inline = donate_argnums, keep_unused, inline
+        self.donate_argnums, self.donate_argnames = donate_argnums, donate_argnames
+        self.keep_unused, self.inline = keep_unused, inline
 
     def key(self) -> tuple[Any, ...]:
         return tuple(getattr(self, n) for n in self.__slots__)
@@ -160,7 +198,7 @@ class _Function:
         given = Given(self, args, kwargs)
         return self.trace_given(given), given.leaves
 
-    def trace_given(self, given: "Given") -> Traced:
+    def trace_given(self, given: Given) -> Traced:
         traced = self.cache.programs.get(given.key)
         if traced is None:
             traced = self.trace_new(given, given.avals)
@@ -170,7 +208,7 @@ class _Function:
             consult_mesh()
         return traced
 
-    def trace_new(self, given: "Given", avals: Sequence[ShapedArray]) -> Traced:
+    def trace_new(self, given: Given, avals: Sequence[ShapedArray]) -> Traced:
         names = ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
         flat, out_tree = self.flat_function(given.args, given.kwargs, given.in_tree, names)
         stats.traces += 1
@@ -181,11 +219,15 @@ class _Function:
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
+        o = self.options
+        if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
+            places = donation.positions(given.dynamic, given.named, o.donate_argnums, o.donate_argnames)
+            traced.donated, traced.unusable = donation.usable(closed, places, o.keep_unused)
         return traced
 
     # ------------------------------------------------------------ programs for every size
 
-    def symbolic_call(self, given: "Given") -> Any:
+    def symbolic_call(self, given: Given) -> Any:
         """The result of a program with free sizes, or NotImplemented where this call gets one of its own."""
         key = given.family_key
         family = self.cache.families.get(key)
@@ -211,7 +253,7 @@ class _Function:
         return pytrees.unflatten(entry.traced.out_tree, out)
 
     def symbolic_entry(
-        self, given: "Given", family: dynamic.Family, groups: list[tuple[int, ...]], hints: Sequence[int]
+        self, given: Given, family: dynamic.Family, groups: list[tuple[int, ...]], hints: Sequence[int]
     ) -> dynamic.Entry | None:
         """Trace and compile with free sizes. What fails so, or needs its sizes as numbers, stays static from now on."""
         symbols = Symbols([hints[g[0]] for g in groups])
@@ -259,25 +301,23 @@ class _Function:
         traced, leaves = self.trace_given(given), given.leaves
         if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
             return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
-        executable = traced.compiled(self.donated(args, kwargs))
+        executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(leaves, *self.placeable(*self.split(args, kwargs)[:2]))
-        out = executable.call([to_array(x) for x in leaves])
+        out, is_somewhere = traced.run(leaves)
         if debug_nans.active():
             debug_nans.check_program(traced.closed, leaves, out, self.name)
-        if is_placed(leaves) or has_constraints(traced.closed):
-            out = place_results(traced.closed, leaves, out, self.name)
-        elif not traced.ambient:
+        if not is_somewhere and not traced.ambient:
             self.learn(args, kwargs, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
 
-    def symbolic_allowed(self, given: "Given") -> bool:
+    def symbolic_allowed(self, given: Given) -> bool:
         """May this call be served by a program with free sizes?"""
         o = self.options
         return (
             trace_state.is_evaluating()
             and o.shardings is None
-            and not o.donate_argnums
+            and not (o.donate_argnums or o.donate_argnames)
             and given.key not in self.cache.programs
             and backends.has_symbolic()
             and not debug_nans.active()
@@ -290,18 +330,6 @@ class _Function:
         if self.options.inline:
             return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
         return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
-
-    def donated(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[int, ...]:
-        """Flat positions of the leaves whose memory the program may take."""
-        if not self.options.donate_argnums or debug_nans.active():
-            return ()
-        out: list[int] = []
-        at = 0
-        for i, a in enumerate(args):
-            n = 0 if i in self.options.static_argnums else len(pytrees.leaves(a))
-            out += range(at, at + n) if i in self.options.donate_argnums else ()
-            at += n
-        return tuple(out)
 
     def learn(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, executable: backends.Executable
@@ -506,7 +534,10 @@ def jit(
     Array([1., 3., 5.], dtype=float32)
 
     `static_argnums` and `static_argnames` name arguments that are Python values while tracing: each value has its own
-    program. `donate_argnums` gives the memory of arguments away. `inline` leaves no call in an enclosing program."""
+    program.
+
+    Arrays of `donate_argnums` and `donate_argnames` are given away: results take their memory where they fit, and the arrays are
+    deleted. `inline` leaves no call in an enclosing program."""
     if fun is None:
         return functools.partial(
             jit,
@@ -524,12 +555,14 @@ def jit(
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
     static, static_names = resolve(fun, static_argnums, static_argnames, "static")
-    donate, _ = resolve(fun, donate_argnums, donate_argnames, "donate")
-    if set(static) & set(donate):
-        raise ValueError(f"static_argnums {static} and donate_argnums {donate} cannot intersect")
+    donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
+    if set(static) & set(donate) or set(static_names) & set(donate_names):
+        raise ValueError(
+            f"static_argnums {static} and donate_argnums {donate} cannot intersect: a static value has no memory"
+        )
     none = in_shardings is None and out_shardings is None
     shardings = None if none else JitShardings(in_shardings, out_shardings)
-    function = _Function(fun, Options(static, static_names, donate, keep_unused, inline, shardings))
+    function = _Function(fun, Options(static, static_names, donate, donate_names, keep_unused, inline, shardings))
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
     functools.update_wrapper(wrapped, fun, updated=())
@@ -552,6 +585,18 @@ def clear_cache(jitted: Any) -> None:
     cache.programs.clear()
     cache.families.clear()
     callpath.clear_entries(jitted)
+
+
+_STAGES = {
+    "trace": "trace",
+    "lower": "lower",
+    "eval_shape": "eval_shape",
+    "_cache_size": "cache_size",
+    "__repr__": "jitted_repr",
+}
+for _name, _stage in _STAGES.items():  # methods that few programs call
+    setattr(callpath.Jitted, _name, lazy.function("calque.transforms.stages", _stage))
+callpath.Jitted.clear_cache = clear_cache
 
 
 def clear_caches() -> None:

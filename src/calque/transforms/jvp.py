@@ -1,5 +1,7 @@
 """Forward-mode differentiation: a trace whose values carry a tangent beside them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

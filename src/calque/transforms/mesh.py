@@ -1,5 +1,7 @@
 """Meshes: devices in a grid whose axes have names, and the mesh that is current in a `with` block."""
 
+from __future__ import annotations
+
 import contextlib
 import enum
 import math
@@ -49,7 +51,7 @@ class _AnyMesh:
     axis_types: tuple[AxisType, ...]
 
     @property
-    def shape(self) -> "OrderedDict[Any, int]":
+    def shape(self) -> OrderedDict[Any, int]:
         """The size of each axis, by name."""
         return OrderedDict(zip(self.axis_names, self.axis_sizes))
 
@@ -96,7 +98,7 @@ class AbstractMesh(_AnyMesh):
         self.axis_types = _types(axis_types, len(names), AxisType.Auto)
 
     @property
-    def abstract_mesh(self) -> "AbstractMesh":
+    def abstract_mesh(self) -> AbstractMesh:
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -156,7 +158,7 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         return np.array(ids, dtype=int).reshape(self.axis_sizes if self.axis_names else (0,))
 
     @property
-    def local_mesh(self) -> "Mesh":
+    def local_mesh(self) -> Mesh:
         return self
 
     @property
@@ -167,7 +169,7 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
     def is_multi_process(self) -> bool:
         return False
 
-    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """The mesh with some of its attributes replaced."""
         return Mesh(
             self.devices if devices is None else devices,
@@ -175,7 +177,7 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
             self.axis_types if axis_types is None else axis_types,
         )
 
-    def __enter__(self) -> "Mesh":
+    def __enter__(self) -> Mesh:
         entry = _entered(self, sets=False)
         entry.__enter__()
         self._entered.append(entry)

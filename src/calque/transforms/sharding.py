@@ -3,6 +3,8 @@
 All devices of this process share one memory. A sharding therefore says which device holds which part of an array, and the
 array has it as an attribute; the elements themselves stay together and nothing is copied when a sharding changes."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
@@ -65,12 +67,12 @@ class PartitionSpec:
     def __getitem__(self, i: Any) -> Any:
         return self._entries[i]
 
-    def __add__(self, other: Any) -> "PartitionSpec":
+    def __add__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, (PartitionSpec, tuple)):
             return NotImplemented
         return PartitionSpec(*self, *other)
 
-    def __radd__(self, other: Any) -> "PartitionSpec":
+    def __radd__(self, other: Any) -> PartitionSpec:
         return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
 
     def index(self, value: Any) -> int:
@@ -96,7 +98,7 @@ class PartitionSpec:
                 text = f"{text[:-1].rstrip(',')}{', ' if self._entries else ''}{name}={{{listed}}})"
         return "P" + text
 
-    def update(self, **changes: Any) -> "PartitionSpec":
+    def update(self, **changes: Any) -> PartitionSpec:
         """The spec with other `partitions`, `unreduced` or `reduced`."""
         entries = changes.get("partitions", self._entries)
         return PartitionSpec(
@@ -186,7 +188,7 @@ class Sharding:
         """Do both place each element of arrays of this rank on the same devices?"""
         return isinstance(other, Sharding) and placement(self, ndim) == placement(other, ndim)
 
-    def with_memory_kind(self, kind: str) -> "Sharding":
+    def with_memory_kind(self, kind: str) -> Sharding:
         _check_kind(kind)
         return self
 
@@ -299,7 +301,7 @@ class NamedSharding(Sharding):
             for where in positions(self, len(shape))
         ]
 
-    def update(self, **changes: Any) -> "NamedSharding":
+    def update(self, **changes: Any) -> NamedSharding:
         """The sharding with another `mesh` or `spec`."""
         return NamedSharding(changes.get("mesh", self.mesh), changes.get("spec", self.spec))
 

@@ -1,12 +1,14 @@
 """Arrays and their shardings: what an array says of where it lives, placing arrays, and building them from parts."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from calque.core import pytrees
-from calque.core.arrays import ArrayImpl, from_numpy, from_storage, share, to_array, to_numpy
+from calque.core.arrays import ArrayImpl, from_numpy, from_storage, is_deleted, share, to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.devices import DEVICES, Device
 from calque.core.dtypes import canonicalize
@@ -52,7 +54,7 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
 def sharding_of(x: Any) -> Sharding:
     """How an array is laid out; arrays that were never placed live on the first device."""
     found = x._extra
-    return DEFAULT if found is None else found
+    return DEFAULT if found is None or is_deleted(x) else found
 
 
 def _device(x: Any) -> Any:
@@ -92,7 +94,7 @@ for _name, _value in {
     "global_shards": property(shards, doc="The parts of the array, one for each device."),
     "is_fully_replicated": property(lambda self: sharding_of(self).is_fully_replicated),
     "is_fully_addressable": property(lambda self: True),
-    "committed": property(lambda self: self._extra is not None),
+    "committed": property(lambda self: self._extra is not None and not is_deleted(self)),
     "addressable_data": lambda self, index: shards(self)[index].data,
     "to_device": _to_device,
 }.items():

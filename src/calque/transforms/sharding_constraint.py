@@ -1,5 +1,7 @@
 """The primitive `sharding_constraint`: a value with a given sharding, and what `jit` does with `in_shardings` and `out_shardings`."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,10 +3,12 @@
 Elementwise operations keep the layout of their operands, reductions drop dimensions, products take the free dimensions of both
 sides. What has no rule gives a result that every device holds. Arrays that were never placed follow the others."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core.arrays import ArrayImpl
+from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Literal
 from calque.core.primitives import Primitive
@@ -198,7 +200,7 @@ def _propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name
     common(shardings, closed.in_avals, name)
     env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     for v, c in zip(closed.jaxpr.constvars, closed.consts):
-        env[v] = c._extra if isinstance(c, ArrayImpl) else None
+        env[v] = _where(c)
     for e in closed.eqns:
         ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
         if e.primitive.name in ("jit", "closed_call"):
@@ -209,12 +211,15 @@ def _propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name
     return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
 
 
-def place_results(closed: ClosedJaxpr, leaves: Sequence[Any], outs: Sequence[Any], name: str) -> list[Any]:
-    """The results of a program that ran on these arguments, with their shardings."""
-    found = propagate(closed, tuple([x._extra if isinstance(x, ArrayImpl) else None for x in leaves]), name)
-    return [placed(o, s) for o, s in zip(outs, found, strict=True)]
+def result_shardings(closed: ClosedJaxpr, leaves: Sequence[Any], name: str) -> list[Sharding | None]:
+    """The shardings of the results of a program that is going to run on these arguments."""
+    return propagate(closed, tuple(map(_where, leaves)), name)
 
 
 def is_placed(leaves: Sequence[Any]) -> bool:
     """Was any of these arrays placed?"""
-    return any(isinstance(x, ArrayImpl) and x._extra is not None for x in leaves)
+    return any(_where(x) is not None for x in leaves)
+
+
+def _where(x: Any) -> Sharding | None:
+    return x._extra if isinstance(x, ArrayImpl) and not is_deleted(x) else None

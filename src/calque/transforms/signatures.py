@@ -1,5 +1,7 @@
 """Arguments of user functions: which are static, what each flat leaf is called in messages."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Parts of programs: the equations that some results need, those that do not depend on some arguments, constants as arguments."""
 
+from __future__ import annotations
+
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.trace_state import Tracer
 
-_effects: "weakref.WeakKeyDictionary[Jaxpr, bool]" = weakref.WeakKeyDictionary()
+_effects: weakref.WeakKeyDictionary[Jaxpr, bool] = weakref.WeakKeyDictionary()
 
 # primitive name -> rule(equation, which results are used) -> equation or None, for calls whose inside can be pruned
 DeadCodeRule = Callable[[Eqn, Sequence[bool]], Eqn | None]

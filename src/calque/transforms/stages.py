@@ -7,16 +7,12 @@ f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "a
 from typing import Any
 
 from calque.core import backends, pytrees
-from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
-from calque.machine import callpath
 from calque.transforms.jit import Traced as Program
-from calque.transforms.jit import clear_cache, function_of
+from calque.transforms.jit import function_of
 from calque.transforms.shapes import ShapeDtypeStruct
-from calque.transforms.sharding_constraint import has_constraints
-from calque.transforms.sharding_propagation import is_placed, place_results
 
 
 class Stage:
@@ -113,9 +109,7 @@ class Compiled(Stage):
                 raise TypeError(
                     f"Argument types differ from the types for which this computation was compiled: {self.fun_name} expects {aval.str_short()}, got {got.str_short()}"
                 )
-        out = self._executable.call([to_array(x) for x in leaves])
-        if is_placed(leaves) or has_constraints(self._program.closed):
-            out = place_results(self._program.closed, leaves, out, self.fun_name)
+        out, _ = self._program.run(leaves)
         return pytrees.unflatten(self.out_tree, out)
 
     def as_text(self, stage: str | None = None) -> str:
@@ -160,14 +154,3 @@ def cache_size(self: Any) -> int:
 
 def jitted_repr(self: Any) -> str:
     return f"<jitted function {self.__wrapped__!r}>"
-
-
-for _name, _method in (
-    ("trace", trace),
-    ("lower", lower),
-    ("eval_shape", eval_shape),
-    ("clear_cache", clear_cache),
-    ("_cache_size", cache_size),
-    ("__repr__", jitted_repr),
-):
-    setattr(callpath.Jitted, _name, _method)

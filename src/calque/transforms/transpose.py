@@ -1,5 +1,7 @@
 """Transposition of linear programs: from cotangents of the results to cotangents of the linear arguments."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

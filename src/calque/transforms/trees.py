@@ -1,5 +1,7 @@
 """Functions of trees as functions of flat leaves."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

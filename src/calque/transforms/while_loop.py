@@ -3,6 +3,8 @@
 The condition may have dimensions (it gets them from vmap): they are the first dimensions of every carried value. Each lane
 then stops when its own condition fails, and the loop ends with the last of them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, do
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
+from calque.transforms import lanes
 from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim, batch_jaxpr, placed
 from calque.transforms.flow import rearranged, split, with_inputs
@@ -191,7 +194,16 @@ def _batch(
     mask = carry_fixpoint(tuple([d is not None for d in dims[cond_nconsts:]]), body_nconsts, outs_of)[body_nconsts:]
     pred_dim = batch_jaxpr(cond_jaxpr, axis, (*cc_dims, *carry_dims(mask)))[1][0]
     by_lane = pred_dim is not None or (any(mask) and bool(cond_jaxpr.out_avals[0].shape))
-    if by_lane:  # the lanes stop one by one: all that is carried has its own value in each
+    if by_lane:  # the lanes stop one by one
+        if not cond_jaxpr.out_avals[0].shape and not lanes.together(axis, (cond_jaxpr, body_jaxpr)):
+            params = {
+                "body_jaxpr": body_jaxpr,
+                "body_nconsts": body_nconsts,
+                "cond_jaxpr": cond_jaxpr,
+                "cond_nconsts": cond_nconsts,
+            }
+            return lanes.one_by_one(while_p, axis, args, dims, params)
+        # what is carried has its own value in each
         mask = (True,) * len(mask)
     cond, _ = batch_jaxpr(cond_jaxpr, axis, (*cc_dims, *carry_dims(mask)), (by_lane,))
     body, _ = batch_jaxpr(body_jaxpr, axis, (*bc_dims, *carry_dims(mask)), mask)

@@ -1,5 +1,7 @@
 """Tangents and cotangents that are known to be zero, and which of several are."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from calque.native.emit.folds import Folds, Lanes, lanes_of, prepare
@@ -12,6 +13,7 @@ from calque.native.emit.tiles import Tile
 from calque.native.emit.types import VALUE, vector
 from calque.native.expr import LANE, Buffer, Expr, const, ex, is_const, var
 from calque.native.loops import Acc, Body, Fold, For, If, Let, Loop, Statement, Store, stored, vector_names
+from calque.native.polls import DECLARATION, counter, latch, may_take_long
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,17 @@ class Blocks(Folds):
     # -- building blocks -----------------------------------------------------------------------------------------------------------
 
     def guarded(
-        self, cond: str, writes: frozenset[Buffer], barrier: bool, initial: Typed, emit: Callable[[], Lanes]
+        self,
+        cond: str,
+        writes: frozenset[Buffer],
+        barrier: bool,
+        initial: Typed,
+        emit: Callable[[], Lanes],
+        lazy: bool = False,
     ) -> Lanes:
         """Code that runs only when ``cond`` holds; its values, else the initial ones."""
         k, parent = self.number(), self.scopes[-1]
-        scope = self.open(f"g{k}", writes, barrier)
+        scope = self.open(f"g{k}", writes, barrier, lazy)
         new = emit()
         self.scopes.pop()
         parent.lines.append(f" br i1 {cond}, label %g{k}, label %x{k}\ng{k}:")
@@ -377,6 +385,7 @@ class Blocks(Folds):
     # -- loops with states ---------------------------------------------------------------------------------------------------------
 
     def loop(self, s: Loop) -> None:
+        """Where the condition differs from lane to lane, a lane that has ended keeps its states, for which the condition goes on to fail."""
         self.forget(self.writes(s))
         k, parent = self.number(), self.scopes[-1]
         vec = self.vec_states(s)
@@ -394,8 +403,12 @@ class Blocks(Folds):
             self.bind(t.name, p)
         self.statements(s.test)
         tests = [self.new(f"icmp slt i64 {i}, {limit}")] if s.var is not None else []
+        here = self.live
+        parting = s.cond is not None and self.width > 0 and self.is_vec(s.cond)
         if s.cond is not None:
-            tests.append(self.value(s.cond, lane0=True))
+            if parting:
+                self.live = self.those(self.value(s.cond))
+            tests.append(self.some(self.live) if parting else self.value(s.cond, lane0=True))
         go = tests[0] if len(tests) == 1 else self.new(f"and i1 {tests[0]}, {tests[1]}")
         inner = self.open(f"b{k}", writes, barrier=True)
         for t, p in zip(s.states, phis, strict=True):  # from here on what depends on states belongs to the body
@@ -404,11 +417,19 @@ class Blocks(Folds):
             self.bind(s.var.attr[0], i)
         self.statements(s.body)
         new = [self.operand(t.next, w > 0) for t, w in zip(s.states, widths, strict=True)]
+        if parting:
+            new = [self.either(self.live, x, p, t.init.dtype) for t, x, p in zip(s.states, new, phis, strict=True)]
+            self.live = here
         if s.var is not None:
             self.put(f" %n{k} = add nuw nsw i64 {i}, 1")
         self.scopes.pop()
         self.scopes.pop()
         parent.lines.append(f" br label %h{k}\nh{k}:")
+        if may_take_long(s):
+            lines, inner.block = latch(s, k)
+            inner.lines += lines
+            self.declared.add(DECLARATION)
+            parent.lines += counter(s, k, parent.block, inner.block)
         if s.var is not None:
             parent.lines.append(f" {i} = phi i64 [0, %{parent.block}], [%n{k}, %{inner.block}]")
         for p, t, w, v, x in zip(phis, s.states, widths, first, new, strict=True):
@@ -432,7 +453,47 @@ class Blocks(Folds):
 
     # -- conditions ----------------------------------------------------------------------------------------------------------------
 
+    def those(self, which: str) -> str:
+        """The lanes in ``which`` that are here."""
+        return which if self.present is None else self.new(f"and <{self.width} x i1> {which}, {self.present}")
+
+    def some(self, which: str | None) -> str:
+        """Is there any lane in ``which``?"""
+        W = self.width
+        return self.new(self.intrinsic("vector.reduce.or", f"v{W}i1", "i1", (f"<{W} x i1>", which or "")))
+
+    def either(self, which: str | None, a: str, b: str, dtype: str) -> str:
+        """``a`` in the lanes in ``which``, ``b`` in the others."""
+        t = vector(VALUE[dtype], self.width)
+        return self.new(f"select <{self.width} x i1> {which}, {t} {a}, {t} {b}")
+
+    def if_lanes(self, s: If) -> None:
+        """Lanes part: each side runs if any lane takes it, for those that do."""
+        here, cond = self.live, self.value(s.cond)
+        other = self.new(f"xor <{self.width} x i1> {cond}, splat (i1 true)")
+        initial = [(vector(VALUE[o.then.dtype], self.width), "zeroinitializer") for o in s.outs]
+        found: list[Lanes] = []
+        for mask, body, exprs in (
+            (self.those(cond), s.then, [o.then for o in s.outs]),
+            (self.those(other), s.orelse, [o.orelse for o in s.outs]),
+        ):
+            self.live = mask
+            found.append(
+                self.guarded(self.some(mask), self.writes(s), True, initial, partial(self.side, body, exprs), lazy=True)
+            )
+            self.live = here
+        for o, a, b in zip(s.outs, *found, strict=True):
+            self.bind(o.name, self.either(cond, a, b, o.then.dtype))
+            self.vecnames.add(o.name)
+
+    def side(self, body: Body, exprs: list[Expr]) -> Lanes:
+        self.statements(body)
+        return [self.operand(e, True) for e in exprs]
+
     def if_(self, s: If) -> None:
+        if self.width and self.is_vec(s.cond):
+            self.if_lanes(s)
+            return
         k, parent = self.number(), self.scopes[-1]
         cond = self.value(s.cond, lane0=True)
         vec = [self.width > 0 and (self.is_vec(o.then) or self.is_vec(o.orelse)) for o in s.outs]

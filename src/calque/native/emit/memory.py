@@ -123,11 +123,16 @@ class Memory(Values):
         return item_size(buf.dtype)
 
     def lanes_mask(self, guard: Expr | None, s: Scope | None = None) -> str | None:
-        """The lanes that may touch memory: the tail's mask and a statement's own guard."""
+        """The lanes that may touch memory: those that are here, and a statement's own guard."""
         if guard is None:
-            return self.mask
+            return self.present
         g = self.operand(guard, True)
-        return g if self.mask is None else self.new(f"and <{self.width} x i1> {g}, {self.mask}", s)
+        return g if self.present is None else self.new(f"and <{self.width} x i1> {g}, {self.present}", s)
+
+    @property
+    def present(self) -> str | None:
+        """The lanes that are here; None: all."""
+        return self.live if self.live is not None else self.mask
 
     # -- loads -------------------------------------------------------------------------------------------------------------------
 
@@ -176,7 +181,7 @@ class Memory(Values):
         if step in (1, -1):
             back = step == -1
             p = self.address(buf, at, s, 1 - W if back else 0)
-            if guard is not None and uniform and self.mask is None and W * self.align(buf) <= DUMMY:
+            if guard is not None and uniform and self.present is None and W * self.align(buf) <= DUMMY:
                 p = self.new(
                     f"select i1 {self.value(guard, lane0=True)}, ptr {p}, ptr {self.dummy(W * self.align(buf))}", s
                 )
@@ -187,7 +192,7 @@ class Memory(Values):
             return self.reverse(v, t, s) if back else v
         if step == 2 and self.is_pair(buf, idx):
             return self.load_pair(buf, at, idx, guard, s)
-        if step is not None and 2 <= step <= 4 and guard is None and self.mask is None and self.avx512:
+        if step is not None and 2 <= step <= 4 and guard is None and self.present is None and self.avx512:
             return self.load_spread(buf, at, step, s)
         offsets = self.operand(at, True)
         p = self.new(f"getelementptr {t}, ptr {self.pointer(buf)}, <{W} x i64> {offsets}", s)
@@ -233,7 +238,7 @@ class Memory(Values):
             make("load", (whole,) if guard is None else (whole, guard), scalar_dtype(buf.dtype), buf),
             W,
             "pair",
-            self.mask,
+            self.present,
         )
         depth = self.scopes.index(s)
         wide = self.find(key, depth)

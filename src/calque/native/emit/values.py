@@ -45,6 +45,7 @@ class Values(Lookup):
         self.vecnames: set[str] = set()  # names whose values are vectors
         self.used_math = False  # has the loop being written called a math function?
         self.mask: str | None = None  # in a tail: the lanes that exist
+        self.live: str | None = None  # where lanes part: those that are here, in the tail those of them that exist
         self.math: dict[
             str, tuple[str, tuple[str, ...], str, int]
         ] = {}  # symbol -> operation, dtypes, result dtype, width

@@ -1,5 +1,7 @@
 """Drop what nobody reads."""
 
+from __future__ import annotations
+
 from calque.core.jaxprs import Eqn, Jaxpr, Var, has_effects, subjaxprs
 
 

@@ -8,7 +8,8 @@ from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 CALLS = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
+    "closed_call": "jaxpr",
+    "composite": "jaxpr",
     "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",

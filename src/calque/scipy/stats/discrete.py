@@ -43,10 +43,15 @@ nbinom = discrete(
     "nbinom", "the negative binomial distribution", "n p",
     lambda k, n, p: do.lgamma(k + n) - do.lgamma(k + 1) - do.lgamma(n) + jnp.log(p) * n + sp.xlog1py(k, -p), lambda k, n, p: k >= 0,
 )  # fmt: skip
+
+
+def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
+    k = jnp.floor(k)
+    return -jnp.log1p(n) - sp.betaln(n - k + 1, k + 1) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b)
+
+
 betabinom = discrete(
-    "betabinom", "the beta-binomial distribution", "n a b",
-    lambda k, n, a, b: -jnp.log1p(n) - sp.betaln(n - k + 1, k + 1) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b),
-    lambda k, n, a, b: (k >= 0) & (k <= n),
+    "betabinom", "the beta-binomial distribution", "n a b", _betabinom_logpmf, lambda k, n, a, b: (k >= 0) & (k <= n)
 )  # fmt: skip
 
 

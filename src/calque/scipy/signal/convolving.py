@@ -1,0 +1,159 @@
+"""Convolution and correlation, directly or by Fourier transforms."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from calque import numpy as jnp
+from calque.core.dtypes import is_complex
+from calque.numpy import fft
+from calque.numpy.promotion import arrays, canonical_axes, promote_inexact
+from calque.ops.convolutions import conv_general_dilated
+
+_MODES = ("full", "same", "valid")
+
+
+def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
+    in1, in2 = (jnp.asarray(x) for x in promote_inexact(*arrays(name, in1, in2)))
+    if mode not in _MODES:
+        raise ValueError(f"{name}: mode must be one of ['full', 'same', 'valid'], got {mode!r}")
+    if in1.ndim != in2.ndim:
+        raise ValueError(
+            f"{name}: in1 and in2 should have the same dimensionality, got shapes {in1.shape} and {in2.shape}"
+        )
+    return in1, in2
+
+
+def _larger_first(name: str, in1: Any, in2: Any, axes: Sequence[int]) -> tuple[Any, Any]:
+    sizes = [(in1.shape[i], in2.shape[i]) for i in axes]
+    if all(a >= b for a, b in sizes):
+        return in1, in2
+    if all(a <= b for a, b in sizes):
+        return in2, in1
+    raise ValueError(
+        f"{name}: one input must be at least as large as the other in every dimension, got shapes {in1.shape} and {in2.shape}"
+    )
+
+
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None) -> Any:
+    """The convolution over all or some axes, as the product of Fourier transforms.
+
+    >>> import calque.numpy as jnp
+    >>> from calque.scipy import signal
+    >>> signal.fftconvolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0])).round(3)
+    Array([1., 3., 5., 3.], dtype=float32)"""
+    in1, in2 = _operands("fftconvolve", in1, in2, mode)
+    over = canonical_axes(axes, in1.ndim)
+    if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in over):
+        raise ValueError(
+            f"fftconvolve: axes that are not convolved must have the same sizes, got shapes {in1.shape} and {in2.shape}, axes {axes}"
+        )
+    if mode == "valid":
+        in1, in2 = _larger_first("fftconvolve", in1, in2, over)
+    pairs = [(in1.shape[i], in2.shape[i]) for i in over]
+    full = [a + b - 1 for a, b in pairs]
+    if all(1 in p for p in pairs):
+        out = in1 * in2
+    else:
+        forth, back = (fft.fftn, fft.ifftn) if is_complex(in1.dtype) else (fft.rfftn, fft.irfftn)
+        out = back(forth(in1, full, over) * forth(in2, full, over), full, over).astype(in1.dtype)
+    if mode == "full":
+        return out
+    sizes = [a if mode == "same" else a - b + 1 for a, b in pairs]
+    cut = [slice(None)] * out.ndim
+    for i, whole, n in zip(over, full, sizes):
+        cut[i] = slice((whole - n) // 2, (whole - n) // 2 + n)
+    return out[tuple(cut)]
+
+
+def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any, late: bool = False) -> Any:
+    """`late` says how "same" cuts the full result when it cannot cut both ends alike: one more from the front."""
+    in1, in2 = _operands(name, in1, in2, mode)
+    if in1.size == 0 or in2.size == 0:
+        raise ValueError(
+            f"{name}: zero-size arrays not supported in convolutions, got shapes {in1.shape} and {in2.shape}"
+        )
+    large, small = _larger_first(name, in1, in2, range(in1.ndim))
+    strides = (1,) * in1.ndim
+    padding = [_padding(mode, *sizes, late) for sizes in zip(large.shape, small.shape, in1.shape, in2.shape)]
+    image, kernel = large[None, None], jnp.flip(small)[None, None]
+    return conv_general_dilated(image, kernel, strides, padding, precision=precision)[0, 0]
+
+
+def _padding(mode: str, large: int, small: int, first: int, second: int, late: bool) -> tuple[int, int]:
+    """How much is added, or with "same" and a longer second operand also cut, on both sides of the larger operand."""
+    if mode == "valid":
+        return 0, 0
+    if mode == "full":
+        return small - 1, small - 1
+    before = second // 2 if late else (second - 1) // 2  # what is cut from the front of the full result
+    return small - 1 - before, first + before - large
+
+
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """The convolution of two arrays of the same rank: "full", "same" (the middle part, of the size of in1), or "valid" (without padding).
+
+    >>> import calque.numpy as jnp
+    >>> from calque.scipy import signal
+    >>> signal.convolve(jnp.array([1, 2, 3, 2, 1]), jnp.array([1, 1, 1]), mode="same")
+    Array([3., 6., 7., 6., 3.], dtype=float32)"""
+    return _by_method("convolve", in1, in2, mode, method, precision)
+
+
+def _by_method(name: str, in1: Any, in2: Any, mode: str, method: str, precision: Any) -> Any:
+    if method == "fft":
+        return fftconvolve(in1, in2, mode)
+    if method in ("direct", "auto"):
+        return _direct(name, in1, in2, mode, precision)
+    raise ValueError(f"{name}: got method={method!r}; expected 'auto', 'fft', or 'direct'")
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """The cross-correlation of two arrays of the same rank: as `convolve`, with in2 reversed and conjugated.
+
+    >>> import calque.numpy as jnp
+    >>> from calque.scipy import signal
+    >>> signal.correlate(jnp.array([1, 2, 3, 2, 1]), jnp.array([1, 3, 2]), mode="valid")
+    Array([13., 15., 11.], dtype=float32)"""
+    in1, in2 = arrays("correlate", in1, in2)
+    return _by_method("correlate", in1, jnp.flip(in2.conj()), mode, method, precision)
+
+
+def convolve2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
+) -> Any:
+    """The convolution of two matrices; beyond their edges they are 0.
+
+    >>> import calque.numpy as jnp
+    >>> from calque.scipy import signal
+    >>> signal.convolve2d(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 1]]), mode="valid")
+    Array([[3.],
+           [7.]], dtype=float32)"""
+    in1, in2 = _matrices("convolve2d", in1, in2, boundary, fillvalue)
+    return _direct("convolve2d", in1, in2, mode, precision)
+
+
+def correlate2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
+) -> Any:
+    """The cross-correlation of two matrices; beyond their edges they are 0.
+
+    >>> import calque.numpy as jnp
+    >>> from calque.scipy import signal
+    >>> signal.correlate2d(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 2]]), mode="valid")
+    Array([[ 5.],
+           [11.]], dtype=float32)"""
+    in1, in2 = _matrices("correlate2d", in1, in2, boundary, fillvalue)
+    out = _direct("correlate2d", in1, jnp.flip(in2.conj()), mode, precision, late=True)
+    swapped = in1.shape != in2.shape and all(a <= b for a, b in zip(in1.shape, in2.shape))
+    return out.conj() if mode == "valid" and swapped else out  # as SciPy, which then slides in1 over in2
+
+
+def _matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> list[Any]:
+    if boundary != "fill" or fillvalue != 0:
+        raise NotImplementedError(
+            f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r}, {fillvalue!r}: use jnp.pad first"
+        )
+    out = arrays(name, in1, in2)
+    if any(x.ndim != 2 for x in out):
+        raise ValueError(f"{name}() only supports 2-dimensional inputs, got shapes {out[0].shape} and {out[1].shape}")
+    return out

@@ -1,0 +1,284 @@
+"""calque.scipy.sparse.linalg: linear systems by Krylov iterations, for trees of arrays and operators given as functions."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque import lax
+from calque import numpy as jnp
+from calque.core.dtypes import is_complex, real_part
+from calque.flatten_util import ravel_pytree
+from calque.lax import linalg as lax_linalg
+from calque.numpy.promotion import promote_inexact
+from calque.tree_util import tree_leaves, tree_map, tree_structure
+
+__all__ = ["bicgstab", "cg", "gmres"]
+
+Operator = Callable[[Any], Any]
+
+# ---------------------------------------------------------------- trees as vectors
+
+
+def _as_operator(A: Any) -> Operator:
+    """A function, a square matrix, or an object with `@` and a shape, as a function."""
+    if callable(A):
+        return A
+    if not hasattr(A, "__matmul__"):
+        raise TypeError(f"linear operator must be either a function or ndarray: {A}")
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"linear operator must be a square matrix, but has shape: {A.shape}")
+    matrix = jnp.asarray(A) if isinstance(A, np.ndarray) else A
+    return lambda x: operator.matmul(matrix, x)
+
+
+def _dot(x: Any, y: Any) -> Any:
+    """The real part of x^H y; for the norms and for operators that are positive definite it is all."""
+    return sum(map(_vdot_real, tree_leaves(x), tree_leaves(y)))
+
+
+def _vdot_real(x: Any, y: Any) -> Any:
+    product = jnp.sum(x.real * y.real)
+    return product + jnp.sum(x.imag * y.imag) if is_complex(x.dtype) else product
+
+
+def _vdot(x: Any, y: Any) -> Any:
+    """x^H y"""
+    return sum(map(jnp.vdot, tree_leaves(x), tree_leaves(y)))
+
+
+def _plus(x: Any, factor: Any, y: Any) -> Any:
+    """x + factor y, leaf by leaf in its own dtype."""
+    return tree_map(lambda a, b: a + (factor * b).astype(a.dtype), x, y)
+
+
+def _minus(x: Any, y: Any) -> Any:
+    return tree_map(lambda a, b: a - b, x, y)
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+# ---------------------------------------------------------------- what the solvers share
+
+
+def _solve(
+    iterate: Callable[..., Any], A: Any, b: Any, x0: Any, M: Any, maxiter: int | None, symmetric: bool, **options: Any
+) -> tuple[Any, None]:
+    b = tree_map(lambda v: jnp.asarray(promote_inexact(jnp.asarray(v))[0]), b)
+    b = tree_map(lambda v: v.astype(v.dtype), b)  # no weak types in loops
+    x0 = tree_map(jnp.zeros_like, b) if x0 is None else tree_map(jnp.asarray, x0)
+    if tree_structure(x0) != tree_structure(b):
+        raise ValueError(f"x0 and b must have matching tree structure: {tree_structure(x0)} vs {tree_structure(b)}")
+    shapes = [[v.shape for v in tree_leaves(t)] for t in (x0, b)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"arrays in x0 and b must have matching shapes: {shapes[0]} vs {shapes[1]}")
+    x0 = tree_map(lambda x, v: x.astype(v.dtype), x0, b)
+    size = sum(v.size for v in tree_leaves(b))
+    limit = 10 * size if maxiter is None else maxiter
+    product = _as_operator(A)
+    matvec = lambda x: tree_map(lambda y, v: y.astype(v.dtype), product(x), b)
+    precondition = _identity if M is None else _as_operator(M)
+    solve = lambda f, y: iterate(f, y, x0=x0, M=precondition, maxiter=limit, **options)
+    real = not any(is_complex(v.dtype) for v in tree_leaves(b))
+    return lax.custom_linear_solve(matvec, b, solve, solve, symmetric=symmetric and real), None
+
+
+def _threshold(b: Any, tol: Any, atol: Any) -> Any:
+    """The square of the norm that a residual must not exceed."""
+    size = _dot(b, b)
+    return jnp.maximum(jnp.square(tol).astype(size.dtype) * size, jnp.square(atol).astype(size.dtype))
+
+
+# ---------------------------------------------------------------- conjugate gradients
+
+
+def _cg(A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, atol: Any) -> Any:
+    threshold = _threshold(b, tol, atol)
+
+    def unfinished(state: Any) -> Any:
+        _, r, _, _, k = state
+        return (_dot(r, r) > threshold) & (k < maxiter)
+
+    def step(state: Any) -> Any:
+        x, r, p, gamma, k = state
+        image = A(p)
+        alpha = gamma / _dot(p, image)
+        x, r = _plus(x, alpha, p), _plus(r, -alpha, image)
+        z = M(r)
+        following = _dot(r, z)
+        return x, r, _plus(z, following / gamma, p), following, k + 1
+
+    r = _minus(b, A(x0))
+    z = M(r)
+    return lax.while_loop(unfinished, step, (x0, r, z, _dot(r, z), jnp.zeros((), np.int32)))[0]
+
+
+def cg(
+    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: int | None = None, M: Any = None
+) -> tuple[Any, None]:
+    """The solution of A x = b for a Hermitian positive-definite A, by conjugate gradients, and None. A, and the preconditioner M
+    (an approximate inverse), are matrices or functions; b and x0 trees of arrays. Ends with a residual up to
+    max(tol norm(b), atol), or after `maxiter` steps. Derivatives are those of the solution, by another such iteration.
+
+    >>> import calque.scipy.sparse.linalg as sparse
+    >>> sparse.cg(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))[0].round(4)
+    Array([1. , 0.5], dtype=float32)"""
+    return _solve(_cg, A, b, x0, M, maxiter, True, tol=tol, atol=atol)
+
+
+# ---------------------------------------------------------------- stabilised biconjugate gradients
+
+
+def _bicgstab(A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, atol: Any) -> Any:
+    threshold = _threshold(b, tol, atol)
+
+    def unfinished(state: Any) -> Any:
+        _, r, *_, k = state
+        return (_dot(r, r) > threshold) & (k < maxiter) & (k >= 0)
+
+    def step(state: Any) -> Any:
+        x, r, shadow, alpha, omega, rho, p, q, k = state
+        new_rho = _vdot(shadow, r)
+        beta = new_rho / rho * alpha / omega
+        p = _plus(r, beta, _plus(p, -omega, q))
+        phat = M(p)
+        q = A(phat)
+        alpha = new_rho / _vdot(shadow, q)
+        s = _plus(r, -alpha, q)
+        early = _dot(s, s) < threshold
+        shat = M(s)
+        t = A(shat)
+        omega = _vdot(t, s) / _vdot(t, t)
+        half = _plus(x, alpha, phat)
+        whole = _plus(half, omega, shat)
+        choose = lambda u, v: tree_map(lambda a, c: jnp.where(early, a, c), u, v)
+        x, r = choose(half, whole), choose(s, _plus(s, -omega, t))
+        # nothing is left to go on with: stop
+        broken = (new_rho == 0) | (~early & ((omega == 0) | (alpha == 0)))
+        return x, r, shadow, alpha, omega, new_rho, p, q, jnp.where(broken, -1, k + 1)
+
+    r = _minus(b, A(x0))
+    one = jnp.ones((), jnp.result_type(*tree_leaves(b)))
+    start = (x0, r, r, one, one, one, tree_map(jnp.zeros_like, r), tree_map(jnp.zeros_like, r), jnp.zeros((), np.int32))
+    return lax.while_loop(unfinished, step, start)[0]
+
+
+def bicgstab(
+    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: int | None = None, M: Any = None
+) -> tuple[Any, None]:
+    """The solution of A x = b for any regular A, by stabilised biconjugate gradients, and None. Arguments as for `cg`.
+
+    >>> import calque.scipy.sparse.linalg as sparse
+    >>> sparse.bicgstab(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))[0].round(4)
+    Array([1., 1.], dtype=float32)"""
+    return _solve(_bicgstab, A, b, x0, M, maxiter, False, tol=tol, atol=atol)
+
+
+# ---------------------------------------------------------------- generalised minimal residuals
+
+
+def _gmres(
+    A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, atol: Any, restart: int, incremental: bool
+) -> Any:
+    """On the tree as one vector; each cycle minimises the preconditioned residual over a space of `restart` dimensions."""
+    flat, unravel = ravel_pytree(b)
+    restart = min(restart, flat.size)
+    apply = lambda v: ravel_pytree(A(unravel(v)))[0].astype(flat.dtype)
+    precondition = lambda v: ravel_pytree(M(unravel(v)))[0].astype(flat.dtype)
+    limit = jnp.sqrt(_threshold(b, tol, atol))
+    size = jnp.linalg.norm(flat)
+    inner_limit = jnp.linalg.norm(precondition(flat)) * jnp.minimum(1.0, limit / jnp.where(size == 0, 1.0, size))
+    residual = lambda x: flat - apply(x)
+
+    def unfinished(state: Any) -> Any:
+        _, r, k = state
+        return (jnp.linalg.norm(r) > limit) & (k < maxiter)
+
+    def cycle(state: Any) -> Any:
+        x, r, k = state
+        x = x + _krylov_step(lambda v: precondition(apply(v)), precondition(r), restart, inner_limit, incremental)
+        return x, residual(x), k + 1
+
+    x = ravel_pytree(x0)[0].astype(flat.dtype)
+    return unravel(lax.while_loop(unfinished, cycle, (x, residual(x), jnp.zeros((), np.int32)))[0])
+
+
+def _krylov_step(apply: Operator, r: Any, restart: int, limit: Any, incremental: bool) -> Any:
+    """The z in the span of r, A r, ... that makes r - A z least. Arnoldi's basis is kept in rows, and the product of the rotations
+    that make its Hessenberg matrix triangular as one matrix `turns`."""
+    dtype, real = r.dtype, real_part(r.dtype)
+    size = jnp.linalg.norm(r)
+    normal = lambda v, length, least: jnp.where(
+        length > least, v / jnp.where(length > least, length, 1.0).astype(dtype), 0.0
+    )
+    basis = jnp.zeros((restart + 1, r.size), dtype).at[0].set(normal(r, size, 0))
+    small = float(np.finfo(real).eps)
+
+    def unfinished(state: Any) -> Any:
+        _, _, _, left, alive, k = state
+        wanted = (k < restart) & alive
+        return wanted & (left > limit) if incremental else wanted
+
+    def step(state: Any) -> Any:
+        basis, triangle, turns, _, _, k = state
+        w = apply(basis[k])
+        first = jnp.linalg.norm(w)
+        column = jnp.zeros(restart + 1, dtype)
+        for _ in range(2):  # once is not enough when little is left
+            along = jnp.conj(basis) @ w
+            w, column = w - along @ basis, column + along
+        rest = jnp.linalg.norm(w)
+        alive = rest > small * first
+        column = column.at[k + 1].set(jnp.where(alive, rest, 0.0).astype(dtype))
+        column = turns @ column
+        a, c = column[k], column[k + 1]
+        length = jnp.sqrt(jnp.abs(a) ** 2 + jnp.abs(c) ** 2)
+        scale = jnp.where(length == 0, 1.0, length).astype(dtype)
+        cosine, sine = jnp.where(length == 0, 1.0, a / scale), c / scale
+        upper, lower = turns[k], turns[k + 1]
+        turns = turns.at[k].set(jnp.conj(cosine) * upper + jnp.conj(sine) * lower)
+        turns = turns.at[k + 1].set(-sine * upper + cosine * lower)
+        column = column.at[k].set(jnp.where(length == 0, 1.0, length).astype(dtype))
+        triangle = triangle.at[:, k].set(jnp.where(np.arange(restart) <= k, column[:restart], 0.0))
+        basis = basis.at[k + 1].set(normal(w, rest, small * first))
+        return basis, triangle, turns, size * jnp.abs(turns[k + 1, 0]), alive, k + 1
+
+    start = (
+        basis,
+        jnp.eye(restart, dtype=dtype),
+        jnp.eye(restart + 1, dtype=dtype),
+        size,
+        size > 0,
+        jnp.zeros((), np.int32),
+    )
+    basis, triangle, turns, _, _, k = lax.while_loop(unfinished, step, start)
+    right = jnp.where(np.arange(restart) < k, turns[:restart, 0] * size.astype(dtype), 0.0)
+    y = lax_linalg.triangular_solve(triangle, right[:, None], left_side=True, lower=False)[:, 0]
+    return y @ basis[:restart]
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Any, None]:
+    """The solution of A x = b for any regular A, by generalised minimal residuals, and None. Arguments as for `cg`; the search
+    begins anew every `restart` steps, at most `maxiter` times. solve_method="incremental" looks after each step, "batched" after each restart, whether it is done.
+
+    >>> import calque.scipy.sparse.linalg as sparse
+    >>> sparse.gmres(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))[0].round(4)
+    Array([1., 1.], dtype=float32)"""
+    if solve_method not in ("batched", "incremental"):
+        raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
+    options = {"restart": restart, "incremental": solve_method == "incremental"}
+    return _solve(_gmres, A, b, x0, M, maxiter, False, tol=tol, atol=atol, **options)

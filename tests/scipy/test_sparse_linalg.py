@@ -1,0 +1,130 @@
+"""Krylov solvers: against direct solution, on trees, with preconditioners, limits and derivatives; how they stop, against JAX."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.scipy.sparse import linalg as sparse
+from calque.test_util import check_grads
+from tests.ops.helpers import x64
+from tests.peers import jax
+
+_rng = np.random.default_rng(0)
+N = 12
+A = (_rng.normal(size=(N, N)) / 4 + np.eye(N) * 3).astype(np.float32)
+S = (A @ A.T).astype(np.float32)
+B = _rng.normal(size=N).astype(np.float32)
+C = (A + 1j * _rng.normal(size=(N, N)) / 4).astype(np.complex64)
+H = (C @ C.conj().T).astype(np.complex64)
+SOLVERS: dict[str, Callable[..., Any]] = {
+    "cg": sparse.cg,
+    "bicgstab": sparse.bicgstab,
+    "gmres": sparse.gmres,
+    "incremental": lambda *args, **kw: sparse.gmres(*args, solve_method="incremental", **kw),
+}
+every = pytest.mark.parametrize("name", SOLVERS)
+
+
+def close(got: Any, want: Any, tol: float = 1e-4) -> None:
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=tol, atol=tol)
+
+
+@every
+def test_solutions(name: str) -> None:
+    solve = SOLVERS[name]
+    for matrix in (S, H) if name == "cg" else (A, S, C):
+        want = np.linalg.solve(matrix, B)
+        b = jnp.asarray(B, matrix.dtype)
+        x, info = solve(matrix, b, tol=1e-6)
+        close(x, want)
+        assert info is None and x.dtype == matrix.dtype
+        inverse = jnp.asarray(np.diag(1 / np.diag(matrix)).astype(matrix.dtype))
+        close(
+            calque.jit(
+                lambda b, m=matrix, p=inverse: solve(
+                    lambda v: jnp.asarray(m) @ v, b, x0=b, tol=1e-6, M=lambda v: p @ v
+                )[0]
+            )(b),
+            want,
+        )
+    close(solve(S, jnp.zeros(N))[0], np.zeros(N))
+    exact = np.linalg.solve(S.astype(float), B)
+    close(solve(S, B, x0=jnp.asarray(exact, "float32"), tol=1e-3, maxiter=0)[0], exact)
+
+
+@every
+def test_trees(name: str) -> None:
+    def apply(t: dict[str, Any]) -> dict[str, Any]:
+        v = jnp.asarray(S) @ jnp.concatenate([t["a"].ravel(), t["b"]])
+        return {"a": v[:8].reshape(2, 4), "b": v[8:]}
+
+    x, _ = SOLVERS[name](apply, {"a": jnp.asarray(B[:8]).reshape(2, 4), "b": jnp.asarray(B[8:])}, tol=1e-6)
+    close(jnp.concatenate([x["a"].ravel(), x["b"]]), np.linalg.solve(S, B))
+
+
+@every
+def test_limits(name: str) -> None:
+    solve = SOLVERS[name]
+    few, many = (
+        np.linalg.norm(
+            S
+            @ np.asarray(
+                solve(S, B, tol=1e-6, maxiter=k, **({"restart": 2} if name in ("gmres", "incremental") else {}))[0]
+            )
+            - B
+        )
+        for k in (1, 40)
+    )
+    assert few > 10 * many
+    loose = np.asarray(solve(S, B, tol=0.0, atol=0.5)[0])
+    assert np.linalg.norm(S @ loose - B) <= 0.5
+
+
+@every
+def test_derivatives(name: str) -> None:
+    with x64():
+        matrix = jnp.asarray((S if name == "cg" else A)[:5, :5].astype(float))
+        sym = (lambda m: (m + m.T) / 2) if name == "cg" else (lambda m: m)
+        f = lambda m, b: SOLVERS[name](lambda v: sym(m) @ v, b, tol=1e-12)[0]
+        check_grads(f, (matrix, jnp.asarray(B[:5].astype(float))), order=2 if name == "cg" else 1, atol=1e-5, rtol=1e-5)
+
+
+@every
+def test_batches(name: str) -> None:
+    rows = jnp.stack([jnp.asarray(B), 2 * jnp.asarray(B[::-1])])
+    got = calque.vmap(lambda b: SOLVERS[name](S, b, tol=1e-6)[0])(rows)
+    close(got, np.linalg.solve(S, np.asarray(rows).T).T)
+
+
+def test_restarts_and_breakdown() -> None:
+    close(sparse.gmres(A, B, restart=3, tol=1e-6)[0], np.linalg.solve(A, B))
+    # the Krylov space is used up after one step
+    close(sparse.gmres(2 * np.eye(4, dtype=np.float32), B[:4])[0], B[:4] / 2)
+    close(sparse.bicgstab(2 * np.eye(4, dtype=np.float32), B[:4])[0], B[:4] / 2)
+
+
+def test_bad_arguments() -> None:
+    for solve in (sparse.cg, sparse.bicgstab, sparse.gmres):
+        with pytest.raises(ValueError, match="square matrix"):
+            solve(A[:3], B)
+        with pytest.raises(TypeError, match="function or ndarray"):
+            solve(3.0, B)
+        with pytest.raises(ValueError, match="matching tree structure"):
+            solve(A, B, x0=(jnp.asarray(B),))
+        with pytest.raises(ValueError, match="matching shapes"):
+            solve(A, B, x0=jnp.asarray(B[:3]))
+    with pytest.raises(ValueError, match="solve_method"):
+        sparse.gmres(A, B, solve_method="x")
+
+
+@pytest.mark.peer
+def test_each_step_is_jaxs() -> None:
+    theirs = jax().scipy.sparse.linalg
+    for k in (1, 2, 3):
+        close(sparse.cg(S, B, maxiter=k)[0], theirs.cg(S, B, maxiter=k)[0])
+    close(sparse.bicgstab(A, B, maxiter=2)[0], theirs.bicgstab(A, B, maxiter=2)[0])
+    close(sparse.gmres(A, B, maxiter=1, restart=3)[0], theirs.gmres(A, B, maxiter=1, restart=3)[0])
