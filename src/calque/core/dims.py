@@ -93,7 +93,8 @@ class Symbols:
         """A lower bound, from d * (a // d) being between a - d + 1 and a."""
         factor, out = 1, poly
         for monomial, c in poly:
-            op, a, b = self.atoms[monomial[0]] if len(monomial) == 1 else ("", None, None)
+            atom: tuple[str, Any, Any] = self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
+            op, a, b = atom
             if op == "floordiv" and len(b) == 1 and b[0][0] == ():
                 d, k = b[0][1], c * factor
                 out = _product(_sum(out, ((monomial, k),), -1), (((), d),))
@@ -263,13 +264,14 @@ class Dim:
         return self.symbols.dim(_sum(p, self.poly, -1)) if p is not None else self._value("__rsub__", other)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, (tuple, list, str)):
+        if isinstance(other, (tuple, list, str, bytes)):
             return other * int(self)
         p = _poly(other)
         return self.symbols.dim(_product(self.poly, p)) if p is not None else self._value("__mul__", other)
 
     def __rmul__(self, other: Any) -> Any:
-        return self.__mul__(other) if _poly(other) is not None else self._value("__rmul__", other)
+        known = isinstance(other, (tuple, list, str, bytes)) or _poly(other) is not None
+        return self.__mul__(other) if known else self._value("__rmul__", other)
 
     def __neg__(self) -> Any:
         return self.__mul__(-1)

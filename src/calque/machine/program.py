@@ -28,6 +28,7 @@ import numpy as np
 
 from calque.machine import interp
 from calque.machine.interp import Kind, Op
+from calque.machine.program_blocks import SwitchBlock, WhileBlock
 from calque.machine.program_words import Immediate, Integer, Label, Operand, Reg, Slot, Varying, encode
 from calque.machine.verify import Frame, ProgramError, verify
 
@@ -580,42 +581,6 @@ class ProgramBuilder:
         head = f"program: {self.n_in} in, {len(self.outputs)} out [{sizes}], arena {self.arena_bytes} B"
         lines = ["  " * depth + line() for depth, line in self._lines]
         return "\n".join([head + (", GIL released" if release_gil else ""), *lines]) + "\n"
-
-
-class WhileBlock:
-    """The inside of ``while_``."""
-
-    def __init__(self, builder: ProgramBuilder) -> None:
-        self._builder = builder
-        self.leave = Label()
-        self.checked = False
-
-    def check(self, flag: Slot, offset: Integer = 0) -> None:
-        """Leave the loop when the byte at a slot is zero."""
-        b = self._builder
-        self.checked = True
-        b._emit(lambda: f"leave unless {flag}[{offset}]", Op.UNLESS, b._slot(flag), b._int(offset), self.leave)
-
-
-class SwitchBlock:
-    """The inside of ``switch``."""
-
-    def __init__(self, builder: ProgramBuilder) -> None:
-        self._builder = builder
-        self.labels: list[Label] = []
-        self.leave = Label()
-
-    @contextmanager
-    def case(self) -> Iterator[None]:
-        """The next case."""
-        b, label = self._builder, Label()
-        number = len(self.labels)
-        b._lines.append((b._depth, lambda: f"case {number}:"))
-        self.labels.append(label)
-        b._bind(label)
-        with b._indented():
-            yield
-        b._emit(None, Op.JUMP, self.leave)
 
 
 def _joined(operands: Sequence[Operand]) -> str:

@@ -6,7 +6,7 @@ symbol is known: a question about it is answered from that value (`interval`, `d
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from calque.core.dims import Dim, Poly, Symbols
 from calque.native.expr import Expr, const, ex, var
@@ -33,11 +33,11 @@ class Sizes:
         self.known = known
         self.free: set[str] = set()  # symbols that have another value in every call, their `values` are hints
         self._hinted: Sizes | None = None
-        self.symbols: dict[int, Expr] = {}
+        self.symbols: dict[Any, Expr] = {}
         self.values: dict[str, int] = {}  # symbol -> the value it has in this program
         self.memo: dict[Expr, Interval] = {}
 
-    def dim(self, n: int) -> Expr:
+    def dim(self, n: Any) -> Expr:
         """The extent (or offset) `n` as an index expression."""
         e = self.symbols.get(n)
         if e is None:

@@ -9,7 +9,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from calque.core import backends, pytrees, trace_state
+from calque.core.arrays import to_array
+from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dims import Poly, Symbols
+from calque.core.pause import no_collection
+from calque.core.trace_state import Tracer
+from calque.transforms import debug_nans
+from calque.transforms.sharding_constraint import has_constraints
+from calque.transforms.sharding_propagation import is_placed
 
 MOST_ENTRIES: Final = 8  # programs with free sizes of one family; then sizes stay static
 MOST_SIZED: Final = 512  # sizes of which the finished program is kept
@@ -119,3 +128,81 @@ class Family:
         if sizes not in self.met:
             self.met.append(sizes)
             del self.met[:-MET]
+
+
+# ---------------------------------------------------------------- calls
+
+
+def allowed(function: Any, given: Any) -> bool:
+    """May this call be served by a program with free sizes?"""
+    o = function.options
+    return (
+        trace_state.is_evaluating()
+        and o.shardings is None
+        and not (o.donate_argnums or o.donate_argnames)
+        and backends.has_symbolic()
+        and not debug_nans.active()
+        and not any(isinstance(x, Tracer) for x in given.leaves)
+        and not is_placed(given.leaves)
+    )
+
+
+def call(function: Any, given: Any) -> Any:
+    """The result of a program with free sizes, or NotImplemented where this call gets one of its own."""
+    key = given.family_key
+    family = function.cache.families.get(key)
+    if family is None:
+        family = function.cache.families[key] = Family()
+    sizes = given.sizes
+    found = family.find(sizes)
+    if found is None:
+        plan = family.next(sizes)
+        family.remember(sizes)
+        entry = None if plan is None else new_entry(function, given, family, *plan)
+        values = None if entry is None else entry.values(sizes)
+        if entry is None or values is None:
+            return NotImplemented
+        found = entry, values
+    entry, values = found
+    executable, uses = entry.program(values)
+    out = executable.call([to_array(x) for x in given.leaves])
+    if uses == 2:
+        function.learn(given.args, given.kwargs, entry.traced, executable)
+    return pytrees.unflatten(entry.traced.out_tree, out)
+
+
+def new_entry(
+    function: Any, given: Any, family: Family, groups: list[tuple[int, ...]], hints: Sequence[int]
+) -> Entry | None:
+    """Trace and compile with free sizes. What fails so, or needs its sizes as numbers, stays static from now on."""
+    symbols = Symbols([hints[g[0]] for g in groups])
+    free = {i for g in groups for i in g}
+    entry = Entry(groups, {i: n for i, n in enumerate(hints) if i not in free}, symbols)
+    try:
+        compile_entry(function, given, entry, free, hints)
+    except Exception as error:  # the same function with static sizes says what is wrong, if anything is
+        function.log(f"Sizes of {function.name} stay static, tracing with free ones failed: {error}")
+    pinned = free if entry.executable is None else entry.pinned()
+    family.static |= pinned
+    if pinned >= free:
+        return None
+    entry.close()
+    family.entries.append(entry)
+    return entry
+
+
+def compile_entry(function: Any, given: Any, entry: Entry, free: set[int], hints: Sequence[int]) -> None:
+    symbols = entry.symbols
+    shape: list[Any] = list(hints)
+    for d, g in zip(symbols.sizes(), entry.groups):
+        for i in g:
+            shape[i] = d
+    places = iter(shape)
+    avals = [ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in given.avals]
+    traced = entry.traced = function.trace_new(given, avals)
+    if traced.hoisted or traced.ambient or has_constraints(traced.closed) or free <= entry.pinned():
+        return
+    symbols.lenient = True
+    with no_collection():
+        options = backends.Options(function.name, config.exact, ())
+        entry.executable = backends.compile_symbolic(traced.closed, options, symbols)

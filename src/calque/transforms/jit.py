@@ -15,7 +15,6 @@ from calque.core import backends, lazy, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Symbols
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.pause import no_collection
@@ -143,6 +142,8 @@ class _Function:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
 
+    log = staticmethod(_log)
+
     @property
     def cache(self) -> identity.FunctionCache:
         if self._cache is None:
@@ -225,68 +226,6 @@ class _Function:
             traced.donated, traced.unusable = donation.usable(closed, places, o.keep_unused)
         return traced
 
-    # ------------------------------------------------------------ programs for every size
-
-    def symbolic_call(self, given: Given) -> Any:
-        """The result of a program with free sizes, or NotImplemented where this call gets one of its own."""
-        key = given.family_key
-        family = self.cache.families.get(key)
-        if family is None:
-            family = self.cache.families[key] = dynamic.Family()
-        sizes = given.sizes
-        found = family.find(sizes)
-        if found is None:
-            plan = family.next(sizes)
-            family.remember(sizes)
-            if plan is None:
-                return NotImplemented
-            entry = self.symbolic_entry(given, family, *plan)
-            values = entry.values(sizes) if entry is not None else None
-            if entry is None or values is None:
-                return NotImplemented
-            found = entry, values
-        entry, values = found
-        executable, uses = entry.program(values)
-        out = executable.call([to_array(x) for x in given.leaves])
-        if uses == 2:
-            self.learn(given.args, given.kwargs, entry.traced, executable)
-        return pytrees.unflatten(entry.traced.out_tree, out)
-
-    def symbolic_entry(
-        self, given: Given, family: dynamic.Family, groups: list[tuple[int, ...]], hints: Sequence[int]
-    ) -> dynamic.Entry | None:
-        """Trace and compile with free sizes. What fails so, or needs its sizes as numbers, stays static from now on."""
-        symbols = Symbols([hints[g[0]] for g in groups])
-        shape: list[Any] = list(hints)
-        for d, g in zip(symbols.sizes(), groups):
-            for i in g:
-                shape[i] = d
-        free = {i for g in groups for i in g}
-        entry = dynamic.Entry(groups, {i: n for i, n in enumerate(hints) if i not in free}, symbols)
-        places = iter(shape)
-        avals = [ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in given.avals]
-        try:
-            traced = entry.traced = self.trace_new(given, avals)
-            if not traced.hoisted and not traced.ambient and not has_constraints(traced.closed):
-                if not free <= entry.pinned():
-                    symbols.lenient = True
-                    options = backends.Options(self.name, config.exact, ())
-                    with no_collection():
-                        entry.executable = backends.compile_symbolic(traced.closed, options, symbols)
-        except Exception:
-            _log(f"Sizes of {self.name} stay static: tracing with free sizes failed")
-            if config.read("log_compiles"):
-                import traceback
-
-                traceback.print_exc()
-        pinned = free if entry.executable is None else entry.pinned()
-        family.static |= pinned
-        if pinned >= free:
-            return None
-        entry.close()
-        family.entries.append(entry)
-        return entry
-
     # ------------------------------------------------------------ calling
 
     @boundary
@@ -294,8 +233,8 @@ class _Function:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
         given = Given(self, args, kwargs)
-        if self.symbolic_allowed(given):
-            out = self.symbolic_call(given)
+        if given.key not in self.cache.programs and dynamic.allowed(self, given):
+            out = dynamic.call(self, given)
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(given), given.leaves
@@ -310,20 +249,6 @@ class _Function:
         if not is_somewhere and not traced.ambient:
             self.learn(args, kwargs, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
-
-    def symbolic_allowed(self, given: Given) -> bool:
-        """May this call be served by a program with free sizes?"""
-        o = self.options
-        return (
-            trace_state.is_evaluating()
-            and o.shardings is None
-            and not (o.donate_argnums or o.donate_argnames)
-            and given.key not in self.cache.programs
-            and backends.has_symbolic()
-            and not debug_nans.active()
-            and not any(isinstance(x, Tracer) for x in given.leaves)
-            and not is_placed(given.leaves)
-        )
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         """Called while another program is traced, or on values of a transformation."""

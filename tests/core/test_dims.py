@@ -1,0 +1,89 @@
+"""Free sizes: arithmetic, questions and their guards."""
+
+import pytest
+
+from calque.core.dims import Dim, Symbols, hint_of, product, slice_bounds, surely_divides, surely_equal
+
+
+def sizes(*hints):
+    s = Symbols(hints)
+    return s, *s.sizes()
+
+
+def test_arithmetic_is_that_of_the_hints():
+    s, n, m = sizes(12, 5)
+    cases = [n + 3, 3 - n, n * m + 2 * n, n // 4, n % 4, (n * m) // n, -n, n // m, n**2, (4 * n) // 4, (n + 1) // 2 * 2]
+    values = [15, -9, 84, 3, 0, 5, -12, 2, 144, 12, 12]
+    assert [hint_of(c) for c in cases] == values
+    assert s.program([("value", c.poly) for c in cases if isinstance(c, Dim)])(12, 5) == tuple(values)
+    assert (n * m) // n is m and n - n == 0 and (2 * n) % 2 == 0 and type(n - n) is int
+
+
+def test_what_is_certain_is_not_asked():
+    s, n, m = sizes(12, 5)
+    assert n > 0 and n >= 1 and not n < 1 and n * m > 0 and n == n and n + m == m + n and n != n + 1
+    assert not n - n // 2 < 0 and n // 2 <= n and n % 7 < 7 and bool(n)
+    assert s.guards == {}
+
+
+def test_questions_become_guards():
+    s, n, m = sizes(12, 5)
+    assert n != 1 and n > m and n != 7
+    assert list(s.guards.values()) == [False, True, False]
+    holds = s.program(list(s.guards))
+    assert holds(12, 5) == tuple(s.guards.values())
+    assert holds(1, 5) != tuple(s.guards.values()) and holds(30, 2) == tuple(s.guards.values())
+
+
+def test_the_number_itself_pins():
+    for use in (int, range, float, lambda n: [0] * n):
+        s, n = sizes(12)
+        use(n)
+        assert list(s.guards.values()) == [True] and s.program(list(s.guards))(12) == (True,)
+        assert s.program(list(s.guards))(13) == (False,)
+
+
+def test_nothing_is_asked_after_the_end():
+    s, n = sizes(12)
+    s.open = False
+    assert n == 12 and s.guards == {}
+
+
+def test_helpers():
+    s, n = sizes(12)
+    assert product((n, 2, 3)) == 6 * n and product(()) == 1
+    assert surely_equal(n, n) and not surely_equal(n, 12) and surely_equal(3, 3)
+    assert surely_divides(4, 8 * n) and not surely_divides(4, n)
+    assert s.guards == {}
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        slice(None),
+        slice(1, None),
+        slice(None, -1),
+        slice(2, 7),
+        slice(None, None, 2),
+        slice(None, None, -1),
+        slice(-3, None),
+    ],
+)
+@pytest.mark.parametrize("size", [8, 9])
+def test_slices(index, size):
+    _, n = sizes(size)
+    start, length, step = slice_bounds(index, n)
+    first, end, by = index.indices(size)
+    assert (hint_of(start), hint_of(length), step) == (first, len(range(first, end, by)), by)
+
+
+def test_it_prints_as_it_is_written():
+    _, n, m = sizes(12, 5)
+    assert str(n) == "n" and str(2 * n * m - 3) == "2*n*m - 3" and str(n // 2) == "floordiv(n, 2)"
+    assert f"{n:>3}" == "  n" and repr((n, 3)) == "(n, 3)"
+
+
+def test_division_by_zero():
+    _, n = sizes(12)
+    with pytest.raises(ZeroDivisionError):
+        n // 0
