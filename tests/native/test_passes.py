@@ -8,11 +8,13 @@ import calque.numpy as jnp
 from calque import lax
 from calque.core import reference
 from calque.core.arrays import to_array
+from calque.core.dtypes import float0
 from calque.core.jaxprs import check_jaxpr
 from calque.core.primitives import do
 from calque.native.passes import pipeline
 from calque.native.passes.common import common_subexpressions
 from calque.native.passes.dead_code import dead_code
+from calque.native.passes.float0 import without_float0
 from calque.native.passes.inline import inline_calls
 
 
@@ -109,3 +111,22 @@ def test_powers_by_roots() -> None:
 def test_results_are_kept_with_the_program() -> None:
     closed = traced(lambda x: x * 1.0 + 2.0, X)
     assert pipeline.run(closed) is pipeline.run(closed)
+
+
+def test_float0_takes_no_memory() -> None:
+    """Cotangents of integers go in and out of compiled programs, loops and branches."""
+    z = np.zeros((2,), float0)
+    closed = traced(lambda x, t: [jnp.reshape(t, (2, 1)), x], X, z)
+    simple = without_float0(closed)
+    check_jaxpr(simple.jaxpr)
+    assert [v.aval.shape for v in (*simple.jaxpr.invars, *simple.jaxpr.outvars)] == [(5,), (2, 0), (2, 1, 0), (5,)]
+    for f, shape in (
+        (lambda: cq.jit(lambda t: t)(z), (2,)),
+        (lambda: cq.jit(cq.vmap(lambda x: z))(X), (5, 2)),
+        (lambda: lax.cond(True, lambda: z, lambda: z), (2,)),
+        (lambda: lax.scan(lambda c, x: (c, z), 1.0, None, length=3)[1], (3, 2)),
+        (lambda: cq.jit(cq.grad(lambda n: n * 2.0, allow_int=True))(3), ()),
+    ):
+        out = np.asarray(f())
+        assert (out.dtype, out.shape) == (float0, shape)
+    assert float(cq.jit(lambda t, x: x * 2)(z, 1.5)) == 3.0

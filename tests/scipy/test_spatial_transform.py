@@ -1,6 +1,7 @@
 """Rotations: every representation against SciPy's, composition, means, interpolation, derivatives, refusals."""
 
 import importlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -134,12 +135,20 @@ def test_refusals() -> None:
 def test_values_of_jax() -> None:
     jax()
     theirs = importlib.import_module("jax.scipy.spatial.transform")
-    peer = theirs.Rotation.from_quat(np.asarray(OURS.quat))
-    for f in (
-        lambda r: r.as_matrix(), lambda r: r.as_mrp()[3:], lambda r: r.as_rotvec()[3:], lambda r: r.as_quat(canonical=True), lambda r: r.as_euler("zyx")[3:],
-        lambda r: r.magnitude(), lambda r: (r * r[3]).quat, lambda r: r.mean().as_matrix(), lambda r: r.apply(V),
-    ):  # fmt: skip
-        compare(f(OURS), f(peer), 1e-4)
-    times = np.arange(9, dtype=np.float32)
-    at = np.array([0.5, 3.25], np.float32)
-    compare(Slerp.init(times, OURS)(at).quat, theirs.Slerp.init(times, peer)(at).quat, 1e-4)
+    quat, times, at = np.asarray(OURS.quat), np.arange(9, dtype=np.float32), np.array([0.5, 3.25], np.float32)
+
+    def results(m: Any) -> list[Any]:
+        r = m.Rotation.from_quat(quat)
+        tail = [r.as_mrp()[3:], r.as_rotvec()[3:], r.as_euler("zyx")[3:]]
+        between = m.Slerp.init(times, r)(at).quat
+        return [
+            *tail,
+            r.as_matrix(),
+            r.as_quat(canonical=True),
+            r.magnitude(),
+            (r * r[3]).quat,
+            r.mean().as_matrix(),
+            between,
+        ]
+
+    compare(results(sys.modules["calque.scipy.spatial.transform"]), jax().jit(lambda: results(theirs))(), 1e-4)

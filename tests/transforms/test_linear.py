@@ -3,9 +3,13 @@ import pytest
 
 import calque.numpy as jnp
 from calque.core.jaxprs import check_jaxpr
-from calque.transforms.autodiff import grad, linear_transpose, linearize, vjp
+from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, vjp
+from calque.transforms.cond import cond
+from calque.transforms.custom_jvp import custom_jvp
 from calque.transforms.jit import jit
 from calque.transforms.linear import linearize_jaxpr
+from calque.transforms.loops import scan, while_loop
+from calque.transforms.remat import checkpoint
 from calque.transforms.shapes import make_jaxpr
 
 from .programs import close, primitives_of, reference_backend, values, verified  # noqa: F401
@@ -117,3 +121,24 @@ def test_vjp_checks_cotangents():
     with pytest.raises(ValueError, match=r"got f32\[3\], but expected f32\[\]"):
         f_vjp((1.0, np.ones(3, np.float32)))
     assert values(f_vjp((1.0, 2.0)))[0] == 3.0
+
+
+CALLS = {
+    "jit": jit(lambda x, y: jnp.sin(x) * y),
+    "checkpoint": checkpoint(lambda x, y: jnp.sin(x) * y),
+    "cond": lambda x, y: cond(x > 0, jnp.sin, jnp.cos, x * y),
+    "scan": lambda x, y: scan(lambda c, _: (jnp.sin(c) * y + x, c), x, None, length=3)[0],
+    "while": lambda x, y: while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, jnp.sin(s[1]) * y), (0, x))[1],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values_of_a_rule_that_differentiates_a_call_are_known(name):
+    """The rule gives values and tangents out of one call; only the tangents belong on the tape."""
+    f = CALLS[name]
+    h = custom_jvp(lambda x, y: f(x, y))
+    h.defjvp(lambda primals, tangents: jvp(f, primals, tangents))
+    out, lin = linearize(h, 1.5, 2.0)
+    close(out, f(1.5, 2.0))
+    close(lin(1.0, 0.5), jvp(f, (1.5, 2.0), (1.0, 0.5))[1])
+    close(grad(grad(h))(1.5, 2.0), grad(grad(f))(1.5, 2.0))

@@ -101,3 +101,16 @@ def test_dead_results_are_dropped():
     closed = make_jaxpr(grad(jit(f)))(1.0)
     inner = closed.eqns[-1].params["jaxpr"]
     assert "cos" not in str(inner)
+
+
+def test_a_loop_inside_of_which_only_part_varies():
+    """The inner loop's carry comes from a constant and leaves the outer loop; its ys read what the outer one carries."""
+
+    def f(w, xs):
+        def body(c, x):
+            last, ys = scan(lambda d, y: (jnp.sin(d), y * d), w, jnp.stack([c, x]))
+            return ys.sum(), last * x
+
+        return scan(body, 0.5, xs)
+
+    check(f, np.array(0.7), np.array([0.3, -0.4, 0.9]))

@@ -6,6 +6,7 @@ from calque.transforms import while_reverse
 from calque.transforms.autodiff import grad, jvp, linear_transpose, vjp
 from calque.transforms.jit import jit
 from calque.transforms.loops import fori_loop, scan, while_loop
+from calque.transforms.remat import checkpoint
 from calque.transforms.shapes import make_jaxpr
 from calque.transforms.vmap import vmap
 
@@ -112,3 +113,13 @@ def test_a_loop_of_linear_maps_has_a_transpose():
 def test_residuals_of_the_rounds_are_not_kept():
     closed = make_jaxpr(lambda x: vjp(grow, x)[1].fixed and grow(x))(1.5)
     assert all(v.aval.shape == () for e in closed.eqns for v in e.outvars)
+
+
+def test_a_call_that_reads_tangents_for_nothing():
+    """The ranks come of values alone, though the differentiated call takes tangents as well."""
+    ranks = checkpoint(lambda v: jnp.argsort(v))
+
+    def f(x):
+        return while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 0.5 + ranks(s[1]) * x), (0, x))[1]
+
+    check(f, np.array([0.3, -0.4, 0.9]), second=False)

@@ -25,6 +25,7 @@ from calque.machine.lang import (
     load_ptr,
     load_u8,
     ptr,
+    signature,
     sizeof,
     store_i64,
     store_ptr,
@@ -77,11 +78,13 @@ memory_type = unit.cell("calque_memory_type", ptr, 0)
 deleted_mark = unit.cell("calque_deleted_mark", ptr, lambda: id(DELETED))
 report_deleted = unit.cell("calque_report_deleted", ptr, lambda: id(_report_deleted))
 active_runs = unit.var("calque_active_runs", ptr)
+subscript_handler = unit.var("calque_subscript_handler", ptr)  # `subscript` puts the address of a function there
 tuple_type = unit.cell("calque_tuple_type", ptr, id(tuple))
 ndarray_type = unit.cell("calque_ndarray_type", ptr, NDARRAY_TYPE)
 dtype_meta = unit.cell("calque_dtype_meta", ptr, id(type(np.dtype)))
 spare_first = unit.var("calque_spare_arrays", ptr)  # freed Array objects, chained through `aval`
 spare_count = unit.var("calque_spare_count", i64)
+binary_function = signature(ptr, ptr, ptr)
 SPARE_LIMIT = 256
 MAX_RANK = 32
 ORDER_NATIVE, ORDER_NONE = ord("="), ord("|")
@@ -372,6 +375,15 @@ def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
     return view
 
 
+@unit.function
+def calque_array_subscript(self: ptr, index: ptr) -> ptr:
+    """mp_subscript, which needs more than is known here."""
+    handler = load_ptr(subscript_handler, 0)
+    if unlikely(handler == NULL):
+        return refuse(type_error, "arrays cannot be indexed before calque is imported")
+    return binary_function(handler, self, index)
+
+
 _Memory = make_type(
     TypeSpec(
         name="calque.Memory",
@@ -389,7 +401,7 @@ ArrayImpl: Any = make_type(
         size=Array.size,
         flags=FLAGS_DEFAULT | FLAGS_NO_NEW,
         doc="An immutable array: an aval and the memory that holds its elements.",
-        slots={"tp_dealloc": calque_array_dealloc},
+        slots={"tp_dealloc": calque_array_dealloc, "mp_subscript": calque_array_subscript},
         members=(
             ("aval", OBJECT, Array.offset("aval"), READONLY),
             ("_ptr", ULONGLONG, Array.offset("data"), READONLY),

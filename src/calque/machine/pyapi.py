@@ -28,6 +28,7 @@ PyList = layout("PyList", refcount=i64, type=ptr, size=i64, items=ptr)  # `items
 PyFloat = layout("PyFloat", refcount=i64, type=ptr, value=f64)
 PyBytes = layout("PyBytes", refcount=i64, type=ptr, size=i64, hash=i64, data=ptr)
 PyComplex = layout("PyComplex", refcount=i64, type=ptr, real=f64, imag=f64)
+PySlice = layout("PySlice", refcount=i64, type=ptr, start=ptr, stop=ptr, step=ptr)
 PyDict = layout("PyDict", refcount=i64, type=ptr, used=i64)
 NdArray = layout(
     "NdArray", refcount=i64, type=ptr, data=ptr, nd=i32, dims=ptr, strides=ptr, base=ptr, descr=ptr, flags=i32
@@ -96,6 +97,7 @@ METH_FASTCALL, METH_O, METH_NOARGS = 0x80, 0x8, 0x4
 FLAGS_DEFAULT, FLAGS_BASETYPE, FLAGS_HAVE_GC = 1 << 18, 1 << 10, 1 << 14
 FLAGS_VECTORCALL, FLAGS_METHOD_DESCRIPTOR, FLAGS_NO_NEW = 1 << 11, 1 << 17, 1 << 7
 SLOTS = {
+    "mp_subscript": 5,
     "tp_call": 50,
     "tp_clear": 51,
     "tp_dealloc": 52,
@@ -253,6 +255,7 @@ def _object_facts() -> list[tuple[str, bool]]:
     fresh, pair, items, table = object(), ("a", "b"), ["c", "d", "e"], {1: 2, 3: 4}
     text, number, pi = b"text of bytes", complex(1.5, -2.5), 3.25
     before = PyObject(id(fresh)).refcount
+    part = slice("from", "to", "by")
     holder = [fresh]
     tuple_items = PyTuple.offset("items")
     list_items = PyList(id(items)).items
@@ -266,6 +269,7 @@ def _object_facts() -> list[tuple[str, bool]]:
         ("float value", ctypes.c_double.from_address(id(pi) + PyFloat.offset("value")).value == 3.25),
         ("complex value", ctypes.c_double.from_address(id(number) + PyComplex.offset("imag")).value == -2.5),
         ("bytes data", ctypes.string_at(id(text) + PyBytes.offset("data")) == text),
+        ("slice parts", PySlice(id(part)).start == id(part.start) and PySlice(id(part)).step == id(part.step)),
         ("dict size", PyDict(id(table)).used == 2),
         ("tp_alloc", _word(id(tuple) + TYPE_ALLOC) == c_address("PyType_GenericAlloc")),
     ]

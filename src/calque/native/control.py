@@ -12,6 +12,7 @@ from typing import Final
 from calque.native.control_loops import LoopParts, NotPointwiseError, alias, bind, turn_matrices, unchanged
 from calque.native.control_nested import lanes_loop, scalar_loop
 from calque.native.control_pointwise import pointwise_loop
+from calque.native.conv import emit_conv
 from calque.native.expr import Buffer, Expr, cast, const, ex
 from calque.native.lower import View
 from calque.native.lower_graph import Node
@@ -195,4 +196,5 @@ EMITTERS: Final[dict[str, Emitter]] = {
     "while": emit_loop,
     "cond": emit_cond,
     "matmul_tiled": emit_product,
+    "conv_tiled": emit_conv,
 }

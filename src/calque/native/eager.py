@@ -45,7 +45,9 @@ Run = Callable[[Sequence[Any]], Any]
 REDUCTIONS: Final = frozenset(f"reduce_{op}" for op in ("sum", "prod", "max", "min", "and", "or", "xor"))
 POSITIONS: Final = frozenset(("argmax", "argmin"))
 RUNNING: Final = frozenset(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"))
-COMPILED: Final = REDUCTIONS | RUNNING | {"dot_general"}  # without a normal form: compiled for their shapes
+COMPILED: Final = (
+    REDUCTIONS | RUNNING | {"dot_general", "conv_general_dilated"}
+)  # without a normal form: compiled for their shapes
 SAME_BYTES: Final = frozenset(("reshape", "squeeze"))
 CACHE_LIMIT: Final = 20_000
 SMALL: Final = 1 << 16

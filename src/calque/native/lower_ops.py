@@ -7,6 +7,7 @@ from __future__ import annotations
 from calque.native import (
     elements,
     lower_cond,
+    lower_conv,
     lower_dot,
     lower_index,
     lower_layout,
@@ -25,4 +26,14 @@ def elementwise(n: Node) -> bool:
     return elements.supports(n.op, [a.dtype for a in n.args])
 
 
-MODULES = (lower_cond, lower_dot, lower_index, lower_layout, lower_random, lower_reduce, lower_select, lower_simple)
+MODULES = (
+    lower_cond,
+    lower_conv,
+    lower_dot,
+    lower_index,
+    lower_layout,
+    lower_random,
+    lower_reduce,
+    lower_select,
+    lower_simple,
+)

@@ -55,12 +55,22 @@ class Tile:
     columns: int
 
 
-def tile_for(m: int, n: int, dtype: str) -> Tile:
+@dataclass(frozen=True)
+class Extents:
+    """How much is multiplied; `batch` is None for a single product."""
+
+    batch: int | None
+    rows: int
+    columns: int
+    depth: int
+
+
+def tile_for(m: int, n: int, dtype: str, most: int = 14) -> Tile:
     """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few shapes, so that new sizes find their kernel."""
     t = describe()
     lanes = t.vector_bytes // max(item_size(dtype), 4)
     vectors = 1 if n <= lanes else 2
-    most = min((t.vector_registers - vectors - 2) // vectors, 14)
+    most = min((t.vector_registers - vectors - 2) // vectors, most)
     rows = min((most, 8, 4), key=lambda r: (-(-m // r) * (r + 1.5), -r))
     return Tile(min(rows, most), vectors * lanes)
 
@@ -68,20 +78,26 @@ def tile_for(m: int, n: int, dtype: str) -> Tile:
 class Product:
     """One product being planned: sizes as expressions, the elements of both sides, and where the result goes."""
 
+    most_rows = 14
+
     def __init__(self, p: Planner, n: Node, last: Node, home: View) -> None:
         self.p, self.node, self.last, self.home = p, n, last, home
-        x, y = n.args
-        self.m, self.n, self.k = n.shape[-2], n.shape[-1], x.shape[-1]
-        self.batch = n.shape[0] if len(n.shape) == 3 else 1
-        self.batched = len(n.shape) == 3
-        self.tile = tile_for(hint_of(self.m), hint_of(self.n), n.dtype)
+        size = self.extents()
+        self.m, self.n, self.k = size.rows, size.columns, size.depth
+        self.batched = size.batch is not None
+        self.batch = size.batch or 1
+        self.tile = tile_for(hint_of(self.m), hint_of(self.n), n.dtype, self.most_rows)
         self.depth = DEPTH // item_size(n.dtype)
         self.rows: Buffer | None = None
         dim = p.sizes.dim
         self.M, self.N, self.K = dim(self.m), dim(self.n), dim(self.k)
         self.b = var("b", dim(self.batch)) if self.batched else ZERO
         self.panels = ceil_div(self.N, self.tile.columns)
-        self.packed = self.pack_buffer() if not self.stands_well(y) else None
+        self.packed = self.pack_buffer() if not self.stands_well(n.args[1]) else None
+
+    def extents(self) -> Extents:
+        shape = self.node.shape
+        return Extents(shape[0] if len(shape) == 3 else None, shape[-2], shape[-1], self.node.args[0].shape[-1])
 
     def pre(self) -> Index:
         return (self.b,) if self.batched else ()
@@ -248,11 +264,19 @@ class Product:
         return load(self.home.buf, self.place(row, column), there)
 
     def place(self, row: Expr, column: Expr) -> Index:
-        return (*self.home.prefix, *self.index(row, column))
+        """Where an element goes: in another shape it is the same distance from the first one, all in the last index."""
+        if self.last.shape == self.node.shape:
+            return (*self.home.prefix, *self.at(row, column))
+        far = linear([self.p.sizes.dim(d) for d in self.node.shape], self.at(row, column))
+        return (*self.home.prefix, *[ZERO] * (len(self.last.shape) - 1), far)
+
+    def at(self, row: Expr, column: Expr) -> Index:
+        """The index of an element of the product."""
+        return (*self.pre(), row, column)
 
     def index(self, row: Expr, column: Expr) -> Index:
         """The index of the last node of the epilogue that belongs to an element of the product."""
-        return reindex(self.p, (*self.pre(), row, column), self.node.shape, self.last.shape)
+        return reindex(self.p, self.at(row, column), self.node.shape, self.last.shape)
 
     def epilogue(self, row: Expr, column: Expr, total: Expr, guard: Expr) -> Expr:
         """What becomes of an element of the product."""
@@ -293,6 +317,10 @@ def followers(block: Block, n: Node) -> list[Node]:
 
 def emit_product(p: Planner, n: Node, block: Block) -> list[Step]:
     """A product and what follows it, as one kernel (and one that packs)."""
+    return emit_with(Product, p, n, block)
+
+
+def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[Step]:
     last = n
     p.count += 1
     hole = Buffer(f"hole{p.count}", tuple(p.sizes.dim(d) for d in n.shape), n.dtype)
@@ -307,7 +335,7 @@ def emit_product(p: Planner, n: Node, block: Block) -> list[Step]:
     if last is n:
         p.view.pop(n, None)
     home = block.home(last)
-    product = Product(p, n, last, home)
+    product = make(p, n, last, home)
     bodies = ([product.pack()] if product.packed is not None else []) + [product.nest()]
     p.view[last] = home
     block.made[home.buf] = last

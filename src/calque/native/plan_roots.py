@@ -111,7 +111,7 @@ class Roots:
             if root:
                 stored.add(n)
             cost[n] = 0 if root else c
-            if n.op == "matmul" and n in stored:
+            if n.op in ("matmul", "conv") and n in stored:
                 stored.update(a for a in n.args if cost.get(a, 0) > 0)
         # reading a stored value costs nothing more: what was counted before it was stored is close enough
 
@@ -141,7 +141,7 @@ class Roots:
                     yield from through_layout(n.args[0])
             elif n.op == "gather" and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
                 yield from through_layout(n.args[0])
-            elif n.op == "matmul":
+            elif n.op in ("matmul", "conv"):
                 for a in n.args:
                     yield from through_layout(a)
 

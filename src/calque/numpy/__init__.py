@@ -30,6 +30,7 @@ from calque.core.arrays import Array as ndarray
 from calque.core.dtypes import finfo, iinfo
 from calque.numpy import cached as _cached
 from calque.numpy import methods as _methods
+from calque.numpy import subscripts as _subscripts
 from calque.numpy.scalars import *  # noqa: F403
 from calque.numpy.scalars import SCALAR_TYPES as _SCALAR_TYPES
 from calque.numpy.scalars import __all__ as _scalar_names
@@ -400,6 +401,7 @@ dtype = _np.dtype
 bool = _SCALAR_TYPES["bool"]
 
 _methods.set_namespace(_sys.modules[__name__])
+_subscripts.install()
 
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any",

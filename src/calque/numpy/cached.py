@@ -234,4 +234,3 @@ def install() -> None:
     for name in _METHODS:
         setattr(ArrayImpl, name, cached(getattr(ArrayImpl, name)))
     ArrayImpl.T = property(cached(ArrayImpl.T.fget))
-    ArrayImpl.__getitem__ = cached(ArrayImpl.__getitem__)

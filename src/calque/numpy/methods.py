@@ -417,7 +417,8 @@ TRACED: dict[str, Any] = {
 def attach() -> None:
     """Give arrays and tracers their methods."""
     for name, value in METHODS.items():
-        setattr(ArrayImpl, name, value)
+        if name != "__getitem__":  # of the C type
+            setattr(ArrayImpl, name, value)
         setattr(Tracer, name, value)
     for name, method in operators().items():
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own

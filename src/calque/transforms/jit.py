@@ -326,7 +326,7 @@ def argument_spec(a: Any, counter: Any) -> tuple[Any, ...]:
     if t is dict:
         specs = {k: argument_spec(a[k], counter) for k in sorted_keys(a)}
         return ("dict", {k: specs[k] for k in a})
-    if t is np.ndarray and typeof(a).dtype == a.dtype and a.dtype.isnative:
+    if t is np.ndarray and typeof(a).dtype == a.dtype and a.dtype.isnative and a.dtype.fields is None:
         return ("ndarray", a.dtype, a.shape, next(counter))
     raise Inexpressible
 

@@ -10,15 +10,34 @@ from calque.core import trace_state
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero
-from calque.core.trace import JaxprTrace, JaxprTracer, jaxpr_as_fun, typeof
+from calque.core.trace import JaxprTrace, JaxprTracer, jaxpr_as_fun, literal_value, typeof
+from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 from calque.transforms.jvp import JVPTrace
-from calque.transforms.slices import pruned
+from calque.transforms.slices import dependence_rules, pruned, split_equation
 from calque.transforms.zeros import has_tangent, nonzero, only_nonzero
 
 
 class Tape(JaxprTrace):
     """Records what happens to tangents."""
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Results of a call over values and tangents that depend on values alone are known now: they leave the tape."""
+        recorded = super().process(primitive, args, params)
+        if primitive.name not in dependence_rules:
+            return recorded
+        e = self.eqns[-1]
+        known, rest = split_equation(e, [isinstance(a, Tracer) and a._trace is self for a in args])
+        if known is None:
+            return recorded
+        if rest is None:
+            self.eqns.pop()
+        values = dict(zip(e.invars, args))
+        outs = known.primitive.bind(
+            *[values[a] if a in values else literal_value(a) for a in known.invars], **known.params
+        )
+        found = dict(zip(known.outvars, outs))
+        return [found.get(v, t) for v, t in zip(e.outvars, recorded)]
 
     def zeros(self, aval: ShapedArray) -> Any:
         """Zeros that are made on the tape: no residual."""

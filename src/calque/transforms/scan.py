@@ -1,5 +1,7 @@
 """Loops with a known number of rounds: the primitive `scan` with all its rules."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +9,7 @@ import numpy as np
 
 from calque.core import reference
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
+from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr
 from calque.ops.common import add_tangents, move
@@ -207,7 +209,8 @@ class _Residuals:
         """The body with hoisted values as further constants and the residuals of each round as further ys."""
         made = [a for a in self.hoisted if isinstance(a, Var) and a not in j.invars and a not in j.constvars]
         self.made = made
-        eqns = [e for e in j.eqns if not any(v in made for v in e.outvars)]
+        # of a call that was split, the part that varies stays
+        eqns = [e.replace(outvars=[DropVar(v.aval) if v in made else v for v in e.outvars]) for e in j.eqns]
         invars = j.invars[: self.num_consts] + made + j.invars[self.num_consts :]
         body = j.replace(invars=invars, eqns=eqns, outvars=[*j.outvars[:n_outs], *self.extra])
         return ClosedJaxpr(without_dead_code(body), self.lin.primal.consts)

@@ -38,13 +38,25 @@ def without_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> Jaxpr
         kept: Eqn | None = e
         if not any(uses) and not has_effect(e):
             continue
-        if not all(uses) and e.primitive.name in dead_code_rules:
+        if e.primitive.name in dead_code_rules and not (all(uses) and _reads_all(e)):
             kept = dead_code_rules[e.primitive.name](e, uses)
         if kept is not None:
             eqns.append(kept)
             live.update(a for a in kept.invars if isinstance(a, Var))
     eqns.reverse()
     return jaxpr.replace(eqns=eqns, outvars=outvars)
+
+
+def _reads_all(e: Eqn) -> bool:
+    """Whether a call needs all its operands for its results; what else it holds that is dead does no harm."""
+    first, *others = [
+        c for p in e.params.values() for c in (p if isinstance(p, tuple) else (p,)) if type(c) is ClosedJaxpr
+    ]
+    key = ("reads all", e.primitive.name, *others)
+    if key not in first.cache:
+        kept = dead_code_rules[e.primitive.name](e, [True] * len(e.outvars))
+        first.cache[key] = kept is not None and len(kept.invars) == len(e.invars)
+    return first.cache[key]
 
 
 def used_inputs(jaxpr: Jaxpr) -> list[bool]:

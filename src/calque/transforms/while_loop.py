@@ -15,11 +15,13 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, do
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
 from calque.transforms import lanes
 from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim, batch_jaxpr, placed
 from calque.transforms.flow import rearranged, split, with_inputs
 from calque.transforms.jvp import jvp_jaxpr
+from calque.transforms.linear import Tape
 from calque.transforms.slices import (
     dead_code_rules,
     dependence_rules,
@@ -110,9 +112,11 @@ def carry_fixpoint(mask: Mask, num_consts: int, outs_of: Any) -> Mask:
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    """Values now; the tape gets the loop over values and tangents together, which reads nothing of the rounds that ran."""
-    outs = while_p.bind(*primals, **params)
-    _, out_tangents = _jvp(primals, tangents, **params)
+    """The tape gets the loop over values and tangents together, which reads nothing of the rounds that ran. The part of it that
+    gives the values leaves the tape, unless it cannot be told apart: then the loop runs by itself as well."""
+    outs, out_tangents = _jvp(primals, tangents, **params)
+    if any(isinstance(o, Tracer) and isinstance(o._trace, Tape) for o in outs):
+        outs = while_p.bind(*primals, **params)
     return outs, out_tangents
 
 

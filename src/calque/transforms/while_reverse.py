@@ -109,7 +109,9 @@ def _loop(
     n = len(body_consts)
     known_consts = [i for i in range(n) if not touched[i]]
     places = [*known_consts, *(n + i for i in known)]
-    j = without_dead_code(body.jaxpr, [i in known for i in range(len(body.jaxpr.outvars))])
+    # of a call whose known results read linear operands only for what is dead, `dependents` gives the part that does not
+    known_eqns, _, _ = dependents(body.jaxpr, touched)
+    j = without_dead_code(body.jaxpr.replace(eqns=known_eqns), [i in known for i in range(len(body.jaxpr.outvars))])
     step = rearranged(ClosedJaxpr(j, body.consts), places)
     linear_part = ClosedJaxpr(
         without_dead_code(body.jaxpr, [i in lin for i in range(len(body.jaxpr.outvars))]), body.consts

@@ -1,0 +1,44 @@
+"""`x[index]` of concrete arrays. Machine code serves ints, slices, None and Ellipsis (`machine.subscript`); what it does not know yet
+comes here and is told to it, and so do the other kinds of indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calque.core.arrays import ArrayImpl
+from calque.core.dtypes import is_extended, storage
+from calque.machine import subscript
+from calque.numpy import indexing
+from calque.numpy.cached import cached
+
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+def is_basic(index: Any) -> bool:
+    """Whether machine code can serve such an index."""
+    return all(type(p) in _BASIC for p in (index if type(index) is tuple else (index,)))
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """x[index]"""
+    return indexing.getitem(x, index)
+
+
+_with_arrays = cached(getitem)
+
+
+def subscripted(x: Any, index: Any) -> Any:
+    """x[index], when machine code does not know the answer."""
+    if not is_basic(index):
+        return _with_arrays(x, index)
+    out = indexing.getitem(x, index)
+    aval = x.aval
+    if type(out) is ArrayImpl and not is_extended(aval.dtype):
+        subscript.learn_source(aval, aval.shape, storage(aval.dtype).itemsize)
+        subscript.learn_result(aval, out.aval.shape, out.aval)
+    return out
+
+
+def install() -> None:
+    """Let arrays be indexed."""
+    subscript.set_fallback(subscripted)
