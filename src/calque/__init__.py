@@ -18,7 +18,69 @@ from calque.numpy import methods as _methods  # attaches them to arrays
 from calque.transforms import debug_nans as _debug_nans
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque import errors, lax, nn, numpy, random, sharding, stages, tree, tree_util
+    from calque import (
+        ad_checkpoint,
+        custom_batching,
+        custom_derivatives,
+        debug,
+        distributed,
+        dlpack,
+        dtypes,
+        errors,
+        experimental,
+        export,
+        ffi,
+        flatten_util,
+        image,
+        lax,
+        memory,
+        monitoring,
+        nn,
+        numpy,
+        profiler,
+        random,
+        scipy,
+        sharding,
+        stages,
+        test_util,
+        tree,
+        tree_util,
+        typing,
+    )
+    from calque.contexts import (
+        allow_f16_reductions,
+        array_garbage_collection_guard,
+        auto_pcast,
+        check_tracer_leaks,
+        debug_infs,
+        debug_key_reuse,
+        debug_nans,
+        default_device,
+        default_matmul_precision,
+        default_prng_impl,
+        disable_jit,
+        enable_checks,
+        enable_custom_prng,
+        enable_x64,
+        ensure_compile_time_eval,
+        explain_cache_misses,
+        jax2tf_associative_scan_reductions,
+        legacy_prng_key,
+        log_compiles,
+        make_user_context,
+        no_execution,
+        no_tracing,
+        numpy_dtype_promotion,
+        numpy_rank_promotion,
+        remove_size_one_mesh_axis_from_type,
+        softmax_custom_jvp,
+        thread_guard,
+        threefry_partitionable,
+        transfer_guard,
+        transfer_guard_device_to_device,
+        transfer_guard_device_to_host,
+        transfer_guard_host_to_device,
+    )
     from calque.core.arrays import Array
     from calque.core.dtypes import float0
     from calque.core.trace import typeof
@@ -40,7 +102,9 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         process_index,
         process_indices,
     )
+    from calque.environment import effects_barrier, live_arrays, print_environment_info
     from calque.machine.threads import get_num_threads, set_num_threads
+    from calque.numpy.dynamic_slices import ds
     from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
     from calque.transforms.callbacks import pure_callback
     from calque.transforms.custom_jvp import custom_jvp
@@ -51,6 +115,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.mesh import make_mesh, set_mesh
     from calque.transforms.pmap import pmap
     from calque.transforms.remat import checkpoint, checkpoint_policies, remat
+    from calque.transforms.scopes import named_call, named_scope
     from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
     from calque.transforms.shard_map import shard_map
     from calque.transforms.sharding import NamedSharding
@@ -62,6 +127,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         make_array_from_single_device_arrays,
     )
     from calque.transforms.sharding_constraint import reshard
+    from calque.transforms.single_map import smap
+    from calque.transforms.two_passes import fwd_and_bwd
     from calque.transforms.vmap import vmap
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -1,6 +1,8 @@
 """Layouts of arrays over devices, in JAX's names: meshes, partition specs, shardings."""
 
+from calque.transforms.axes_of_kinds import ManualAxisType, auto_axes, explicit_axes
 from calque.transforms.mesh import (
+    AbstractDevice,
     AbstractMesh,
     AxisType,
     Mesh,
@@ -24,6 +26,6 @@ from calque.transforms.sharding_constraint import reshard
 P = PartitionSpec
 
 __all__ = [
-    "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Shard", "Sharding", "SingleDeviceSharding",
-    "get_abstract_mesh", "get_mesh", "make_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Shard", "Sharding", "SingleDeviceSharding",
+    "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "make_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
 ]  # fmt: skip

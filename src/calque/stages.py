@@ -2,9 +2,9 @@
 
 from typing import Any, Protocol
 
-from calque.transforms.stages import Compiled, Lowered, Traced
+from calque.transforms.stages import ArgInfo, Compiled, Lowered, Traced
 
-__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
+__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
 
 
 class Wrapped(Protocol):

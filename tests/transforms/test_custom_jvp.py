@@ -144,3 +144,12 @@ def test_bad_rules(rule, error, text):
         g.defjvp(rule)
     with pytest.raises(error, match="(?s)" + text):
         grad(g)(1.0)
+
+
+def test_zeros_for_rules():
+    from calque.custom_derivatives import SymbolicZero, zero_from_primal
+
+    assert float(zero_from_primal(2.0)) == 0.0
+    zero = zero_from_primal(np.ones((2, 3), np.float32), symbolic_zeros=True)
+    assert isinstance(zero, SymbolicZero) and zero.shape == (2, 3)
+    assert zero_from_primal(3, symbolic_zeros=True).dtype.names == ("float0",)

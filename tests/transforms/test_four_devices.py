@@ -10,7 +10,9 @@ import pytest
 import calque
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = [HERE / f"test_{name}.py" for name in ("pmap", "sharding", "shard_map")] + [HERE.parent / "test_devices.py"]
+FILES = [HERE / f"test_{name}.py" for name in ("pmap", "sharding", "shard_map", "single_map")] + [
+    HERE.parent / "test_devices.py"
+]
 
 
 @pytest.mark.skipif(calque.device_count() > 1, reason="this is the process with four devices")

@@ -102,3 +102,16 @@ def test_bad_arguments():
         checkpoint(lambda x: x, concrete=True)
     with pytest.raises(TypeError, match="Expected a callable"):
         checkpoint(3)
+
+
+def test_answers_of_policies():
+    from calque.ad_checkpoint import Offloadable, Recompute, Saveable
+
+    f = lambda x: jnp.sin(jnp.sin(x))
+    answers = {"save": Saveable, "again": Recompute, "elsewhere": Offloadable("device", "pinned_host")}
+    kept = {}
+    for name, answer in answers.items():
+        g = checkpoint(f, policy=lambda prim, *_, a=answer, **__: a if prim.name in ("sin", "cos") else False)
+        kept[name] = len(saved_residuals(g, np.float32(0.3)))
+        close(grad(g)(0.3), grad(f)(0.3))
+    assert kept["save"] == kept["elsewhere"] > kept["again"]

@@ -7,11 +7,31 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+TRANSFERS = (
+    "transfer_guard",
+    "transfer_guard_host_to_device",
+    "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host",
+)
+
 _CHOICES = {
     "numpy_dtype_promotion": ("standard", "strict"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "default_matmul_precision": (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
     "on_stale": ("warn", "retrace", "error", "ignore"),
+    "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg", "threefry4x32", "philox2x32", "philox4x32"),
+    "legacy_prng_key": ("allow", "warn", "error"),
+    "array_garbage_collection_guard": (None, "allow", "log", "fatal"),
+    **dict.fromkeys(TRANSFERS, (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")),
+}
+
+# Values that other machines give a meaning to: asking for them here is refused, with the reason.
+_REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "array_garbage_collection_guard": (("log", "fatal"), "arrays that are part of reference cycles are not reported"),
+    "auto_pcast": ((False,), "values are always made varying where that is needed"),
+    "debug_key_reuse": ((True,), "the use of keys is not followed"),
+    "jax2tf_associative_scan_reductions": ((True,), "there is no TensorFlow here"),
+    "remove_size_one_mesh_axis_from_type": ((True,), "types of arrays hold no mesh axes"),
 }
 
 # name -> (default, part of the trace key)
@@ -34,6 +54,21 @@ _FLAGS: dict[str, tuple[Any, bool]] = {
     "platforms": (None, False),
     "log_compiles": (False, False),
     "verify_kernels": (False, False),
+    "allow_f16_reductions": (True, True),
+    "array_garbage_collection_guard": (None, False),
+    "auto_pcast": (True, False),
+    "default_device": (None, False),
+    "enable_checks": (False, False),
+    "enable_custom_prng": (False, True),
+    "explain_cache_misses": (False, False),
+    "jax2tf_associative_scan_reductions": (False, False),
+    "legacy_prng_key": ("allow", True),
+    "no_execution": (False, True),
+    "no_tracing": (False, False),
+    "remove_size_one_mesh_axis_from_type": (False, False),
+    "softmax_custom_jvp": (True, False),  # the derivative of softmax is the efficient one in any case
+    "thread_guard": (False, False),  # speaks of operations of several processes: there is one
+    **dict.fromkeys(TRANSFERS, (None, False)),  # the devices share the memory of the host: nothing is transferred
 }
 
 
@@ -78,6 +113,9 @@ class Config:
             raise ValueError(f"calque_{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
         if isinstance(_FLAGS[name][0], bool) and not isinstance(value, bool):
             raise ValueError(f"calque_{name} must be a bool; got {value!r}")
+        refused, why = _REFUSED.get(name, ((), ""))
+        if value in refused:
+            raise NotImplementedError(f"calque_{name} cannot be {value!r}: {why}")
 
     def _refresh(self) -> None:
         """Flags are plain attributes, so that reading one costs nothing."""
@@ -108,6 +146,12 @@ class Config:
     def trace_key(self) -> tuple[Any, ...]:
         """The values of every flag that changes what is traced or compiled."""
         return self._key
+
+    def add(self, name: str, default: Any) -> None:
+        """A new flag, which is part of the trace key."""
+        _FLAGS[name] = (default, True)
+        self._global[name] = default
+        self._refresh()
 
     def on_change(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)

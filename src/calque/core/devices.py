@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 import os
 from typing import Any
+
+
+class Space(enum.Enum):
+    """A memory that arrays are asked to be in. There is one, that of the host, which every device reads."""
+
+    Device = 1
+    Host = 2
+    Any = 3
 
 
 class Memory:

@@ -62,6 +62,11 @@ class Eqn:
     def replace(self, **changes: Any) -> Eqn:
         return Eqn(*(changes.get(k, getattr(self, k)) for k in ("primitive", "invars", "outvars", "params", "source")))
 
+    @property
+    def source_info(self) -> Source | None:
+        """Where it was made, and in which `named_scope`: `.file`, `.line`, `.function`, `.name_stack`."""
+        return self.source
+
     def __repr__(self) -> str:
         return f"Eqn({self.primitive.name})"
 

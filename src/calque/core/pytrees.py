@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, cast
@@ -168,9 +169,11 @@ def register(
             return children, _Aux(aux), tuple(_Key(k) for k in keys(x))
         return children, _Aux(aux)
 
-    optree.register_pytree_node(
-        cls, flat, lambda aux, children: unflatten_func(cast(_Aux, aux).value, children), namespace=NAMESPACE
-    )
+    with warnings.catch_warnings():  # a named tuple may be a container of another kind
+        warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
+        optree.register_pytree_node(
+            cls, flat, lambda aux, children: unflatten_func(cast(_Aux, aux).value, children), namespace=NAMESPACE
+        )
     _registered_classes.add(cls)
 
 

@@ -20,6 +20,7 @@ class Source(NamedTuple):
 
     code: CodeType
     lasti: int
+    name_stack: str = ""  # the scopes around it, as "outer/inner"
 
     @property
     def file(self) -> str:
@@ -67,6 +68,7 @@ class _Place(threading.local):
     """A place to name instead of the one that is running: rewritten equations keep the line of the first."""
 
     source: Source | None = None
+    scope: str = ""
 
 
 _place = _Place()
@@ -88,4 +90,15 @@ def here() -> Source | None:
     if _place.source is not None:
         return _place.source
     frame = user_frame()
-    return Source(frame.f_code, frame.f_lasti) if frame is not None else None
+    return Source(frame.f_code, frame.f_lasti, _place.scope) if frame is not None else None
+
+
+@contextlib.contextmanager
+def scope(name: str) -> Iterator[None]:
+    """Operations inside are said to belong to `name`, within the scopes around it."""
+    before = _place.scope
+    _place.scope = f"{before}/{name}" if before else name
+    try:
+        yield
+    finally:
+        _place.scope = before

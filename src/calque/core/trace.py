@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import dims, errors, trace_state
+from calque.core import dims, errors, leaks, trace_state
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
-from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var
+from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, check_jaxpr
 from calque.core.primitives import Primitive
 from calque.core.source import Source, here
 from calque.core.source import at as source_at
@@ -156,6 +157,8 @@ class JaxprTrace(Trace):
         out_atoms = [self.atom(o) for o in outs]
         pairs = list(self.constvars.values())
         jaxpr = Jaxpr([v for v, _ in pairs], self.invars, out_atoms, self.eqns)
+        if config.enable_checks:
+            check_jaxpr(jaxpr)
         return ClosedJaxpr(jaxpr, [c for _, c in pairs])
 
 
@@ -169,7 +172,10 @@ def trace_to_jaxpr(
     trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
     with trace_state.recording(trace):
         outs = fun(*[trace.new_argument(a) for a in in_avals])
-        return trace.finish(outs)
+        closed = trace.finish(outs)
+    del outs
+    leaks.check([trace], closed.consts)
+    return closed
 
 
 def check_alive(x: Tracer) -> None:

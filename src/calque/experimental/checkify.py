@@ -93,6 +93,8 @@ def _unflatten_error(sites: Sequence[Site], parts: Any) -> Error:
 
 pytrees.register(Error, _flatten_error, _unflatten_error)
 
+init_error = Error()
+
 # ---------------------------------------------------------------- the primitive
 
 
@@ -106,24 +108,24 @@ def _payload_at_failure(ok: Any, payload: Sequence[Any]) -> tuple[Any, tuple[Any
     return flat.any(), tuple([jnp.reshape(p, (-1, *typeof(p).shape[n:]))[where] for p in payload])
 
 
-def _check_meaning(ok: np.ndarray, *payload: np.ndarray, site: Site) -> list[Any]:
-    if not ok.all():
+def _check_meaning(ok: np.ndarray, *payload: np.ndarray, site: Site, debug: bool = False) -> list[Any]:
+    if not debug and not ok.all():
         first = tuple(np.argwhere(~ok)[0])
         raise JaxRuntimeError(site.text([p[first] for p in payload]))
     return []
 
 
-def _check_batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], *, site: Site) -> Any:
-    check_p.bind(*[front(x, d, axis.size) for x, d in zip(args, dims)], site=site)
+def _check_batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    check_p.bind(*[front(x, d, axis.size) for x, d in zip(args, dims)], **params)
     return [], []
 
 
 check_p = AxisPrimitive(
     "check",
     meaning=_check_meaning,
-    shape=lambda *avals, site: [],
-    jvp=lambda primals, tangents, *, site: (check_p.bind(*primals, site=site), []),
-    transpose=lambda cts, *args, site: [None] * len(args),
+    shape=lambda *avals, **_: [],
+    jvp=lambda primals, tangents, **params: (check_p.bind(*primals, **params), []),
+    transpose=lambda cts, *args, **_: [None] * len(args),
     batch=_check_batch,
     multiple_results=True,
     effect=True,
@@ -137,8 +139,9 @@ class _Formats(string.Formatter):
         return ""
 
 
-def check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Fail with `msg`, a format of the arguments, when `pred` is false: at once, or as an error of the `checkify` around.
+    With `debug` there is no check unless there is a `checkify` around.
 
     >>> from calque.experimental import checkify
     >>> x = 1.0
@@ -155,7 +158,18 @@ def check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
         to_array(pred) if isinstance(pred, (bool, np.generic)) else pred,
         *payload,
         site=Site(msg, tree, " (`check` failed)"),
+        debug=bool(debug),
     )
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """A check that only a `checkify` around it sees: without one it does nothing.
+
+    >>> from calque.experimental import checkify
+    >>> checkify.debug_check(False, "nobody looks")
+    >>> checkify.checkify(lambda: checkify.debug_check(False, "seen"))()[0].get()
+    'seen (`check` failed)'"""
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
 def check_error(error: Error) -> None:
@@ -163,7 +177,7 @@ def check_error(error: Error) -> None:
     if not isinstance(error, Error):
         raise ValueError(f"check_error takes an Error as argument, got type {type(error)} instead.")
     for f in error._found:
-        check_p.bind(jnp.logical_not(f.failed), *f.payload, site=f.site)
+        check_p.bind(jnp.logical_not(f.failed), *f.payload, site=f.site, debug=False)
 
 
 # ---------------------------------------------------------------- automatic checks
@@ -383,30 +397,38 @@ def _while(
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
 ) -> Result:
-    if _has_checks({"jaxpr": cond_jaxpr}, kinds & user_checks):
+    if cond_jaxpr.out_avals[0].shape:
         raise NotImplementedError(
-            "checkify does not look inside the condition of a while_loop: put the check into its body"
+            "checkify of vmap of a while_loop whose lanes stop one by one: put the vmap outside, vmap(checkify(f))"
         )
-    inner = _stage(body_jaxpr, kinds)
+    cond_consts, body_consts, init = split(args, cond_nconsts, body_nconsts)
+    test, inner = _stage(cond_jaxpr, kinds), _stage(body_jaxpr, kinds)
     flags = _zeros(inner.avals())
-    init = args[cond_nconsts + body_nconsts :]
 
     def cond(*values: Any) -> list[Any]:
-        return _run(cond_jaxpr, values[: len(values) - len(flags)])
+        return [values[0]]
 
-    def body(*values: Any) -> list[Any]:
-        consts, carry, old = split(values, body_nconsts, len(init))
+    def body(
+        *values: Any,
+    ) -> list[Any]:  # the condition of the next round is part of the round: its checks have a place then
+        tests, consts, _, carry, old, old_test = split(values, cond_nconsts, body_nconsts, 1, len(init), len(flags))
         carry, new = split(_run(inner.closed, [*consts, *carry]), len(init))
-        return [*carry, *_first_round(inner, old, new)]
+        going, new_test = split(_run(test.closed, [*tests, *carry]), 1)
+        return [*going, *carry, *_first_round(inner, old, new), *_first_round(test, old_test, new_test)]
 
+    first = _run(test.closed, [*cond_consts, *init])
+    state = [first[0], *init, *flags, *first[1:]]
+    avals = [typeof(x) for x in (*cond_consts, *body_consts)]
+    carried = [*cond_jaxpr.out_avals, *body_jaxpr.out_avals, *inner.avals(), *test.avals()]
     outs = p.bind(
-        *[*args, *flags],
-        cond_jaxpr=trace_to_jaxpr(cond, [*cond_jaxpr.in_avals, *inner.avals()], "checkify"),
-        cond_nconsts=cond_nconsts,
-        body_jaxpr=trace_to_jaxpr(body, [*body_jaxpr.in_avals, *inner.avals()], "checkify"),
-        body_nconsts=body_nconsts,
+        *[*cond_consts, *body_consts, *state],
+        cond_jaxpr=trace_to_jaxpr(cond, carried, "checkify"),
+        cond_nconsts=0,
+        body_jaxpr=trace_to_jaxpr(body, [*avals, *carried], "checkify"),
+        body_nconsts=cond_nconsts + body_nconsts,
     )
-    return outs[: len(init)], inner.found(outs[len(init) :])
+    _, carry, found, found_test = split(outs, 1, len(init), len(flags))
+    return carry, [*test.found(found_test), *inner.found(found)]
 
 
 _RULES: dict[str, Callable[..., Result]] = {

@@ -1,13 +1,18 @@
 """Grids of devices for meshes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from calque.core.devices import DEVICES
 from calque.transforms.mesh import grid_of
+
+Handler = Callable[..., Any]
+device_kind_handler_dict: dict[
+    str, Handler
+] = {}  # kind of device -> what arranges devices of this kind, or None to leave them
 
 
 def create_device_mesh(
@@ -25,7 +30,9 @@ def create_device_mesh(
     chosen = list(DEVICES if devices is None else devices)
     if len(chosen) != math.prod(mesh_shape):
         raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {tuple(mesh_shape)}")
-    return grid_of(chosen, tuple(mesh_shape))
+    handler = device_kind_handler_dict.get(chosen[-1].device_kind) if chosen else None
+    arranged = handler and handler(mesh_shape, chosen, contiguous_submeshes=contiguous_submeshes)
+    return grid_of(chosen, tuple(mesh_shape)) if arranged is None else arranged
 
 
 def create_hybrid_device_mesh(

@@ -32,9 +32,8 @@ def qdwh(
     rank with no more columns than rows. With `dynamic_shape` the matrix stands in the upper left corner of `x`.
 
     >>> u, h, _, converged = lax.linalg.qdwh(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
-    >>> bool(converged), h.round(4)
-    (True, Array([[3., 0.],
-           [0., 2.]], dtype=float32))
+    >>> bool(converged), h.round(4).tolist()
+    (True, [[3.0, -0.0], [-0.0, 2.0]])
     """
     x = operand(x)
     aval = typeof(x)

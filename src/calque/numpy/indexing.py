@@ -18,6 +18,7 @@ from calque.core.dtypes import is_inexact, is_integer, is_signed
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
+from calque.numpy.dynamic_slices import Slice, opened
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
 from calque.ops import scatter as lax_scatter
@@ -77,7 +78,7 @@ def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
         raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed")
     fill = [slice(None)] * (len(shape) - used)
     at = next((i for i, p in enumerate(flat) if p is Ellipsis), len(flat))
-    return flat[:at] + fill + flat[at + 1 :]
+    return opened(flat[:at] + fill + flat[at + 1 :])
 
 
 class _Mask(list):
@@ -86,7 +87,7 @@ class _Mask(list):
 
 def mask_to_arrays(p: Any) -> Any:
     """A concrete boolean mask becomes the integer arrays of its true places; lists become arrays."""
-    if p is None or p is Ellipsis or isinstance(p, slice) or type(p) is int:
+    if p is None or p is Ellipsis or isinstance(p, (slice, Slice)) or type(p) is int:
         return p
     if isinstance(p, (list, tuple)):
         raise TypeError(

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import canonicalize, finfo, iinfo, is_complex, is_integer, is_signed
+from calque.core.config import config
+from calque.core.dtypes import bfloat16, canonicalize, finfo, iinfo, is_complex, is_integer, is_signed
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.ops.arithmetic import lexicographic
@@ -257,8 +258,15 @@ def _apply(prim: Primitive, x: Any, axes: Sequence[int], **params: Any) -> Any:
     return prim.bind(operand(x), axes=tuple(operator.index(a) for a in axes), **params)
 
 
+_SHORT_FLOATS = (np.dtype("float16"), bfloat16)
+
+
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """The sum over `axes`, 0 where there is nothing: `reduce_sum(jnp.ones((2, 3)), (1,)) == [3., 3.]`"""
+    if not config.allow_f16_reductions and typeof(operand).dtype in _SHORT_FLOATS:
+        raise ValueError(
+            f"reduce_sum on operand {typeof(operand).str_short()} is not allowed when calque_allow_f16_reductions=False."
+        )
     return _apply(reduce_sum_p, operand, axes, out_sharding=out_sharding)
 
 

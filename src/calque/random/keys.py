@@ -1,6 +1,7 @@
 """Random keys: typed ones (dtype key<fry>) and raw uint32 pairs. Every function takes both and gives back the kind it got."""
 
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,7 +53,8 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     >>> import calque
     >>> calque.random.PRNGKey(0)
     Array([0, 0], dtype=uint32)"""
-    return do.random_unwrap(key(seed, impl=impl))
+    typed = key(seed, impl=impl)
+    return typed if config.enable_custom_prng else do.random_unwrap(typed)
 
 
 def seed_operand(seed: Any) -> Any:
@@ -90,12 +92,26 @@ def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
             raise TypeError(
                 f"{name}: a random key is needed, from calque.random.key(seed), or an array of uint32; got {aval.str_short()}"
             )
+        _legacy()
         typed, raw = do.random_wrap(k, impl=default_impl()), True
     if single and typeof(typed).ndim:
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {typeof(k).shape}. Use calque.vmap for batching."
         )
     return typed, raw
+
+
+def _legacy() -> None:
+    """What `calque_legacy_prng_key` says of keys that are plain integers."""
+    if config.legacy_prng_key == "allow":
+        return
+    message = (
+        "Legacy uint32 key array passed as key to calque.random function. Please create keys using calque.random.key(). If use of a "
+        'raw key array was intended, set calque_legacy_prng_key="allow".'
+    )
+    if config.legacy_prng_key == "error":
+        raise ValueError(message)
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def unwrapped(k: Any, raw: bool) -> Any:

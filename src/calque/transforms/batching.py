@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core import trace_state
+from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive
@@ -130,6 +130,8 @@ def batch(
     with trace_state.entered(trace), axes.bound([axis], trace):
         outs = fun(*[trace.tracer(x, d) for x, d in zip(args, dims, strict=True)])
         pairs = [trace.whole(o) for o in outs]
+    del outs
+    leaks.check([trace])
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 

@@ -42,6 +42,12 @@ class SymbolicZero:
         return f"SymbolicZero({self.aval.str_short()})"
 
 
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value, as rules with `symbolic_zeros` see it or as an array: `zero_from_primal(2.0) == 0.0`"""
+    aval = tangent_aval(typeof(val))
+    return SymbolicZero(aval) if symbolic_zeros else instantiate(Zero(aval))
+
+
 def as_seen(t: Any, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent as the user's rule gets it."""
     if type(t) is not Zero:

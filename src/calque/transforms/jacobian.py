@@ -107,17 +107,19 @@ def jacfwd(
             _check_input("jacfwd", x, holomorphic, False, fun)
         avals = [typeof(x) for x in values]
         size = sum(a.size for a in avals)
-        kept: list[Any] = []
+        mask: tuple[bool, ...] = ()
+        out_avals: list[ShapedArray] = []
 
         def pushforward(*tangents: Any) -> list[Any]:
+            nonlocal mask, out_avals
             outs, out_tangents = forward.jvp(flat, values, tangents)
-            kept[:] = [outs, out_tangents]
+            mask, out_avals = nonzero(out_tangents), [typeof(o) for o in outs]
             return [*outs, *only_nonzero(out_tangents)]
 
         basis = _basis(avals)
         found, dims = batch(pushforward, Axis(None, size), basis, [0] * len(basis))
-        n = len(kept[0])
-        tangents = with_zeros(list(range(n, len(found))), nonzero(kept[1]), [typeof(o) for o in kept[0]])
+        n = len(out_avals)
+        tangents = with_zeros(list(range(n, len(found))), mask, out_avals)
         rows = []
         for o, t in zip(found[:n], tangents):
             if holomorphic:

@@ -8,7 +8,7 @@ finds the series that is being computed, so the work grows with the square of th
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core import trace_state
+from calque.core import leaks, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
@@ -207,7 +207,10 @@ def jet(
         args = [x if s is None else trace.given(x, s) for x, s in zip(primals, series, strict=True)]
         outs = [trace.settled(o) for o in fun(*[trace.settled(a) for a in args])]
         found = [o._terms[1 : order + 1] if trace.owns(o) else None for o in outs]
-        return [trace.primal(o) for o in outs], found
+        values = [trace.primal(o) for o in outs]
+    del args, outs
+    leaks.check([trace])
+    return values, found
 
 
 def jet_jaxpr(closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | bool = False) -> tuple[ClosedJaxpr, Mask]:

@@ -95,9 +95,13 @@ stats = Stats()
 
 def _log(message: str) -> None:
     if config.log_compiles:
-        import logging
+        _warn(message)
 
-        logging.getLogger("calque").warning(message)
+
+def _warn(message: str) -> None:
+    import logging
+
+    logging.getLogger("calque").warning(message)
 
 
 class Options:
@@ -213,6 +217,12 @@ class _Function:
         names = ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
         flat, out_tree = self.flat_function(given.args, given.kwargs, given.in_tree, names)
         stats.traces += 1
+        if config.no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {describe_function(self.fun, self.name)} for `jit`, but 'no_tracing' is set"
+            )
+        if config.explain_cache_misses:
+            _warn(f"TRACING CACHE MISS of {self.name}: no program for {', '.join(a.str_short() for a in avals)}")
         consulted = consultations()
         with no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
@@ -240,6 +250,8 @@ class _Function:
         traced, leaves = self.trace_given(given), given.leaves
         if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
             return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
+        if config.no_execution:
+            raise RuntimeError(f"tried to execute function {self.name}, but the no_execution config option is set")
         executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(leaves, *self.placeable(*self.split(args, kwargs)[:2]))
@@ -450,6 +462,7 @@ def jit(
     device: Any = None,
     backend: str | None = None,
     inline: bool = False,
+    compiler_options: Any = None,
 ) -> Any:
     """Compile a function: it is traced on its first call with arguments of new types, and runs as machine code from then on.
 
@@ -463,6 +476,8 @@ def jit(
 
     Arrays of `donate_argnums` and `donate_argnames` are given away: results take their memory where they fit, and the arrays are
     deleted. `inline` leaves no call in an enclosing program."""
+    if compiler_options:
+        raise NotImplementedError(f"jit: the native compiler has no options, got {compiler_options!r}")
     if fun is None:
         return functools.partial(
             jit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core import pytrees, trace_state
+from calque.core import leaks, pytrees, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
@@ -96,7 +96,14 @@ def jvp(
     with trace_state.entered(trace):
         outs = fun(*[trace.tracer(p, t) for p, t in zip(primals, tangents, strict=True)])
         pairs = [trace.split(o) for o in outs]
+    del outs
+    leaks.check([trace], auxiliary(fun))
     return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def auxiliary(fun: Any) -> list[Any]:
+    """The traced values of an auxiliary output, which are lowered later."""
+    return pytrees.leaves(getattr(fun, "aux", None))
 
 
 def lowered(tree: Any) -> Any:

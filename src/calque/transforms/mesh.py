@@ -8,6 +8,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,15 @@ def _types(axis_types: Any, n: int, default: AxisType) -> tuple[AxisType, ...]:
             f"Number of axis names should match the number of axis_types. Got {n} axis names and {len(types)} axis_types."
         )
     return types
+
+
+@dataclass(frozen=True)
+class AbstractDevice:
+    """What is known of a device that need not exist."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
 
 
 class _AnyMesh:

@@ -34,6 +34,29 @@ Policy = Callable[..., Any]
 # ---------------------------------------------------------------- policies: which results may be kept
 
 
+class _Answer:
+    """What a policy may return in place of True and False."""
+
+    def __init__(self, name: str, keep: bool):
+        self.name, self.keep = name, keep
+
+    def __bool__(self) -> bool:
+        return self.keep
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Saveable, Recompute = _Answer("Saveable", True), _Answer("Recompute", False)
+
+
+class Offloadable(NamedTuple):
+    """The answer of a policy that keeps a value in another memory. There is one memory: the value is kept."""
+
+    src: str
+    dst: str
+
+
 def everything_saveable(prim: Any, *avals: Any, **params: Any) -> bool:
     """Keep every value: as if there were no checkpoint."""
     return True

@@ -10,7 +10,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, from_storage, is_deleted, share, to_array, to_numpy
 from calque.core.avals import ShapedArray
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import DEVICES, Device, Space
 from calque.core.dtypes import canonicalize
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -105,7 +105,7 @@ for _name, _value in {
 
 
 def _is_target(x: Any) -> bool:
-    return x is None or isinstance(x, (Sharding, Device, PartitionSpec))
+    return x is None or isinstance(x, (Sharding, Device, PartitionSpec, Space))
 
 
 def _check_targets(tree: Any) -> None:
@@ -127,7 +127,7 @@ def on_constraint(constrain: Callable[[Any, Sharding], Any]) -> None:
 
 def _put(x: Any, target: Any) -> Any:
     value = x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x)
-    if target is None:
+    if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()
     if isinstance(target, PartitionSpec) and mesh.empty:

@@ -4,6 +4,7 @@ f.trace(x)              the program: .jaxpr, .out_info
 f.lower(x)              ready to compile: .as_text(), .cost_analysis()
 f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "asm"), .cost_analysis(), .memory_analysis()"""
 
+from dataclasses import dataclass
 from typing import Any
 
 from calque.core import backends, pytrees
@@ -13,6 +14,22 @@ from calque.core.trace import typeof
 from calque.transforms.jit import Traced as Program
 from calque.transforms.jit import function_of
 from calque.transforms.shapes import ShapeDtypeStruct
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """What is known of an argument."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._aval.dtype
 
 
 class Stage:
@@ -35,8 +52,10 @@ class Stage:
 
     @property
     def args_info(self) -> Any:
-        """The arguments as shapes and dtypes."""
-        return pytrees.unflatten(self.in_tree, list(map(struct, self._program.closed.in_avals)))
+        """The arguments: their types, and whether they are donated."""
+        donated = set(self._program.donated)
+        infos = [ArgInfo(a, i in donated) for i, a in enumerate(self._program.closed.in_avals)]
+        return pytrees.unflatten(self.in_tree, infos)
 
     @property
     def out_info(self) -> Any:

@@ -1,0 +1,55 @@
+"""`calque_check_tracer_leaks`: traced values that are still referenced when their trace has ended are reported at once."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Sequence
+from types import FrameType
+from typing import Any
+
+from calque.core import errors
+from calque.core.config import config
+from calque.core.trace_state import Trace, Tracer
+
+
+def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
+    """Raise if a tracer of one of these traces, which have ended, is alive; those in `allowed` may be."""
+    if not config.check_tracer_leaks:
+        return
+    gc.collect()
+    known, ended = {id(x) for x in allowed}, {id(t) for t in traces}
+    alive = [x for x in gc.get_objects() if isinstance(x, Tracer)]
+    for x in alive:
+        if id(x._trace) in ended and id(x) not in known:
+            raise errors.UnexpectedTracerError(
+                f"Leaked trace: a traced value of type {x.aval.str_short()}{_function(x._trace)} is still referenced after the "
+                f"transformation that made it has ended{_holder(x, alive)}. A function under jit, grad or vmap must return its results."
+            )
+
+
+def _function(trace: Trace) -> str:
+    name = getattr(trace, "function", "")
+    return f" of the function {name}" if name else ""
+
+
+def _holder(x: Tracer, own: list[Tracer]) -> str:
+    """Who refers to it, as far as that can be said."""
+    for holder in gc.get_referrers(x):
+        if holder is own:
+            continue
+        if isinstance(holder, dict):
+            return f", by the name or key {_key_of(holder, x)!r}"
+        elif isinstance(holder, (list, set)):
+            return f", by a {type(holder).__name__}"
+        elif type(holder).__name__ == "cell":
+            return ", by a variable of an enclosing function"
+        elif not isinstance(holder, (tuple, FrameType)):
+            return f", by an object of type {type(holder).__name__}"
+    return ""
+
+
+def _key_of(holder: dict[Any, Any], x: Any) -> Any:
+    for key, value in holder.items():
+        if value is x:
+            return key
+    return "?"

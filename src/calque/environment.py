@@ -1,0 +1,43 @@
+"""This process: what it runs on, what it waits for."""
+
+import os
+import platform
+import sys
+from typing import Any
+
+import numpy as np
+
+from calque.core.devices import DEVICES
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print the versions and the machine, for a report; or return the text.
+
+    >>> "calque:" in calque.print_environment_info(return_string=True)
+    True"""
+    package = sys.modules[__name__.partition(".")[0]]
+    lines = [
+        f"calque: {package.__version__}",
+        f"numpy:  {np.__version__}",
+        f"python: {sys.version}",
+        f"device info: {DEVICES[0].platform}-{len(DEVICES)}, {len(DEVICES)} local devices",
+        "process_count: 1",
+        f"platform: {platform.uname()}",
+    ]
+    lines += [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("CALQUE_")]
+    text = "\n".join(lines)
+    if return_string:
+        return text
+    print(text)
+    return None
+
+
+def effects_barrier() -> None:
+    """Wait for the effects of what was called. A call returns when its callbacks are through: there is nothing to wait for."""
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """All arrays of this process. Arrays are not entered in any list, which is a reason why making one costs so little."""
+    raise NotImplementedError(
+        "live_arrays: arrays are not kept in a list. To see what holds memory, use tracemalloc or sys.getrefcount"
+    )

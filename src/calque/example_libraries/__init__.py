@@ -1,0 +1,1 @@
+"""Small libraries of layers and optimizers, to learn from and to try things with."""

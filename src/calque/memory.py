@@ -1,0 +1,5 @@
+"""Where arrays can be kept, in JAX's names: `calque.device_put(x, calque.memory.Space.Host)`"""
+
+from calque.core.devices import Space
+
+__all__ = ["Space"]
