@@ -116,6 +116,13 @@ SCALAR_CASES: list[tuple[str, str, Any, bool]] = [
     ("pycomplex", "complex64", 1.5 - 2j, True),
     ("pycomplex", "complex128", 1.5 - 2j, True),
     ("pycomplex", "complex64", 1.5, False),
+    ("fraction", "float32", 1.7, True),
+    ("fraction", "float64", 1.5, False),
+    ("fraction", "float64", 1.5 + 2**-52, True),
+    ("fraction", "float32", 1.5 + 2**-52, False),
+    ("fraction", "float32", -3.0, False),
+    ("fraction", "float64", 1e15, True),
+    ("fraction", "float32", 2, False),
 ]
 
 
@@ -154,6 +161,14 @@ def test_ndarrays() -> None:
     assert as_numpy(scalar(np.array(3 + 4j)), np.dtype(complex), (1,))[0] == 3 + 4j
     with pytest.raises(ValueError, match="cannot be passed"):
         Entry([("ndarray", object, (2,), 0)], (), copy_program(1), ("out", 0), 7)
+
+
+def test_static_floats_are_compared_by_their_bits() -> None:
+    nan = float("nan")
+    f = jitted(Entry([("eq", 0.1), ("eq", -0.0), ("eq", nan)], (), copy_program(0), ("const", "yes"), 7))
+    assert f(float("0.1"), float("-0.0"), float("nan")) == "yes"
+    for other in ((0.2, -0.0, nan), (0.1, 0.0, nan), (0.1, -0.0, 1.0), (np.float64(0.1), -0.0, nan)):
+        assert f(*other)[0] == "miss"
 
 
 def test_static_arguments() -> None:

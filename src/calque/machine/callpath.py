@@ -9,8 +9,9 @@ the keyword arguments in the order of `kw_names`:
     ("array", aval, i)          an Array with exactly this aval (compared by identity)
     ("pyfloat", dtype, i)       exactly a float, passed as a scalar of dtype; likewise "pyint", "pybool", "pycomplex";
                                 an int that does not fit its dtype does not match
+    ("fraction", dtype, i)      the same for a float of which, rounded to dtype, `is_fraction` holds
     ("ndarray", dtype, shape, i)  exactly an ndarray, C-contiguous, aligned, in native byte order
-    ("is", obj)  ("eq", obj)    this very object; or a str, int or bool of the same type and value
+    ("is", obj)  ("eq", obj)    this very object; or a str, int, bool or float of the same type and value (bits)
     ("none",)  ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {key: ..})
 
 where `i` is the input of the program it feeds; None is an argument that must match and is not used; numbers from the
@@ -32,6 +33,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from calque.machine import callpath_run
+from calque.machine.callpath_layout import HALVES_BELOW
 from calque.machine.callpath_spec import encode, key_of
 from calque.machine.callpath_types import EntryImpl, Jitted, OpFunction, new_entry
 from calque.machine.pyapi import METH_O, make_builtin
@@ -55,6 +57,11 @@ def Entry(in_spec: Sequence[Any], kw_names: Sequence[str], program: Any, out_spe
         raise ValueError(f"an epoch is a positive number, not {epoch}")
     words, keeps = encode(in_spec, kw_names, program, out_spec, epoch)
     return new_entry(words, keeps, key_of(in_spec))
+
+
+def is_fraction(x: float) -> bool:
+    """Whether twice the number is no integer, or a huge one: such exponents are numbers as any other."""
+    return not abs(x) < HALVES_BELOW or x + x != int(x + x)
 
 
 def add_entry(function: Any, entry: Any) -> None:
@@ -115,6 +122,7 @@ __all__ = [
     "clear_entries",
     "entry_count",
     "epoch",
+    "is_fraction",
     "run_program",
     "set_epoch",
 ]

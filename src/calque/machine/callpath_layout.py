@@ -50,6 +50,7 @@ ProgramHeader = layout("ProgramHeader", n_in=i64, n_out=i64, nbytes=ptr, avals=p
 State = layout("State", cursor=ptr, inputs=ptr, objects=ptr, scratch=ptr, outputs=ptr, results=ptr)
 
 NEAR_FRAME = 2048  # bytes of a frame on the stack; larger ones come from PyMem_Malloc
+HALVES_BELOW = 1e15  # beyond, every float counts as a fraction: see `callpath.is_fraction`
 CELL = 16  # bytes of a scalar argument in the frame
 
 
@@ -67,6 +68,7 @@ class Match(IntEnum):
     TUPLE = 8  # type, count, items...
     LIST = 9  # count, items...
     DICT = 10  # count, (key, item)...
+    FRACTION = 11  # kind, slot, cell
 
 
 class Build(IntEnum):

@@ -6,11 +6,12 @@ changes under our feet and borrowed references stay good.
 
 from __future__ import annotations
 
-from calque.machine.callpath_layout import CELL, Kind, Match, State
+from calque.machine.callpath_layout import CELL, HALVES_BELOW, Kind, Match, State
 from calque.machine.lang import (
     NULL,
     Unit,
     alloca,
+    bits_i64,
     f32,
     f64,
     i1,
@@ -151,6 +152,15 @@ def store_float(kind: i64, cell: ptr, real: f64, imag: f64) -> i1:
     return i1(1)
 
 
+@unit.helper
+def is_fraction(kind: i64, x: f64) -> i1:
+    """What `callpath.is_fraction` says of the number, rounded to its kind."""
+    y = f64(f32(x)) if kind in (Kind.F32, Kind.C64) else x
+    if not (y > -HALVES_BELOW and y < HALVES_BELOW):
+        return i1(1)
+    return f64(i64(y + y)) != y + y
+
+
 @unit.function
 def match_scalar(state: ptr, pc: ptr, x: ptr) -> i1:
     """A Python number of exactly this type, converted into its cell."""
@@ -160,6 +170,8 @@ def match_scalar(state: ptr, pc: ptr, x: ptr) -> i1:
     fits = i1(0)
     if op == Match.FLOAT and kind_of_object == float_type:
         fits = store_float(kind, cell, PyFloat(x).value, 0.0)
+    elif op == Match.FRACTION and kind_of_object == float_type:
+        fits = is_fraction(kind, PyFloat(x).value) and store_float(kind, cell, PyFloat(x).value, 0.0)
     elif (op == Match.INT and kind_of_object == int_type) or (op == Match.BOOL and kind_of_object == bool_type):
         fits = store_int(kind, cell, x)
     elif op == Match.COMPLEX and kind_of_object == complex_type:
@@ -189,10 +201,12 @@ def match_ndarray(state: ptr, pc: ptr, x: ptr) -> i1:
 
 @unit.helper
 def equal(x: ptr, y: ptr) -> i1:
-    """Identity, or the same exact type (str, int or bool) and value. Runs no Python code."""
+    """Identity, or the same exact type (str, int, bool or float) and value (of floats: bits). Runs no Python code."""
     if x == y:
         return i1(1)
     kind = PyObject(x).type
+    if kind == float_type and PyObject(y).type == float_type:
+        return bits_i64(PyFloat(x).value) == bits_i64(PyFloat(y).value)
     if kind != PyObject(y).type or kind not in (str_type, int_type, bool_type):
         return i1(0)
     return PyObject_RichCompareBool(x, y, EQ) == 1
@@ -228,7 +242,7 @@ def match_other(state: ptr, pc: ptr, x: ptr) -> i1:
         case Match.ARRAY:
             State(state).cursor = pc + 24
             return match_array(state, pc, x)
-        case Match.FLOAT | Match.INT | Match.BOOL | Match.COMPLEX:
+        case Match.FLOAT | Match.FRACTION | Match.INT | Match.BOOL | Match.COMPLEX:
             State(state).cursor = pc + 32
             return match_scalar(state, pc, x)
         case Match.NDARRAY:

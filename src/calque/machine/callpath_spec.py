@@ -20,8 +20,14 @@ from calque.machine.lang_types import LayoutView
 from calque.machine.objects import ArrayImpl
 
 DEEPEST = 100  # nesting of containers: the machine code recurses
-SCALARS = {"pyfloat": Match.FLOAT, "pyint": Match.INT, "pybool": Match.BOOL, "pycomplex": Match.COMPLEX}
-SCALAR_TYPES = {"pyfloat": float, "pyint": int, "pybool": bool, "pycomplex": complex}
+SCALARS = {
+    "pyfloat": Match.FLOAT,
+    "fraction": Match.FRACTION,
+    "pyint": Match.INT,
+    "pybool": Match.BOOL,
+    "pycomplex": Match.COMPLEX,
+}
+SCALAR_TYPES = {"pyfloat": float, "fraction": float, "pyint": int, "pybool": bool, "pycomplex": complex}
 CONTAINERS = ("tuple", "list", "namedtuple", "dict", "call")
 SAFE_KEYS = (str, int, bool, float, bytes, type(None))  # hashing and comparing them runs no Python code
 FLOATS = frozenset({Kind.F32, Kind.F64, Kind.C64, Kind.C128})
@@ -74,6 +80,7 @@ class Encoder:
         kind = KIND_OF_DTYPE.get(np.dtype(dtype))
         fits = kind is not None and {
             "pyfloat": kind in FLOATS,
+            "fraction": kind in FLOATS,
             "pyint": kind is not Kind.BOOL,
             "pybool": True,
             "pycomplex": kind in (Kind.C64, Kind.C128),

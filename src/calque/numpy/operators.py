@@ -43,7 +43,7 @@ def operator(name: str, method: Method) -> Any:
     def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or not callpath_enabled() or is_placed(args):
             return method(*args, **kwargs)
-        key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args])
+        key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args], text_exponent(name, args))
         if key in taught:  # an entry that went, or an int that does not fit the dtype of the array
             taught.discard(key)
             return method(*args)
@@ -65,17 +65,36 @@ def teach_elementwise(name: str, method: Method, args: Sequence[Any]) -> Any:
     shapes = {a.aval.shape for a in arrays if a.aval.shape}
     if len(shapes) > 1 or any(is_extended(a.aval.dtype) for a in arrays):
         raise Unteachable
-    if name in ("__pow__", "__rpow__") and (int in map(type, args) or (type(args[1]) is float and name == "__pow__")):
-        raise Unteachable  # a Python exponent is part of the program
     shape = next(iter(shapes), ())
     specs, hints = zip(*[operand(a, i, args) for i, a in enumerate(args)])
-    made = eager.template(("operator", name, hints, config.trace_key()), lambda: traced(method, hints))
+    exponent = text_exponent(name, args)
+    if exponent is not None:
+        specs, hints = (specs[0], ("eq", exponent)), hints[:1]
+    elif name == "__pow__" and type(args[1]) is float:
+        specs = (specs[0], ("fraction", *specs[1][1:]))
+    made = eager.template(
+        ("operator", name, hints, exponent, type(exponent), config.trace_key()),
+        lambda: traced(method if exponent is None else lambda x: method(x, exponent), hints),
+    )
     if made is None:
         raise Unteachable
     out = made.out_avals[0]
     result = out.update(shape=shape if out.shape else ())
     size = ShapedArray(shape, np.dtype(bool)).size
     return entry(specs, made.program([result], (size,)))
+
+
+def text_exponent(name: str, args: Sequence[Any]) -> int | float | None:
+    """A Python exponent that is part of the program: ints are multiplied out, multiples of one half may be roots."""
+    if name != "__pow__" or type(args[1]) not in (int, float):
+        return None
+    exponent: int | float = args[1]
+    if type(exponent) is float:
+        dtype, _ = common_type(*args)
+        with np.errstate(over="ignore"):
+            rounded = float(np.asarray(exponent).astype(dtype).real)
+        return None if callpath.is_fraction(rounded) else exponent
+    return exponent
 
 
 def traced(method: Method, hints: Sequence[ShapedArray]) -> Any:

@@ -1,0 +1,68 @@
+"""Operators of concrete arrays on the call path: powers, whose exponents may be part of the program."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque.machine import callpath
+
+EXPONENTS: list[Any] = [
+    1.7, 1.5, -0.5, 2.0, 0.3, 3.0, 0.0, -0.0, 1.0, 2.5, -2.5, 7.5, 1e15, -1e15, 1e300, float("inf"), float("-inf"), float("nan"),
+    2, 3, -2, 0, 1, True, 2.0000000000000004, 1.5000000001,
+]  # fmt: skip
+
+
+def same(a: Any, b: Any) -> bool:
+    return a.dtype == b.dtype and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_powers_give_the_bits_of_compiled_ones_in_any_order(order: int) -> None:
+    """What was taught for one exponent must not serve another for which `jit` makes another program."""
+    x = jnp.asarray(np.linspace(0.1, 9, 23 + order), jnp.float32)
+    for _ in range(3):
+        for e in EXPONENTS[::order]:
+            assert same(x**e, calque.jit(lambda x, e=e: x**e)(x)), e
+
+
+def test_repeated_powers_enter_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = jnp.arange(1.0, 6.0)
+    function = type(x).__pow__
+    for e in (1.5, 1.7, 3, 2.0):
+        _ = x**e, x**e
+    before = callpath.entry_count(function)
+    for e in (1.5, 1.7, 3, 2.0, 1.3, 0.123, -7.7):  # other fractions are served by the entry of the first
+        assert np.allclose(np.asarray(x**e), np.asarray(x) ** e, rtol=1e-5)
+    assert callpath.entry_count(function) == before
+
+
+@pytest.mark.parametrize("base", [2, 2.0, 3, True])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_powers_of_numbers(base: Any, dtype: str) -> None:
+    x = jnp.arange(7).astype(dtype)
+    for _ in range(3):
+        assert same(base**x, calque.jit(lambda x: base**x)(x))
+
+
+def test_integer_arrays() -> None:
+    x = jnp.arange(-3, 4)
+    for _ in range(3):
+        assert (x**3).tolist() == [-27, -8, -1, 0, 1, 8, 27] and (x**0).tolist() == [1] * 7
+        assert same(x**1.5, calque.jit(lambda x: x**1.5)(x)) and same(x**-1, calque.jit(lambda x: x**-1)(x))
+    assert (jnp.arange(3, dtype="uint8") ** 2).tolist() == [0, 1, 4]
+
+
+def test_derivatives_and_tracing_see_the_exponent() -> None:
+    x = jnp.arange(1.0, 4.0)
+    _ = x**1.5, x**3
+    assert np.allclose(calque.grad(lambda x: (x**1.5).sum())(x), 1.5 * np.sqrt(np.arange(1, 4)))
+    assert "integer_pow[y=3]" in str(calque.make_jaxpr(lambda x: x**3)(x))
+
+
+def test_fractions() -> None:
+    fractions = [0.3, -1.7, 1e15, -1e16, float("inf"), float("nan"), 1e-320]
+    assert all(callpath.is_fraction(x) for x in fractions)
+    assert not any(callpath.is_fraction(x) for x in (0.0, -0.0, 0.5, -2.5, 3.0, 999999999999999.5))
