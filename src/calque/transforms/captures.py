@@ -1,0 +1,307 @@
+"""What a function reads that is not an argument: globals, closure cells, attributes of `self`, containers.
+
+A trace takes their values as constants. They are found in the bytecode of the function, and of the functions of the user that it calls,
+remembered with the trace, and compared on later calls: by the machine code of a call, pointer by pointer. A change is reported as
+`on_stale` says. What the function itself writes (a counter) is no captured value."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.arrays import ArrayImpl
+from calque.core.errors import StaleCaptureError, StaleCaptureWarning
+from calque.core.lazy import LazyModule
+
+dis = LazyModule("dis")
+
+MOST_FUNCTIONS: Final = 200  # user functions that are looked through
+MOST_ITEMS: Final = 64  # items of a container that are watched
+_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), np.generic, np.ndarray, ArrayImpl)
+_CONTAINERS: Final = (tuple, list, dict, set, frozenset)
+LIBRARIES: Final = frozenset(sys.stdlib_module_names) | {"calque", "numpy", "scipy", "jax"}
+_MISSING: Final = object()
+
+
+class Read:
+    """One captured value: where it is found again, what it was, and what its items were."""
+
+    __slots__ = ("held", "holder", "key", "kind", "name", "value")
+
+    def __init__(self, kind: str, name: str, holder: Any, key: Any, value: Any) -> None:
+        self.kind, self.name, self.holder, self.key = kind, name, holder, key
+        self.take(value)
+
+    def take(self, value: Any) -> None:
+        """Remember this value."""
+        self.value, self.held = value, held(value)
+
+    def now(self) -> Any:
+        """The value at this moment."""
+        if self.kind == "cell":
+            try:
+                return self.holder.cell_contents
+            except ValueError:
+                return _MISSING
+        return self.holder.get(self.key, _MISSING)
+
+    def changed(self) -> bool:
+        value = self.now()
+        return not (value is self.value or same(value, self.value)) or not same_items(held(value), self.held)
+
+    def words(self) -> Iterator[tuple[Any, ...]]:
+        """The questions that the machine code of a call asks."""
+        if self.kind == "cell":
+            yield ("cell", self.holder, self.value)
+        else:
+            yield ("item", self.holder, self.key, self.value)
+        if type(self.value) is list:
+            yield ("list", self.value, self.held)
+        elif type(self.value) is dict:
+            yield ("length", self.value, len(self.value))
+            for k, v in self.value.items():
+                yield ("item", self.value, k, v)
+
+
+def held(value: Any) -> tuple[Any, ...]:
+    """The items of a container that can change; dictionaries with their keys."""
+    if type(value) is list:
+        return tuple(value[:MOST_ITEMS]) + (len(value),)
+    if type(value) is dict:
+        return tuple(x for item in list(value.items())[:MOST_ITEMS] for x in item) + (len(value),)
+    if type(value) is set:
+        return (frozenset(value),)
+    return ()
+
+
+def same(a: Any, b: Any) -> bool:
+    """Are two values equal as constants of a trace?"""
+    if a is b:
+        return True
+    if type(a) is not type(b) or not isinstance(a, (int, float, complex, str, bytes, bool, tuple, np.generic)):
+        return False
+    if type(a) is tuple:
+        return same_items(a, b)
+    return bool(a == b) and str(a) == str(b)
+
+
+def same_items(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return len(a) == len(b) and all(x is y or same(x, y) for x, y in zip(a, b))
+
+
+class Captures:
+    """The captured values of one trace."""
+
+    __slots__ = ("reads",)
+
+    def __init__(self, reads: Sequence[Read]) -> None:
+        self.reads = tuple(reads)
+
+    def settle(self) -> None:
+        """After tracing: what tracing itself changed is not watched."""
+        self.reads = tuple(r for r in self.reads if not r.changed())
+
+    def changed(self) -> list[Read]:
+        return [r for r in self.reads if r.changed()]
+
+    def words(self) -> list[tuple[Any, ...]]:
+        return [w for r in self.reads for w in r.words()]
+
+    def watchable(self) -> bool:
+        """Can the machine code watch all of them?"""
+        return all(type(r.value) is not set and len(r.held) < MOST_ITEMS for r in self.reads)
+
+
+def report(changed: Sequence[Read], policy: str, function: str) -> bool:
+    """Tell of changed values as `policy` says; True when the function has to be traced anew."""
+    if policy == "ignore":
+        return False
+    if policy == "retrace":
+        return True
+    lines = [f"{r.name} was {short(r.value)} when {function} was traced and is now {short(r.now())}" for r in changed]
+    message = (
+        f"{'; '.join(lines)}. The compiled program still uses the old value. Pass it as an argument,"
+        ' or jit with on_stale="retrace" to trace again, "ignore" to be silent.'
+    )
+    if policy == "error":
+        raise StaleCaptureError(message)
+    for r in changed:
+        r.take(r.now())
+    warnings.warn(StaleCaptureWarning(message), stacklevel=4)
+    return False
+
+
+def short(value: Any) -> str:
+    if value is _MISSING:
+        return "deleted"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}... ({type(value).__name__})"
+
+
+# ---------------------------------------------------------------- finding them
+
+
+def captured(fun: Callable[..., Any]) -> Captures:
+    """What `fun` reads, with the values of this moment."""
+    finder = Finder()
+    finder.function(fun)
+    return Captures(finder.reads.values())
+
+
+def is_transparent(fun: Callable[..., Any]) -> bool:
+    """Is every use of a captured object known, so that an equal function made later may share what was traced?"""
+    finder = Finder()
+    finder.function(fun)
+    return not finder.opaque
+
+
+class Finder:
+    """Walks through the bytecode of functions."""
+
+    def __init__(self) -> None:
+        self.reads: dict[tuple[int, Any], Read] = {}
+        self.opaque = False
+        self.seen: set[tuple[int, int]] = set()
+
+    def function(self, f: Any) -> None:
+        """A callable: look into its code where it is the user's."""
+        if isinstance(f, functools.partial):
+            for x in (f.func, *f.args, *f.keywords.values()):
+                self.argument(x)
+        elif isinstance(f, types.MethodType):
+            self.code(f.__func__, f.__self__)
+        elif isinstance(f, types.FunctionType):
+            self.code(f, None)
+        elif hasattr(f, "__wrapped__"):
+            self.function(f.__wrapped__)
+        elif not isinstance(f, (type, types.BuiltinFunctionType)) and not is_library(type(f)):
+            self.method(f, "__call__")
+
+    def argument(self, x: Any) -> None:
+        if callable(x):
+            self.function(x)
+
+    def code(self, f: types.FunctionType, owner: Any) -> None:
+        key = (id(f.__code__), id(owner))
+        if key in self.seen or len(self.seen) >= MOST_FUNCTIONS:
+            return
+        self.seen.add(key)
+        if is_library(f):  # a transformed function: what it transforms is in its cells
+            for c in f.__closure__ or ():
+                x = contents(c)
+                if callable(x) and not isinstance(x, type):
+                    self.function(x)
+            return
+        for d in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+            self.argument(d)
+        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
+        own = f.__code__.co_varnames[:1] if owner is not None else ()
+        self.instructions(f.__code__, f.__globals__, cells, dict.fromkeys(own, owner))
+
+    def instructions(self, code: types.CodeType, scope: dict[str, Any], cells: dict[str, Any], own: dict[str, Any]) -> None:
+        """The reads of one code object and those nested in it."""
+        path: Path | None = None
+        written = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_ATTR", "DELETE_ATTR")}
+        stored = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_GLOBAL", "STORE_DEREF")}
+        for i in dis.get_instructions(code):
+            op, name = i.opname, i.argval
+            if op in ("COPY", "DUP_TOP", "PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG", "NOP"):
+                continue
+            if path is not None and op in ("LOAD_ATTR", "LOAD_METHOD"):
+                if name in written:
+                    path = None
+                else:
+                    path = path.attribute(str(name))
+                continue
+            if path is not None:
+                self.end(path)
+            path = None
+            if op in ("LOAD_GLOBAL", "LOAD_NAME") and name in scope and name not in stored:
+                path = Path(Read("global", name, scope, name, scope[name]))
+            elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF") and name in cells and name not in stored:
+                path = Path(Read("cell", name, cells[name], None, contents(cells[name])))
+            elif op in ("LOAD_FAST", "LOAD_FAST_BORROW") and name in own:
+                path = Path(None, own[name], name)
+        if path is not None:
+            self.end(path)
+        for c in code.co_consts:
+            if isinstance(c, types.CodeType):
+                self.instructions(c, scope, cells, {})
+
+    def end(self, path: Path) -> None:
+        """A value is used: data is remembered, a function is looked into."""
+        value = path.value
+        for r in path.reads:
+            if is_data(r.value):
+                self.reads[id(r.holder), r.key] = r
+        if path.method is not None:
+            self.function(path.method)
+        elif value is _MISSING or is_data(value) or isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
+            return
+        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)) or hasattr(value, "__wrapped__"):
+            self.function(value)
+        elif not is_library(type(value)):
+            self.opaque = True  # an object goes somewhere as a whole
+            if callable(value):
+                self.method(value, "__call__")
+
+    def method(self, x: Any, name: str) -> None:
+        f = getattr(type(x), name, None)
+        if isinstance(f, types.FunctionType):
+            self.code(f, x)
+
+
+class Path:
+    """A name and the attributes that are read from it: `model.layer.w`."""
+
+    def __init__(self, root: Read | None, value: Any = _MISSING, name: str = "") -> None:
+        self.reads = [] if root is None else [root]
+        self.value = value if root is None else root.value
+        self.name = name if root is None else root.name
+        self.method: Any = None
+
+    def attribute(self, name: str) -> Path:
+        x = self.value
+        self.name = f"{self.name}.{name}"
+        if isinstance(x, types.ModuleType) and is_library(x):
+            self.value, self.reads = _MISSING, []
+            return self
+        table = getattr(x, "__dict__", None) if not isinstance(x, (*_PLAIN, *_CONTAINERS)) else None
+        if type(table) is dict and name in table:
+            self.value = table[name]
+            self.reads.append(Read("attribute", self.name, table, name, self.value))
+            return self
+        found = getattr(type(x), name, None) if table is not None else None
+        if isinstance(found, types.FunctionType):
+            self.method = types.MethodType(found, x)
+        elif isinstance(found, property) and isinstance(found.fget, types.FunctionType):
+            self.method = types.MethodType(found.fget, x)
+        self.value = _MISSING
+        return self
+
+
+def contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+def is_data(x: Any) -> bool:
+    """Numbers, texts, arrays, and containers of them."""
+    if isinstance(x, _PLAIN):
+        return True
+    if type(x) is dict:
+        return all(is_data(v) for v in list(x.values())[:MOST_ITEMS])
+    return type(x) in _CONTAINERS and all(is_data(v) for v in list(x)[:MOST_ITEMS])
+
+
+def is_library(x: Any) -> bool:
+    name = x.__name__ if isinstance(x, types.ModuleType) else getattr(x, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] in LIBRARIES
