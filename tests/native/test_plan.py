@@ -1,8 +1,11 @@
 """Plans: memory that is shared, schedules and their reasons, sizes."""
 
+import re
+
 import numpy as np
 from tests.native.programs import check, compiled, normal
 
+import calque
 import calque.numpy as jnp
 from calque.native.expr import Buffer, const, ex, var
 from calque.native.lower_sizes import Sizes
@@ -61,3 +64,13 @@ def test_large_kernels_run_on_several_threads() -> None:
     assert e.calls[0].plan.extent is None
     check(lambda x: (x * 2.0).sum(), normal(1_000_001), tol=0.5)
     check(lambda x: x.T + 1.0, normal(1000, 1001))
+
+
+def test_a_kernel_that_takes_long_runs_in_pieces() -> None:
+    """Between them signals are looked at; the pieces cover the whole range."""
+    shape = calque.ShapeDtypeStruct((6000, 6000), "float32")
+    text = calque.jit(lambda x: x @ x).lower(shape).compile().as_text("driver")
+    steps = [int(n) for n in re.findall(r"loop r\d+ = 0:\d+:(\d+)", text)]
+    assert len(steps) == 1 and steps[0] > 0
+    small = calque.ShapeDtypeStruct((300, 300), "float32")
+    assert "loop" not in calque.jit(lambda x: x @ x).lower(small).compile().as_text("driver")

@@ -138,3 +138,14 @@ def test_bad_indices():
         calque.jit(lambda x, n: x[:n])(x, 1)
     with pytest.raises(TypeError, match=r"x = x.at\[idx\].set"):
         x[0] = 1
+
+
+def test_nothing_of_nothing() -> None:
+    """Empty arrays of positions along axes of size 0."""
+    none = np.zeros((2, 0), int)
+    for x in (np.zeros(0), np.zeros((3, 0)), np.zeros((0, 3))):
+        axis = x.shape.index(0)
+        item = (slice(None),) * axis + (none,)
+        assert jnp.asarray(x)[item].shape == x[item].shape
+    x = np.zeros((3, 0, 4))
+    assert jnp.asarray(x)[1:, none, None].shape == x[1:, none, None].shape

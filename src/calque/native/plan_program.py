@@ -12,13 +12,14 @@ from calque.core.avals import nbytes
 from calque.core.primitives import REGISTRY
 from calque.machine.interp import Op
 from calque.machine.program import Program, ProgramBuilder, Reg, Slot
+from calque.machine.threads import get_num_threads
 from calque.native.expr import Buffer, Expr
 from calque.native.lower_sizes import Sizes
 from calque.native.plan_memory import arrange
 from calque.native.plan_steps import Call, Copy, Host, Repeat, Step, Swap
 from calque.native.schedule import Plan
 
-PIECE_NS = 100_000_000
+PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
 _OPS = {
     "add": Op.ADD,
     "sub": Op.SUB,
@@ -112,8 +113,8 @@ class Assembler:
         if plan.ns < 2 * PIECE_NS or plan.extent is None or any(n in self.counters for n in plan.extent.names):
             return None
         turns = self.sizes.value(plan.extent)
-        grain = max(plan.grain, 1)
-        piece = -(-int(turns * PIECE_NS / plan.ns) // (16 * grain)) * 16 * grain  # some work for every thread
+        some = get_num_threads() * max(plan.grain, 1)  # work for every thread
+        piece = max(round(turns * PIECE_NS / plan.ns / some), 1) * some
         return piece if piece < turns else None
 
     def size(self, name: str) -> Reg | int:

@@ -141,7 +141,7 @@ class Roots:
                     yield from through_layout(n.args[0])
             elif n.op == "gather" and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
                 yield from through_layout(n.args[0])
-            elif n.op in ("matmul", "conv"):
+            elif n.op in ("matmul", "conv", "window_terms"):
                 for a in n.args:
                     yield from through_layout(a)
 

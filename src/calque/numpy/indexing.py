@@ -346,6 +346,8 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     axes = tuple(sorted(plan.arrays))
     indices = index_arrays(plan, wrap=mode == "wrap")
     rank = len(plan.advanced_shape)
+    if 0 in plan.advanced_shape and any(x.shape[a] == 0 for a in axes):
+        return with_new_axes(nothing_of(x, plan), plan, rank)
     out = lax_indexing.gather(
         x,
         indices,
@@ -357,6 +359,14 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
         fill_value=fill_value,
     )
     return with_new_axes(out, plan, rank)
+
+
+def nothing_of(x: Any, plan: Plan) -> Any:
+    """An empty array indexed by empty arrays: a gather has no place to begin there."""
+    kept = [n for a, n in enumerate(x.shape) if a not in plan.arrays]
+    before = sum(1 for r in plan.result[: plan.advanced_at] if r != "new")
+    shape = (*kept[:before], *plan.advanced_shape, *kept[before:])
+    return do.reshape(x, new_sizes=shape, dimensions=None, sharding=None)
 
 
 def offsets(plan: Plan, rank: int) -> tuple[int, ...]:

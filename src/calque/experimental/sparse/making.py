@@ -1,0 +1,124 @@
+"""New sparse arrays: empty, eye, random; and dense ones of them."""
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque import numpy as jnp
+from calque import random
+from calque.core.dtypes import canonicalize
+from calque.experimental.sparse.base import is_sparse
+from calque.experimental.sparse.bcoo import BCOO
+from calque.experimental.sparse.bcsr import BCSR
+from calque.experimental.sparse.conversions import bcoo_fromdense
+from calque.experimental.sparse.layouts import bcoo_sort_indices
+from calque.experimental.sparse.matrices import COO, CSC, CSR
+from calque.numpy.promotion import array_of
+from calque.transforms.vmap import vmap
+
+_FORMATS: dict[str, Any] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
+
+
+def _format(name: str, sparse_format: str) -> Any:
+    if sparse_format not in _FORMATS:
+        raise ValueError(f"{name}: sparse_format={sparse_format!r} not recognized; must be one of {list(_FORMATS)}")
+    return _FORMATS[sparse_format]
+
+
+def todense(arr: Any) -> Any:
+    """A sparse array as a dense one; a dense one as it is.
+
+    >>> sparse.todense(sparse.eye(2)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]"""
+    return arr.todense() if is_sparse(arr) else array_of("todense", arr)
+
+
+def empty(
+    shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32", sparse_format: str = "bcoo", **kwds: Any
+) -> Any:
+    """A sparse array of zeros, none of them stored.
+
+    >>> sparse.empty((2, 3))
+    BCOO(float32[2, 3], nse=0)"""
+    sizes = tuple(operator.index(n) for n in shape)
+    return _format("empty", sparse_format)._empty(sizes, dtype=dtype, index_dtype=index_dtype, **kwds)
+
+
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+    *,
+    n_batch: int = 0,
+    n_dense: int = 0,
+) -> Any:
+    """A sparse matrix with ones along the k-th diagonal.
+
+    >>> sparse.eye(3, k=1)
+    BCOO(float32[3, 3], nse=2)"""
+    kind = _format("eye", sparse_format)
+    rows = operator.index(N)
+    columns = rows if M is None else operator.index(M)
+    k, dtype = operator.index(k), canonicalize(dtype or float)
+    if kind is not BCOO and (n_batch or n_dense):
+        raise TypeError(f"eye: sparse_format={sparse_format!r} has no n_batch and n_dense")
+    if n_batch or n_dense:
+        if min(n_batch, n_dense) < 0 or n_batch + n_dense > 2:
+            raise ValueError(f"eye: invalid n_batch={n_batch}, n_dense={n_dense} for a matrix")
+        dense = jnp.eye(rows, columns, k, dtype=dtype)
+        return bcoo_fromdense(dense, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+    count = max(0, min(rows, columns - k) if k > 0 else min(rows + k, columns))
+    at = jnp.arange(count, dtype=index_dtype)
+    indices = jnp.stack([at - min(k, 0), at + max(k, 0)], axis=-1)
+    mat = BCOO((jnp.ones(count, dtype), indices), shape=(rows, columns), indices_sorted=True, unique_indices=True)
+    if kind is BCOO:
+        return mat
+    return BCSR.from_bcoo(mat) if kind is BCSR else kind._of(mat)
+
+
+def random_bcoo(
+    key: Any,
+    shape: Sequence[int],
+    *,
+    dtype: Any = float,
+    indices_dtype: Any = None,
+    nse: int | float = 0.2,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    unique_indices: bool = True,
+    sorted_indices: bool = False,
+    generator: Callable[..., Any] = random.uniform,
+    **kwds: Any,
+) -> BCOO:
+    """A BCOO array with random values, from `generator(key, shape, dtype)`, at random places; `nse` is their number or a fraction.
+
+    >>> sparse.random_bcoo(random.key(0), (3, 4), nse=0.5)
+    BCOO(float32[3, 4], nse=6)"""
+    sizes = tuple(operator.index(n) for n in shape)
+    n_sparse = len(sizes) - n_batch - n_dense
+    if min(n_batch, n_dense, n_sparse) < 0:
+        raise ValueError(f"random_bcoo: invalid n_batch={n_batch}, n_dense={n_dense} for shape={sizes}")
+    batch, places, dense = sizes[:n_batch], sizes[n_batch : n_batch + n_sparse], sizes[n_batch + n_sparse :]
+    most = math.prod(places)
+    if not 0 <= nse < most:
+        raise ValueError(f"random_bcoo: got nse={nse}, expected to be between 0 and {most}")
+    count = math.ceil(nse * most) if 0 < nse < 1 else operator.index(nse)
+    index_dtype = canonicalize(int if indices_dtype is None else indices_dtype)
+    if most > jnp.iinfo(index_dtype).max:
+        raise ValueError(f"random_bcoo: indices_dtype={index_dtype} cannot number {most} places")
+
+    def of(k: Any) -> Any:
+        if not places:
+            return jnp.zeros((count, 0), index_dtype)
+        flat = random.choice(k, most, shape=(count,), replace=not unique_indices).astype(index_dtype)
+        return jnp.stack(jnp.unravel_index(flat, places), axis=-1)
+
+    keys = random.split(key, math.prod(batch) + 1)
+    data = generator(keys[0], shape=(*batch, count, *dense), dtype=canonicalize(dtype), **kwds)
+    indices = jnp.reshape(vmap(of)(keys[1:]), (*batch, count, n_sparse)).astype(index_dtype)
+    mat = BCOO((data, indices), shape=sizes)
+    return bcoo_sort_indices(mat) if sorted_indices else mat

@@ -1,0 +1,130 @@
+"""Results in the place of what dies with them: what may share memory, and how much that saves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.core.backends import Options
+from calque.native import plan_reuse
+from calque.native.backend import compile
+from calque.native.expr import Buffer, const, ex, load, var
+from calque.native.loops import Acc, Body, For, Let, Store, loaded, stored
+
+N = 64
+A, B, D = (Buffer(name, (const(N), const(N)), "f32") for name in "abd")
+I, J = var("i", N), var("j", N)
+ONE = const(1.0, "f32")
+
+
+def at(b: Buffer, *idx: Any) -> Any:
+    return load(b, idx or (I, J))
+
+
+def nest(*body: Any) -> Body:
+    return (For(I, (For(J, tuple(body)),)),)
+
+
+def put(b: Buffer, value: Any, *idx: Any) -> Store:
+    return Store(b, idx or (I, J), value)
+
+
+TOTAL = Acc("r", "sum", at(B))
+FLIPPED = ex("sub", const(N - 1), J)
+MAY: dict[str, tuple[Body, bool]] = {
+    "a map": (nest(put(D, ex("add", at(B), ONE))), True),
+    "a map of rows with their sums": ((For(I, (For(J, (), (TOTAL,)), For(J, (put(D, at(B)),)))),), True),
+    "the sum of all before": ((For(I, (For(J, (), (TOTAL,)),)), *nest(put(D, at(B)))), True),
+    "a second reader in a row of stores": (nest(put(D, at(B)), put(A, at(B))), True),
+    "one that wants both": (nest(put(D, at(B)), put(A, ex("add", at(B), at(D)))), False),
+    "a later reader": ((*nest(put(D, at(B))), *nest(put(A, at(B)))), False),
+    "a sum after the store": ((For(I, (For(J, (put(D, at(B)),), (TOTAL,)),)),), False),
+    "a transposition": (nest(put(D, at(B, J, I))), False),
+    "a row backwards": (nest(put(D, at(B, I, FLIPPED))), False),
+    "rows read whole, then written": ((For(I, (Let("x", at(B, I, const(0))), For(J, (put(D, ONE),)))),), True),
+    "the first row for all": (nest(put(D, at(B, const(0), J))), False),
+    "a broadcast column": (nest(put(D, at(B, I, const(0)))), False),
+    "nothing read": (nest(put(D, ONE)), True),
+}
+
+
+@pytest.mark.parametrize("name", MAY)
+def test_which_kernels_may_write_where_they_read(name: str) -> None:
+    body, may = MAY[name]
+    assert plan_reuse.reads_before_writing(body, B, D) is may
+
+
+def test_a_store_that_others_must_not_see_waits() -> None:
+    body, _ = MAY["a second reader in a row of stores"]
+    (outer,) = plan_reuse.renamed(body, {D: B})
+    row = outer.body[0].body
+    assert [type(s) for s in row] == [Let, Store, Store]
+    assert [s.buf for s in row[1:]] == [A, B]
+
+
+def test_a_copy_to_itself_goes() -> None:
+    assert plan_reuse.renamed(nest(put(D, at(B))), {D: B}) == ()
+    left = plan_reuse.renamed((*nest(put(D, at(B))), put(D, ONE, const(0), const(0))), {D: B})
+    assert len(left) == 1 and stored(left) == {B} and not loaded(left)
+
+
+# ---------------------------------------------------------------- whole programs
+
+W = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+SIZE = W.nbytes
+
+
+TALL = np.random.default_rng(1).standard_normal((512, 64)).astype(np.float32)
+
+
+def branches(x: Any) -> Any:
+    """What two readers want, one of which dies with it."""
+    for _ in range(3):
+        y = jnp.sin(jnp.cumsum(x, 0))
+        x = jnp.cumsum(y * 2, 1) + y
+    return x
+
+
+ARENAS: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "a map": (lambda x: jnp.sin(x) + 1, 0),
+    "a map, all of it, a map": (lambda x: jnp.cumsum(jnp.cumsum(x, 0) * 2, 0), SIZE),
+    "maps around running sums": (lambda x: jnp.exp(jnp.cumsum(jnp.sin(jnp.cumsum(x, 1)), 1)), 0),
+    "rounds": (lambda x: lax.fori_loop(0, 10, lambda i, c: jnp.sin(c.T) + i, x), SIZE),
+    "rounds of maps": (lambda x: lax.fori_loop(0, 10, lambda i, c: jnp.sin(c) + c.sum(), x), SIZE + 64),
+}
+
+
+@pytest.mark.parametrize("name", ARENAS)
+def test_arenas_are_small(name: str) -> None:
+    f, most = ARENAS[name]
+    closed = calque.make_jaxpr(f)(W)
+    compiled = compile(closed)
+    assert compiled.program.arena_bytes <= most, compiled.as_text("driver")
+
+
+def without_reuse(monkeypatch: pytest.MonkeyPatch, closed: Any) -> Any:
+    with monkeypatch.context() as m:
+        m.setattr("calque.native.backend.reuse", lambda steps, *rest: (steps, {}))
+        return compile(closed, Options(exact=True))
+
+
+def test_sharing_saves_memory_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = calque.make_jaxpr(branches)(TALL)
+    plain, sharing = without_reuse(monkeypatch, closed), compile(closed, Options(exact=True))
+    assert sharing.program.arena_bytes < plain.program.arena_bytes
+    np.testing.assert_array_equal(sharing.call([TALL])[0], plain.call([TALL])[0])
+
+
+def test_donated_inputs_serve_as_scratch() -> None:
+    """No result has its shape: what is computed between lies in it."""
+    closed = calque.make_jaxpr(lambda x: jnp.sort(jnp.sin(x) * 3, axis=1, stable=True).sum(0))(W)
+    plain, donating = compile(closed), compile(closed, Options(donated=(0,)))
+    assert donating.program.arena_bytes <= plain.program.arena_bytes
+    want = plain.call([W])[0]
+    x = jnp.array(W) + 0
+    np.testing.assert_array_equal(donating.call([x])[0], want)
+    assert x.is_deleted()
