@@ -45,5 +45,9 @@ class CalqueRuntimeError(RuntimeError):
     """A compiled program failed while it ran."""
 
 
+class StaleCaptureError(RuntimeError):
+    """A captured value changed after tracing, and `on_stale` is "error"."""
+
+
 class StaleCaptureWarning(UserWarning):
     """A captured value changed after the function was traced."""

@@ -41,6 +41,8 @@ Header = layout(
     frame_bytes=i64,
     matching=i64,  # offset of the matching program
     building=i64,
+    guards=i64,  # captured values that must be what they were
+    guard_words=i64,  # offset of four words for each, see `Guard`
     hold=i64,  # keep references to the arguments while running: other Python code may run meanwhile
 )
 
@@ -69,6 +71,15 @@ class Match(IntEnum):
     LIST = 9  # count, items...
     DICT = 10  # count, (key, item)...
     FRACTION = 11  # kind, slot, cell
+
+
+class Guard(IntEnum):
+    """Questions about captured values: the kind is the first of four words."""
+
+    ITEM = 0  # dict, key, value
+    CELL = 1  # cell, 0, value
+    LIST = 2  # list, 0, tuple of its items
+    LENGTH = 3  # dict, 0, length
 
 
 class Build(IntEnum):

@@ -8,6 +8,7 @@ from calque.machine.callpath_layout import (
     NEAR_FRAME,
     Callable,
     EntryObject,
+    Guard,
     Header,
     ProgramHeader,
     State,
@@ -47,6 +48,9 @@ from calque.machine.objects import (
     tuple_type,
 )
 from calque.machine.pyapi import (
+    PyCell,
+    PyDict,
+    PyErr_Clear,
     PyErr_NoMemory,
     PyErr_Occurred,
     PyList,
@@ -69,6 +73,7 @@ PyMem_Free = unit.extern("PyMem_Free", None, ptr)
 PyTuple_New = unit.extern("PyTuple_New", ptr, i64)
 PyList_New = unit.extern("PyList_New", ptr, i64)
 PyDict_New = unit.extern("PyDict_New", ptr)
+PyDict_GetItemWithError = unit.extern("PyDict_GetItemWithError", ptr, ptr, ptr)
 PyDict_SetItem = unit.extern("PyDict_SetItem", i32, ptr, ptr, ptr)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
 PyObject_GetAttr = unit.extern("PyObject_GetAttr", ptr, ptr, ptr)
@@ -77,6 +82,7 @@ PyLong_AsVoidPtr = unit.extern("PyLong_AsVoidPtr", ptr, ptr)
 epoch_now = unit.var("calque_epoch", i64)  # 0: no entry may be used
 handle_name = unit.cell("calque_handle_name", ptr, lambda: id(HANDLE_NAME))
 HANDLE_NAME = "handle"
+GUARD_ITEM, GUARD_CELL, GUARD_LENGTH = int(Guard.ITEM), int(Guard.CELL), int(Guard.LENGTH)
 NOT_MATCHED = -1  # no address of an object
 COUNT_MASK = (1 << 63) - 1  # vectorcall keeps a flag in the top bit of the count
 
@@ -217,6 +223,40 @@ def attempt(entry: ptr, args: ptr, count: i64, names: ptr, epoch: i64, near: ptr
 
 
 @unit.function
+def guards_hold(guard: ptr, count: i64) -> i64:
+    """Are captured values what they were when the function was traced?"""
+    for _ in range(count):
+        kind, holder, key, value = load_i64(guard, 0), load_ptr(guard, 8), load_ptr(guard, 16), load_ptr(guard, 24)
+        if kind == GUARD_ITEM:
+            found = PyDict_GetItemWithError(holder, key)
+            if found != value:
+                if found == NULL:
+                    PyErr_Clear()
+                return 0
+        elif kind == GUARD_CELL:
+            if PyCell(holder).value != value:
+                return 0
+        elif kind == GUARD_LENGTH:
+            if PyDict(holder).used != i64(value):
+                return 0
+        elif not same_list(holder, value):
+            return 0
+        guard = guard + 32
+    return 1
+
+
+@unit.helper
+def same_list(items: ptr, wanted: ptr) -> i64:
+    """Does a list hold just the items of a tuple?"""
+    if PyVar(items).size != PyVar(wanted).size:
+        return 0
+    for i in range(PyVar(wanted).size):
+        if load_ptr(PyList(items).items, 8 * i) != load_ptr(PyTuple.at(wanted).items, 8 * i):
+            return 0
+    return 1
+
+
+@unit.function
 def attempt_in(entry: ptr, args: ptr, total: i64, frame: ptr, rank: i64, entries: ptr) -> ptr:
     """Lay out the frame, match, and run."""
     words = EntryObject(entry).words
@@ -230,6 +270,8 @@ def attempt_in(entry: ptr, args: ptr, total: i64, frame: ptr, rank: i64, entries
     State(state).results = frame + slots + slots + results
     State(state).scratch = frame + slots + slots + results + results
     if not match_items(state, args, total):
+        return ptr(NOT_MATCHED)
+    if unlikely(Header(words).guards) and not guards_hold(words + Header(words).guard_words, Header(words).guards):
         return ptr(NOT_MATCHED)
     if rank > 0:
         bring_forward(PyList(entries).items, rank)

@@ -11,6 +11,7 @@ from calque.machine.callpath_layout import (
     HASH_FACTOR,
     KIND_OF_DTYPE,
     Build,
+    Guard,
     Header,
     Kind,
     Match,
@@ -130,6 +131,21 @@ class Encoder:
             self.words.append(self.pointer(key))
             self.match(item, depth + 1)
 
+    # -- captured values --
+
+    def guard(self, kind: str, holder: Any, *rest: Any) -> None:
+        """A question that must have the answer it had."""
+        if kind == "item":
+            self.words += [Guard.ITEM, self.pointer(holder), self.pointer(rest[0]), self.pointer(rest[1])]
+        elif kind == "cell":
+            self.words += [Guard.CELL, self.pointer(holder), 0, self.pointer(rest[0])]
+        elif kind == "list":
+            self.words += [Guard.LIST, self.pointer(holder), 0, self.pointer(rest[0])]
+        elif kind == "length":
+            self.words += [Guard.LENGTH, self.pointer(holder), 0, int(rest[0])]
+        else:
+            raise ValueError(f"unknown question {kind!r}")
+
     # -- results --
 
     def build(self, spec: Any, last: dict[int, int], n_out: int, depth: int = 0) -> None:
@@ -193,7 +209,9 @@ def count_uses(spec: Any, n_out: int, uses: dict[int, int]) -> None:
             count_uses(item, n_out, uses)
 
 
-def encode(in_spec: Any, kw_names: Any, program: Any, out_spec: Any, epoch: int) -> tuple[bytes, tuple[Any, ...]]:
+def encode(
+    in_spec: Any, kw_names: Any, program: Any, out_spec: Any, epoch: int, guards: Any = ()
+) -> tuple[bytes, tuple[Any, ...]]:
     """The words of an entry as bytes, and everything they point to."""
     names = tuple(kw_names or ())
     if len(names) > len(in_spec) or not all(type(name) is str for name in names):
@@ -207,6 +225,9 @@ def encode(in_spec: Any, kw_names: Any, program: Any, out_spec: Any, epoch: int)
     uses: dict[int, int] = {}
     count_uses(out_spec, head.n_out, uses)
     encoder.build(out_spec, uses, head.n_out)
+    guard_words = len(encoder.words)
+    for guard in guards:
+        encoder.guard(*guard)
     slots, first = len(encoder.slots), Header.size // 8
     header = {
         "positional": len(in_spec) - len(names),
@@ -220,6 +241,8 @@ def encode(in_spec: Any, kw_names: Any, program: Any, out_spec: Any, epoch: int)
         "frame_bytes": 16 * slots + 16 * head.n_out + CELL * encoder.cells,
         "matching": 8 * first,
         "building": 8 * (first + building),
+        "guards": len(guards),
+        "guard_words": 8 * (first + guard_words),
         "hold": int(head.flags != 0 or encoder.exotic),
     }
     words = [header[name] for name in Header.fields] + encoder.words

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,7 @@ PyDict = layout("PyDict", refcount=i64, type=ptr, used=i64)
 NdArray = layout(
     "NdArray", refcount=i64, type=ptr, data=ptr, nd=i32, dims=ptr, strides=ptr, base=ptr, descr=ptr, flags=i32
 )
+PyCell = layout("PyCell", refcount=i64, type=ptr, value=ptr)
 PyDescr = layout("PyDescr", refcount=i64, type=ptr, scalar_type=ptr, kind=ptr, at={"kind": 24})
 DESCR_BYTEORDER = 26
 TYPE_ALLOC = 304  # PyTypeObject.tp_alloc
@@ -256,6 +258,7 @@ def _object_facts() -> list[tuple[str, bool]]:
     text, number, pi = b"text of bytes", complex(1.5, -2.5), 3.25
     before = PyObject(id(fresh)).refcount
     part = slice("from", "to", "by")
+    cell = types.CellType(text)
     holder = [fresh]
     tuple_items = PyTuple.offset("items")
     list_items = PyList(id(items)).items
@@ -270,6 +273,7 @@ def _object_facts() -> list[tuple[str, bool]]:
         ("complex value", ctypes.c_double.from_address(id(number) + PyComplex.offset("imag")).value == -2.5),
         ("bytes data", ctypes.string_at(id(text) + PyBytes.offset("data")) == text),
         ("slice parts", PySlice(id(part)).start == id(part.start) and PySlice(id(part)).step == id(part.step)),
+        ("cell value", PyCell(id(cell)).value == id(text)),
         ("dict size", PyDict(id(table)).used == 2),
         ("tp_alloc", _word(id(tuple) + TYPE_ALLOC) == c_address("PyType_GenericAlloc")),
     ]

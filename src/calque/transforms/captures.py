@@ -53,7 +53,11 @@ class Read:
 
     def changed(self) -> bool:
         value = self.now()
-        return not (value is self.value or same(value, self.value)) or not same_items(held(value), self.held)
+        if value is not self.value:
+            if not same(value, self.value):
+                return True
+            self.value = value  # an equal one: the machine code compares addresses
+        return not same_items(held(value), self.held)
 
     def words(self) -> Iterator[tuple[Any, ...]]:
         """The questions that the machine code of a call asks."""
@@ -70,11 +74,12 @@ class Read:
 
 
 def held(value: Any) -> tuple[Any, ...]:
-    """The items of a container that can change; dictionaries with their keys."""
+    """The items of a container that can change; dictionaries with their keys. Of long ones the first, and how many there are."""
     if type(value) is list:
-        return tuple(value[:MOST_ITEMS]) + (len(value),)
+        return tuple(value) if len(value) <= MOST_ITEMS else (len(value), *value[:MOST_ITEMS])
     if type(value) is dict:
-        return tuple(x for item in list(value.items())[:MOST_ITEMS] for x in item) + (len(value),)
+        items = tuple(x for item in list(value.items())[:MOST_ITEMS] for x in item)
+        return items if len(value) <= MOST_ITEMS else (len(value), *items)
     if type(value) is set:
         return (frozenset(value),)
     return ()
@@ -115,7 +120,17 @@ class Captures:
 
     def watchable(self) -> bool:
         """Can the machine code watch all of them?"""
-        return all(type(r.value) is not set and len(r.held) < MOST_ITEMS for r in self.reads)
+        return all(type(r.value) is not set and len(r.held) <= 2 * MOST_ITEMS for r in self.reads)
+
+
+NOTHING: Final = Captures(())
+
+
+def checked_policy(on_stale: str | None) -> str | None:
+    """The `on_stale` argument of `jit`."""
+    if on_stale not in (None, "warn", "retrace", "error", "ignore"):
+        raise ValueError(f'jit: on_stale must be "warn", "retrace", "error" or "ignore", got {on_stale!r}')
+    return on_stale
 
 
 def report(changed: Sequence[Read], policy: str, function: str) -> bool:
@@ -184,8 +199,11 @@ class Finder:
             self.method(f, "__call__")
 
     def argument(self, x: Any) -> None:
-        if callable(x):
+        """A value bound to a parameter: what the function does with it is not followed."""
+        if isinstance(x, (types.FunctionType, types.MethodType, functools.partial)):
             self.function(x)
+        elif not is_data(x) and not isinstance(x, (type, types.ModuleType, types.BuiltinFunctionType)):
+            self.opaque = True
 
     def code(self, f: types.FunctionType, owner: Any) -> None:
         key = (id(f.__code__), id(owner))
@@ -204,16 +222,16 @@ class Finder:
         own = f.__code__.co_varnames[:1] if owner is not None else ()
         self.instructions(f.__code__, f.__globals__, cells, dict.fromkeys(own, owner))
 
-    def instructions(self, code: types.CodeType, scope: dict[str, Any], cells: dict[str, Any], own: dict[str, Any]) -> None:
+    def instructions(
+        self, code: types.CodeType, scope: dict[str, Any], cells: dict[str, Any], own: dict[str, Any]
+    ) -> None:
         """The reads of one code object and those nested in it."""
         path: Path | None = None
-        written = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_ATTR", "DELETE_ATTR")}
-        stored = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_GLOBAL", "STORE_DEREF")}
-        for i in dis.get_instructions(code):
-            op, name = i.opname, i.argval
-            if op in ("COPY", "DUP_TOP", "PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG", "NOP"):
-                continue
-            if path is not None and op in ("LOAD_ATTR", "LOAD_METHOD"):
+        steps = steps_of(code)
+        written = {name for op, name in steps if op == "STORE_ATTR"}
+        stored = {name for op, name in steps if op == "STORE"}
+        for op, name in steps:
+            if path is not None and op == "LOAD_ATTR":
                 if name in written:
                     path = None
                 else:
@@ -222,17 +240,17 @@ class Finder:
             if path is not None:
                 self.end(path)
             path = None
-            if op in ("LOAD_GLOBAL", "LOAD_NAME") and name in scope and name not in stored:
+            if op == "LOAD_GLOBAL" and name in scope and name not in stored:
                 path = Path(Read("global", name, scope, name, scope[name]))
-            elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF") and name in cells and name not in stored:
-                path = Path(Read("cell", name, cells[name], None, contents(cells[name])))
-            elif op in ("LOAD_FAST", "LOAD_FAST_BORROW") and name in own:
+            elif op == "LOAD" and name in own:
                 path = Path(None, own[name], name)
+            elif op == "LOAD" and name in cells and name not in stored:
+                path = Path(Read("cell", name, cells[name], None, contents(cells[name])))
         if path is not None:
             self.end(path)
         for c in code.co_consts:
             if isinstance(c, types.CodeType):
-                self.instructions(c, scope, cells, {})
+                self.instructions(c, scope, cells, own)
 
     def end(self, path: Path) -> None:
         """A value is used: data is remembered, a function is looked into."""
@@ -242,11 +260,17 @@ class Finder:
                 self.reads[id(r.holder), r.key] = r
         if path.method is not None:
             self.function(path.method)
-        elif value is _MISSING or is_data(value) or isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
+        elif (
+            value is _MISSING
+            or is_data(value)
+            or isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType))
+        ):
             return
-        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)) or hasattr(value, "__wrapped__"):
+        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)) or hasattr(
+            value, "__wrapped__"
+        ):
             self.function(value)
-        elif not is_library(type(value)):
+        elif type(value) in _CONTAINERS or not is_library(type(value)):
             self.opaque = True  # an object goes somewhere as a whole
             if callable(value):
                 self.method(value, "__call__")
@@ -255,6 +279,37 @@ class Finder:
         f = getattr(type(x), name, None)
         if isinstance(f, types.FunctionType):
             self.code(f, x)
+
+
+_OPERATIONS: Final = {
+    "LOAD_ATTR": "LOAD_ATTR",
+    "LOAD_METHOD": "LOAD_ATTR",
+    "STORE_ATTR": "STORE_ATTR",
+    "DELETE_ATTR": "STORE_ATTR",
+    "STORE_GLOBAL": "STORE",
+    "DELETE_GLOBAL": "STORE",
+    "STORE_DEREF": "STORE",
+    "LOAD_GLOBAL": "LOAD_GLOBAL",
+    "LOAD_NAME": "LOAD_GLOBAL",
+    "LOAD_DEREF": "LOAD",
+    "LOAD_CLASSDEREF": "LOAD",
+}
+_NO_STEPS: Final = frozenset(("COPY", "PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG", "NOP", "RESUME", "NOT_TAKEN"))
+
+
+@functools.lru_cache(maxsize=4096)
+def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
+    """The loads and stores of names, in order; anything else is an empty step."""
+    out: list[tuple[str, Any]] = []
+    for i in dis.get_instructions(code):
+        if i.opname in _NO_STEPS:
+            continue
+        if i.opname.startswith("LOAD_FAST"):
+            names = i.argval if isinstance(i.argval, tuple) else (i.argval,)
+            out += [("LOAD", name) for name in names]
+        else:
+            out.append((_OPERATIONS.get(i.opname, ""), i.argval if i.opname in _OPERATIONS else None))
+    return tuple(out)
 
 
 class Path:
@@ -303,5 +358,12 @@ def is_data(x: Any) -> bool:
 
 
 def is_library(x: Any) -> bool:
-    name = x.__name__ if isinstance(x, types.ModuleType) else getattr(x, "__module__", None)
-    return isinstance(name, str) and name.partition(".")[0] in LIBRARIES
+    if isinstance(x, types.FunctionType):  # a wrapper has the __module__ of what it wraps
+        name: Any = x.__globals__.get("__name__")
+    else:
+        name = x.__name__ if isinstance(x, types.ModuleType) else getattr(x, "__module__", None)
+    return is_library_name(name)
+
+
+def is_library_name(module: Any) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in LIBRARIES

@@ -19,6 +19,7 @@ from calque.core.trace_state import Tracer
 from calque.transforms import debug_nans
 from calque.transforms.sharding_constraint import has_constraints
 from calque.transforms.sharding_propagation import is_placed
+from calque.transforms.signatures import ArgumentNames, as_tuple, signature_of
 
 MOST_ENTRIES: Final = 8  # programs with free sizes of one family; then sizes stay static
 MOST_SIZED: Final = 512  # sizes of which the finished program is kept
@@ -89,13 +90,14 @@ def single(poly: Poly, count: int) -> int | None:
 class Family:
     """Calls of one function that differ in sizes alone."""
 
-    __slots__ = ("entries", "met", "static", "varying")
+    __slots__ = ("entries", "met", "reason", "static", "varying")
 
     def __init__(self) -> None:
         self.met: list[Sizes] = []
         self.entries: list[Entry] = []
         self.static: set[int] = set()
         self.varying: set[int] = set()
+        self.reason = ""  # why a size that was to be free is not
 
     def find(self, sizes: Sizes) -> tuple[Entry, tuple[int, ...]] | None:
         for e in self.entries:
@@ -104,12 +106,12 @@ class Family:
                 return e, values
         return None
 
-    def next(self, sizes: Sizes) -> tuple[list[tuple[int, ...]], Sizes] | None:
+    def next(self, sizes: Sizes, declared: frozenset[int]) -> tuple[list[tuple[int, ...]], Sizes] | None:
         """(groups of positions that become free together, sizes to trace with), if it is time for that."""
         met = self.met
-        if not met or len(self.entries) >= MOST_ENTRIES:
+        if (not met and not declared) or len(self.entries) >= MOST_ENTRIES:
             return None
-        self.varying |= {i for i, n in enumerate(sizes) if any(n != m[i] for m in met)}
+        self.varying |= declared | {i for i, n in enumerate(sizes) if any(n != m[i] for m in met)}
         free = self.varying - self.static
         if not free:
             return None
@@ -137,7 +139,8 @@ def allowed(function: Any, given: Any) -> bool:
     """May this call be served by a program with free sizes?"""
     o = function.options
     return (
-        trace_state.is_evaluating()
+        o.dynamic != "never"
+        and trace_state.is_evaluating()
         and o.shardings is None
         and not (o.donate_argnums or o.donate_argnames)
         and backends.has_symbolic()
@@ -156,19 +159,92 @@ def call(function: Any, given: Any) -> Any:
     sizes = given.sizes
     found = family.find(sizes)
     if found is None:
-        plan = family.next(sizes)
+        declared = declared_positions(function, given)
+        plan = family.next(sizes, declared)
         family.remember(sizes)
         entry = None if plan is None else new_entry(function, given, family, *plan)
+        stay = sorted(family.static & declared)
+        if stay:
+            raise ValueError(why_static(function, given, stay[0], family.reason))
         values = None if entry is None else entry.values(sizes)
         if entry is None or values is None:
             return NotImplemented
         found = entry, values
     entry, values = found
+    if entry.traced.captures.reads and function.is_stale(entry.traced):
+        family.entries.remove(entry)
+        return call(function, given)
     executable, uses = entry.program(values)
     out = executable.call([to_array(x) for x in given.leaves])
     if uses == 2:
         function.learn(given.args, given.kwargs, entry.traced, executable)
     return pytrees.unflatten(entry.traced.out_tree, out)
+
+
+def checked(dynamic: Any) -> Any:
+    """The `dynamic` argument of `jit` as part of a key."""
+    if dynamic in ("auto", "never"):
+        return dynamic
+    if not isinstance(dynamic, dict) or not all(isinstance(k, (int, str)) for k in dynamic):
+        raise ValueError(
+            f'jit: dynamic must be "auto", "never", or a dict of argument (name or position) to axes, got {dynamic!r}'
+        )
+    return tuple((k, as_tuple(v, int, f"dynamic[{k!r}]")) for k, v in dynamic.items())
+
+
+def declared_positions(function: Any, given: Any) -> frozenset[int]:
+    """The sizes that `dynamic={argument: axes}` makes free, as positions in `Given.sizes`."""
+    declared = function.options.dynamic
+    if isinstance(declared, str):
+        return frozenset()
+    starts, at = [], 0
+    for a in given.avals:
+        starts.append(at)
+        at += a.ndim
+    out: set[int] = set()
+    for argument, axes in declared:
+        for leaf in leaves_of(function, given, argument):
+            rank = given.avals[leaf].ndim
+            for axis in axes:
+                if not -rank <= axis < rank:
+                    raise ValueError(
+                        f"jit: dynamic={{{argument!r}: {axes}}} of {function.name}: the argument is {given.avals[leaf].str_short()}"
+                        f" and has no axis {axis}"
+                    )
+                out.add(starts[leaf] + axis % rank)
+    return frozenset(out)
+
+
+def leaves_of(function: Any, given: Any, argument: int | str) -> range:
+    """The flat arguments that an argument, by position or name, consists of."""
+    names = [p.name for p in signature_of(function.fun).parameters.values()] if signature_of(function.fun) else []
+    if isinstance(argument, str) and argument in given.named:
+        before = [v for k, v in sorted(given.named.items()) if k < argument]
+        first = len(pytrees.leaves((given.dynamic, before)))
+        return range(first, first + len(pytrees.leaves(given.named[argument])))
+    place = names.index(argument) if isinstance(argument, str) and argument in names else argument
+    if not isinstance(place, int) or not -len(given.dynamic) <= place < len(given.dynamic):
+        if argument in names:  # not given in this call
+            return range(0)
+        raise ValueError(f"jit: dynamic names the argument {argument!r}, which {function.name} does not have")
+    place %= len(given.dynamic)
+    if place in function.options.static_argnums:
+        raise ValueError(f"jit: dynamic names the argument {argument!r} of {function.name}, which is static")
+    first = len(pytrees.leaves(given.dynamic[:place]))
+    return range(first, first + len(pytrees.leaves(given.dynamic[place])))
+
+
+def why_static(function: Any, given: Any, position: int, reason: str) -> str:
+    names = ArgumentNames(function.fun, given.dynamic, given.named, function.options.static_argnums)
+    for name, a in zip(names, given.avals):
+        if position < a.ndim:
+            return (
+                f"jit: dynamic declares axis {position} of the argument {name} of {function.name}, but {reason or 'tracing needs the size as a number'}."
+                " Leave the declaration out (sizes then become static where they must be), or compute with the size instead of"
+                " looping over it."
+            )
+        position -= a.ndim
+    return reason
 
 
 def new_entry(
@@ -181,7 +257,8 @@ def new_entry(
     try:
         compile_entry(function, given, entry, free, hints)
     except Exception as error:  # the same function with static sizes says what is wrong, if anything is
-        function.log(f"Sizes of {function.name} stay static, tracing with free ones failed: {error}")
+        family.reason = f"tracing with a free size failed: {error}"
+        function.log(f"Sizes of {function.name} stay static, {family.reason}")
     pinned = free if entry.executable is None else entry.pinned()
     family.static |= pinned
     if pinned >= free:

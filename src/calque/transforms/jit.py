@@ -6,6 +6,7 @@ and teaches the callable how to recognise such a call."""
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine import callpath
-from calque.transforms import axes, debug_nans, donation, dynamic, identity
+from calque.transforms import axes, captures, debug_nans, donation, identity
+from calque.transforms import dynamic as dynamic_sizes
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
 from calque.transforms.sharding_arrays import placed
@@ -36,6 +38,7 @@ class Traced:
 
     __slots__ = (
         "ambient",
+        "captures",
         "closed",
         "donated",
         "executable",
@@ -43,6 +46,7 @@ class Traced:
         "in_tree",
         "name",
         "out_tree",
+        "owner",
         "params",
         "unusable",
     )
@@ -58,6 +62,8 @@ class Traced:
         self.closed, self.hoisted = closed, hoisted
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.executable: backends.Executable | None = None
+        self.captures = captures.NOTHING  # what the function read that is no argument
+        self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
@@ -110,8 +116,10 @@ class Options:
     __slots__ = (
         "donate_argnames",
         "donate_argnums",
+        "dynamic",
         "inline",
         "keep_unused",
+        "on_stale",
         "shardings",
         "static_argnames",
         "static_argnums",
@@ -126,8 +134,10 @@ class Options:
         keep_unused: bool,
         inline: bool,
         shardings: JitShardings | None = None,
+        dynamic: Any = "auto",
+        on_stale: str | None = None,
     ):
-        self.shardings = shardings
+        self.shardings, self.dynamic, self.on_stale = shardings, dynamic, on_stale
         self.static_argnums, self.static_argnames = static_argnums, static_argnames
         self.donate_argnums, self.donate_argnames = donate_argnums, donate_argnames
         self.keep_unused, self.inline = keep_unused, inline
@@ -205,13 +215,22 @@ class _Function:
 
     def trace_given(self, given: Given) -> Traced:
         traced = self.cache.programs.get(given.key)
-        if traced is None:
+        if traced is None or (traced.captures.reads and self.is_stale(traced)):
             traced = self.trace_new(given, given.avals)
             if not traced.hoisted:
                 self.cache.programs[given.key] = traced
         if traced.ambient:
             consult_mesh()
         return traced
+
+    def is_stale(self, traced: Traced) -> bool:
+        """Must the function be traced anew, because of what it captured? A function made anew sees new values without a word."""
+        changed = traced.captures.changed()
+        if not changed:
+            return False
+        if traced.owner() is not self:
+            return True
+        return captures.report(changed, self.on_stale, self.name)
 
     def trace_new(self, given: Given, avals: Sequence[ShapedArray]) -> Traced:
         names = ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
@@ -224,12 +243,15 @@ class _Function:
         if config.explain_cache_misses:
             _warn(f"TRACING CACHE MISS of {self.name}: no program for {', '.join(a.str_short() for a in avals)}")
         consulted = consultations()
+        watched = captures.captured(self.fun)
         with no_collection():
             closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
         closed, hoisted = close_over_tracers(closed)
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
+        watched.settle()
+        traced.captures, traced.owner = watched, weakref.ref(self)
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(given.dynamic, given.named, o.donate_argnums, o.donate_argnames)
@@ -243,8 +265,8 @@ class _Function:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
         given = Given(self, args, kwargs)
-        if given.key not in self.cache.programs and dynamic.allowed(self, given):
-            out = dynamic.call(self, given)
+        if given.key not in self.cache.programs and dynamic_sizes.allowed(self, given):
+            out = dynamic_sizes.call(self, given)
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(given), given.leaves
@@ -268,11 +290,22 @@ class _Function:
             return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
         return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
 
+    def watches(self, traced: Traced) -> bool:
+        """Can the machine code see whether a captured value has changed?"""
+        return self.on_stale == "ignore" or traced.captures.watchable()
+
+    def guards(self, traced: Traced) -> list[tuple[Any, ...]]:
+        return [] if self.on_stale == "ignore" else traced.captures.words()
+
+    @property
+    def on_stale(self) -> str:
+        return str(self.options.on_stale or config.on_stale)
+
     def learn(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, executable: backends.Executable
     ) -> None:
         """Teach the C callable to serve such calls alone."""
-        if executable.program is None or not callpath_enabled():
+        if executable.program is None or not callpath_enabled() or not self.watches(traced):
             return
         counter = iter(range(len(traced.closed.in_avals)))
         o = self.options
@@ -293,7 +326,7 @@ class _Function:
             )
         except Inexpressible:
             return
-        entry = callpath.Entry(specs + named, tuple(kwargs), executable.program, out, epoch())
+        entry = callpath.Entry(specs + named, tuple(kwargs), executable.program, out, epoch(), self.guards(traced))
         callpath.add_entry(self.callable, entry)
 
 
@@ -463,6 +496,8 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: Any = None,
+    dynamic: Any = "auto",
+    on_stale: str | None = None,
 ) -> Any:
     """Compile a function: it is traced on its first call with arguments of new types, and runs as machine code from then on.
 
@@ -475,7 +510,11 @@ def jit(
     program.
 
     Arrays of `donate_argnums` and `donate_argnames` are given away: results take their memory where they fit, and the arrays are
-    deleted. `inline` leaves no call in an enclosing program."""
+    deleted. `inline` leaves no call in an enclosing program.
+
+    A second size of a dimension makes one program for every size. `dynamic` says so at once (`{"x": 0}` or `{0: (0, 1)}`:
+    argument, axes) or forbids it ("never"). What the function reads besides its arguments is a constant of the program; when it has
+    changed, a call warns, and with `on_stale` "retrace" traces again, "error" raises, "ignore" does nothing."""
     if compiler_options:
         raise NotImplementedError(f"jit: the native compiler has no options, got {compiler_options!r}")
     if fun is None:
@@ -491,6 +530,8 @@ def jit(
             device=device,
             backend=backend,
             inline=inline,
+            dynamic=dynamic,
+            on_stale=on_stale,
         )
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
@@ -502,7 +543,20 @@ def jit(
         )
     none = in_shardings is None and out_shardings is None
     shardings = None if none else JitShardings(in_shardings, out_shardings)
-    function = _Function(fun, Options(static, static_names, donate, donate_names, keep_unused, inline, shardings))
+    function = _Function(
+        fun,
+        Options(
+            static,
+            static_names,
+            donate,
+            donate_names,
+            keep_unused,
+            inline,
+            shardings,
+            dynamic_sizes.checked(dynamic),
+            captures.checked_policy(on_stale),
+        ),
+    )
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
     functools.update_wrapper(wrapped, fun, updated=())

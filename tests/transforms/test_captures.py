@@ -1,0 +1,194 @@
+"""Values that a function reads besides its arguments: found, watched by the machine code, reported as `on_stale` says."""
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+import calque as jax
+import calque.numpy as jnp
+from calque.core.errors import StaleCaptureError, StaleCaptureWarning
+from calque.transforms.captures import captured, is_transparent
+
+SCALE = 2.0
+TABLE = {"a": 1.0, "b": [1, 2]}
+UNUSED = 5.0
+
+
+class Model:
+    kind = 3.0
+
+    def __init__(self, w):
+        self.w, self.calls, self.layers = w, 0, [1.0, 2.0]
+
+    def __call__(self, x):
+        return self.scaled(x) + self.kind
+
+    def scaled(self, x):
+        self.calls += 1
+        return x * self.w
+
+    @property
+    def twice(self):
+        return 2 * self.w
+
+
+def scaled(x):
+    return x * SCALE
+
+
+def through(x):
+    return scaled(x) + 1
+
+
+def names(f):
+    return sorted(r.name for r in captured(f).reads)
+
+
+@pytest.fixture
+def scale(monkeypatch):
+    def change(value):
+        monkeypatch.setitem(globals(), "SCALE", value)
+
+    change(2.0)
+    return change
+
+
+def silent(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return call()
+
+
+def test_what_is_found():
+    k, rows, model = 3.0, [1.0, 2.0], Model(4.0)
+    assert names(scaled) == ["SCALE"] and names(through) == ["SCALE"]
+    assert names(lambda x: x * k + rows[0]) == ["k", "rows"]
+    assert names(lambda x: x + TABLE["a"]) == ["TABLE"]
+    assert names(model.scaled) == ["self.w"] and names(model) == ["self.w"]
+    assert names(lambda x: model(x)) == ["self.w"]
+    assert names(lambda x: x * model.twice) == ["self.w"]
+    assert names(lambda x: [model.w * y for y in (x,)]) == ["model.w"]
+    assert names(functools.partial(scaled)) == ["SCALE"] and names(jax.grad(scaled)) == ["SCALE"]
+    assert names(lambda x: jnp.sin(x) * np.pi) == []
+
+
+def test_a_change_warns_once(scale):
+    f = jax.jit(scaled)
+    assert float(f(3.0)) == 6.0
+    for _ in range(3):
+        assert float(silent(lambda: f(3.0))) == 6.0
+    scale(10.0)
+    with pytest.warns(StaleCaptureWarning, match=r"SCALE was 2.0 when scaled was traced and is now 10.0"):
+        assert float(f(3.0)) == 6.0
+    assert float(silent(lambda: f(3.0))) == 6.0
+    assert float(silent(lambda: f(jnp.ones(2))[0])) == 10.0  # a new trace sees the new value
+
+
+def test_retrace(scale):
+    f = jax.jit(through, on_stale="retrace")
+    for value in (2.0, 10.0, 10.0, 2.0):
+        scale(value)
+        assert float(silent(lambda: f(3.0))) == 3 * value + 1
+
+
+def test_error_and_ignore(scale):
+    strict, careless = jax.jit(scaled, on_stale="error"), jax.jit(scaled, on_stale="ignore")
+    strict(3.0), careless(3.0)
+    scale(7.0)
+    with pytest.raises(StaleCaptureError, match="SCALE"):
+        strict(3.0)
+    assert float(silent(lambda: careless(3.0))) == 6.0
+    with pytest.raises(ValueError, match="on_stale must be"):
+        jax.jit(scaled, on_stale="shout")
+
+
+def test_the_default_is_a_setting(scale):
+    f = jax.jit(scaled)
+    f(3.0)
+    scale(4.0)
+    with jax.config.override("calque_on_stale", "error"), pytest.raises(StaleCaptureError):
+        f(3.0)
+
+
+def test_attributes_of_self():
+    model = Model(2.0)
+    f = jax.jit(model.scaled)
+    assert float(f(3.0)) == 6.0 and float(silent(lambda: f(3.0))) == 6.0
+    model.calls = 100  # the function itself counts there
+    assert float(silent(lambda: f(3.0))) == 6.0
+    model.w = 5.0
+    with pytest.warns(StaleCaptureWarning, match=r"self.w was 2.0"):
+        f(3.0)
+
+
+def test_cells_lists_and_dicts():
+    k, rows, table = 2.0, [1.0, 2.0], {"a": 1.0}
+    f = jax.jit(lambda x: x * k + rows[0] + table["a"], on_stale="retrace")
+    assert float(f(1.0)) == 4.0 and float(f(1.0)) == 4.0
+    rows[0] = 5.0
+    assert float(f(1.0)) == 8.0
+    table["a"] = 2.0
+    assert float(f(1.0)) == 9.0
+    k = 10.0
+    assert float(f(1.0)) == 17.0
+    rows.append(1.0)
+    assert float(f(1.0)) == 17.0
+
+
+def test_what_a_function_changes_itself_is_no_capture():
+    seen = []
+
+    def noisy(x):
+        seen.append(1)
+        return x + 1
+
+    f = jax.jit(noisy)
+    for _ in range(3):
+        silent(lambda: f(1.0))
+    assert len(seen) == 1
+
+
+def test_an_equal_value_is_no_change(scale):
+    f = jax.jit(scaled)
+    f(3.0)
+    scale(float("2.0"))
+    assert float(silent(lambda: f(3.0))) == 6.0
+
+
+def test_programs_with_free_sizes_watch_too(scale):
+    f = jax.jit(scaled, on_stale="retrace")
+    for n in (2, 3, 4):
+        f(jnp.ones(n))
+    scale(3.0)
+    for n in (4, 5, 2):
+        np.testing.assert_array_equal(f(jnp.ones(n)), np.full(n, 3.0))
+
+
+def test_functions_made_anew_share_what_was_traced():
+    model, traces = Model(2.0), []
+
+    def make():
+        def f(x):
+            traces.append(1)
+            return x * model.w
+
+        return jax.jit(f)
+
+    assert [float(make()(1.0)) for _ in range(3)] == [2.0] * 3
+    first = len(traces)
+    model.w = 3.0
+    assert float(silent(lambda: make()(1.0))) == 3.0
+    assert len(traces) == first + 1
+
+
+def test_objects_that_go_elsewhere_are_not_shared():
+    model = Model(2.0)
+    assert is_transparent(lambda x: x * model.w) and is_transparent(lambda x: model.scaled(x))
+    assert not is_transparent(lambda x: getattr(model, "w") * x)  # noqa: B009
+    assert not is_transparent(lambda x, m=model: x * m.w)
+    make = lambda: jax.jit(lambda x: getattr(model, "w") * x)  # noqa: B009
+    assert float(make()(1.0)) == 2.0
+    model.w = 3.0
+    assert float(make()(1.0)) == 3.0
