@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         numpy,
         profiler,
         random,
+        ref,
         scipy,
         sharding,
         stages,
@@ -114,6 +115,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.jit import clear_caches, jit
     from calque.transforms.mesh import make_mesh, set_mesh
     from calque.transforms.pmap import pmap
+    from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
     from calque.transforms.remat import checkpoint, checkpoint_policies, remat
     from calque.transforms.scopes import named_call, named_scope
     from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
