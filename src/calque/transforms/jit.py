@@ -25,6 +25,7 @@ from calque.machine import callpath
 from calque.transforms import axes, debug_nans, donation, dynamic, identity
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
+from calque.transforms.refs import any_alive, refs_among, store, value_of, with_values_for_refs
 from calque.transforms.sharding_arrays import placed
 from calque.transforms.sharding_constraint import JitShardings, has_constraints
 from calque.transforms.sharding_propagation import is_placed, result_shardings
@@ -145,6 +146,7 @@ class _Function:
         self.name = str(name or type(fun).__name__)
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
+        self.with_values: dict[Any, Any] = {}  # for calls with Refs: the same function of values
 
     log = staticmethod(_log)
 
@@ -242,6 +244,10 @@ class _Function:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
+        if any_alive():
+            leaves, tree = pytrees.flatten((args, kwargs))
+            if places := refs_among(leaves, self.name):
+                return self.call_with_refs(leaves, tree, tuple(places))
         given = Given(self, args, kwargs)
         if given.key not in self.cache.programs and dynamic.allowed(self, given):
             out = dynamic.call(self, given)
@@ -261,6 +267,23 @@ class _Function:
         if not is_somewhere and not traced.ambient:
             self.learn(args, kwargs, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
+
+    def call_with_refs(self, leaves: list[Any], tree: pytrees.PyTreeDef, places: tuple[int, ...]) -> Any:
+        """A call with Refs at these places: their values go in, and come back changed."""
+        key = (tree, places)
+        if key not in self.with_values:
+            o = self.options
+            fun = with_values_for_refs(self.fun, tree, places)
+            self.with_values[key] = jit(
+                fun, static_argnums=o.static_argnums, static_argnames=o.static_argnames, inline=o.inline
+            )
+        refs = [leaves[i] for i in places]
+        given = [value_of(x) if i in places else x for i, x in enumerate(leaves)]
+        args, kwargs = pytrees.unflatten(tree, given)
+        values, out = self.with_values[key](*args, **kwargs)
+        for ref, value in zip(refs, values, strict=True):
+            store(ref, value)
+        return out
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         """Called while another program is traced, or on values of a transformation."""
