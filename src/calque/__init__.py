@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         numpy,
         profiler,
         random,
+        ref,
         scipy,
         sharding,
         stages,
@@ -105,6 +106,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.environment import effects_barrier, live_arrays, print_environment_info
     from calque.machine.threads import get_num_threads, set_num_threads
     from calque.numpy.dynamic_slices import ds
+    from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
     from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
     from calque.transforms.callbacks import pure_callback
     from calque.transforms.custom_jvp import custom_jvp

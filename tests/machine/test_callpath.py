@@ -25,7 +25,7 @@ from callpath_helpers import (
     values,
 )
 
-from calque.machine import callpath
+from calque.machine import callpath_entries
 from calque.machine.callpath import (
     Entry,
     Jitted,
@@ -348,12 +348,12 @@ def test_many_entries_the_last_used_is_tried_first() -> None:
     f = Jitted(missing)
     for i, aval in enumerate(avals):
         add_entry(f, Entry([("array", aval, None)], (), copy_program(0), ("const", i), 7))
-    assert entry_count(f) == callpath.JITTED_LIMIT
+    assert entry_count(f) == callpath_entries.JITTED_LIMIT
     for i in (199, 100, 199, 72, 150):
         assert f(new_array(avals[i], 4)) == i
         assert f._entries[0] is not f._entries[1]
     assert f(new_array(avals[10], 4))[0] == "miss"
-    assert len(set(map(id, f._entries))) == callpath.JITTED_LIMIT
+    assert len(set(map(id, f._entries))) == callpath_entries.JITTED_LIMIT
     clear_entries(f)
     assert entry_count(f) == 0 and f(new_array(avals[199], 4))[0] == "miss"
 

@@ -29,7 +29,7 @@ from callpath_helpers import (
     values,
 )
 
-from calque.machine import callpath
+from calque.machine import callpath_entries
 from calque.machine.callpath import (
     Entry,
     Jitted,
@@ -91,7 +91,7 @@ def test_operators_dispatch_on_types_and_avals() -> None:
 
 
 def test_operators_take_many_entries_then_start_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callpath, "OPERATOR_LIMIT", 100)
+    monkeypatch.setattr(callpath_entries, "OPERATOR_LIMIT", 100)
     avals = [Aval() for _ in range(250)]
     f = OpFunction(missing)
     for i, aval in enumerate(avals):

@@ -92,3 +92,19 @@ def test_gradients_are_kernels() -> None:
             np.testing.assert_allclose(dw[i, j], np.einsum("bhwc,bhwo->co", part, c), rtol=1e-3, atol=1e-3)
             back[:, i : i + 12, j : j + 12] += c @ w[i, j].T
     np.testing.assert_allclose(dx, back[:, 1:-1, 1:-1], rtol=1e-3, atol=1e-3)
+
+
+def test_one_program_for_every_size() -> None:
+    """Free sizes are followed through the tables of a convolution: a new batch or height traces nothing."""
+    traces = []
+
+    def f(x: Any, w: Any) -> Any:
+        traces.append(x.shape)
+        return calque.grad(lambda x, w: jnp.sum(jnp.sin(conv(x, w))), (0, 1))(x, w)
+
+    jitted, w = calque.jit(f), normal(3, 3, 4, 8, seed=1)
+    for b, h in ((2, 12), (3, 12), (3, 14), (5, 17), (4, 20), (7, 11)):
+        x = normal(b, h, 12, 4)
+        for got, want in zip(jitted(x, w), compiled(lambda x, w: list(f(x, w)), x, w).call([x, w])):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-5)
+    assert len(traces) - 6 <= 4

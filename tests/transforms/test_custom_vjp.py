@@ -138,3 +138,22 @@ def test_bad_rules(rules, error, text):
         g.defvjp(*rules)
     with pytest.raises(error, match="(?s)" + text):
         grad(g)(1.0, 2.0)
+
+
+def test_forward_mode_through_a_rule_with_a_choice_for_each_lane():
+    """Lanes hide from each other's branches behind stop_gradient, also in the backward rule, which is then transposed."""
+    branch = lambda x: cond(x > 0, lambda x: x * 3, lambda x: x * x, x)
+    f = custom_vjp(branch)
+    f.defvjp(lambda x: vjp(branch, x), lambda back, ct: back(ct))
+    xs = np.array([0.5, -0.7, 0.2], np.float32)
+    _, tangents = jvp(vmap(f), (xs,), (np.ones(3, np.float32),))
+    close(tangents, np.array([3.0, -1.4, 3.0], np.float32), 1e-6)
+
+
+def test_cotangents_that_are_numbers():
+    f = custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (1,))
+    assert float(grad(f)(3.0)) == 1.0
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: ("one",))
+    with pytest.raises(TypeError, match=r"returned a value of type <class 'str'> at output component \[0\]"):
+        grad(f)(3.0)

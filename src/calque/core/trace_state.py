@@ -61,6 +61,11 @@ def dynamic_trace() -> Trace:
     return _state.dynamic
 
 
+def depth() -> int:
+    """How many levels are open."""
+    return _state.depth
+
+
 def is_evaluating() -> bool:
     """True when operations on plain arrays run at once."""
     return _state.dynamic.level == 0

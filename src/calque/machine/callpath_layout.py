@@ -133,3 +133,8 @@ KIND_OF_DTYPE = {
     }.items()
 }
 HASH_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, spreads pointers; as a signed word
+
+
+def is_fraction(x: float) -> bool:
+    """Whether twice the number is no integer, or a huge one: such exponents are numbers as any other."""
+    return not abs(x) < HALVES_BELOW or x + x != int(x + x)

@@ -7,6 +7,7 @@ offset used here with live objects and raises ImportError when one is wrong.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -307,4 +308,15 @@ def _byte(address: int) -> bytes:
     return ctypes.string_at(address, 1)
 
 
-check_interpreter()
+def _is_known() -> bool:
+    """Whether machine code may be used on objects; ``CALQUE_CALLPATH=off`` says no. Else plain Python takes over."""
+    if os.environ.get("CALQUE_CALLPATH", "").strip().lower() in ("off", "0", "no", "false"):
+        return False
+    try:
+        check_interpreter()
+    except ImportError:
+        return False
+    return True
+
+
+IS_KNOWN = _is_known()

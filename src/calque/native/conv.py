@@ -8,12 +8,17 @@ matrix. They are made while planning."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from calque.core.dims import Dim
 from calque.native.expr import ZERO, Buffer, Expr, cast, ex, load
 from calque.native.lower import Index, View
-from calque.native.lower_conv import Geometry
+from calque.native.lower_conv import Geometry, Steps
 from calque.native.lower_graph import Node
+from calque.native.lower_layout import reindex
 from calque.native.matmul import Extents, Product, emit_with
 from calque.native.plan import Block, Planner
 from calque.native.plan_steps import Step
@@ -29,30 +34,50 @@ class Convolution(Product):
         super().__init__(p, n, last, home)
         self.depth = self.k
         self.input = p.view[n.args[0]].buf
-        self.row_table = self.table("rows", self.geometry.row_offsets())
-        self.depth_table = self.table("depths", self.geometry.depth_offsets())
+        self.row_steps, self.depth_steps = self.geometry.row_steps(), self.geometry.depth_steps()
+        self.row_table, self.depth_table = self.table("rows", self.row_steps), self.table("depths", self.depth_steps)
 
     def extents(self) -> Extents:
         geo = self.geometry
         return Extents(geo.groups if geo.groups > 1 else None, geo.rows, geo.features_out, geo.depth)
 
-    def table(self, name: str, offsets: np.ndarray) -> Buffer:
-        p = self.p
+    def table(self, name: str, steps: Steps) -> Buffer | None:
+        """The offsets of all indices in row-major order; none where sizes are free."""
+        if any(type(n) is Dim for pair in steps for n in pair):
+            return None
+        p, offsets = self.p, np.zeros(1, np.int64)
+        for n, step in steps:
+            offsets = (offsets[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
         p.count += 1
         b = Buffer(f"{name}{p.count}", (p.sizes.dim(len(offsets)),), "i32")
         p.measure(b)
-        p.consts.append((b, np.ascontiguousarray(offsets)))
+        p.consts.append((b, offsets.astype(np.int32)))
         return b
 
+    def offset(self, i: Expr, whole: Any, steps: Steps, table: Buffer | None) -> Expr:
+        """How far from the first element index `i` leads."""
+        if table is not None:
+            return cast(load(table, (i,)), "i64")
+        parts = reindex(self.p, (i,), (whole,), [n for n, _ in steps])
+        return linear_sum([ex("mul", k, self.p.sizes.dim(step)) for k, (_, step) in zip(parts, steps)])
+
     def left(self, i: Expr, k: Expr) -> Expr:
-        at = ex("add", cast(load(self.row_table, (i,)), "i64"), cast(load(self.depth_table, (k,)), "i64"))
+        row = self.offset(i, self.m, self.row_steps, self.row_table)
+        at = ex("add", row, self.offset(k, self.k, self.depth_steps, self.depth_table))
         if self.batched:
-            at = ex("add", at, ex("mul", self.b, self.p.sizes.dim(self.geometry.group_offset())))
+            at = ex("add", at, ex("mul", self.b, self.p.sizes.dim(self.geometry.group_step())))
         # counted from the first element: all of the distance stands in the last index
         return load(self.input, (*[ZERO] * (len(self.input.shape) - 1), at))
 
     def at(self, row: Expr, column: Expr) -> Index:
         return (row, ex("add", ex("mul", self.b, self.p.sizes.dim(self.n)), column)) if self.batched else (row, column)
+
+
+def linear_sum(parts: Sequence[Expr]) -> Expr:
+    out = ZERO
+    for e in parts:
+        out = ex("add", out, e)
+    return out
 
 
 def emit_conv(p: Planner, n: Node, block: Block) -> list[Step]:

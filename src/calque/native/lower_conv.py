@@ -12,10 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import hint_of, product
 from calque.native.expr import ZERO, Expr, const, ex
 from calque.native.loops import Accumulator
 from calque.native.lower import Index, Lower, Value, View
-from calque.native.lower_dot import TILED, count, expand_dot, times, transposed
+from calque.native.lower_dot import TILED, expand_dot, times, transposed
 from calque.native.lower_graph import EXPANSIONS, Graph, Node
 from calque.native.lower_layout import reindex
 from calque.native.lower_reduce import convert, reshape, started, with_shape
@@ -24,6 +25,7 @@ from calque.native.lower_stages import MAKERS, STRICT, Stage, accumulate, loops_
 from calque.ops.dot import compute_dtype
 from calque.ops.padding import dilated
 
+Steps = list[tuple[Any, Any]]
 FEW: Final = 4  # groups of fewer features are no matrices
 TILED_DTYPES: Final = ("f32", "f64", "i32", "u32", "i64", "u64")
 
@@ -36,25 +38,25 @@ class Geometry:
 
     lhs_spec: tuple[int, ...]
     out_spec: tuple[int, ...]
-    x_shape: tuple[int, ...]
-    out_shape: tuple[int, ...]
-    kernel: tuple[int, ...]
+    x_shape: tuple[Any, ...]
+    out_shape: tuple[Any, ...]
+    kernel: tuple[Any, ...]
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
     groups: int
-    batch_step: int
-    feature_step: int
-    features_in: int
+    batch_step: Any
+    feature_step: Any
+    features_in: Any
 
     @property
-    def features_out(self) -> int:
+    def features_out(self) -> Any:
         """Of one group."""
         return self.out_shape[self.out_spec[1]] // self.groups
 
     @property
-    def depth(self) -> int:
+    def depth(self) -> Any:
         """How many products an element sums."""
-        return count(self.kernel) * self.features_in
+        return product((*self.kernel, self.features_in))
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -62,41 +64,33 @@ class Geometry:
         return tuple(d for d in range(len(self.out_shape)) if d != self.out_spec[1])
 
     @property
-    def rows(self) -> int:
-        return count([self.out_shape[d] for d in self.places])
+    def rows(self) -> Any:
+        return product(self.out_shape[d] for d in self.places)
 
-    def strides_of_input(self) -> list[int]:
+    def steps(self) -> list[Any]:
         """Elements from one index to the next, for each dimension of the padded input."""
-        steps = [1]
+        steps: list[Any] = [1]
         for n in reversed(self.x_shape[1:]):
             steps.append(steps[-1] * n)
         return steps[::-1]
 
-    def row_offsets(self) -> np.ndarray:
-        """Where in the input each row begins, in elements."""
-        step = self.strides_of_input()
+    def row_steps(self) -> Steps:
+        """(extent, step) of what leads from row to row."""
+        step = self.steps()
         by_dim = {self.out_spec[0]: step[self.lhs_spec[0]]}
         for o, x, s in zip(self.out_spec[2:], self.lhs_spec[2:], self.strides):
             by_dim[o] = step[x] * s
-        return spread_offsets([(self.out_shape[d], by_dim[d]) for d in self.places])
+        return [(self.out_shape[d], by_dim[d]) for d in self.places]
 
-    def depth_offsets(self) -> np.ndarray:
-        """How far from the beginning of its row each summand stands."""
-        step = self.strides_of_input()
+    def depth_steps(self) -> Steps:
+        """(extent, step) of what leads from summand to summand of a row."""
+        step = self.steps()
         dims = [(k, step[x] * d) for k, x, d in zip(self.kernel, self.lhs_spec[2:], self.dilation)]
-        return spread_offsets([*dims, (self.features_in, step[self.lhs_spec[1]])])
+        return [*dims, (self.features_in, step[self.lhs_spec[1]])]
 
-    def group_offset(self) -> int:
-        step = self.strides_of_input()
+    def group_step(self) -> Any:
+        step = self.steps()
         return self.batch_step * step[self.lhs_spec[0]] + self.feature_step * step[self.lhs_spec[1]]
-
-
-def spread_offsets(dims: Sequence[tuple[int, int]]) -> np.ndarray:
-    """The sums of index * step over all indices, in row-major order."""
-    out = np.zeros(1, np.int64)
-    for n, step in dims:
-        out = (out[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
-    return out.astype(np.int32)
 
 
 # --- in other terms -----------------------------------------------------------------------------------------------------------
@@ -129,10 +123,10 @@ def expand_conv(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: S
 
 def tiled(geo: Geometry, dtype: str) -> bool:
     """Is it worth register tiles?"""
-    wide = geo.groups == 1 or geo.features_out >= FEW
+    wide = geo.groups == 1 or hint_of(geo.features_out) >= FEW
     work = geo.rows * geo.features_out * geo.depth
-    near = count(geo.x_shape) < 1 << 31
-    return wide and near and work >= TILED and geo.rows > 1 and dtype in TILED_DTYPES
+    near = hint_of(product(geo.x_shape)) < 1 << 31  # for offsets of 32 bits
+    return wide and near and hint_of(work) >= TILED and hint_of(geo.rows) > 1 and dtype in TILED_DTYPES
 
 
 def is_product(w: Node, p: dict[str, Any]) -> bool:

@@ -141,7 +141,8 @@ class SymbolicExecutable(Planned):
         exprs = [e for _, e in varying] + self.assembler.rooms
         exprs += [self.planner.sizes.dim(d) for a in self.out_avals for d in a.shape]
         names = ", ".join(f"n{i}" for i in range(len(self.symbols.hints)))
-        scope: dict[str, Any] = {}
+        sizes = self.planner.sizes
+        scope: dict[str, Any] = {name: n for name, n in sizes.values.items() if name not in sizes.free}
         exec(f"def words({names}):\n return [{', '.join(map(python_text, exprs))}]", scope)
         words: Callable[..., list[int]] = scope["words"]
         return words

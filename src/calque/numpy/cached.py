@@ -18,7 +18,8 @@ from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.machine import callpath
-from calque.transforms.jit import callpath_enabled, epoch, result_spec
+from calque.transforms.call_specs import result_spec
+from calque.transforms.jit import callpath_enabled, epoch
 
 eager_program = lazy.LazyModule("calque.native.eager_program")
 

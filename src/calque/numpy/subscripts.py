@@ -7,7 +7,7 @@ from typing import Any
 
 from calque.core.arrays import ArrayImpl
 from calque.core.dtypes import is_extended, storage
-from calque.machine import subscript
+from calque.machine.arrays import learn_result, learn_source, set_fallback
 from calque.numpy import indexing
 from calque.numpy.cached import cached
 
@@ -34,11 +34,11 @@ def subscripted(x: Any, index: Any) -> Any:
     out = indexing.getitem(x, index)
     aval = x.aval
     if type(out) is ArrayImpl and not is_extended(aval.dtype):
-        subscript.learn_source(aval, aval.shape, storage(aval.dtype).itemsize)
-        subscript.learn_result(aval, out.aval.shape, out.aval)
+        learn_source(aval, aval.shape, storage(aval.dtype).itemsize)
+        learn_result(aval, out.aval.shape, out.aval)
     return out
 
 
 def install() -> None:
     """Let arrays be indexed."""
-    subscript.set_fallback(subscripted)
+    set_fallback(subscripted)

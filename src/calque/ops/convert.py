@@ -192,7 +192,8 @@ copy_p = unary(
     lambda t, x, out: do.copy(t),
     transpose=linear_unary(lambda ct, aval: ct),
 )
-stop_gradient_p = unary("stop_gradient", ANY, lambda x: x.copy(), None)
+# its derivative is none, but as a map of values it is linear: a rule that is to be transposed may hold it
+stop_gradient_p = unary("stop_gradient", ANY, lambda x: x.copy(), None, transpose=linear_unary(lambda ct, aval: ct))
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -190,7 +190,7 @@ class Finder:
             for x in (f.func, *f.args, *f.keywords.values()):
                 self.argument(x)
         elif isinstance(f, types.MethodType):
-            self.code(f.__func__, f.__self__)
+            self.code(f.__func__, f.__self__)  # type: ignore[arg-type]
         elif isinstance(f, types.FunctionType):
             self.code(f, None)
         elif hasattr(f, "__wrapped__"):
@@ -276,7 +276,7 @@ class Finder:
                 self.method(value, "__call__")
 
     def method(self, x: Any, name: str) -> None:
-        f = getattr(type(x), name, None)
+        f: Any = getattr(type(x), name, None)
         if isinstance(f, types.FunctionType):
             self.code(f, x)
 

@@ -20,6 +20,7 @@ from calque.transforms.batching import Dim, batch_jaxpr
 from calque.transforms.flow import Staged, rearranged, with_inputs, zeros_eqn
 from calque.transforms.jvp import jvp_jaxpr
 from calque.transforms.linear import Linearized, linearize_jaxpr
+from calque.transforms.refs import discharged_branches
 from calque.transforms.slices import (
     dead_code_rules,
     dependence_rules,
@@ -317,6 +318,7 @@ def _scalar(x: Any, what: str) -> Any:
     return operand(x)
 
 
+@discharged_branches
 def _choose(
     what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
 ) -> Any:

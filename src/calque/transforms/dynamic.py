@@ -217,7 +217,8 @@ def declared_positions(function: Any, given: Any) -> frozenset[int]:
 
 def leaves_of(function: Any, given: Any, argument: int | str) -> range:
     """The flat arguments that an argument, by position or name, consists of."""
-    names = [p.name for p in signature_of(function.fun).parameters.values()] if signature_of(function.fun) else []
+    signature = signature_of(function.fun)
+    names = list(signature.parameters) if signature is not None else []
     if isinstance(argument, str) and argument in given.named:
         before = [v for k, v in sorted(given.named.items()) if k < argument]
         first = len(pytrees.leaves((given.dynamic, before)))

@@ -116,10 +116,14 @@ def fingerprint(x: Any, kept: list[Any], seen: set[int], objects: list[Any] | No
         )
     if isinstance(x, types.MethodType):
         return ("method", fingerprint(x.__func__, kept, seen, objects), fingerprint(x.__self__, kept, seen, objects))
-    if objects is not None and not captures.is_library(t) and t.__eq__ is object.__eq__ and _can_be_weak(t):
+    if objects is not None and not captures.is_library(t) and _compared_by_address(t) and _can_be_weak(t):
         objects.append(x)
         return (t, id(x))
     raise Unshareable(t)
+
+
+def _compared_by_address(t: Any) -> bool:
+    return bool(t.__eq__ is object.__eq__)
 
 
 def _can_be_weak(t: type) -> bool:

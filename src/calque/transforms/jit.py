@@ -26,7 +26,9 @@ from calque.machine import callpath
 from calque.transforms import axes, captures, debug_nans, donation, identity
 from calque.transforms import dynamic as dynamic_sizes
 from calque.transforms.call import close_over_tracers, jit_p
+from calque.transforms.call_specs import Inexpressible, argument_spec, result_spec
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
+from calque.transforms.refs import any_alive, refs_among, store, value_of, with_values_for_refs
 from calque.transforms.sharding_arrays import placed
 from calque.transforms.sharding_constraint import JitShardings, has_constraints
 from calque.transforms.sharding_propagation import is_placed, result_shardings
@@ -155,6 +157,7 @@ class _Function:
         self.name = str(name or type(fun).__name__)
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
+        self.with_values: dict[Any, Any] = {}  # for calls with Refs: the same function of values
 
     log = staticmethod(_log)
 
@@ -264,6 +267,10 @@ class _Function:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
+        if any_alive():
+            leaves, tree = pytrees.flatten((args, kwargs))
+            if places := refs_among(leaves, self.name):
+                return self.call_with_refs(leaves, tree, tuple(places))
         given = Given(self, args, kwargs)
         if given.key not in self.cache.programs and dynamic_sizes.allowed(self, given):
             out = dynamic_sizes.call(self, given)
@@ -283,6 +290,23 @@ class _Function:
         if not is_somewhere and not traced.ambient:
             self.learn(args, kwargs, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
+
+    def call_with_refs(self, leaves: list[Any], tree: pytrees.PyTreeDef, places: tuple[int, ...]) -> Any:
+        """A call with Refs at these places: their values go in, and come back changed."""
+        key = (tree, places)
+        if key not in self.with_values:
+            o = self.options
+            fun = with_values_for_refs(self.fun, tree, places)
+            self.with_values[key] = jit(
+                fun, static_argnums=o.static_argnums, static_argnames=o.static_argnames, inline=o.inline
+            )
+        refs = [leaves[i] for i in places]
+        given = [value_of(x) if i in places else x for i, x in enumerate(leaves)]
+        args, kwargs = pytrees.unflatten(tree, given)
+        values, out = self.with_values[key](*args, **kwargs)
+        for ref, value in zip(refs, values, strict=True):
+            store(ref, value)
+        return out
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         """Called while another program is traced, or on values of a transformation."""
@@ -351,54 +375,6 @@ class Given:
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple([n for a in self.avals for n in a.shape])
-
-
-class Inexpressible(Exception):
-    """The call has a shape that the machine code does not know; it stays with Python."""
-
-
-def argument_spec(a: Any, counter: Any) -> tuple[Any, ...]:
-    """How the call path recognises this argument and where its arrays go."""
-    t = type(a)
-    if t is ArrayImpl:
-        return ("array", a.aval, next(counter))
-    if t in _SCALAR_SPECS:
-        return (_SCALAR_SPECS[t], typeof(a).dtype, next(counter))
-    if a is None:
-        return ("none",)
-    if t is tuple or t is list:
-        return (t.__name__, [argument_spec(v, counter) for v in a])
-    if t is dict:
-        specs = {k: argument_spec(a[k], counter) for k in sorted_keys(a)}
-        return ("dict", {k: specs[k] for k in a})
-    if t is np.ndarray and typeof(a).dtype == a.dtype and a.dtype.isnative and a.dtype.fields is None:
-        return ("ndarray", a.dtype, a.shape, next(counter))
-    raise Inexpressible
-
-
-_SCALAR_SPECS = {float: "pyfloat", int: "pyint", bool: "pybool", complex: "pycomplex"}
-
-
-def sorted_keys(d: dict[Any, Any]) -> list[Any]:
-    """The order in which a dict's values are flattened."""
-    try:
-        return sorted(d)
-    except TypeError:
-        raise Inexpressible from None
-
-
-def result_spec(tree: Any) -> tuple[Any, ...]:
-    """How the call path rebuilds the result around its outputs, which are ("out", k) pairs."""
-    t = type(tree)
-    if t is tuple and len(tree) == 2 and tree[0] == "out" and type(tree[1]) is int:
-        return tree
-    if tree is None:
-        return ("none",)
-    if t is tuple or t is list:
-        return (t.__name__, [result_spec(v) for v in tree])
-    if t is dict:
-        return ("dict", {k: result_spec(v) for k, v in tree.items()})
-    raise Inexpressible
 
 
 # ---------------------------------------------------------------- epochs: when entries are valid

@@ -15,6 +15,7 @@ from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 from calque.transforms import flow
 from calque.transforms.flow import Staged, check_carry, joined_type, staged
+from calque.transforms.refs import discharged_scan, discharged_while
 from calque.transforms.scan import bind_scan
 from calque.transforms.trees import arrays, name_of
 from calque.transforms.vmap import vmap
@@ -45,6 +46,7 @@ def _check(
 # ---------------------------------------------------------------- scan
 
 
+@discharged_scan
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -156,6 +158,7 @@ def stack_rows(rows: Sequence[Any]) -> Any:
 # ---------------------------------------------------------------- while_loop
 
 
+@discharged_while
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)` holds.
 

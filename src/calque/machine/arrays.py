@@ -1,0 +1,37 @@
+"""The type of arrays, the one that this interpreter has: a C type made by machine code, or a class of plain Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.machine.pyapi import IS_KNOWN
+
+if TYPE_CHECKING or IS_KNOWN:
+    from calque.machine.objects import DELETED, ArrayImpl, as_numpy, delete_array, new_array, share, wrap_numpy
+    from calque.machine.subscript import learn_result, learn_source, set_fallback
+else:
+    from calque.machine.arrays_plain import (
+        DELETED,
+        ArrayImpl,
+        as_numpy,
+        delete_array,
+        learn_result,
+        learn_source,
+        new_array,
+        set_fallback,
+        share,
+        wrap_numpy,
+    )
+
+__all__ = [
+    "DELETED",
+    "ArrayImpl",
+    "as_numpy",
+    "delete_array",
+    "learn_result",
+    "learn_source",
+    "new_array",
+    "set_fallback",
+    "share",
+    "wrap_numpy",
+]

@@ -1,0 +1,159 @@
+"""Arrays in plain Python, for interpreters whose structs machine code does not know: what `objects` and `subscript` offer, slowly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.machine import memory
+
+
+class _Deleted:
+    """Stands where an array says where it lives, once it has been deleted."""
+
+    def __repr__(self) -> str:
+        return "deleted"
+
+
+DELETED = _Deleted()
+
+
+class Block:
+    """Memory of the allocator; given back with its last reference."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __del__(self) -> None:
+        if memory is not None:  # as it is while the interpreter goes down
+            memory.free(self.address)
+
+
+class Array:
+    """An immutable array: an aval and the memory that holds its elements."""
+
+    __slots__ = ("__weakref__", "_block", "_extra", "_owner", "_ptr", "aval")
+
+    aval: Any
+    _ptr: int
+    _owner: Any
+    _block: int
+    _extra: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
+        raise TypeError("cannot create 'calque.Array' instances")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "_extra":
+            raise AttributeError(f"'calque.Array' object attribute {name!r} is read-only")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"'calque.Array' object attribute {name!r} is read-only")
+
+    def __getitem__(self, index: Any) -> Any:
+        return _subscript[0](self, index)
+
+
+Array.__module__ = "calque"
+ArrayImpl: Any = Array
+_subscript: list[Callable[[Any, Any], Any]] = []
+
+
+def make(aval: Any, address: int, owner: Any) -> Any:
+    """An Array on memory that `owner` keeps alive."""
+    array = object.__new__(Array)
+    fields = {"aval": aval, "_ptr": address, "_owner": owner, "_block": 0, "_extra": None}
+    for name, value in fields.items():
+        object.__setattr__(array, name, value)
+    return array
+
+
+def move(array: Any, address: int, owner: Any) -> None:
+    """Give an Array other memory."""
+    object.__setattr__(array, "_ptr", address)
+    object.__setattr__(array, "_owner", owner)
+
+
+def check(function: str, array: Any) -> None:
+    """Refuse what is no Array, or one without memory."""
+    if type(array) is not Array:
+        raise TypeError(f"{function} takes an Array")
+    if array._extra is DELETED:
+        aval = array.aval
+        text = f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
+        raise RuntimeError(f"Array has been deleted with shape={text}.")
+
+
+def new_array(aval: Any, nbytes: int) -> Any:
+    """An Array on fresh, uninitialised memory."""
+    if nbytes < 0:
+        raise ValueError("a negative number of bytes")
+    block = Block(memory.allocate(max(nbytes, 1)))
+    return make(aval, block.address, block)
+
+
+def wrap_numpy(aval: Any, source: np.ndarray[Any, Any]) -> Any:
+    """An Array on the memory of a C-ordered, aligned, native ndarray, which it keeps alive."""
+    if type(source) is not np.ndarray or not (
+        source.flags.c_contiguous and source.flags.aligned and source.dtype.isnative
+    ):
+        raise TypeError("wrap_numpy takes a C-contiguous, aligned numpy.ndarray in native byte order")
+    return make(aval, source.ctypes.data, source)
+
+
+def share(array: Any, aval: Any) -> Any:
+    """Another Array on the same memory."""
+    check("share", array)
+    return make(aval, array._ptr, array._owner)
+
+
+def delete_array(array: Any) -> None:
+    """Give the memory of an Array back; using it raises from now on."""
+    if type(array) is not Array:
+        raise TypeError("delete_array takes an Array")
+    array._extra = DELETED
+    move(array, 0, None)
+
+
+class Window:
+    """Memory as NumPy asks for it; keeps the owner alive."""
+
+    def __init__(self, address: int, nbytes: int, owner: Any) -> None:
+        self.owner = owner
+        self.__array_interface__ = {"version": 3, "data": (address, True), "shape": (nbytes,), "typestr": "|u1"}
+
+
+def as_numpy(array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A read-only ndarray on the memory of an Array."""
+    if type(array) is not Array or not isinstance(dtype, np.dtype) or type(shape) is not tuple:
+        raise TypeError("as_numpy takes an Array, a dtype and a tuple of integers")
+    check("as_numpy", array)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes:
+        out = np.asarray(Window(array._ptr, nbytes, array._owner)).view(dtype).reshape(shape)
+    else:
+        out = np.empty(shape, dtype)
+    out.flags.writeable = False
+    return out
+
+
+# ---- subscripts: plain Python looks at each index ----
+
+
+def learn_source(aval: Any, shape: tuple[int, ...], itemsize: int) -> None:
+    """Nothing is kept."""
+
+
+def learn_result(aval: Any, shape: tuple[int, ...], result: Any) -> None:
+    """Nothing is kept."""
+
+
+def set_fallback(function: Callable[[Any, Any], Any]) -> None:
+    """What indexes an array."""
+    _subscript[:] = [function]

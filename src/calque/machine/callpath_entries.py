@@ -1,0 +1,121 @@
+"""The call path by machine code: callables whose calls run it from the arguments to the results. Import it as `callpath`.
+
+`Jitted(miss)` and `OpFunction(miss)` are C types. A call looks for an entry that fits the arguments; when there is none it
+returns `miss(args, kwargs)`, which is Python and may compile and `add_entry` for next time.
+
+An entry is made by `Entry(in_spec, kw_names, program, out_spec, epoch)`. `in_spec` describes the positional arguments, then
+the keyword arguments in the order of `kw_names`:
+
+    ("array", aval, i)          an Array with exactly this aval (compared by identity)
+    ("pyfloat", dtype, i)       exactly a float, passed as a scalar of dtype; likewise "pyint", "pybool", "pycomplex";
+                                an int that does not fit its dtype does not match
+    ("fraction", dtype, i)      the same for a float of which, rounded to dtype, `callpath.is_fraction` holds
+    ("ndarray", dtype, shape, i)  exactly an ndarray, C-contiguous, aligned, in native byte order
+    ("is", obj)  ("eq", obj)    this very object; or a str, int, bool or float of the same type and value (bits)
+    ("none",)  ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {key: ..})
+
+where `i` is the input of the program it feeds; None is an argument that must match and is not used; numbers from the
+program's `n_in` upwards are not passed, but can be given back. A dict with str or int keys matches in any order, others in
+the order of the spec only. `out_spec` describes the result:
+
+    ("out", k)  ("input", i)  ("const", obj)  ("none",)  ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])
+    ("dict", {..})  ("call", function, [..])    the last is what a Python function makes of the parts
+
+An output whose size the program finds out while running (-1 bytes in its header) comes with the aval of the header, a mere
+place holder: give it its own with `("call", function, ...)`, where the function returns `objects.share(array, aval)`.
+
+`program` has the attribute `handle`: the address of a program as `interp` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.machine import callpath_run
+from calque.machine.callpath_spec import encode, key_of
+from calque.machine.callpath_types import EntryImpl, Jitted, OpFunction, new_entry
+from calque.machine.pyapi import METH_O, make_builtin
+
+JITTED_LIMIT = 128  # entries of a jitted function; one at the end, not used lately, goes
+OPERATOR_LIMIT = 4096  # entries of an operator; then it starts afresh
+
+run_program: Callable[[Any, Sequence[Any]], list[Any]] = make_builtin(callpath_run._run_program)
+set_epoch: Callable[[int], None] = make_builtin(callpath_run._set_epoch, METH_O)
+
+
+def epoch() -> int:
+    """The epoch that entries must have been made for."""
+    number: int = callpath_run.epoch_now.read()
+    return number
+
+
+def Entry(in_spec: Sequence[Any], kw_names: Sequence[str], program: Any, out_spec: Any, epoch: int) -> Any:
+    """One kind of arguments and what to do with them; see the top of this file."""
+    if epoch <= 0:
+        raise ValueError(f"an epoch is a positive number, not {epoch}")
+    words, keeps = encode(in_spec, kw_names, program, out_spec, epoch)
+    return new_entry(words, keeps, key_of(in_spec))
+
+
+def add_entry(function: Any, entry: Any) -> None:
+    """Let a Jitted or OpFunction use an entry, before the ones it has."""
+    if type(entry) is not EntryImpl:
+        raise TypeError(f"expected an Entry, got {type(entry).__name__}")
+    entries = _entries(function)
+    if type(function) is OpFunction:
+        if len(entries) >= OPERATOR_LIMIT:
+            clear_entries(function)
+        entries.append(entry)
+        _rebuild(function, entries)
+        return
+    entries.insert(0, entry)
+    del entries[JITTED_LIMIT:]
+
+
+def clear_entries(function: Any) -> None:
+    """Forget all entries."""
+    entries = _entries(function)
+    dropped = list(entries)
+    if type(function) is OpFunction:
+        _empty_table(function, entries)
+    else:
+        entries.clear()
+    del dropped  # entries die here, when nothing points to them any more
+
+
+def entry_count(function: Any) -> int:
+    """How many entries a function has."""
+    return len(_entries(function))
+
+
+def _entries(function: Any) -> list[Any]:
+    if type(function) not in (Jitted, OpFunction):
+        raise TypeError(f"expected a Jitted or an OpFunction, got {type(function).__name__}")
+    entries: list[Any] = function._entries
+    return entries
+
+
+def _rebuild(function: Any, entries: list[Any]) -> None:
+    if not callpath_run.calque_rebuild_table(id(function)):
+        entries.pop()
+        raise MemoryError
+
+
+def _empty_table(function: Any, entries: list[Any]) -> None:
+    entries.clear()
+    callpath_run.calque_rebuild_table(id(function))
+
+
+__all__ = [
+    "Entry",
+    "EntryImpl",
+    "Jitted",
+    "OpFunction",
+    "add_entry",
+    "clear_entries",
+    "entry_count",
+    "epoch",
+    "run_program",
+    "set_epoch",
+]

@@ -1,0 +1,95 @@
+"""calque.ref: mutable arrays. Eager, in functions that make their own, as arguments of jit, and closed over by the bodies of control flow.
+
+>>> def total(xs):
+...     r = calque.ref.new_ref(jnp.zeros(()))
+...     jax.lax.fori_loop(0, xs.size, lambda i, _: calque.ref.addupdate(r, ..., xs[i] * xs[i]), None)
+...     return calque.ref.freeze(r)
+>>> jax.grad(total)(jnp.array([1.0, 2.0]))
+Array([2., 4.], dtype=float32)"""
+
+from typing import Any
+
+from calque.core.arrays import to_array
+from calque.core.trace import typeof
+from calque.numpy.creation import zeros
+from calque.transforms.refs import AbstractRef, Ref, add, free, read, value_of, write
+
+__all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A mutable array that begins with a copy of this value.
+
+    >>> r = calque.ref.new_ref(jnp.arange(3.0))
+    >>> r[0] += 7.0
+    >>> r
+    Ref([7., 1., 2.], dtype=float32)"""
+    _check_memory("new_ref", memory_space)
+    if isinstance(init_val, Ref):
+        raise TypeError("new_ref takes an array, not a Ref: pass ref[...]")
+    try:
+        value = to_array(init_val)
+    except TypeError:
+        raise TypeError(
+            f"Error interpreting argument to new_ref as an array: its value is {init_val!r} of type {type(init_val)}. Make one Ref for each array."
+        ) from None
+    return Ref(AbstractRef(typeof(value), None, kind), value)
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A mutable array of this shape and dtype; what it holds at first is not to be relied on.
+
+    >>> calque.ref.empty_ref(jax.ShapeDtypeStruct((2,), jnp.float32)).shape
+    (2,)"""
+    _check_memory("empty_ref", memory_space)
+    return new_ref(zeros(ty.shape, ty.dtype))
+
+
+def _check_memory(name: str, memory_space: Any) -> None:
+    if memory_space is not None:
+        raise NotImplementedError(
+            f"{name}: this processor has one memory; leave out memory_space, got {memory_space!r}"
+        )
+
+
+def _ref(name: str, ref: Any) -> Ref:
+    if not isinstance(ref, Ref):
+        raise ValueError(f"Can only call `{name}` on a Ref, got {ref!r} of type {type(ref)}.")
+    return ref
+
+
+def get(ref: Any, idx: Any = None) -> Any:
+    """ref[idx], or all of it.
+
+    >>> calque.ref.get(calque.ref.new_ref(jnp.arange(3.0)), 2)
+    Array(2., dtype=float32)"""
+    return read(_ref("get", ref), idx)
+
+
+def set(ref: Any, idx: Any, value: Any) -> None:
+    """ref[idx] = value."""
+    write(_ref("ref_set", ref), idx, value, "swap")
+
+
+def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+    """ref[idx] = value; gives what was there before.
+
+    >>> r = calque.ref.new_ref(jnp.arange(3.0))
+    >>> calque.ref.swap(r, 1, 5.0), r[1]
+    (Array(1., dtype=float32), Array(5., dtype=float32))"""
+    return write(_ref(_function_name, ref), idx, value, "swap")
+
+
+def addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """ref[idx] += x."""
+    add(_ref("addupdate", ref), idx, x)
+
+
+def freeze(ref: Any) -> Any:
+    """The value of a Ref that is not written to any more."""
+    return value_of(_ref("freeze", ref))
+
+
+def free_ref(ref: Any) -> None:
+    """Let go of the memory of a Ref, which must not be used any more."""
+    free(_ref("free_ref", ref))
