@@ -50,11 +50,20 @@ def epoch() -> int:
     return number
 
 
-def Entry(in_spec: Sequence[Any], kw_names: Sequence[str], program: Any, out_spec: Any, epoch: int) -> Any:
-    """One kind of arguments and what to do with them; see the top of this file."""
+def Entry(
+    in_spec: Sequence[Any],
+    kw_names: Sequence[str],
+    program: Any,
+    out_spec: Any,
+    epoch: int,
+    guards: Sequence[tuple[Any, ...]] = (),
+) -> Any:
+    """One kind of arguments and what to do with them; `guards` are questions about values that the program took as constants:
+    ("item", dict, key, value) for identity, ("cell", cell, value), ("list", list, tuple of its items), ("length", dict, number of
+    its items). Where an answer is another, the entry does not fit; see the top of this file."""
     if epoch <= 0:
         raise ValueError(f"an epoch is a positive number, not {epoch}")
-    words, keeps = encode(in_spec, kw_names, program, out_spec, epoch)
+    words, keeps = encode(in_spec, kw_names, program, out_spec, epoch, guards)
     return new_entry(words, keeps, key_of(in_spec))
 
 

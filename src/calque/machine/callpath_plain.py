@@ -41,7 +41,14 @@ class EntryImpl:
     """Stands for the type of entries; there are none."""
 
 
-def Entry(in_spec: Sequence[Any], kw_names: Sequence[str], program: Any, out_spec: Any, epoch: int) -> Any:
+def Entry(
+    in_spec: Sequence[Any],
+    kw_names: Sequence[str],
+    program: Any,
+    out_spec: Any,
+    epoch: int,
+    guards: Sequence[tuple[Any, ...]] = (),
+) -> Any:
     """Entries are for machine code: see `callpath.LEARNS`."""
     raise NotImplementedError("this interpreter has no call path by machine code")
 

@@ -166,7 +166,7 @@ def captured(fun: Callable[..., Any]) -> Captures:
     """What `fun` reads, with the values of this moment."""
     finder = Finder()
     finder.function(fun)
-    return Captures(finder.reads.values())
+    return Captures(tuple(finder.reads.values()))
 
 
 def is_transparent(fun: Callable[..., Any]) -> bool:
