@@ -231,7 +231,7 @@ class _Function:
         changed = traced.captures.changed()
         if not changed:
             return False
-        if traced.owner() is not self:
+        if traced.owner() is not self.fun:
             return True
         return captures.report(changed, self.on_stale, self.name)
 
@@ -254,7 +254,7 @@ class _Function:
         traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
         watched.settle()
-        traced.captures, traced.owner = watched, weakref.ref(self)
+        traced.captures, traced.owner = watched, reference(self.fun)
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(given.dynamic, given.named, o.donate_argnums, o.donate_argnames)
@@ -447,6 +447,14 @@ def check_result(x: Any, name: str) -> None:
             f"function {name} returned a value of type {type(x)}, which is not a valid calque type: "
             "a jitted function returns arrays, numbers, and containers of them."
         ) from None
+
+
+def reference(fun: Callable[..., Any]) -> Callable[[], Any]:
+    """`fun` without keeping it alive, where that is possible."""
+    try:
+        return weakref.ref(fun)
+    except TypeError:
+        return lambda: fun
 
 
 def describe_function(fun: Callable[..., Any], name: str) -> str:
