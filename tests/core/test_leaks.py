@@ -34,6 +34,8 @@ def by_name(x):
         lambda: calque.make_jaxpr(leaking)(1.0),
         lambda: calque.vmap(leaking)(jnp.ones(2)),
         lambda: calque.jvp(leaking, (1.0,), (1.0,)),
+        lambda: calque.grad(leaking)(1.0),
+        lambda: calque.linearize(leaking, 1.0),
         lambda: lax.scan(lambda c, x: (leaking(c), x), 1.0, jnp.ones(3)),
         lambda: lax.cond(True, leaking, lambda x: x, 1.0),
         lambda: jet(leaking, (1.0,), ((1.0,),)),

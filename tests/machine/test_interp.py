@@ -462,6 +462,7 @@ else:
     with b.loop(0, 1 << 60), b.loop(0, 3):
         b.call(forever.address, [flag])
 program = b.build(release_gil=sys.argv[2] == "1")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 try:
     print("ready", flush=True)
     program.run([], [])

@@ -101,6 +101,7 @@ def test_wrap_refuses_what_machine_code_cannot_read(bad: Any) -> None:
 )
 def test_view_of_every_kind_of_dtype(dtype: Any) -> None:
     dtype = np.dtype(dtype)
+    gc.collect()  # what other tests left
     before = sys.getrefcount(dtype)
     array = filled([[1, 0, 1]], dtype)
     view = as_numpy(array, dtype, (1, 3))

@@ -38,6 +38,10 @@ def counted(x: Any, n: Any) -> Any:
     return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + s[0]), (0, x))[1]
 
 
+def bent(x: Any, n: Any) -> Any:
+    return lax.fori_loop(0, n, lambda i, c: c * c * 0.1 + 0.5, x)
+
+
 def swapped(z: Any) -> Any:
     return lax.fori_loop(0, 5, lambda i, z: lax.complex(z.imag, z.real) + 1, z)
 
@@ -66,6 +70,7 @@ FUNCTIONS: dict[str, Sequence[tuple[Callable[..., Any], Sequence[Any]]]] = {
         (lambda x: lax.while_loop(lambda s: jnp.max(jnp.abs(s)) > 0.5, lambda s: s * 0.7, x), (M,)),
         (lambda x: lax.while_loop(lambda s: s[1].sum() < 9, lambda s: (s[1] * 2, s[0] + 1), (x, x)), (np.zeros(3, np.float32),)),
     ],
+    "while_back": [(calque.grad(lambda x, n: bent(x, n).sum()), (V, np.int32(4)))],
     "cond": [
         (lambda p, x: lax.cond(p, lambda x: jnp.sin(x), lambda x: x * 2, x), (np.bool_(True), V)),
         (lambda p, x: lax.cond(p, lambda x: jnp.sin(x), lambda x: x * 2, x), (np.bool_(False), np.float32(2))),

@@ -8,7 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from calque.machine import llvm
+from calque.machine import interp, llvm
+from calque.native import polls
 from calque.native.canonical import canonical
 from calque.native.emit import Emitter
 from calque.native.expr import Buffer, Expr, float_bits
@@ -52,7 +53,8 @@ def run_plain(body: Body, values: dict[Any, Any], **options: Any) -> str:
     em = Emitter(**{**processor(), **options})
     text = em.kernel("k_plain", order.buffers, order.sizes, order.params, body)
     text = "\n".join([*sorted(em.declared), text])
-    address = llvm.link_module(text, ["k_plain"], cache=False)["k_plain"]
+    imports = {polls.ASK: interp.calque_poll.address} if polls.DECLARATION in em.declared else {}
+    address = llvm.link_module(text, ["k_plain"], imports, cache=False)["k_plain"]
     call(address, words(order, values))
     return text
 

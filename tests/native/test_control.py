@@ -10,6 +10,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.native.plan_steps import Repeat, Switch, walk
+from calque.transforms.scan import bind_counted
 
 
 def has(e: Any, kind: type) -> bool:
@@ -201,3 +202,21 @@ def test_a_small_carry_read_at_a_computed_place() -> None:
     carry, picked = calque.jit(run)(x)
     np.testing.assert_array_equal(carry, [7, 6, -3])
     np.testing.assert_array_equal(picked, [1, 1, 2, 4])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape", [(), (5,), (70, 3)])
+def test_rounds_counted_while_running(reverse: bool, shape: tuple[int, ...]) -> None:
+    """In registers, pointwise and in the driver."""
+    xs, c = normal(9, *shape), np.ones(shape, np.float32)
+    turn = (lambda c: jnp.roll(c, 1)) if len(shape) > 1 else (lambda c: c)
+    body = calque.make_jaxpr(lambda c, x: (turn(c) * 0.5 + x, c * 2))(c, xs[0])
+    f = lambda n, c, xs: bind_counted(n, [], [c], [xs], jaxpr=body, length=9, reverse=reverse)
+    rows = np.arange(9).reshape(9, *[1] * len(shape))
+
+    def first(n: Any, c: Any, xs: Any) -> list[Any]:
+        out, ys = f(n, c, xs)
+        return [out, jnp.where(rows < n, ys, 0)]
+
+    for n in (0, 1, 4, 9):
+        check(first, np.int32(n), c, xs)

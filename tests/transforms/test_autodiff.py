@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad, value_and_grad, vjp
+from calque.transforms.autodiff import grad, jvp, linear_transpose, value_and_grad, vjp
+from calque.transforms.jacobian import jacfwd, jacrev
 
 from .programs import close, reference_backend, values  # noqa: F401
 
@@ -86,3 +87,39 @@ def f(x, y=1.0):
 def test_bad_arguments(call, text):
     with pytest.raises(TypeError, match="(?s)" + text):
         call()
+
+
+def test_gradients_are_arrays():
+    import calque
+
+    assert isinstance(grad(lambda x: x)(2.0), calque.Array)
+    assert isinstance(vjp(lambda x: x, 2.0)[1](1.0)[0], calque.Array)
+    assert isinstance(linear_transpose(lambda x: x, 2.0)(1.0)[0], calque.Array)
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda f, x: vjp(f, x)[1](x, x), TypeError, "vjp applied to f was called with 2 arguments, but it takes one"),
+        (lambda f, x: vjp(f, x)[1](), TypeError, "was called with 0 arguments"),
+        (
+            lambda f, x: linear_transpose(f, x)(x[:1]),
+            TypeError,
+            r"expected f32\[3\] but got f32\[1\], in the transpose of f",
+        ),
+        (lambda f, x: jvp(f, x, x), TypeError, "primals passed to jvp of f must be tuples or lists"),
+        (lambda f, x: jvp(f, (x,), (x, x)), TypeError, "arguments to jvp of f must have the same tree structure"),
+        (lambda f, x: jacfwd(f)(3), TypeError, "jacfwd requires real-valued .* got int32 for the argument p of f"),
+        (
+            lambda f, x: jacrev(f)({"w": x, "n": 3}),
+            TypeError,
+            r"got int32 for the argument p\['n'\] of f.* set allow_int",
+        ),
+    ],
+)
+def test_bad_input_names_the_function(call, error, text):
+    def f(p):
+        return p
+
+    with pytest.raises(error, match=text):
+        call(f, np.arange(3, dtype=np.float32))

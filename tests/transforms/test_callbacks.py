@@ -95,3 +95,19 @@ def test_debug_print_checks_its_format():
         debug_print("nothing", 1.0)
     with pytest.raises((IndexError, KeyError)):
         debug_print("{} {}", 1.0)
+
+
+def test_wrong_results_name_the_callback():
+    def measure(x):
+        return np.ones(3, np.float32)
+
+    with pytest.raises(
+        RuntimeError, match=r"the callback measure returned at output 0 .* result_shape_dtypes say f32\[\]"
+    ):
+        pure_callback(measure, ShapeDtypeStruct((), np.float32), 1.0)
+
+
+def test_the_facade():
+    from calque import experimental
+
+    assert experimental.io_callback is io_callback

@@ -3,9 +3,10 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms.autodiff import grad, linear_transpose, vjp
-from calque.transforms.custom_more import closure_convert, custom_gradient, linear_call
+from calque.transforms.custom_more import closure_convert, custom_gradient, custom_transpose, linear_call
 from calque.transforms.custom_vjp import custom_vjp
 from calque.transforms.jit import jit
+from calque.transforms.shapes import ShapeDtypeStruct
 from calque.transforms.vmap import vmap
 
 from .programs import close, reference_backend, verified  # noqa: F401
@@ -54,3 +55,23 @@ def test_linear_call():
 def test_linear_call_checks_the_transpose():
     with pytest.raises(TypeError, match="transpose output"):
         grad(lambda x: linear_call(lambda r, x: x, lambda r, ct: jnp.ones(3), (), x))(1.0)
+
+
+def test_linear_call_mapped_in_its_residuals_alone():
+    double = lambda r, x: linear_call(lambda r, x: r * x, lambda r, ct: 2 * r * ct, r, x)
+    rs = np.array([1.0, 2.0, 3.0], np.float32)
+    loss = lambda x: vmap(lambda r: double(r, x))(rs).sum()
+    assert float(loss(3.0)) == 18.0 and float(grad(loss)(3.0)) == 12.0
+
+
+def test_custom_transpose():
+    scaled = custom_transpose(lambda r, x: {"y": r * x})
+    out_types = {"y": ShapeDtypeStruct((), np.float32)}
+    with pytest.raises(AttributeError, match="No transpose rule defined"):
+        scaled(out_types, 2.0, 3.0)
+    scaled.def_transpose(lambda r, ct: 10 * r * ct["y"])
+    f = lambda x: scaled(out_types, 2.0, x)["y"]
+    assert float(f(3.0)) == 6.0 and float(grad(f)(3.0)) == 20.0 and float(jit(grad(f))(3.0)) == 20.0
+    assert [float(v) for v in vmap(grad(f))(np.ones(2, np.float32))] == [20.0, 20.0]
+    with pytest.raises(TypeError, match=r"but its out_types say \['float32\[2\]'\]"):
+        scaled({"y": ShapeDtypeStruct((2,), np.float32)}, 2.0, 3.0)

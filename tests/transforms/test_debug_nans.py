@@ -90,3 +90,10 @@ def test_donated_arguments_are_kept(nans):
     x = jnp.full(3, -1.0)
     refused(calque.jit(lambda x: jnp.log(x), donate_argnums=0), x, name="log")
     assert np.asarray(x).tolist() == [-1.0] * 3
+
+
+def test_a_rule_that_gives_nan():
+    f = calque.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct * float("nan"),))
+    with calque.debug_nans(), pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
+        calque.grad(f)(1.0)

@@ -5,7 +5,9 @@ import calque.numpy as jnp
 from calque.transforms.autodiff import grad, linear_transpose, vjp
 from calque.transforms.jit import jit
 from calque.transforms.loops import fori_loop, scan
+from calque.transforms.scan import bind_counted
 from calque.transforms.shapes import make_jaxpr
+from calque.transforms.vmap import vmap
 
 from .programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 
@@ -114,3 +116,30 @@ def test_a_loop_inside_of_which_only_part_varies():
         return scan(body, 0.5, xs)
 
     check(f, np.array(0.7), np.array([0.3, -0.4, 0.9]))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape", [(), (5,)])
+def test_rounds_counted_while_running(reverse, shape):
+    """As a scan of the first rows, in every derivative."""
+    rng = np.random.default_rng(0)
+    w, c, xs = np.float32(0.5), np.ones(shape, np.float32), rng.standard_normal((9, *shape)).astype(np.float32)
+    step = lambda w, c, x: (jnp.sin(c) * w + x, c * 2)
+    body = make_jaxpr(step)(w, c, xs[0])
+
+    def counted(n, w, c, xs):
+        out, ys = bind_counted(n, [w], [c], [xs], jaxpr=body, length=9, reverse=reverse)
+        return out, ys[:4]
+
+    plain = lambda w, c, xs: scan(lambda c, x: step(w, c, x), c, xs, reverse=reverse)
+    close(jit(counted)(4, w, c, xs), plain(w, c, xs[:4]), 1e-5)
+    close(counted(0, w, c, xs)[0], c)
+    total = lambda f: lambda *a: sum(v.sum() for v in f(*a))
+    for g in (lambda f: grad(f, (0, 1)), lambda f: grad(lambda w, c, xs: grad(f)(w, c, xs) ** 2, (0, 1))):
+        got = jit(g(total(lambda w, c, xs: counted(4, w, c, xs))))(w, c, xs)
+        close(got, g(total(plain))(w, c, xs[:4]), 1e-4)
+    back = grad(total(lambda w, c, xs: counted(4, w, c, xs)), 2)(w, c, xs)
+    close(back[:4], grad(total(plain), 2)(w, c, xs[:4]), 1e-5)
+    counts = np.array([4, 9, 1], np.int32)
+    lanes = vmap(lambda n, c: counted(n, w, c, xs)[0], (0, None))(counts, c)
+    close(lanes, np.stack([plain(w, c, xs[:n])[0] for n in counts]), 1e-5)

@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
+from calque import lax
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.primitives import REGISTRY
+from calque.native import backend
 from calque.transforms import while_reverse
 from calque.transforms.autodiff import grad, jvp, linear_transpose, vjp
+from calque.transforms.callbacks import debug_callback
 from calque.transforms.jit import jit
 from calque.transforms.loops import fori_loop, scan, while_loop
 from calque.transforms.remat import checkpoint
@@ -68,6 +73,7 @@ def test_traced_bounds():
 
 @pytest.mark.parametrize("trips", [0, 1, 3, 4, 5, 16, 17, 70])
 def test_levels_of_checkpoints(monkeypatch, trips):
+    monkeypatch.setattr(while_reverse, "MOST_ROUNDS", 4)
     monkeypatch.setattr(while_reverse, "MOST_SLOTS", 4)
     monkeypatch.setattr(while_reverse, "LEAST_SLOTS", 4)
     monkeypatch.setattr(while_reverse, "ROUNDS", 8)
@@ -123,3 +129,101 @@ def test_a_call_that_reads_tangents_for_nothing():
         return while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 0.5 + ranks(s[1]) * x), (0, x))[1]
 
     check(f, np.array([0.3, -0.4, 0.9]), second=False)
+
+
+def sines(x, n):
+    return fori_loop(0, n, lambda i, c: jnp.sin(c) * 0.9 + 0.1, x)
+
+
+@pytest.mark.parametrize("kept", [8, 1 << 17])
+def test_rounds_that_are_run_are_linear_in_the_trips(monkeypatch, kept):
+    """What the gradient computes for each round of the loop, counted: once forward, then to count, to keep, to take back."""
+    monkeypatch.setattr(while_reverse, "MOST_ROUNDS", kept)
+    monkeypatch.setattr(while_reverse, "LEAST_SLOTS", 8)
+    calls, meaning = [], REGISTRY["sin"].meaning
+    monkeypatch.setattr(REGISTRY["sin"], "meaning", lambda *a, **k: calls.append(1) or meaning(*a, **k))
+
+    def count(n):
+        calls.clear()
+        grad(sines)(0.3, n)
+        return len(calls)
+
+    counts = [count(n) for n in (16, 32, 64, 256)]
+    per_round = [c / n for c, n in zip(counts, (16, 32, 64, 256))]
+    assert max(per_round) <= (4 if kept > 256 else 6)
+    assert counts[3] <= 4 * counts[2] + 64
+
+
+def test_what_is_kept_is_bounded():
+    """A tape up to a budget of bytes, which lanes use one after the other."""
+    f = lambda x, n: sines(x, n).sum()
+    x, n = np.ones(10, np.float32), np.int32(5)
+    temporaries = lambda g, *args: native(g, *args).memory_analysis().temp_size_in_bytes
+    alone = temporaries(grad(f), x, n)
+    assert alone <= 2 * while_reverse.BUDGET
+    lanes = temporaries(vmap(grad(f)), np.ones((50, 10), np.float32), np.arange(50, dtype=np.int32))
+    assert lanes <= 2 * alone + 50 * 10 * 4 * 8
+    together = temporaries(vmap(grad(f), (0, None)), np.ones((5000, 10), np.float32), n)
+    assert together <= 6 * while_reverse.BUDGET
+
+
+def native(f, *args):
+    closed = make_jaxpr(f)(*args)
+    return backend.compile(ClosedJaxpr(closed.jaxpr, closed.consts))
+
+
+def test_lanes_of_different_lengths_in_reverse():
+    xs, ns = np.linspace(-1, 1, 5, dtype=np.float32), np.array([0, 3, 1, 40, 7], np.int32)
+    for g in (grad(sines), grad(grad(sines)), lambda x, n: jvp(lambda x: grad(sines)(x, n), (x,), (1.0,))[1]):
+        want = np.float32([g(x, n) for x, n in zip(xs, ns)])
+        close(vmap(g)(xs, ns), want, 1e-4, 1e-6)
+        close(jit(vmap(g))(xs, ns), want, 1e-4, 1e-6)
+    close(grad(lambda x: vmap(sines)(x, ns).sum())(xs), vmap(grad(sines))(xs, ns), 1e-5)
+    same = vmap(grad(sines), (0, None))(xs, 4)
+    close(same, np.float32([grad(sines)(x, 4) for x in xs]), 1e-5)
+    close(
+        vmap(vmap(grad(sines), (None, 0)), (0, None))(xs, ns),
+        np.float32([[grad(sines)(x, n) for n in ns] for x in xs]),
+        1e-4,
+    )
+
+
+def test_what_never_changes_is_not_kept():
+    big = np.ones((200, 200), np.float32)
+    f = lambda x: while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1], jnp.sin(c[2] * c[1][0, 0])), (0, big, x))[2]
+    sizes = [v.aval.size for e in make_jaxpr(grad(f))(0.5).eqns for v in e.outvars]
+    assert max(sizes) <= big.size
+    assert native(grad(f), np.float32(0.5)).memory_analysis().temp_size_in_bytes < while_reverse.BUDGET
+    close(grad(f)(0.5), grad(lambda x: jnp.sin(jnp.sin(jnp.sin(x))))(0.5), 1e-5)
+
+
+def test_lanes_that_step_together_in_reverse():
+    def f(x):
+        step = lambda c: (c[0] + 1, jnp.sin(c[1]) * 0.5 + 0.1 * lax.psum(c[1], "i"))
+        return while_loop(lambda c: c[0] < lax.axis_index("i") + 2, step, (0, x))[1]
+
+    def python(xs):
+        v = [xs[i] for i in range(3)]
+        for k in range(4):
+            total = 0.1 * sum(v)
+            v = [jnp.sin(a) * 0.5 + total if k < i + 2 else a for i, a in enumerate(v)]
+        return sum(v)
+
+    xs = np.array([0.3, -0.5, 0.9], np.float32)
+    whole = lambda xs: vmap(f, axis_name="i")(xs).sum()
+    close(whole(xs), python(xs), 1e-5)
+    close(grad(whole)(xs), grad(python)(xs), 1e-5)
+
+
+def test_values_are_shown_once():
+    seen = []
+
+    def f(x, n):
+        def step(i, c):
+            debug_callback(lambda i: seen.append(int(i)), i)
+            return jnp.sin(c)
+
+        return fori_loop(0, n, step, x)
+
+    jit(grad(f))(0.5, 3)
+    assert seen == [0, 1, 2]

@@ -1,1 +1,10 @@
 """Interfaces that may change."""
+
+from typing import TYPE_CHECKING
+
+from calque.core import lazy as _lazy
+
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.transforms.callbacks import io_callback
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -50,14 +50,19 @@ class Array:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "_extra":
-            raise AttributeError(f"'calque.Array' object attribute {name!r} is read-only")
+            raise refused(name)
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"'calque.Array' object attribute {name!r} is read-only")
+        raise refused(name)
 
     def __getitem__(self, index: Any) -> Any:
         return _subscript[0](self, index)
+
+
+def refused(name: str) -> AttributeError:
+    known = name in Array.__slots__
+    return AttributeError("readonly attribute" if known else f"'calque.Array' object has no attribute {name!r}")
 
 
 Array.__module__ = "calque"

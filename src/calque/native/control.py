@@ -19,13 +19,16 @@ from calque.native.lower_graph import Node
 from calque.native.matmul import emit_product
 from calque.native.plan import IN_PLACE, Block, Emitter, Planner
 from calque.native.plan_roots import Roots
-from calque.native.plan_steps import Repeat, Step, Swap, Switch
+from calque.native.plan_steps import Count, Repeat, Step, Swap, Switch
 
 
 def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
     """scan or while."""
     p.depth += 1
     loop = LoopParts(p, n, block.order, f"t{p.depth}.{n.id}")
+    before: list[Step] = []
+    if loop.count is not None:
+        before.append(Count(str(loop.t.attr[1].attr[0]), p.in_memory(loop.count, block)))
     effects = loop.body.effects or (loop.test is not None and loop.test.effects)
     for small in SMALL_LOOPS if not effects else ():
         known = len(p.memo)
@@ -34,10 +37,10 @@ def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
         except NotPointwiseError:  # a carry is read at a place that is not known: it has to lie in memory
             steps = None
         if steps is not None:
-            return steps
+            return before + steps
         for key in list(p.memo)[known:]:  # what was said of the carries holds no more
             del p.memo[key]
-    return driver_loop(p, loop, block)
+    return before + driver_loop(p, loop, block)
 
 
 def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
-from calque.native.expr import Expr, ex, var
+from calque.native.expr import Expr, const, ex, var
 from calque.native.lower import RULES, Index, Lower, Request, Value, View
 from calque.native.lower_dot import transposed
 from calque.native.lower_graph import Graph, Node, graph_of
@@ -22,19 +22,25 @@ class LoopParts:
 
     body      inputs: consts, carries, slices; outputs: next carries, stacked results
     test      (while) inputs: its consts, carries; output: go on?
-    t, at     the loop variable and the index of the slice (turned round for a reversed scan)"""
+    t, at     the loop variable and the index of the slice (turned round for a reversed scan)
+    var       the loop variable where the number of rounds is known before the first
+    length    that number, where it is known now; a counted scan has it in memory (`count`) and the driver reads it"""
 
     def __init__(self, p: Planner, n: Node, order: Sequence[Node], counter: str) -> None:
         self.node = n
         params = n.params
         self.test: Graph | None = None
         self.length: int | None = None
+        self.count: Node | None = None
         if n.op == "scan":
             nc, k = params["num_consts"], params["num_carry"]
             self.body = bind(p, params["jaxpr"], counter)
             self.consts, self.init, self.xs = n.args[:nc], n.args[nc : nc + k], n.args[nc + k :]
-            self.length = params["length"]
             self.reverse = params["reverse"]
+            if params.get("counted"):
+                self.count = n.args[0]
+            else:
+                self.length = params["length"]
         else:
             tc, bc = params["cond_nconsts"], params["body_nconsts"]
             test, body = params["cond_jaxpr"], params["body_jaxpr"]
@@ -50,11 +56,20 @@ class LoopParts:
         self.inner_consts, self.carries, self.slices = split(self.body.inputs, nc, k)
         self.next, self.stacked = self.body.outputs[:k], self.body.outputs[k:]
         extent = p.sizes.dim(self.length) if self.length is not None else None
+        if self.count is not None:
+            extent = var(f"{counter}.n", p.sizes.dim(params["length"] + 1))
         self.t: Expr = var(counter, extent)
-        self.at: Expr = ex("sub", p.sizes.dim(self.length - 1), self.t) if self.reverse and self.length else self.t
+        self.var = None if extent is None else self.t
+        self.at: Expr = self.t
+        if self.reverse and extent is not None:
+            self.at = ex("sub", ex("sub", extent, const(1)), self.t) if self.length is None else self.turned(p)
         alias(p, self.inner_consts, self.consts, ())
         alias(p, self.slices, self.xs, (self.at,))
         self.gets = {m.params["index"]: m for m in order if m.op == "get" and m.args[0] is n}
+
+    def turned(self, p: Planner) -> Expr:
+        """The index of the slice of a reversed scan of known length."""
+        return ex("sub", p.sizes.dim(self.length - 1), self.t) if self.length else self.t
 
 
 def split(xs: Sequence[Node], a: int, b: int) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node]]:

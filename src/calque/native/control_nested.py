@@ -45,7 +45,7 @@ def few(nodes: Sequence[Node]) -> bool:
 
 def lanes_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
     """before: scan without carries: y[t] = while(x[t])      after: for t: loop with c = x[t]: ...; y[t] = c"""
-    if loop.carries or loop.length is None or not few(loop.stacked):
+    if loop.carries or loop.var is None or not few(loop.stacked):
         return None
     body = nested(p, loop.stacked)
     homes = {i: block.targets.get(get) or View(p.temporary(get)) for i, get in loop.gets.items()}
@@ -89,7 +89,7 @@ def nested(p: Planner, outputs: Sequence[Node]) -> list[Statement]:
         elif n.op in NESTED:
             p.depth += 1
             loop = LoopParts(p, n, order, f"t{p.depth}.{n.id}")
-            if any(i >= len(loop.carries) for i in loop.gets):  # stacked: it has to lie in memory
+            if loop.count is not None or any(i >= len(loop.carries) for i in loop.gets):  # what lies in memory
                 raise NotPointwiseError
             statement, results = loop_statement(p, loop)
             out.append(statement)
@@ -111,8 +111,7 @@ def loop_statement(p: Planner, loop: LoopParts) -> tuple[Loop, Results]:
         cond = p.at(loop.test.outputs[0], ())
     body = nested(p, [*loop.next, *loop.stacked])
     states = states_of(p, loop, results)
-    var = loop.t if loop.length is not None else None
-    return Loop(tuple(states), tuple(body), var, cond, tuple(test)), results
+    return Loop(tuple(states), tuple(body), loop.var, cond, tuple(test)), results
 
 
 def choice(p: Planner, n: Node, order: Sequence[Node]) -> list[Statement]:

@@ -45,8 +45,7 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
         return None
     finally:
         guard.release()
-    var = loop.t if loop.length is not None else None
-    rounds = Loop(tuple(inner), tuple(body), var, test)
+    rounds = Loop(tuple(inner), tuple(body), loop.var, test)
     if size((rounds,)) > MOST_NODES or len(inner) > MOST_STATES:
         return None
     after = [s for i in arrays if i in loop.gets for s in store(homes[i], idx, guard.values[i])]
@@ -54,7 +53,7 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
         p.view[g] = homes[i]
     steps: list[Step] = [Call(p.kernel(nested(dims, (rounds, *after))))] if after or body else []
     if wanted_scalars:
-        only = Loop(tuple(s for s in inner if s.name in guard.scalar_names(scalars)), (), var, test)
+        only = Loop(tuple(s for s in inner if s.name in guard.scalar_names(scalars)), (), loop.var, test)
         stores = [s for i in wanted_scalars for s in store(homes[i], (), guard.values[i])]
         steps.append(Call(p.kernel((only, *stores))))
     return steps

@@ -16,7 +16,7 @@ from calque.machine.threads import get_num_threads
 from calque.native.expr import Buffer, Expr
 from calque.native.lower_sizes import Sizes
 from calque.native.plan_memory import arrange
-from calque.native.plan_steps import Call, Copy, Host, Repeat, Step, Swap
+from calque.native.plan_steps import Call, Copy, Count, Host, Repeat, Step, Swap
 from calque.native.schedule import Plan
 
 PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
@@ -84,6 +84,8 @@ class Assembler:
                 self.repeat(s)
             elif isinstance(s, Swap):
                 self.builder.swap(self.slots[s.a], self.slots[s.b])
+            elif isinstance(s, Count):
+                self.counters[s.name] = self.builder.load(self.slots[s.buffer], "i32")
             else:
                 with self.builder.switch(self.slots[s.index]) as block:
                     for case in s.cases:

@@ -29,7 +29,7 @@ from calque.native.loops import (
     stored,
 )
 from calque.native.plan_memory import Lifetimes
-from calque.native.plan_steps import Call, Copy, Host, Repeat, Step, Swap, Switch
+from calque.native.plan_steps import Call, Copy, Count, Host, Repeat, Step, Swap, Switch
 from calque.native.plan_steps import walk as walk_steps
 
 SMALLEST: Final = 1024  # bytes of a temporary that is worth a thought
@@ -193,6 +193,8 @@ def _rename(s: Step, names: Names) -> bool:
         s.flag = new(s.flag) if s.flag is not None else None
     elif isinstance(s, Switch):
         s.index, s.cases = new(s.index), [_renamed_steps(c, names) for c in s.cases]
+    elif isinstance(s, Count):
+        s.buffer = new(s.buffer)
     else:
         s.a, s.b = new(s.a), new(s.b)
     return True

@@ -120,7 +120,21 @@ class Swap:
         return frozenset((self.a, self.b))
 
 
-Step = Call | Copy | Host | Repeat | Switch | Swap
+@dataclass(eq=False)
+class Count:
+    """Let the size symbol `name` be the int32 in a buffer from here on: the rounds of a loop that only the running program knows."""
+
+    name: str
+    buffer: Buffer
+
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset((self.buffer,))
+
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset()
+
+
+Step = Call | Copy | Count | Host | Repeat | Switch | Swap
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:

@@ -6,13 +6,13 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import float0, is_complex, is_extended, is_float, is_inexact
+from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_extended, is_float, is_inexact
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
 from calque.ops.common import const
+from calque.transforms import debug_nans, linear
 from calque.transforms import jvp as forward
-from calque.transforms import linear
 from calque.transforms.shapes import aval_of
 from calque.transforms.transpose import backward_pass
 from calque.transforms.trees import FlatFunction, argument_name, arrays, name_of
@@ -35,13 +35,13 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     _callable(fun)
     for what, xs in (("primal", primals), ("tangent", tangents)):
         if not isinstance(xs, (tuple, list)):
-            raise TypeError(f"{what}s passed to jvp must be tuples or lists; found {type(xs)}.")
+            raise TypeError(f"{what}s passed to jvp of {name_of(fun)} must be tuples or lists; found {type(xs)}.")
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, in_tree = pytrees.flatten((primals, {}))
     tangent_leaves, tangent_tree = pytrees.flatten((tangents, {}))
     if in_tree != tangent_tree:
         raise TypeError(
-            "primal and tangent arguments to jvp must have the same tree structure; primals have tree structure "
+            f"primal and tangent arguments to jvp of {name_of(fun)} must have the same tree structure; primals have tree structure "
             f"{pytrees.structure(primals)} whereas tangents have tree structure {pytrees.structure(tangents)}."
         )
     flat = FlatFunction(fun, in_tree, "jvp", has_aux)
@@ -150,8 +150,13 @@ class VJP:
             self._slots,
         )
 
-    def __call__(self, cotangents: Any) -> Any:
-        cts, tree = pytrees.flatten(cotangents)
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"The function returned by vjp applied to {self.name} was called with {len(cotangents)} arguments, but it takes one: "
+                f"the cotangent of the result of {self.name}, of the structure {self._out_tree}. Of a tuple, give a tuple."
+            )
+        cts, tree = pytrees.flatten(cotangents[0])
         if tree != self._out_tree:
             raise ValueError(
                 f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match {self._out_tree}, "
@@ -159,7 +164,7 @@ class VJP:
             )
         for ct, aval in zip(cts, self._out_avals):
             _check_cotangent(ct, aval, self.name)
-        return pytrees.unflatten(self._tree, map(instantiate, self.flat(cts)))
+        return pytrees.unflatten(self._tree, map(_result, self.flat(cts)))
 
     def flat(self, cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the flat arguments, some of them Zero."""
@@ -171,6 +176,12 @@ class VJP:
 
 
 pytrees.register(VJP, lambda f: (f._residuals, f.fixed), lambda fixed, residuals: VJP(fixed, list(residuals)))
+
+
+def _result(ct: Any) -> Any:
+    """A cotangent as users get it: an array, also where it is a number that no operation made."""
+    ct = instantiate(ct)
+    return debug_nans.as_array(ct, "a constant cotangent") if isinstance(ct, PYTHON_SCALARS) else ct
 
 
 def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
@@ -242,8 +253,12 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
                 f"cotangent tree does not match function output, expected {out_tree} but got {ct_tree}, in the transpose of {name_of(fun)}"
             )
         for ct, a in zip(cts, closed.out_avals):
-            _check_cotangent(ct, a, name_of(fun))
-        return pytrees.unflatten(tree, map(instantiate, _transposed(closed, cts)))
+            if typeof(ct).shape != a.shape or typeof(ct).dtype != a.dtype:
+                raise TypeError(
+                    f"cotangent type does not match function output, expected {a.str_short()} but got {typeof(ct).str_short()}, in the "
+                    f"transpose of {name_of(fun)}"
+                )
+        return pytrees.unflatten(tree, map(_result, _transposed(closed, cts)))
 
     return transposed
 
@@ -282,7 +297,7 @@ def value_and_grad(
         flat = FlatFunction(partial, in_tree, "value_and_grad", has_aux)
         outs, f_vjp = vjp_of(flat, values, in_tree)
         _check_grad_output(outs, flat.out_tree, holomorphic, fun)
-        found = pytrees.unflatten(in_tree, map(instantiate, f_vjp.flat([const(outs[0], 1)])))[0][0]
+        found = pytrees.unflatten(in_tree, map(_result, f_vjp.flat([const(outs[0], 1)])))[0][0]
         gradient = found if not isinstance(chosen, int) else found[0]
         value = pytrees.unflatten(flat.out_tree, outs)
         return ((value, forward.lowered(flat.aux)), gradient) if has_aux else (value, gradient)

@@ -102,7 +102,7 @@ class CallPrimitive(AxisPrimitive):
         return self.call(batched, args, params), list(out_dims)
 
 
-def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
+def dead_code_of_call(e: Eqn, used: Sequence[bool]) -> Eqn | None:
     """A call without the results that nobody uses, and without the operands that only those needed."""
     closed: ClosedJaxpr = e.params["jaxpr"]
     key = ("dead", tuple(used))
@@ -148,7 +148,7 @@ jit_p = CallPrimitive("jit", adapt=_not_donated, hidden=_jit_hidden)
 closed_call_p = CallPrimitive("closed_call")
 
 for _name in ("jit", "closed_call"):
-    dead_code_rules[_name] = _dead_code
+    dead_code_rules[_name] = dead_code_of_call
     dependence_rules[_name] = lambda e, unknown: dependent_results(e.params["jaxpr"], tuple(unknown))
 
 

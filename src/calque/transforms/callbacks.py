@@ -55,7 +55,7 @@ def _checked(out: Sequence[np.ndarray], avals: Sequence[ShapedArray], callback: 
     for i, (x, a) in enumerate(zip(out, avals, strict=True)):
         if x.shape != a.shape or not np.can_cast(x.dtype, a.dtype, "same_kind"):
             raise RuntimeError(
-                f"the callback {callback} returned at output {i} an array of type {x.dtype}{list(x.shape)}, but its "
+                f"the callback {name_of(getattr(callback, 'callback', callback))} returned at output {i} an array of type {x.dtype}{list(x.shape)}, but its "
                 f"result_shape_dtypes say {a.str_short()}"
             )
     return [np.asarray(x).astype(a.dtype) for x, a in zip(out, avals)]

@@ -354,6 +354,7 @@ class _Rule:
             )
         outs, out_tree = pytrees.flatten(pair[0])
         out_ts, ts_tree = pytrees.flatten(pair[1])
+        check_results([*outs, *map(as_meant, out_ts)], pair, self.rule)
         if out_tree != ts_tree:
             raise TypeError(
                 f"Custom JVP rule {self.__name__} for function {name} must produce primal and tangent outputs with equal "

@@ -4,13 +4,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from calque.core import pytrees, reference
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
-from calque.ops.common import instantiate
+from calque.ops.common import front, instantiate
 from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim, batch_jaxpr
 from calque.transforms.custom_vjp import custom_vjp
@@ -231,15 +233,14 @@ def _batch(
     num_res: int,
     transpose_thunk: _Thunk,
 ) -> Any:
-    _, res_dims, lin_dims = split(dims, num_callee_consts, num_res)
+    n = num_callee_consts + num_res
+    args = [*args[:n], *(front(x, d, axis.size) for x, d in zip(args[n:], dims[n:]))]
+    dims = [*dims[:n], *(0 for _ in dims[n:])]  # so that cotangents of linear arguments are mapped as those of results
+    _, res_dims, _ = split(dims, num_callee_consts, num_res)
     batched, out_dims = batch_jaxpr(callee, axis, tuple(dims), True)
 
     def transpose() -> ClosedJaxpr:
         back, _ = batch_jaxpr(transpose_thunk(), axis, (*res_dims, *out_dims), True)
-        if any(d != 0 for d in lin_dims):
-            raise NotImplementedError(
-                "the transpose of a linear_call under vmap needs linear arguments that are mapped along axis 0"
-            )
         return back
 
     outs = linear_call_p.bind(
@@ -257,3 +258,45 @@ linear_call_p = AxisPrimitive(
     batch=_batch,
     multiple_results=True,
 )
+
+
+# ---------------------------------------------------------------- custom_transpose
+
+
+class custom_transpose:
+    """A function of (residuals, linear arguments) whose transpose is given by a rule.
+
+    >>> @calque.custom_derivatives.custom_transpose
+    ... def scaled(r, x):
+    ...     return r * x
+    >>> @scaled.def_transpose
+    ... def scaled_transpose(r, ct):
+    ...     return r * ct
+    >>> calque.grad(lambda x: scaled(calque.ShapeDtypeStruct((), jnp.float32), 2.0, x))(3.0)
+    Array(2., dtype=float32, weak_type=True)"""
+
+    def __init__(self, fun: Callable[[Any, Any], Any]):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.transpose: Callable[[Any, Any], Any] | None = None
+
+    def def_transpose(self, transpose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """The rule: `transpose(residuals, cotangent)` gives the cotangents of the linear arguments."""
+        self.transpose = transpose
+        return transpose
+
+    def __call__(self, out_types: Any, res_arg: Any, lin_arg: Any) -> Any:
+        """The function; `out_types` is a tree of the shapes and dtypes of its results, which it must have."""
+        if self.transpose is None:
+            raise AttributeError(f"No transpose rule defined for the custom_transpose function {name_of(self.fun)}")
+        out = linear_call(self.fun, self.transpose, res_arg, lin_arg)
+        wanted, tree = pytrees.flatten(out_types)
+        found, out_tree = pytrees.flatten(out)
+        types = [f"{typeof(x).dtype}{list(typeof(x).shape)}" for x in found]
+        expected = [f"{np.dtype(t.dtype)}{list(t.shape)}" for t in wanted]
+        if tree != out_tree or types != expected:
+            raise TypeError(
+                f"custom_transpose: {name_of(self.fun)} gives {types} in the structure {out_tree}, but its out_types say {expected} in "
+                f"the structure {tree}"
+            )
+        return out

@@ -32,10 +32,10 @@ from calque.transforms.custom_jvp import (
     nondiff_positions,
     refuse_closures,
 )
-from calque.transforms.flow import split, type_text
+from calque.transforms.flow import convert, joined_type, split, type_text
 from calque.transforms.linear import Tape
 from calque.transforms.transpose import backward_pass
-from calque.transforms.trees import name_of
+from calque.transforms.trees import check_results, name_of
 from calque.transforms.zeros import has_tangent, nonzero, only_nonzero, tangent_aval, with_zeros, zero_like
 
 
@@ -390,6 +390,7 @@ class _BackwardRule:
         if isinstance(out, list):
             out = tuple(out)
         found = self.leaves(out)
+        check_results([as_meant(c) for c in found if c is not None], out, self.bwd)
         return [self.checked(c, a, i) for i, (c, a) in enumerate(zip(found, self.avals, strict=True))]
 
     def leaves(self, out: Any) -> list[Any]:
@@ -413,6 +414,8 @@ class _BackwardRule:
         if ct is None or not has_tangent(aval):
             return Zero(expected)
         got = ct.aval if type(ct) is Zero else typeof(ct)
+        if got.weak_type and got.shape == expected.shape and joined_type(got, expected) is expected:
+            return convert(ct, expected)  # a number such as 1
         if got.shape != expected.shape or got.dtype != expected.dtype:
             path = pytrees.flatten_with_path(pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves)))[0][
                 i

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import trace
-from calque.core.arrays import from_numpy, to_numpy
+from calque.core.arrays import from_numpy, to_array, to_numpy
 from calque.core.config import config
 from calque.core.dtypes import is_inexact
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
@@ -39,6 +39,15 @@ def bad_kind(x: Any) -> str | None:
     if config.debug_nans and np.isnan(values).any():
         return "nan"
     return "inf" if config.debug_infs and np.isinf(values).any() else None
+
+
+def as_array(x: Any, what: str) -> Any:
+    """A Python number as an array, looked at if results are."""
+    out = to_array(x)
+    kind = bad_kind(out) if active() else None
+    if kind is not None:
+        raise _refuse(kind, what)
+    return out
 
 
 def _first_bad(outs: Sequence[Any]) -> str | None:

@@ -52,21 +52,26 @@ def _cut(x: Any, axis: int, avals: Sequence[ShapedArray]) -> list[Any]:
     return parts
 
 
-def _check_input(what: str, x: Any, holomorphic: bool, allow_int: bool, fun: Any) -> None:
+def _check_input(what: str, x: Any, holomorphic: bool, allow_int: bool, name: str) -> None:
+    """Refuse a value that cannot be differentiated in; `name` is that of the argument and of the function."""
     dtype = typeof(x).dtype
-    name = getattr(dtype, "name", dtype)
+    kind = getattr(dtype, "name", dtype)
     if holomorphic:
         if not is_complex(dtype):
-            raise TypeError(f"{what} with holomorphic=True requires inputs with complex dtype, but got {name}.")
-    elif not is_inexact(dtype) and not allow_int:
+            raise TypeError(
+                f"{what} with holomorphic=True requires inputs with complex dtype, but got {kind} for {name}."
+            )
+    elif what == "jacrev":
+        if not is_inexact(dtype) and not allow_int:
+            raise TypeError(
+                f"jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got {kind} for {name}. "
+                "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+            )
+    elif not is_inexact(dtype) or is_complex(dtype):
         raise TypeError(
-            f"{what} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {name} in {name_of(fun)}."
-        )
-    elif what == "jacfwd" and is_complex(dtype):
-        raise TypeError(
-            f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {name}. For holomorphic "
-            "differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving complex inputs, use "
-            "calque.jvp directly."
+            f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {kind} for {name}. For "
+            "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving complex inputs "
+            "or integer inputs, use calque.jvp directly."
         )
 
 
@@ -83,6 +88,11 @@ def _prepared(
         arrays(leaves, what, fun, diff_args, {}, lambda i: diff_name(fun, args, kwargs, wanted, i)),
         pytrees.structure(diff),
     )
+
+
+def _named(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], argnums: int | tuple[int, ...], leaf: int) -> str:
+    wanted = [n % len(args) for n in ((argnums,) if isinstance(argnums, int) else argnums)]
+    return f"the argument {diff_name(fun, args, kwargs, wanted, leaf)} of {name_of(fun)}"
 
 
 def _nested(out_tree: pytrees.PyTreeDef, in_tree: pytrees.PyTreeDef, rows: Sequence[Sequence[Any]]) -> Any:
@@ -103,8 +113,8 @@ def jacfwd(
     @wraps(fun, f"jacfwd({name_of(fun)})", f"Jacobian of {name_of(fun)} in forward mode: takes the same arguments.")
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacfwd", fun, chosen, args, kwargs, has_aux)
-        for x in values:
-            _check_input("jacfwd", x, holomorphic, False, fun)
+        for i, x in enumerate(values):
+            _check_input("jacfwd", x, holomorphic, False, _named(fun, args, kwargs, chosen, i))
         avals = [typeof(x) for x in values]
         size = sum(a.size for a in avals)
         mask: tuple[bool, ...] = ()
@@ -159,8 +169,8 @@ def jacrev(
     @wraps(fun, f"jacrev({name_of(fun)})", f"Jacobian of {name_of(fun)} in reverse mode: takes the same arguments.")
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacrev", fun, chosen, args, kwargs, has_aux)
-        for x in values:
-            _check_input("jacrev", x, holomorphic, allow_int, fun)
+        for i, x in enumerate(values):
+            _check_input("jacrev", x, holomorphic, allow_int, _named(fun, args, kwargs, chosen, i))
         outs, pullback = vjp_of(flat, values, in_tree)
         out_avals = [typeof(o) for o in outs]
         for a in out_avals:

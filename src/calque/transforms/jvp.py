@@ -103,7 +103,11 @@ def jvp(
 
 def auxiliary(fun: Any) -> list[Any]:
     """The traced values of an auxiliary output, which are lowered later."""
-    return pytrees.leaves(getattr(fun, "aux", None))
+    found = pytrees.leaves(getattr(fun, "aux", None))
+    for x in found:  # grows meanwhile: what they hold
+        if isinstance(x, JVPTracer):
+            found += [x.primal, x.tangent]
+    return found
 
 
 def lowered(tree: Any) -> Any:

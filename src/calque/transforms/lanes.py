@@ -11,11 +11,10 @@ from typing import Any
 
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
-from calque.core.primitives import Primitive
+from calque.core.primitives import REGISTRY, Primitive
 from calque.core.trace import typeof
 from calque.ops.common import move
 from calque.transforms.axes import Axis, Collective
-from calque.transforms.scan import bind_scan
 
 Dim = int | None
 
@@ -90,7 +89,16 @@ def one_by_one(
     mapped = [i for i, d in enumerate(dims) if d is not None]
     body = _body(primitive, [_lane_aval(x, d) for x, d in zip(args, dims)], [*fixed, *mapped], params)
     xs = [move(args[i], d, 0) for i in mapped if (d := dims[i]) is not None]
-    outs = bind_scan([args[i] for i in fixed], [], xs, jaxpr=body, length=axis.size, reverse=False, unroll=1)
+    outs = REGISTRY["scan"].bind(
+        *[args[i] for i in fixed],
+        *xs,
+        jaxpr=body,
+        length=axis.size,
+        num_carry=0,
+        num_consts=len(fixed),
+        reverse=False,
+        unroll=1,
+    )
     return outs, [0] * len(outs)
 
 

@@ -6,14 +6,14 @@ belongs to a higher level. So nothing needs to be separated afterwards: what the
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from calque.core import trace_state
+from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero
 from calque.core.trace import JaxprTrace, JaxprTracer, jaxpr_as_fun, literal_value, typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
-from calque.transforms.jvp import JVPTrace
+from calque.transforms.jvp import JVPTrace, auxiliary
 from calque.transforms.slices import dependence_rules, pruned, split_equation
 from calque.transforms.zeros import has_tangent, nonzero, only_nonzero
 
@@ -87,7 +87,10 @@ def linearize(
             if wanted and type(tangents[i]) is Zero and has_tangent(typeof(pairs[i][0])):
                 tangents[i] = tape.zeros(tangents[i].aval)
         closed = tape.finish(only_nonzero(tangents))
-    return Linear([p for p, _ in pairs], nonzero(tangents), pruned(closed))
+    values, nonzeros = [p for p, _ in pairs], nonzero(tangents)
+    del outs, pairs, tangents
+    leaks.check([trace, tape], auxiliary(fun))
+    return Linear(values, nonzeros, pruned(closed))
 
 
 # ---------------------------------------------------------------- programs

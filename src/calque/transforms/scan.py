@@ -10,12 +10,12 @@ import numpy as np
 from calque.core import reference
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var
-from calque.core.primitives import UndefinedPrimal, Zero
+from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr
-from calque.ops.common import add_tangents, move
+from calque.ops.common import add_tangents, move, scalar_of
 from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim, batch_jaxpr, placed
-from calque.transforms.flow import rearranged, split
+from calque.transforms.flow import rearranged, split, with_inputs
 from calque.transforms.jvp import jvp_jaxpr
 from calque.transforms.linear import Linearized, linearize_jaxpr
 from calque.transforms.slices import (
@@ -41,7 +41,11 @@ def bind_scan(
     length: int,
     reverse: bool,
     unroll: Any,
+    counted: bool = False,
 ) -> list[Any]:
+    """A loop of `length` rounds; a counted one ends sooner, after as many as its first constant says (which the body does not read).
+
+    It reads and writes the first rows of what is stacked. The other rows of its results are left as memory was."""
     return scan_p.bind(
         *consts,
         *init,
@@ -52,15 +56,47 @@ def bind_scan(
         num_consts=len(consts),
         reverse=reverse,
         unroll=unroll,
+        **({"counted": True} if counted else {}),
     )
 
 
+def bind_counted(
+    count: Any,
+    consts: Sequence[Any],
+    init: Sequence[Any],
+    xs: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    reverse: bool,
+) -> list[Any]:
+    """A scan of the first `count` (an int32) of `length` rounds."""
+    body = _with_count(jaxpr)
+    return bind_scan([count, *consts], init, xs, jaxpr=body, length=length, reverse=reverse, unroll=1, counted=True)
+
+
+def _with_count(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """The body with the count before its own arguments."""
+    if "counted" not in jaxpr.cache:
+        count = ShapedArray((), np.dtype("int32"))
+        jaxpr.cache["counted"] = with_inputs(jaxpr, [count, *range(len(jaxpr.jaxpr.invars))])
+    return jaxpr.cache["counted"]
+
+
 def _meaning(
-    *args: np.ndarray, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int, reverse: bool, unroll: Any
+    *args: np.ndarray,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    num_carry: int,
+    num_consts: int,
+    reverse: bool,
+    unroll: Any,
+    counted: bool = False,
 ) -> list[np.ndarray]:
     consts, carry, xs = split(args, num_consts, num_carry)
-    stacked = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
-    for i in reversed(range(length)) if reverse else range(length):
+    stacked = [np.zeros((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
+    rounds = int(args[0]) if counted else length
+    for i in reversed(range(rounds)) if reverse else range(rounds):
         outs = reference.run(jaxpr, *consts, *carry, *[x[i] for x in xs])
         carry = outs[:num_carry]
         for s, y in zip(stacked, outs[num_carry:]):
@@ -162,6 +198,8 @@ def _linearize(
     linear_consts = [*res_consts, *_tangents_of(const_ts, c_nz)]
     linear_xs = [*res_xs, *_tangents_of(xs_ts, x_nz)]
     body = plan.linear(sum(c_nz), sum(carry_nz))
+    if params.get("counted"):
+        body, linear_consts = _with_count(body), [consts[0], *linear_consts]
     out_ts = bind_scan(linear_consts, _tangents_of(init_ts, carry_nz), linear_xs, jaxpr=body, **params)
     return outs, with_zeros(out_ts, lin.nonzeros, out_avals)
 
@@ -264,8 +302,9 @@ def _transpose(
     length: int,
     reverse: bool,
     unroll: Any,
+    **counted: bool,
 ) -> list[Any]:
-    params = {"length": length, "reverse": reverse, "unroll": unroll}
+    params = {"length": length, "reverse": reverse, "unroll": unroll, **counted}
     linear = tuple([type(x) is UndefinedPrimal for x in args])
     touched = _fixpoint(linear, num_consts, num_carry, lambda m: dependent_results(jaxpr, m))
     if not all(touched[num_consts : num_consts + num_carry]):
@@ -445,6 +484,8 @@ def _batch(
     **params: Any,
 ) -> Any:
     n_ys = len(jaxpr.jaxpr.outvars) - num_carry
+    if params.get("counted") and dims[0] is not None:
+        return _batch_counts(axis, args, dims, jaxpr, num_carry, num_consts, params)
     mask = tuple(d is not None for d in dims)
     c_dims, _, _ = split(dims, num_consts, num_carry)
     inner = lambda m: (*c_dims, *(0 if b else None for b in m[num_consts:]))
@@ -458,6 +499,45 @@ def _batch(
     xs = [x if d is None else move(x, d, 1) for x, d in zip(xs, x_dims)]
     found = bind_scan(consts, init, xs, jaxpr=body, **params)
     return found, [*out_dims[:num_carry], *(None if d is None else d + 1 for d in out_dims[num_carry:])]
+
+
+def _batch_counts(
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    jaxpr: ClosedJaxpr,
+    num_carry: int,
+    num_consts: int,
+    params: dict[str, Any],
+) -> Any:
+    """Lanes with different numbers of rounds, together: as many as the longest needs; the others keep what they carry meanwhile."""
+    one = ShapedArray((), np.dtype("int32"))
+    step = scalar_of(one.dtype, -1 if params["reverse"] else 1)
+
+    def body(*values: Any) -> list[Any]:
+        _, consts, (i, *carry), xs = split(values, 1, num_consts, num_carry + 1)
+        outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *xs)
+        more = do.lt(i, consts[0])
+        return [do.add(i, step), *(do.select_n(more, x, y) for x, y in zip(carry, outs)), *outs[num_carry:]]
+
+    key = ("counts", params["reverse"])
+    if key not in jaxpr.cache:
+        consts, rest = split(jaxpr.in_avals, num_consts)
+        jaxpr.cache[key] = trace_to_jaxpr(body, [one, *consts, one, *rest], "lanes")
+    consts, rest = split(args, num_consts)
+    c_dims, rest_dims = split(dims, num_consts)
+    most = do.reduce_max(move(args[0], dims[0] or 0, 0), axes=(0,))
+    first = do.sub(most, scalar_of(one.dtype, 1)) if params["reverse"] else scalar_of(one.dtype, 0)
+    found, out_dims = _batch(
+        axis,
+        [most, *consts, first, *rest],
+        [None, *c_dims, None, *rest_dims],
+        jaxpr=jaxpr.cache[key],
+        num_carry=num_carry + 1,
+        num_consts=num_consts + 1,
+        **params,
+    )
+    return found[1:], out_dims[1:]
 
 
 # ---------------------------------------------------------------- dead code
@@ -475,7 +555,9 @@ def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
         if more == used[:n_carry]:
             break
         used[:n_carry] = more
-    keep = [i for i, r in enumerate(reads) if r or (n_consts <= i < n_consts + n_carry and used[i - n_consts])]
+    counted = bool(p.get("counted"))
+    kept = lambda i: reads[i] or (counted and i == 0) or (n_consts <= i < n_consts + n_carry and used[i - n_consts])
+    keep = [i for i in range(len(reads)) if kept(i)]
     c, i, _ = _thirds(keep, n_consts, n_carry)
     body = rearranged(ClosedJaxpr(jaxpr, closed.consts), keep)
     params = {**p, "jaxpr": body, "num_consts": len(c), "num_carry": len(i)}
@@ -486,6 +568,8 @@ def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
 
 def _dependence(e: Eqn, unknown: Sequence[bool]) -> Sequence[bool]:
     closed, n_consts, n_carry = e.params["jaxpr"], e.params["num_consts"], e.params["num_carry"]
+    if e.params.get("counted") and unknown[0]:
+        return (True,) * len(e.outvars)
     outs_of = lambda m: dependent_results(closed, m)
     return outs_of(_fixpoint(tuple(unknown), n_consts, n_carry, outs_of))
 

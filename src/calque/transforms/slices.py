@@ -59,6 +59,24 @@ def _reads_all(e: Eqn) -> bool:
     return first.cache[key]
 
 
+def silent(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without what only shows values (effects without results), at any depth: for running it once more."""
+    if not jaxpr_has_effect(closed.jaxpr):
+        return closed
+    if "silent" not in closed.cache:
+        eqns = [_silent_eqn(e) for e in closed.jaxpr.eqns if e.outvars or not e.primitive.effect]
+        closed.cache["silent"] = ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
+    return closed.cache["silent"]
+
+
+def _silent_eqn(e: Eqn) -> Eqn:
+    if not has_effect(e):
+        return e
+    quiet = lambda v: silent(v) if isinstance(v, ClosedJaxpr) else v
+    params = {k: tuple(map(quiet, v)) if isinstance(v, tuple) else quiet(v) for k, v in e.params.items()}
+    return e.replace(params=params)
+
+
 def used_inputs(jaxpr: Jaxpr) -> list[bool]:
     """Which arguments any equation or result reads."""
     read = {a for e in jaxpr.eqns for a in e.invars} | set(jaxpr.outvars)

@@ -26,6 +26,7 @@ from calque.transforms.slices import (
     dead_code_rules,
     dependence_rules,
     dependent_results,
+    silent,
     used_inputs,
     without_dead_code,
 )
@@ -112,10 +113,12 @@ def carry_fixpoint(mask: Mask, num_consts: int, outs_of: Any) -> Mask:
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    """The tape gets the loop over values and tangents together, which reads nothing of the rounds that ran. The part of it that
-    gives the values leaves the tape, unless it cannot be told apart: then the loop runs by itself as well."""
-    outs, out_tangents = _jvp(primals, tangents, **params)
-    if any(isinstance(o, Tracer) and isinstance(o._trace, Tape) for o in outs):
+    """The tape gets the loop over values and tangents together, which reads nothing of the rounds that ran, and shows nothing again.
+    The part of it that gives the values leaves the tape, unless it cannot be told apart: then the loop runs by itself as well."""
+    again: dict[str, Any] = {k: silent(v) if isinstance(v, ClosedJaxpr) else v for k, v in params.items()}
+    outs, out_tangents = _jvp(primals, tangents, **again)
+    shows = any(again[k] is not v for k, v in params.items())
+    if shows or any(isinstance(o, Tracer) and isinstance(o._trace, Tape) for o in outs):
         outs = while_p.bind(*primals, **params)
     return outs, out_tangents
 

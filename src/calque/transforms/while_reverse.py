@@ -1,8 +1,11 @@
-"""Reverse mode through loops of any number of rounds, in memory that does not grow with them.
+"""Reverse mode through loops of any number of rounds, in time linear in them and in memory that is bounded.
 
-The loop is run once to count its rounds. Then rounds are taken back from the last to the first. The values that a round
-started from come from a hierarchy of checkpoints: level 1 holds those of SLOTS consecutive rounds, level 2 those at which
-SLOTS blocks of level 1 begin, and so on. Each level costs one more forward run, and a level that is not needed costs nothing."""
+The loop is run once to count its rounds. Then rounds are taken back from the last to the first. Where they are not too many, a second run
+keeps the values that each of them started from. Else these come from a hierarchy of checkpoints: blocks of so many rounds, blocks of
+blocks, and so on; each level costs one more forward run, and a level that is not needed costs nothing.
+
+All this is one equation, `while_back`: so vmap can take it lane by lane when the lanes differ in their numbers of rounds, and what one
+lane keeps is gone before the next begins."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,29 +17,52 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
 from calque.ops.common import add_tangents, scalar_of
+from calque.transforms import lanes
+from calque.transforms.axes import Axis
+from calque.transforms.batching import Dim, batch_jaxpr, placed
+from calque.transforms.call import CallPrimitive, Tangents, dead_code_of_call
 from calque.transforms.flow import rearranged, split, with_inputs
-from calque.transforms.slices import dependents, without_dead_code
+from calque.transforms.scan import bind_counted
+from calque.transforms.slices import (
+    dead_code_rules,
+    dependence_rules,
+    dependent_results,
+    dependents,
+    without_dead_code,
+)
 from calque.transforms.transpose import transpose_jaxpr
 from calque.transforms.zeros import instantiate, tangent_aval, zeros
 
 I32 = np.dtype("int32")
 BUDGET = 1 << 24  # bytes of checkpoints at each level
-MOST_SLOTS, LEAST_SLOTS = 1024, 16
+MOST_ROUNDS, MOST_SLOTS, LEAST_SLOTS = 1 << 17, 1024, 16
 ROUNDS = 31  # trip counts have this many bits
 
 BindWhile = Callable[..., list[Any]]
 
 
-class _Loop(NamedTuple):
-    """A loop in two parts: what is known, and what is linear in the arguments to transpose."""
+class _Parts(NamedTuple):
+    """A loop in two parts: what is known, and what is linear in the arguments to transpose.
+
+    cond   constants of the condition, known carry -> bool
+    step   known constants, known carry -> known carry
+    back   known constants, known carry, cotangents of the linear carry -> cotangents of the linear constants, of the linear carry"""
 
     bind: BindWhile
-    cond: ClosedJaxpr  # cond_consts, known carry -> bool
-    step: ClosedJaxpr  # known consts, known carry -> known carry
-    back: ClosedJaxpr  # known consts, known carry, cotangents of linear carry -> cotangents of linear consts, linear carry
+    cond: ClosedJaxpr
+    step: ClosedJaxpr
+    back: ClosedJaxpr
+    sizes: tuple[int, int, int]  # constants of the condition, known constants, linear constants
+
+
+class _Loop(NamedTuple):
+    """The parts with the values of their constants, and how much is kept."""
+
+    parts: _Parts
     cond_consts: list[Any]
     consts: list[Any]
-    slots: int
+    rounds: int  # of which the values are kept
+    slots: int  # blocks of each higher level
 
 
 def reverse_while(
@@ -55,18 +81,18 @@ def reverse_while(
     known = [i for i in range(len(init)) if not touched[n + i]]
     lin = [i for i in range(len(init)) if touched[n + i]]
     _check_condition(cond_jaxpr, len(cond_consts), lin)
-    loop = _loop(bind, cond_jaxpr, body_jaxpr, cond_consts, body_consts, touched, known, lin)
-    start = [init[i] for i in known]
-    count = _count(loop, start)
-    carry_avals = [tangent_aval(body_jaxpr.out_avals[i]) for i in lin]
+    fixed = [i for i in known if body_jaxpr.jaxpr.outvars[i] is body_jaxpr.jaxpr.invars[n + i]]
+    moving = [i for i in known if i not in fixed]
+    parts = _parts(bind, cond_jaxpr, body_jaxpr, len(cond_consts), touched, (fixed, moving, lin))
     const_avals = [tangent_aval(c.aval) for c in body_consts if type(c) is UndefinedPrimal]
     first = [zeros(a) for a in const_avals] + [instantiate(cts[i]) for i in lin]
-    found = _back_through(loop, _levels(loop.slots), start, count, first)
+    unchanged = [init[i] for i in fixed]
+    consts = [c for c, t in zip(body_consts, touched) if not t]
+    found = bind_back(parts, [*cond_consts, *unchanged, *consts, *unchanged, *(init[i] for i in moving), *first])
     ct_consts, ct_carry = split(found, len(const_avals))
     it = iter(ct_consts)
     out: list[Any] = [next(it) if type(c) is UndefinedPrimal else None for c in body_consts]
     by_place = dict(zip(lin, ct_carry))
-    del carry_avals
     for i, x in enumerate(init):
         if type(x) is UndefinedPrimal:
             ct = by_place.get(i)
@@ -96,64 +122,170 @@ def _check_condition(cond: ClosedJaxpr, cond_nconsts: int, lin: Sequence[int]) -
         raise TypeError("while_loop is not linear in what its condition reads: it has no transpose in it")
 
 
-def _loop(
+def _parts(
     bind: BindWhile,
     cond: ClosedJaxpr,
     body: ClosedJaxpr,
-    cond_consts: list[Any],
-    body_consts: list[Any],
+    num_cond_consts: int,
     touched: Sequence[bool],
-    known: Sequence[int],
-    lin: Sequence[int],
-) -> _Loop:
-    n = len(body_consts)
-    known_consts = [i for i in range(n) if not touched[i]]
-    places = [*known_consts, *(n + i for i in known)]
-    # of a call whose known results read linear operands only for what is dead, `dependents` gives the part that does not
-    known_eqns, _, _ = dependents(body.jaxpr, touched)
-    j = without_dead_code(body.jaxpr.replace(eqns=known_eqns), [i in known for i in range(len(body.jaxpr.outvars))])
-    step = rearranged(ClosedJaxpr(j, body.consts), places)
-    linear_part = ClosedJaxpr(
-        without_dead_code(body.jaxpr, [i in lin for i in range(len(body.jaxpr.outvars))]), body.consts
-    )
-    lin_places = [i for i in range(n) if touched[i]] + [n + i for i in lin]
-    whole = rearranged(linear_part, [*places, *lin_places])
-    mask = (False,) * len(places) + (True,) * len(lin_places)
-    back, _ = transpose_jaxpr(whole, mask, (True,) * len(lin), True)
-    m = len(cond_consts)
-    condition = rearranged(cond, [*range(m), *(m + i for i in known)])
-    carry_bytes = sum(nbytes(body.out_avals[i]) for i in known)
-    slots = max(
-        LEAST_SLOTS,
-        min(MOST_SLOTS, 1 << (BUDGET // max(carry_bytes, 1)).bit_length() - 1 if carry_bytes <= BUDGET else 1),
-    )
-    return _Loop(bind, condition, step, back, cond_consts, [body_consts[i] for i in known_consts], slots)
+    carry: tuple[Sequence[int], Sequence[int], Sequence[int]],
+) -> _Parts:
+    """The parts of a loop of which some of the carry never changes (it counts as constant), some changes, some is linear."""
+    fixed, moving, lin = carry
+    key = ("parts", cond, tuple(touched), num_cond_consts, tuple(fixed))
+    if key not in body.cache:
+        n, m = len(touched) - len(body.jaxpr.outvars), num_cond_consts
+        known_consts = [i for i in range(n) if not touched[i]]
+        places = [*known_consts, *(n + i for i in (*fixed, *moving))]
+        outs = len(body.jaxpr.outvars)
+        of = lambda j, which: ClosedJaxpr(without_dead_code(j, [i in which for i in range(outs)]), body.consts)
+        # of a call whose known results read linear operands only for what is dead, `dependents` gives the part that does not
+        known_eqns, _, _ = dependents(body.jaxpr, touched)
+        step = rearranged(of(body.jaxpr.replace(eqns=known_eqns), moving), places)
+        lin_places = [i for i in range(n) if touched[i]] + [n + i for i in lin]
+        whole = rearranged(of(body.jaxpr, lin), [*places, *lin_places])
+        mask = (False,) * len(places) + (True,) * len(lin_places)
+        back, _ = transpose_jaxpr(whole, mask, (True,) * len(lin), True)
+        condition = rearranged(cond, [*range(m), *(m + i for i in (*fixed, *moving))])
+        sizes = (m + len(fixed), len(known_consts) + len(fixed), len(lin_places) - len(lin))
+        body.cache[key] = _Parts(bind, condition, step, back, sizes)
+    return body.cache[key]
 
 
-def _levels(slots: int) -> int:
-    return -(-ROUNDS // (slots.bit_length() - 1))
+# ---------------------------------------------------------------- the primitive
 
 
-# ---------------------------------------------------------------- programs of the parts
+def bind_back(parts: _Parts, args: Sequence[Any]) -> list[Any]:
+    """Cotangents before the loop; `args` are the constants of the condition, the known constants and carry, and the cotangents after it."""
+    return while_back_p.bind(*args, jaxpr=_definition(parts, [typeof(x) for x in args]), parts=parts)
+
+
+def _definition(parts: _Parts, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The program of `while_back`."""
+    key = ("definition", parts, tuple(avals), MOST_ROUNDS, MOST_SLOTS, LEAST_SLOTS, ROUNDS)
+    cache = parts.back.cache
+    if key not in cache:
+        m, n, _ = parts.sizes
+        n_carry = len(parts.step.jaxpr.outvars)
+        carry_bytes = sum(nbytes(a) for a in parts.step.out_avals)
+
+        def whole(*args: Any) -> list[Any]:
+            cond_consts, consts, start, cts = split(args, m, n, n_carry)
+            rounds, slots = (_most(carry_bytes, most) for most in (MOST_ROUNDS, MOST_SLOTS))
+            return _back(_Loop(parts, cond_consts, consts, rounds, slots), start, cts)
+
+        cache[key] = trace_to_jaxpr(whole, [a.strip_weak_type() for a in avals], "while_back")
+    return cache[key]
+
+
+def _most(carry_bytes: int, most: int) -> int:
+    """How many carries may be kept: a power of two."""
+    return max(LEAST_SLOTS, min(most, 1 << max(BUDGET // max(carry_bytes, 1), 1).bit_length() - 1))
+
+
+class _BackPrimitive(CallPrimitive):
+    """A call of its definition, which vmap takes lane by lane when the numbers of rounds differ."""
+
+    __slots__ = ()
+
+    def linearize_rule(self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        """As for the loop itself: what the rounds leave behind stays inside."""
+        outs = self.bind(*primals, jaxpr=jaxpr, **params)
+        return outs, self.jvp_rule(primals, tangents, jaxpr=jaxpr, **params)[1]
+
+    def batch_rule(
+        self,
+        axis: Axis,
+        args: Sequence[Any],
+        dims: Sequence[Dim],
+        *,
+        jaxpr: ClosedJaxpr,
+        parts: _Parts | None = None,
+        **params: Any,
+    ) -> Any:
+        if not diverges(jaxpr, [d is not None for d in dims]):
+            if parts is not None:
+                return _batch_parts(axis, args, dims, parts)
+        elif not lanes.together(axis, (jaxpr,)):
+            return lanes.one_by_one(self, axis, args, dims, {"jaxpr": jaxpr, "parts": parts, **params})
+        return super().batch_rule(axis, args, dims, jaxpr=jaxpr, **params)
+
+
+while_back_p = _BackPrimitive("while_back", adapt=lambda params: {}, hidden=("parts",))
+dead_code_rules["while_back"] = dead_code_of_call
+dependence_rules["while_back"] = lambda e, unknown: dependent_results(e.params["jaxpr"], tuple(unknown))
+
+
+def diverges(closed: ClosedJaxpr, batched: Sequence[bool]) -> bool:
+    """Does the number of rounds, by which the program chooses its way, depend on these arguments?"""
+    _, _, reached = dependents(closed.jaxpr, batched)
+    choices = [e for e in closed.eqns if e.primitive.name == "cond" or e.params.get("counted")]
+    return any(e.invars[0] in reached for e in choices)
+
+
+def _batch_parts(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], parts: _Parts) -> Any:
+    """Lanes that take the same number of rounds: the parts over whole batches; how much is kept is decided anew."""
+    m, n, _ = parts.sizes
+    n_carry = len(parts.step.jaxpr.outvars)
+    cond_dims, const_dims, carry_dims, _ = split(dims, m, n, n_carry)
+    mask = tuple(d is not None for d in carry_dims)
+    of = lambda mask: tuple(0 if b else None for b in mask)
+    while True:
+        out_dims = batch_jaxpr(parts.step, axis, (*const_dims, *of(mask)))[1]
+        more = tuple(b or d is not None for b, d in zip(mask, out_dims))
+        if more == mask:
+            break
+        mask = more
+    cond, _ = batch_jaxpr(parts.cond, axis, (*cond_dims, *of(mask)))
+    step, _ = batch_jaxpr(parts.step, axis, (*const_dims, *of(mask)), mask)
+    n_cts = len(parts.back.jaxpr.invars) - n - n_carry
+    back, _ = batch_jaxpr(parts.back, axis, (*const_dims, *of(mask), *(0,) * n_cts), True)
+    known, carry, cts = split(args, m + n, n_carry)
+    carry = [placed(x, d, 0, axis.size) if b else x for x, d, b in zip(carry, carry_dims, mask)]
+    cts = [placed(x, d, 0, axis.size) for x, d in zip(cts, dims[m + n + n_carry :])]
+    found = bind_back(parts._replace(cond=cond, step=step, back=back), [*known, *carry, *cts])
+    return found, [0] * len(found)
+
+
+# ---------------------------------------------------------------- its definition
 
 
 def _i32(x: int) -> Any:
     return scalar_of(I32, x)
 
 
+def _back(loop: _Loop, start: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """Cotangents taken back through the whole loop."""
+    count = _count(loop, start)
+    args = [count, *loop.consts, *start, *cts]
+    n, k = len(loop.consts), len(start)
+    level, reach = 1, loop.rounds
+    while reach < 1 << ROUNDS:
+        level, reach = level + 1, reach * loop.slots
+
+    def through(level: int) -> ClosedJaxpr:
+        def branch(count: Any, *values: Any) -> list[Any]:
+            consts, start, cts = split(values, n, k)
+            return _back_through(loop._replace(consts=consts), level, start, count, cts)
+
+        return trace_to_jaxpr(branch, [typeof(x) for x in args], "back")
+
+    few = do.convert_element_type(do.le(count, _i32(loop.rounds)), new_dtype=I32, weak_type=False, sharding=None)
+    return do.cond(few, *args, branches=(through(level), through(1)))
+
+
 def _count(loop: _Loop, start: Sequence[Any]) -> Any:
     """The number of rounds."""
-    m = len(loop.cond_consts)
-    cond = with_inputs(loop.cond, [*range(m), ShapedArray((), I32), *range(m, len(loop.cond.jaxpr.invars))])
+    parts, m, n = loop.parts, len(loop.cond_consts), len(loop.consts)
+    cond = with_inputs(parts.cond, [*range(m), ShapedArray((), I32), *range(m, len(parts.cond.jaxpr.invars))])
 
     def body(*args: Any) -> list[Any]:
-        consts, (i, *carry) = split(args, len(loop.consts))
-        return [do.add(i, _i32(1)), *eval_jaxpr(loop.step.jaxpr, loop.step.consts, *consts, *carry)]
+        consts, (i, *carry) = split(args, n)
+        return [do.add(i, _i32(1)), *eval_jaxpr(parts.step.jaxpr, parts.step.consts, *consts, *carry)]
 
-    avals = loop.step.in_avals
-    n = len(loop.consts)
+    avals = parts.step.in_avals
     counted = trace_to_jaxpr(body, [*avals[:n], ShapedArray((), I32), *avals[n:]], "count")
-    return loop.bind(loop.cond_consts, loop.consts, [_i32(0), *start], cond_jaxpr=cond, body_jaxpr=counted)[0]
+    return parts.bind(loop.cond_consts, loop.consts, [_i32(0), *start], cond_jaxpr=cond, body_jaxpr=counted)[0]
 
 
 def _repeat(
@@ -173,55 +305,61 @@ def _repeat(
 
     cond_jaxpr = trace_to_jaxpr(cond, [i32, i32, *avals], "cond_fun")
     body_jaxpr = trace_to_jaxpr(counted, [*(typeof(c) for c in consts), i32, i32, *avals], "body_fun")
-    return loop.bind([], consts, [_i32(0), count, *init], cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr)[2:]
+    return loop.parts.bind([], consts, [_i32(0), count, *init], cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr)[2:]
 
 
 def _advance(loop: _Loop, consts: Sequence[Any], carry: Sequence[Any], count: Any) -> list[Any]:
     """The known carry after `count` rounds."""
-    step = lambda i, c, v: eval_jaxpr(loop.step.jaxpr, loop.step.consts, *c, *v)
-    return _repeat(loop, count, consts, carry, step)
+    step = loop.parts.step
+    return _repeat(loop, count, consts, carry, lambda i, c, v: eval_jaxpr(step.jaxpr, step.consts, *c, *v))
 
 
 def _back_through(loop: _Loop, level: int, start: Sequence[Any], count: Any, cts: Sequence[Any]) -> list[Any]:
-    """Cotangents taken back through `count` rounds that began at `start`; `count` is at most slots ** level."""
-    if level == 0:
-        return _back_one(loop, loop.consts, start, cts)
-    block = loop.slots ** (level - 1)
+    """Cotangents taken back through `count` rounds that began at `start`; level 1 takes `rounds`, each further one `slots` times as many."""
+    if level == 1:
+        return _back_block(loop, start, count, cts)
+    block = loop.rounds * loop.slots ** (level - 2)
     if block.bit_length() > ROUNDS:
         return _back_through(loop, level - 1, start, count, cts)
-    blocks = count if block == 1 else do.div(do.add(count, _i32(min(block - 1, (1 << ROUNDS) - 1))), _i32(block))
+    blocks = do.div(do.add(count, _i32(min(block - 1, (1 << ROUNDS) - 1))), _i32(block))
     n_consts, n_start = len(loop.consts), len(start)
-    # under vmap, lanes that have finished come here too, with k < 0: they must find nothing to do
-    size_of = lambda k, total: do.select_n(
-        do.lt(k, _i32(0)), do.min(_i32(block), do.sub(total, do.mul(k, _i32(block)))), _i32(0)
-    )
+    rest = lambda k, total: do.sub(total, do.mul(k, _i32(block)))
 
     def save(k: Any, given: Sequence[Any], state: Sequence[Any]) -> list[Any]:
         consts, (total,) = split(given, n_consts)
         carry, stores = split(state, n_start)
         stores = [_put(s, x, k) for s, x in zip(stores, carry)]
-        more = do.sub(total, do.mul(k, _i32(block)))
-        count_here = do.select_n(do.gt(more, _i32(block)), _i32(0), _i32(block)) if block > 1 else _i32(1)
-        return [*_advance(loop, consts, carry, count_here), *stores]
+        here = do.select_n(do.gt(rest(k, total), _i32(block)), _i32(0), _i32(block))
+        return [*_advance(loop, consts, carry, here), *stores]
 
     def back(k: Any, given: Sequence[Any], state: Sequence[Any]) -> list[Any]:
         consts, stores, (total, number) = split(given, n_consts, n_start)
         k = do.sub(do.sub(number, _i32(1)), k)
         here = loop._replace(consts=consts)
-        return _back_through(here, level - 1, [_get(s, k) for s in stores], size_of(k, total), state)
+        return _back_through(here, level - 1, [_get(s, k) for s in stores], do.min(_i32(block), rest(k, total)), state)
 
     stores = [_store(typeof(x), loop.slots) for x in start]
     saved = _repeat(loop, blocks, [*loop.consts, count], [*start, *stores], save)
     return _repeat(loop, blocks, [*loop.consts, *saved[n_start:], count, blocks], cts, back)
 
 
-def _back_one(loop: _Loop, consts: Sequence[Any], carry: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-    """Cotangents taken back through one round."""
-    n_lin_carry = len(loop.back.in_avals) - len(consts) - len(carry)
-    sums, ct_carry = split(cts, len(cts) - n_lin_carry)
-    found = eval_jaxpr(loop.back.jaxpr, loop.back.consts, *consts, *carry, *ct_carry)
-    ct_consts, ct_new = split(found, len(sums))
-    return [*(add_tangents(a, b) for a, b in zip(sums, ct_consts)), *ct_new]
+def _back_block(loop: _Loop, start: Sequence[Any], count: Any, cts: Sequence[Any]) -> list[Any]:
+    """The same for at most `rounds`: forward once more, keeping what each round starts from, then backward."""
+    step, back, n, k = loop.parts.step, loop.parts.back, len(loop.consts), len(start)
+    n_sums = loop.parts.sizes[2]
+    j = step.jaxpr
+    keeping = ClosedJaxpr(j.replace(outvars=[*j.outvars, *j.invars[n:]]), step.consts)
+    kept = bind_counted(count, loop.consts, start, [], jaxpr=keeping, length=loop.rounds, reverse=False)[k:]
+
+    def one(*args: Any) -> list[Any]:
+        consts, sums, ct_carry, carry = split(args, n, n_sums, len(cts) - n_sums)
+        found = eval_jaxpr(back.jaxpr, back.consts, *consts, *carry, *ct_carry)
+        ct_consts, ct_new = split(found, n_sums)
+        return [*(add_tangents(a, b) for a, b in zip(sums, ct_consts)), *ct_new]
+
+    avals = [typeof(x) for x in (*loop.consts, *cts)]
+    body = trace_to_jaxpr(one, [*avals, *step.in_avals[n:]], "back")
+    return bind_counted(count, loop.consts, cts, kept, jaxpr=body, length=loop.rounds, reverse=True)
 
 
 def _store(aval: ShapedArray, slots: int) -> Any:

@@ -17,6 +17,7 @@ CALLS = {
     "remat2": "jaxpr",
     "checkpoint": "jaxpr",
     "custom_lin": "call_jaxpr",
+    "while_back": "jaxpr",
 }
 
 
