@@ -51,6 +51,7 @@ def scale(monkeypatch):
     def change(value):
         monkeypatch.setitem(globals(), "SCALE", value)
 
+    jax.clear_caches()
     change(2.0)
     return change
 
