@@ -13,7 +13,13 @@ _interned: dict[tuple[Any, Any, bool], ShapedArray] = {}
 _LIMIT = 100_000
 
 
-class ShapedArray:
+class AbstractValue:
+    """What is known of a value while a function is traced: of arrays a `ShapedArray`."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array. `ShapedArray((2,), np.dtype("float32")) is ShapedArray((2,), ...)`."""
 
     __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "weak_type")

@@ -70,9 +70,12 @@ class Primitive:
         "meaning",
         "multiple_results",
         "name",
+        "program",
         "shape",
         "transpose",
     )
+
+    program: Callable[..., Any] | None  # a function of ordinary primitives that computes it: compiled code runs that
 
     def __init__(
         self,
@@ -93,6 +96,7 @@ class Primitive:
         self.linearize = linearize  # for higher-order primitives whose known and unknown parts must be separated
         self.hidden = hidden  # parameters that the printed form leaves out
         self.effect = effect  # equations with an effect are kept though nobody reads their results
+        self.program = None
         for field in ("meaning", "shape", "jvp", "transpose", "batch"):
             if not callable(getattr(self, field)):
                 raise TypeError(f"primitive {name}: {field} must be callable or NotApplicable(reason)")

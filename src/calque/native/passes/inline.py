@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from calque.core.trace import trace_to_jaxpr
 
 # Calls whose body may stand in their place: name of the primitive -> name of the parameter that holds the body.
 CALLS = {
@@ -35,9 +38,22 @@ def body_of(e: Eqn, invars: list[Atom]) -> tuple[Jaxpr | ClosedJaxpr | None, lis
     if e.primitive.name == "cond" and isinstance(invars[0], Literal):
         branches = e.params["branches"]
         return branches[min(max(int(invars[0].val), 0), len(branches) - 1)], invars[1:]
+    if e.primitive.program is not None:
+        return _program_of(e), invars
     name = CALLS.get(e.primitive.name)
     body = e.params.get(name) if name is not None else None
     return (body if isinstance(body, (Jaxpr, ClosedJaxpr)) else None), invars
+
+
+def _program_of(e: Eqn) -> ClosedJaxpr:
+    """What a primitive of the user is computed by, for operands of these types."""
+    program, several = e.primitive.program, e.primitive.multiple_results
+
+    def flat(*args: Any) -> list[Any]:
+        out = program(*args, **e.params)  # type: ignore[misc]
+        return list(out) if several else [out]
+
+    return trace_to_jaxpr(flat, [a.aval for a in e.invars], e.primitive.name)
 
 
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -47,7 +63,10 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     after:  y = sin x
 
     Runs before all rewriting: rules should see through calls. Constants of inner programs become constants of the outer one."""
-    if not any(e.primitive.name in CALLS or e.primitive.name == "cond" for e in closed.jaxpr.eqns):
+    if not any(
+        e.primitive.name in CALLS or e.primitive.name == "cond" or e.primitive.program is not None
+        for e in closed.jaxpr.eqns
+    ):
         return closed
     consts = dict(zip(closed.jaxpr.constvars, closed.consts))
     top: dict[Var, Atom] = {}

@@ -1,0 +1,10 @@
+"""What libraries build on: primitives of their own, and programs as data."""
+
+from typing import TYPE_CHECKING
+
+from calque.core import lazy as _lazy
+
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.extend import core
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)

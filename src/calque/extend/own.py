@@ -1,0 +1,158 @@
+"""Primitives that a library defines for itself, in JAX's way: rules are added one by one."""
+
+import itertools
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+from calque.core import primitives, trace_state
+from calque.core.arrays import from_numpy, to_numpy
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import as_dtype, canonicalize
+from calque.core.primitives import REGISTRY, NotApplicable
+
+
+class _AnyPrimitive(type):
+    """`isinstance(p, Primitive)` holds for calque's own primitives too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, primitives.Primitive)
+
+
+class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
+    """An operation of a library's own. What it does is added by decorators and tables:
+
+    `def_impl` its values, `def_abstract_eval` its types, `interpreters.ad.primitive_jvps` and `primitive_transposes` its derivatives,
+    `interpreters.batching.primitive_batchers` its batching, `interpreters.mlir.register_lowering(p, mlir.lower_fun(f))` the function that
+    compiled code runs for it. Without that, compiled code calls `impl`.
+
+    >>> from calque.extend.core import Primitive
+    >>> double_p = Primitive("double")
+    >>> double_p.def_impl(lambda x: x * 2)  # doctest: +SKIP
+    >>> double_p.def_abstract_eval(lambda x: x)  # doctest: +SKIP
+    >>> calque.jit(double_p.bind)(jnp.ones(2))  # doctest: +SKIP
+    Array([2., 2.], dtype=float32)"""
+
+    multiple_results = False
+    call_primitive = False
+    map_primitive = False
+
+    def __init__(self, name: str):
+        missing = lambda what: NotApplicable(f"{what} rule for '{name}' not implemented")
+        super().__init__(
+            _unused(name),
+            meaning=self._meaning,
+            shape=self._shape,
+            jvp=missing("Differentiation"),
+            transpose=missing("Transpose"),
+            batch=missing("Batching"),
+        )
+        self.impl: Callable[..., Any] | None = None
+        self.abstract_eval: Callable[..., Any] | None = None
+
+    # ---------------------------------------------------------------- definitions
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """What the operation gives for concrete arrays. A decorator."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """The types of its results, for types of operands. A decorator."""
+        self.abstract_eval = abstract_eval
+        return abstract_eval
+
+    def def_effectful_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """The types of its results and its effects. Equations with effects are kept though nobody reads their results. A decorator."""
+
+        def without_effects(*avals: Any, **params: Any) -> Any:
+            out, effects = abstract_eval(*avals, **params)
+            self.effect = self.effect or bool(effects)
+            return out
+
+        self.abstract_eval = without_effects
+        return abstract_eval
+
+    def def_custom_bind(self, bind: Callable[..., Any]) -> Callable[..., Any]:
+        """What `bind` does instead of asking the trace. A decorator."""
+        self.bind = bind  # type: ignore[method-assign]
+        return bind
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What `bind` is called with to make an equation of these parameters: nothing more than they."""
+        return [], params
+
+    # ---------------------------------------------------------------- use
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply to values: evaluated at once, or recorded by the trace that the arguments belong to."""
+        trace = trace_state.top_trace(args)
+        if trace.level == 0:
+            return self._run(args, params)
+        return trace.process(self, args, params)
+
+    def _run(self, args: Any, params: dict[str, Any]) -> Any:
+        run = self.impl or self.program
+        if run is None:
+            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented: add it with def_impl")
+        return run(*args, **params)
+
+    def _meaning(self, *arrays: Any, **params: Any) -> Any:
+        """The call that compiled code makes: arrays are copied, since their memory is used again."""
+        with trace_state.evaluating():
+            out = self._run([from_numpy(x, copy=True) for x in arrays], params)
+            return [to_numpy(x) for x in out] if self.multiple_results else to_numpy(out)
+
+    def _shape(self, *avals: ShapedArray, **params: Any) -> Any:
+        if self.abstract_eval is None:
+            raise NotImplementedError(
+                f"Abstract evaluation for '{self.name}' not implemented: add it with def_abstract_eval"
+            )
+        out = self.abstract_eval(*avals, **params)
+        if not self.multiple_results:
+            return _aval(self.name, out)
+        return [_aval(self.name, a) for a in out]
+
+
+def _aval(name: str, x: Any) -> ShapedArray:
+    """What an abstract evaluation gave, as an aval: anything with a shape and a dtype."""
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise TypeError(f"abstract evaluation of '{name}' must give ShapedArrays, got {x!r}; see multiple_results")
+    return ShapedArray(tuple(x.shape), canonicalize(as_dtype(x.dtype)), bool(getattr(x, "weak_type", False)))
+
+
+def _unused(name: str) -> str:
+    """The name, with a number if there is such a primitive already: caches know primitives by name."""
+    if name not in REGISTRY:
+        return name
+    return next(f"{name}_{i}" for i in itertools.count(1) if f"{name}_{i}" not in REGISTRY)
+
+
+class Rules(MutableMapping[Any, Callable[..., Any]]):
+    """The rules of one kind of all primitives, as a table: setting one gives the primitive that rule."""
+
+    def __init__(
+        self, field: str, adapted: Callable[[Any, Callable[..., Any]], Callable[..., Any]] = lambda p, rule: rule
+    ):
+        self._field, self._adapted = field, adapted
+
+    def __getitem__(self, primitive: Any) -> Callable[..., Any]:
+        rule = getattr(primitive, self._field, None)
+        if rule is None or isinstance(rule, NotApplicable):
+            raise KeyError(primitive)
+        found: Callable[..., Any] = rule
+        return found
+
+    def __setitem__(self, primitive: Any, rule: Callable[..., Any]) -> None:
+        if not isinstance(primitive, primitives.Primitive):
+            raise TypeError(f"a rule belongs to a primitive, got {primitive!r}")
+        setattr(primitive, self._field, self._adapted(primitive, rule))
+
+    def __delitem__(self, primitive: Any) -> None:
+        self[primitive]
+        setattr(primitive, self._field, NotApplicable(f"the {self._field} rule of '{primitive}' was deleted"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (p for p in list(REGISTRY.values()) if p in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

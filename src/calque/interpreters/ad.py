@@ -1,0 +1,152 @@
+"""Rules of differentiation: `primitive_jvps`, `primitive_transposes`, and functions that fill them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from calque.core.avals import ShapedArray
+from calque.core.primitives import UndefinedPrimal, Zero
+from calque.extend.own import Rules
+from calque.ops.arithmetic import add_any_p as add_jaxvals_p
+from calque.ops.common import add_tangents, instantiate, tangent_aval, zero_like, zeros
+from calque.transforms.jvp import JVPTrace, JVPTracer
+
+__all__ = [
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear", "defjvp", "defjvp2",
+    "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal", "jvp", "linearize", "primitive_jvps",
+    "primitive_transposes", "zeros_like_aval",
+]  # fmt: skip
+
+# rule(primals, tangents, **params) -> (result, tangent); rule(cotangent, *args, **params) -> cotangents of the arguments
+primitive_jvps = Rules("jvp")
+primitive_transposes = Rules("transpose")
+
+
+def _results(primitive: Any, out: Any) -> list[Any]:
+    return list(out) if primitive.multiple_results else [out]
+
+
+def _sum(primitive: Any, out: Any, parts: list[Any]) -> Any:
+    """Tangents of the results added up; those that nothing reaches are Zero."""
+    totals = [zero_like(o) for o in _results(primitive, out)]
+    for part in parts:
+        totals = [add_tangents(t, p) for t, p in zip(totals, _results(primitive, part), strict=True)]
+    return totals if primitive.multiple_results else totals[0]
+
+
+def defjvp(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
+    """Derivatives by one rule for each operand: `rule(tangent, *primals, **params)`; None where there is no derivative.
+
+    >>> from calque.interpreters import ad
+    >>> ad.defjvp(my_sin_p, lambda t, x: t * jnp.cos(x))  # doctest: +SKIP"""
+    _with_rules(primitive, jvprules, lambda rule, t, out, primals, params: rule(t, *primals, **params))
+
+
+def defjvp2(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
+    """As `defjvp`, with rules that also get the result: `rule(tangent, result, *primals, **params)`."""
+    _with_rules(primitive, jvprules, lambda rule, t, out, primals, params: rule(t, out, *primals, **params))
+
+
+def _with_rules(primitive: Any, rules: tuple[Any, ...], call: Callable[..., Any]) -> None:
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        out = primitive.bind(*primals, **params)
+        parts = [
+            call(rule, t, out, primals, params)
+            for rule, t in zip(rules, tangents, strict=True)
+            if rule is not None and type(t) is not Zero
+        ]
+        return out, _sum(primitive, out, parts)
+
+    primitive_jvps[primitive] = jvp_rule
+
+
+def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
+    """A primitive that is linear in all its operands; `transpose_rule(cotangent, **params)` gives their cotangents."""
+    deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
+
+
+def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
+    """As `deflinear`, with a rule that also gets the operands: `transpose_rule(cotangent, *args, **params)`."""
+
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        out = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return out, _sum(primitive, out, [])
+        return out, primitive.bind(*map(instantiate, tangents), **params)
+
+    primitive_jvps[primitive] = jvp_rule
+    primitive_transposes[primitive] = transpose_rule
+
+
+def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
+    """A primitive that is linear in each of two operands; the rules give the cotangent of one: `rule(cotangent, x, y, **params)`."""
+
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        (x, y), (tx, ty) = primals, tangents
+        out = prim.bind(x, y, **params)
+        parts = [prim.bind(tx, y, **params)] if type(tx) is not Zero else []
+        parts += [prim.bind(x, ty, **params)] if type(ty) is not Zero else []
+        return out, _sum(prim, out, parts)
+
+    def transpose_rule(ct: Any, x: Any, y: Any, **params: Any) -> list[Any]:
+        if is_undefined_primal(x):
+            return [lhs_rule(ct, x, y, **params), None]
+        return [None, rhs_rule(ct, x, y, **params)]
+
+    primitive_jvps[prim] = jvp_rule
+    primitive_transposes[prim] = transpose_rule
+
+
+def get_primitive_transpose(p: Any) -> Callable[..., Any]:
+    """The transpose rule of a primitive."""
+    try:
+        return primitive_transposes[p]
+    except KeyError:
+        raise NotImplementedError(
+            f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented"
+        ) from None
+
+
+def is_undefined_primal(x: Any) -> bool:
+    """Does `x` stand for a linear argument in a transpose rule?"""
+    return type(x) is UndefinedPrimal
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """A tangent as an array, also where it is Zero."""
+    return instantiate(tangent)
+
+
+def zeros_like_aval(aval: ShapedArray) -> Any:
+    """An array of zeros of this type."""
+    return zeros(aval)
+
+
+def add_jaxvals(x: Any, y: Any) -> Any:
+    """The sum of two arrays, as sums of cotangents are recorded."""
+    return add_jaxvals_p.bind(x, y)
+
+
+def _from_primal_value(value: Any) -> Zero:
+    """The zero tangent of a value."""
+    return zero_like(value)
+
+
+def _instantiated(self: Zero) -> Any:
+    return instantiate(self)
+
+
+Zero.from_primal_value = staticmethod(_from_primal_value)  # type: ignore[attr-defined]
+Zero.instantiate = _instantiated  # type: ignore[attr-defined]
+UndefinedPrimal.from_primal_value = staticmethod(lambda value: UndefinedPrimal(tangent_aval(value.aval)))  # type: ignore[attr-defined]
+
+
+def jvp(
+    fun: Any, primals: Any, tangents: Any, has_aux: bool = False, instantiate: Any = True, transform_stack: bool = True
+) -> Any:
+    """Works on containers that are internal to JAX: use `calque.jvp`."""
+    raise NotImplementedError("interpreters.ad.jvp works on internal containers of JAX: use calque.jvp")
+
+
+def linearize(traceable: Any, primals_ft: Any, has_aux: bool = False, is_vjp: bool = False) -> Any:
+    """Works on containers that are internal to JAX: use `calque.linearize`."""
+    raise NotImplementedError("interpreters.ad.linearize works on internal containers of JAX: use calque.linearize")

@@ -1,0 +1,110 @@
+"""Rules of batching: `primitive_batchers`, and functions that fill it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from calque.core.trace import typeof
+from calque.extend.own import Rules
+from calque.ops.common import aligned, batch_size, front, move, repeated
+
+__all__ = [
+    "AxisData", "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer", "defvectorized",
+    "fancy_primitive_batchers", "moveaxis", "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
+]  # fmt: skip
+
+not_mapped = None
+
+
+class AxisData(NamedTuple):
+    """The axis that a rule of `fancy_primitive_batchers` maps over. Its name is not known there."""
+
+    name: Any
+    size: int
+    spmd_name: Any = None
+    explicit_mesh_axis: Any = None
+
+
+def _with_axis(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        return rule(AxisData(None, batch_size(args, dims)), args, dims, **params)
+
+    return batch
+
+
+# rule(args, dims, **params) -> (result, its dimension); with `multiple_results` lists of them
+primitive_batchers = Rules("batch")
+fancy_primitive_batchers = Rules("batch", _with_axis)
+axis_primitive_batchers = Rules("batch", _with_axis)
+
+
+def defvectorized(prim: Any) -> None:
+    """A primitive that works element by element: batches are brought to one dimension.
+
+    >>> from calque.interpreters import batching
+    >>> batching.defvectorized(my_sin_p)  # doctest: +SKIP"""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        values, dim = aligned(args, dims)
+        out = prim.bind(*values, **params)
+        return out, [dim] * len(out) if prim.multiple_results else dim
+
+    primitive_batchers[prim] = batch
+
+
+def defbroadcasting(prim: Any) -> None:
+    """A primitive that works element by element on operands of any rank: batches become the first dimension of all."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        size = batch_size(args, dims)
+        values = [front(x, d, size) for x, d in zip(args, dims)]
+        out = prim.bind(*values, **params)
+        return out, [0] * len(out) if prim.multiple_results else 0
+
+    primitive_batchers[prim] = batch
+
+
+def defreducer(prim: Any, ident: Any = None) -> None:
+    """A primitive with a parameter `axes`, the dimensions that it takes away."""
+
+    def batch(args: Any, dims: Any, *, axes: Any, **params: Any) -> Any:
+        (x,), (dim,) = args, dims
+        shifted = tuple(a + (a >= dim) for a in axes)
+        out = prim.bind(x, axes=shifted, **params)
+        return out, dim - sum(1 for a in axes if a < dim)
+
+    primitive_batchers[prim] = batch
+
+
+def moveaxis(x: Any, source: int, target: int) -> Any:
+    """`x` with a dimension moved."""
+    ndim = typeof(x).ndim
+    return move(x, source % ndim, target % ndim)
+
+
+def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
+    """`x` repeated along a new dimension."""
+    if mesh_axis is not None:
+        raise NotImplementedError("batching.broadcast: mesh_axis is not supported")
+    return repeated(x, sz, axis)
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Any:
+    """`x` with its batch dimension first; repeated if it has none."""
+    if mesh_axis is not None:
+        raise NotImplementedError("batching.bdim_at_front: mesh_axis is not supported")
+    return front(x, bdim, size)
+
+
+def register_vmappable(
+    data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any], from_elt: Callable[..., Any], make_iota: Any
+) -> None:  # fmt: skip
+    """Not supported: a container is mapped over by its leaves."""
+    raise NotImplementedError(
+        f"register_vmappable({data_type.__name__}): make it a container with tree_util.register_pytree_node, whose auxiliary data do not"
+        " mention the mapped dimension"
+    )
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Not supported, as `register_vmappable`."""
+    raise KeyError(data_type)

@@ -1,0 +1,120 @@
+"""How primitives are compiled. `register_lowering(p, lower_fun(f))` works: compiled code runs `f`. The rest of JAX's module builds MLIR,
+which calque's compiler does not have: it is refused when called."""
+
+from collections.abc import Callable
+from typing import Any
+
+from calque.core.primitives import Primitive
+from calque.transforms.mesh import Mesh
+
+_FUNCTIONS = (
+    "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
+    "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "ir_constants",
+    "jaxpr_subcomp", "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context", "merge_mlir_modules", "module_to_bytecode",
+    "module_to_string", "shape_tensor", "token_type", "unflatten_ir_values_like_types",
+)  # fmt: skip
+_CLASSES = (
+    "ConstantHandler", "LoweringParameters", "LoweringResult", "LoweringRuleContext", "ModuleContext", "SPMDAxisContext",
+    "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value",
+)  # fmt: skip
+
+DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
+
+# Rules for MLIR that were registered, by (primitive, platform), for an engine that has it.
+lowerings: dict[tuple[Any, str | None], Callable[..., Any]] = {}
+constant_handlers: dict[type, Callable[..., Any]] = {}
+ir_type_handlers: dict[type, Callable[..., Any]] = {}
+ir_tree_registry: dict[type, Any] = {}
+
+
+class _Effects:
+    """The effects that lowering knows, by type."""
+
+    def __init__(self) -> None:
+        self._types: set[type] = set()
+
+    def add_type(self, effect_type: type) -> None:
+        """Let programs with effects of this type be compiled."""
+        self._types.add(effect_type)
+
+    def contains(self, effect: Any) -> bool:
+        """Is this effect of a known type?"""
+        return isinstance(effect, tuple(self._types))
+
+
+lowerable_effects = _Effects()
+
+
+class Lowered:
+    """A function of arrays in the place of a lowering rule."""
+
+    def __init__(self, fun: Callable[..., Any], multiple_results: bool):
+        self.fun, self.multiple_results = fun, multiple_results
+
+    def __call__(self, ctx: Any, *args: Any, **params: Any) -> Any:
+        raise NotImplementedError("this lowering rule is a function of arrays: register it with register_lowering")
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered:
+    """A function of arrays as a lowering rule: compiled code runs it in the place of the primitive.
+
+    >>> from calque.interpreters import mlir
+    >>> mlir.register_lowering(my_p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))  # doctest: +SKIP"""
+    return Lowered(fun, multiple_results)
+
+
+def register_lowering(
+    prim: Any, rule: Callable[..., Any], platform: str | None = None, inline: bool = True, cacheable: bool = True
+) -> None:
+    """How a primitive is compiled. A rule made by `lower_fun` is used on the CPU; rules for MLIR are kept for another engine, and compiled
+    code calls the primitive's `impl` meanwhile. `inline` and `cacheable` concern MLIR alone."""
+    if not isinstance(prim, Primitive):
+        raise TypeError(f"register_lowering: a primitive is needed, got {prim!r}")
+    if not callable(rule):
+        raise TypeError(f"register_lowering: the rule of '{prim}' must be callable, got {rule!r}")
+    if isinstance(rule, Lowered) and platform in (None, "cpu"):
+        if platform == "cpu" or prim.program is None or (prim, "cpu") not in lowerings:
+            prim.program = _program(prim, rule)
+    lowerings[prim, platform] = rule
+
+
+def _program(prim: Any, rule: Lowered) -> Callable[..., Any]:
+    def program(*args: Any, **params: Any) -> Any:
+        out = rule.fun(*args, **params)
+        if rule.multiple_results == prim.multiple_results:
+            return out
+        if prim.multiple_results:
+            return [out]
+        (only,) = out if isinstance(out, (tuple, list)) else (out,)
+        return only
+
+    return program
+
+
+def register_constant_handler(type_: type, handler_fun: Callable[..., Any]) -> None:
+    """Kept for an engine that has MLIR."""
+    constant_handlers[type_] = handler_fun
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"interpreters.mlir.{name} builds MLIR, which calque's compiler does not have; write the rule as a function of arrays:"
+            " register_lowering(p, lower_fun(f))"
+        )
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = "Builds MLIR: refused when called."
+    return refused
+
+
+def _no_instances(name: str) -> type:
+    return type(name, (), {"__doc__": "A part of MLIR modules: has no instances here.", "__init__": _refusing(name)})
+
+
+globals().update({name: _refusing(name) for name in _FUNCTIONS}, **{name: _no_instances(name) for name in _CLASSES})
+
+__all__ = [
+    "DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "Mesh", "ir_tree_registry", "ir_type_handlers", "lower_fun",
+    "lowerable_effects", "register_constant_handler", "register_lowering",
+]  # fmt: skip

@@ -1,0 +1,233 @@
+"""Primitives of a library's own, defined as libraries for JAX define them, under every transformation."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.extend import core
+from calque.extend.core import Primitive
+from calque.interpreters import ad, batching, mlir
+
+X = np.array([0.5, -1.0, 2.0], np.float32)
+_numbers = itertools.count()
+
+
+def _name(base: str) -> str:
+    return f"{base}_{next(_numbers)}"
+
+
+def _multiply_add() -> Any:
+    """x * y + z, as in JAX's tutorial: its values by NumPy, so that compiled code calls back."""
+    p = Primitive(_name("multiply_add"))
+    p.def_impl(lambda x, y, z: np.add(np.multiply(x, y), z))
+
+    @p.def_abstract_eval
+    def abstract(x: Any, y: Any, z: Any) -> Any:
+        assert x.shape == y.shape == z.shape
+        return core_aval(x.shape, x.dtype)
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        x, y, z = primals
+        tx, ty, tz = (ad.instantiate_zeros(t) for t in tangents)
+        return p.bind(x, y, z), p.bind(tx, y, p.bind(x, ty, tz))
+
+    def transpose(ct: Any, x: Any, y: Any, z: Any) -> Any:
+        if not ad.is_undefined_primal(x):
+            return None, ct * x if ad.is_undefined_primal(y) else None, ct if ad.is_undefined_primal(z) else None
+        return ct * y, None, ct if ad.is_undefined_primal(z) else None
+
+    def batch(args: Any, dims: Any) -> Any:
+        assert all(d == 0 for d in dims)
+        return p.bind(*args), 0
+
+    ad.primitive_jvps[p] = jvp
+    ad.primitive_transposes[p] = transpose
+    batching.primitive_batchers[p] = batch
+    return p
+
+
+def core_aval(shape: Any, dtype: Any) -> Any:
+    return calque.core.ShapedArray(shape, dtype)
+
+
+def test_a_primitive_with_host_values() -> None:
+    p = _multiply_add()
+    f = lambda x, y: p.bind(x, y, jnp.ones(3))
+    y = jnp.array([1.0, 2.0, 3.0])
+    want = X * np.asarray(y) + 1
+    np.testing.assert_allclose(f(X, y), want)
+    np.testing.assert_allclose(calque.jit(f)(X, y), want)
+    assert str(p) in str(calque.make_jaxpr(f)(X, y))
+    out, tangent = calque.jvp(f, (jnp.asarray(X), y), (jnp.ones(3), jnp.zeros(3)))
+    np.testing.assert_allclose(tangent, y)
+    for g in (
+        calque.grad(lambda x, y: f(x, y).sum(), (0, 1)),
+        calque.jit(calque.grad(lambda x, y: f(x, y).sum(), (0, 1))),
+    ):
+        by_x, by_y = g(jnp.asarray(X), y)
+        np.testing.assert_allclose(by_x, y)
+        np.testing.assert_allclose(by_y, X)
+    rows = jnp.stack([y, 2 * y])
+    batched = calque.vmap(lambda a, b: p.bind(a, b, a))(rows, rows)
+    np.testing.assert_allclose(batched, rows * rows + rows)
+    np.testing.assert_allclose(calque.jit(calque.vmap(lambda a, b: p.bind(a, b, a)))(rows, rows), rows * rows + rows)
+    looped = lax.fori_loop(0, 3, lambda i, c: p.bind(c, y, c), jnp.asarray(X))
+    np.testing.assert_allclose(looped, X * (np.asarray(y) + 1) ** 3, rtol=1e-5)
+
+
+def test_lowering_by_a_function() -> None:
+    """Compiled code runs the function: no call of Python is left in it."""
+    p = Primitive(_name("wave"))
+    p.def_abstract_eval(lambda x, *, speed: x)
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, speed: jnp.sin(speed * x), multiple_results=False))
+    ad.defjvp(p, lambda t, x, *, speed: t * speed * jnp.cos(speed * x))
+    batching.defvectorized(p)
+    f = lambda x: p.bind(x, speed=2.0)
+    np.testing.assert_allclose(f(X), np.sin(2 * X), rtol=1e-5)
+    compiled = calque.jit(f).lower(X).compile()
+    np.testing.assert_allclose(compiled(X), np.sin(2 * X), rtol=1e-5)
+    assert "host" not in compiled.as_text("driver")
+    assert p.name in str(calque.make_jaxpr(calque.jit(f))(X))
+    slope = calque.jit(calque.vmap(calque.grad(f)))(X)
+    np.testing.assert_allclose(slope, 2 * np.cos(2 * X), rtol=1e-5)
+    np.testing.assert_allclose(calque.vmap(calque.grad(calque.grad(f)))(X), -4 * np.sin(2 * X), rtol=1e-4)
+
+
+def test_linear_and_bilinear_primitives() -> None:
+    scale = Primitive(_name("scale"))
+    scale.def_impl(lambda x, *, by: x * by)
+    scale.def_abstract_eval(lambda x, *, by: x)
+    ad.deflinear(scale, lambda ct, *, by: [scale.bind(ct, by=by)])
+    np.testing.assert_allclose(calque.grad(lambda x: scale.bind(x, by=3.0).sum())(X), [3, 3, 3])
+    outer = Primitive(_name("outer"))
+    outer.def_impl(lambda x, y: x[:, None] * y[None, :])
+    outer.def_abstract_eval(lambda x, y: core_aval((*x.shape, *y.shape), x.dtype))
+    ad.defbilinear(outer, lambda ct, x, y: ct @ y, lambda ct, x, y: ct.T @ x)
+    weights = jnp.arange(6.0).reshape(3, 2)
+    f = lambda x, y: (outer.bind(x, y) * weights).sum()
+    by_x, by_y = calque.grad(f, (0, 1))(jnp.asarray(X), jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(by_x, weights @ np.array([1.0, 2.0]))
+    np.testing.assert_allclose(by_y, weights.T @ X)
+    log = Primitive(_name("log"))
+    log.def_impl(jnp.log)
+    log.def_abstract_eval(lambda x: x)
+    ad.defjvp2(log, lambda t, out, x: t * jnp.exp(-out))
+    assert float(calque.grad(log.bind)(2.0)) == pytest.approx(0.5)
+    assert ad.get_primitive_transpose(scale) is ad.primitive_transposes[scale]
+
+
+def test_several_results() -> None:
+    p = Primitive(_name("sincos"))
+    p.multiple_results = True
+    p.def_impl(lambda x: [jnp.sin(x), jnp.cos(x)])
+    p.def_abstract_eval(lambda x: [x, x])
+    ad.defjvp(p, lambda t, x: [t * jnp.cos(x), -t * jnp.sin(x)])
+    batching.defvectorized(p)
+    for f in (p.bind, calque.jit(p.bind), calque.vmap(p.bind)):
+        a, b = f(X)
+        np.testing.assert_allclose(a, np.sin(X), rtol=1e-5)
+        np.testing.assert_allclose(b, np.cos(X), rtol=1e-5)
+    slope = calque.grad(lambda x: sum(v.sum() for v in p.bind(x)))(jnp.asarray(X))
+    np.testing.assert_allclose(slope, np.cos(X) - np.sin(X), rtol=1e-5)
+
+
+def test_batching_of_reductions_and_axes() -> None:
+    total = Primitive(_name("total"))
+    total.def_impl(lambda x, *, axes: jnp.sum(x, axes))
+    total.def_abstract_eval(
+        lambda x, *, axes: core_aval(tuple(n for i, n in enumerate(x.shape) if i not in axes), x.dtype)
+    )
+    batching.defreducer(total)
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    for dim in range(3):
+        got = calque.vmap(lambda v: total.bind(v, axes=(1,)), dim)(x)
+        np.testing.assert_allclose(got, np.stack([np.asarray(v).sum(1) for v in np.moveaxis(np.asarray(x), dim, 0)]))
+    sized = Primitive(_name("sized"))
+    sized.def_impl(lambda x: x)
+    sized.def_abstract_eval(lambda x: x)
+    batching.fancy_primitive_batchers[sized] = lambda axis, args, dims: (args[0] * axis.size, dims[0])
+    np.testing.assert_allclose(calque.vmap(sized.bind)(x), x * 2)
+    added = Primitive(_name("added"))
+    added.def_impl(jnp.add)
+    added.def_abstract_eval(lambda x, y: x)
+    batching.defbroadcasting(added)
+    np.testing.assert_allclose(calque.vmap(added.bind, (0, None))(x, x[0]), x + x[0])
+    assert batching.broadcast(jnp.ones(2), 3, 0).shape == (3, 2)
+    assert batching.bdim_at_front(jnp.ones((2, 3)), 1, 3).shape == (3, 2)
+    assert batching.bdim_at_front(jnp.ones(2), None, 3).shape == (3, 2)
+
+
+def test_effects_keep_equations() -> None:
+    seen: list[int] = []
+    p = Primitive(_name("noted"))
+
+    class Noted(core.Effect):
+        pass
+
+    def impl(x: Any) -> Any:
+        seen.append(1)
+        return x
+
+    p.def_impl(impl)
+    p.def_effectful_abstract_eval(lambda x: (x, {Noted()}))
+
+    @calque.jit
+    def f(x: Any) -> Any:
+        p.bind(x)
+        return x + 1
+
+    f(X)
+    f(X)
+    calque.effects_barrier() if hasattr(calque, "effects_barrier") else None
+    assert len(seen) == 2
+
+
+def test_tables_show_the_rules_of_all_primitives() -> None:
+    assert lax.sin_p in ad.primitive_jvps and lax.sin_p in batching.primitive_batchers
+    assert lax.sin_p not in ad.primitive_transposes and lax.neg_p in ad.primitive_transposes
+    assert isinstance(lax.sin_p, Primitive)
+    p = Primitive("sin")  # a name that is taken
+    p.def_impl(lambda x: x + 1)
+    p.def_abstract_eval(lambda x: x)
+    np.testing.assert_allclose(calque.jit(p.bind)(X), X + 1)
+    assert p not in ad.primitive_jvps
+    ad.defjvp(p, lambda t, x: t)
+    assert p in ad.primitive_jvps and len(ad.primitive_jvps) == len(list(ad.primitive_jvps)) > 100
+    del ad.primitive_jvps[p]
+    with pytest.raises(KeyError):
+        ad.primitive_jvps[p]
+
+
+def test_missing_rules_are_named() -> None:
+    p = Primitive(_name("bare"))
+    name = str(p)
+    for call, text in (
+        (lambda: p.bind(1.0), f"Evaluation rule for '{name}'"),
+        (lambda: calque.make_jaxpr(p.bind)(1.0), f"Abstract evaluation for '{name}'"),
+        (lambda: calque.jvp(p.bind, (1.0,), (1.0,)), f"Differentiation rule for '{name}'"),
+        (lambda: calque.vmap(p.bind)(X), f"Batching rule for '{name}'"),
+        (lambda: ad.get_primitive_transpose(p), "Transpose rule"),
+        (lambda: mlir.ir_constant(1), "lower_fun"),
+        (lambda: mlir.LoweringRuleContext(), "LoweringRuleContext"),
+        (lambda: mlir.lower_fun(jnp.sin)(None), "register_lowering"),
+        (lambda: batching.register_vmappable(int, int, int, None, None, None), "register_pytree_node"),
+        (lambda: ad.jvp(None, (), ()), "calque.jvp"),
+    ):
+        with pytest.raises(NotImplementedError, match=text):
+            call()
+    with pytest.raises(TypeError, match="primitive"):
+        ad.primitive_jvps["sin"] = lambda *_: None
+    with pytest.raises(TypeError, match="callable"):
+        mlir.register_lowering(p, 3)
+    p.def_abstract_eval(lambda x: 3)
+    with pytest.raises(TypeError, match="ShapedArray"):
+        calque.make_jaxpr(p.bind)(1.0)
+    mlir.register_lowering(p, lambda ctx, x: [x])  # a rule for MLIR is kept
+    p.def_abstract_eval(lambda x: x)
+    p.def_impl(lambda x: x + 1)
+    assert float(calque.jit(p.bind)(1.0)) == 2
