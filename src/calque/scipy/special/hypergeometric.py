@@ -156,12 +156,16 @@ def _continued_2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     first = jnp.minimum(x, 0.5)
     value, slope = _series_2f1(a, b, c, first, 2 * terms)
 
-    def onward(_: Any, state: Any) -> Any:
-        at, value, slope = state
-        h = jnp.minimum(x - at, (1 - at) / 2)
-        return (at + h, *_taylor_2f1(a, b, c, at, h, value, slope, terms))
+    def unfinished(state: Any) -> Any:
+        k, at, _, _ = state
+        return (k < steps) & jnp.any(at < x)
 
-    return lax.fori_loop(0, steps, onward, (first, value, slope))[1]
+    def onward(state: Any) -> Any:
+        k, at, value, slope = state
+        h = jnp.minimum(x - at, (1 - at) / 2)
+        return (k + 1, at + h, *_taylor_2f1(a, b, c, at, h, value, slope, terms))
+
+    return lax.while_loop(unfinished, onward, (jnp.zeros((), np.int32), first, value, slope))[2]
 
 
 def _series_2f1(a: Any, b: Any, c: Any, x: Any, terms: int) -> tuple[Any, Any]:
