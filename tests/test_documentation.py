@@ -16,7 +16,8 @@ MODULES = sorted(m.name for m in pkgutil.walk_packages(calque.__path__, "calque.
 
 
 def globals_of_examples():
-    return {"calque": calque, "jax": calque, "jnp": calque.numpy, "lax": calque.lax, "np": np}
+    sparse = importlib.import_module("calque.experimental.sparse")
+    return {"calque": calque, "jax": calque, "jnp": calque.numpy, "lax": calque.lax, "np": np, "sparse": sparse}
 
 
 def test_readme():
