@@ -109,6 +109,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
     from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
     from calque.transforms.callbacks import pure_callback
+    from calque.transforms.checks import check
     from calque.transforms.custom_jvp import custom_jvp
     from calque.transforms.custom_more import closure_convert, custom_gradient
     from calque.transforms.custom_vjp import custom_vjp

@@ -29,7 +29,6 @@ _CHOICES = {
 _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "array_garbage_collection_guard": (("log", "fatal"), "arrays that are part of reference cycles are not reported"),
     "auto_pcast": ((False,), "values are always made varying where that is needed"),
-    "debug_key_reuse": ((True,), "the use of keys is not followed"),
     "jax2tf_associative_scan_reductions": ((True,), "there is no TensorFlow here"),
     "remove_size_one_mesh_axis_from_type": ((True,), "types of arrays hold no mesh axes"),
 }

@@ -13,9 +13,11 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import ArrayImpl, is_concrete, to_array, to_numpy
+from calque.core.config import config
 from calque.core.dims import Dim, as_size, slice_bounds, surely_equal, surely_same
 from calque.core.dtypes import is_inexact, is_integer, is_signed
 from calque.core.primitives import do
+from calque.core.source import here
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.dynamic_slices import Slice, opened
@@ -24,6 +26,7 @@ from calque.ops import indexing as lax_indexing
 from calque.ops import scatter as lax_scatter
 from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from calque.ops.sizes import as_number
+from calque.transforms.checks import raise_if
 
 MODES = {
     None: None,
@@ -217,11 +220,42 @@ def getitem(
 ) -> Any:
     """x[index]"""
     plan = parse(index, x.shape)
+    if config.debug_index and mode is None:
+        check_bounds(plan, index)
     if plan.arrays:
         return gather(x, plan, mode_of(mode), fill_value, unique, ordered)
     if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(index, x.shape):
         return filled(x, plan, fill_value)
     return basic(x, plan)
+
+
+def check_bounds(plan: Plan, index: Any) -> None:
+    """IndexError for what lies outside of its axis, now or while the program runs (`calque_debug_index`)."""
+    where = here()
+    parts = dict(enumerate(p for p in expand(index, plan.shape) if p is not None))
+    for axis, n in enumerate(plan.shape):
+        i = plan.arrays.get(axis, parts[axis])
+        if isinstance(i, slice) or (isinstance(i, int) and -n <= i < n):
+            continue
+
+        def error(found: Any, n: int = n, axis: int = axis) -> Exception:
+            bad = found[(found < -n) | (found >= n)] if found.ndim else found
+            number = int(bad.reshape(-1)[0])
+            return IndexError(f"index {number} is out of bounds for axis {axis} with size {n}, at {where}")
+
+        raise_if(outside_of(i, n), error, [np.asarray(i) if isinstance(i, int) else i])
+
+
+def outside_of(i: Any, n: Any) -> Any:
+    """Which elements of an index lie outside of an axis of size n?"""
+    if isinstance(i, int) or is_concrete(i):
+        found = np.asarray(i if isinstance(i, int) else to_numpy(i))
+        return (found < -n) | (found >= n)
+    dtype = typeof(i).dtype
+    if n > np.iinfo(dtype).max:
+        return np.zeros((), bool)
+    above = do.ge(i, as_number(n, dtype))
+    return getattr(do, "or")(above, do.lt(i, as_number(-n, dtype))) if is_signed(dtype) else above
 
 
 def _has_int_outside(index: Any, shape: tuple[int, ...]) -> bool:
@@ -396,6 +430,8 @@ Scatter = Callable[..., Any]
 def update(x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
     """x with the places of `index` combined with `values`; places outside are left alone unless `mode` says otherwise."""
     plan = parse(index, x.shape)
+    if config.debug_index and mode is None:
+        check_bounds(plan, index)
     shape = result_shape(plan)
     values = cast_update(values, x)
     broadcast_shapes_into("x.at[...] update", typeof(values).shape, shape)

@@ -1,16 +1,20 @@
 """Random keys: typed ones (dtype key<fry>) and raw uint32 pairs. Every function takes both and gives back the kind it got."""
 
 import operator
+import os
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from calque.core import key_use
 from calque.core.arrays import ArrayImpl
 from calque.core.config import config
 from calque.core.dtypes import is_extended, is_integer
 from calque.core.primitives import do
+from calque.core.source import is_internal
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.creation import canonical_shape
@@ -83,6 +87,8 @@ def is_typed(k: Any) -> bool:
 
 def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
     """(the key as a typed one, whether it was raw)"""
+    if config.debug_key_reuse and single and name != "fold_in" and not _is_inner():
+        key_use.consume(k, name)
     if is_typed(k):
         typed, raw = k, False
     else:
@@ -99,6 +105,19 @@ def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
             f"{name} accepts a single key, but was given a key array of shape {typeof(k).shape}. Use calque.vmap for batching."
         )
     return typed, raw
+
+
+def _is_inner() -> bool:
+    """Is this a function of the package that another one calls? Its key was counted by that one."""
+    frame = sys._getframe(2).f_back
+    while frame is not None and is_internal(frame.f_code):
+        if frame.f_code.co_filename.startswith(_HERE):
+            return True
+        frame = frame.f_back
+    return False
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def _legacy() -> None:

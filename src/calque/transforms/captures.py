@@ -18,6 +18,7 @@ import numpy as np
 from calque.core.arrays import ArrayImpl
 from calque.core.errors import StaleCaptureError, StaleCaptureWarning
 from calque.core.lazy import LazyModule
+from calque.core.source import user_frame
 
 dis = LazyModule("dis")
 
@@ -148,7 +149,9 @@ def report(changed: Sequence[Read], policy: str, function: str) -> bool:
         raise StaleCaptureError(message)
     for r in changed:
         r.take(r.now())
-    warnings.warn(StaleCaptureWarning(message), stacklevel=4)
+    frame = user_frame()
+    if frame is not None:
+        warnings.warn_explicit(StaleCaptureWarning(message), None, frame.f_code.co_filename, frame.f_lineno)
     return False
 
 

@@ -145,6 +145,7 @@ def allowed(function: Any, given: Any) -> bool:
         and not (o.donate_argnums or o.donate_argnames)
         and backends.has_symbolic()
         and not debug_nans.active()
+        and not config.debug_key_reuse
         and not any(isinstance(x, Tracer) for x in given.leaves)
         and not is_placed(given.leaves)
     )

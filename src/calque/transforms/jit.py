@@ -6,13 +6,12 @@ and teaches the callable how to recognise such a call."""
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import backends, lazy, pytrees, trace_state
+from calque.core import backends, key_use, lazy, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -32,7 +31,7 @@ from calque.transforms.refs import any_alive, refs_among, store, value_of, with_
 from calque.transforms.sharding_arrays import placed
 from calque.transforms.sharding_constraint import JitShardings, has_constraints
 from calque.transforms.sharding_propagation import is_placed, result_shardings
-from calque.transforms.signatures import ArgumentNames, resolve
+from calque.transforms.signatures import ArgumentNames, describe_function, hashable_static, reference, resolve
 
 
 class Traced:
@@ -46,6 +45,7 @@ class Traced:
         "executable",
         "hoisted",
         "in_tree",
+        "key_uses",
         "name",
         "out_tree",
         "owner",
@@ -64,6 +64,7 @@ class Traced:
         self.closed, self.hoisted = closed, hoisted
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.executable: backends.Executable | None = None
+        self.key_uses: list[tuple[int, key_use.Use]] = []  # arguments that are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.ambient = False  # did it ask for the current mesh?
@@ -247,14 +248,22 @@ class _Function:
             _warn(f"TRACING CACHE MISS of {self.name}: no program for {', '.join(a.str_short() for a in avals)}")
         consulted = consultations()
         watched = captures.captured(self.fun)
+        uses: list[tuple[int, key_use.Use]] = []
+
+        def noting(*leaves: Any) -> list[Any]:
+            out = flat(*leaves)
+            if config.debug_key_reuse:
+                uses.extend((i, u) for i, x in enumerate(leaves) if (u := key_use.use_of(x)) is not None)
+            return out
+
         with no_collection():
-            closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
+            closed = trace_to_jaxpr(noting, avals, describe_function(self.fun, self.name), names)
         closed, hoisted = close_over_tracers(closed)
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
         watched.settle()
-        traced.captures, traced.owner = watched, reference(self.fun)
+        traced.captures, traced.owner, traced.key_uses = watched, reference(self.fun), uses
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(given.dynamic, given.named, o.donate_argnums, o.donate_argnames)
@@ -277,6 +286,9 @@ class _Function:
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(given), given.leaves
+        if config.debug_key_reuse:
+            for i, use in traced.key_uses:
+                key_use.consume(leaves[i], f"{use.how} in {self.name}")
         if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
             return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
         if config.no_execution:
@@ -389,7 +401,8 @@ def epoch() -> int:
 
 
 def callpath_enabled() -> bool:
-    return not _tracing and not config.disable_jit and not debug_nans.active()
+    checks = config.debug_index or config.debug_key_reuse
+    return callpath.LEARNS and not (_tracing or config.disable_jit or checks or debug_nans.active())
 
 
 def _refresh_epoch() -> None:
@@ -408,18 +421,6 @@ _refresh_epoch()
 
 
 # ---------------------------------------------------------------- checks
-
-
-def hashable_static(x: Any, where: int | str, name: str) -> Any:
-    """A static value as a cache key: equal values of different types are different programs."""
-    try:
-        hash(x)
-    except TypeError:
-        raise ValueError(
-            f"Non-hashable static arguments are not supported: argument {where!r} of {name} has type {type(x)}, which cannot be hashed. "
-            "Static arguments are part of the key of the compiled program: pass a tuple instead of a list, or let the argument be traced."
-        ) from None
-    return (type(x), x)
 
 
 def leaf_aval(x: Any, function: _Function, dynamic: Sequence[Any], named: dict[str, Any]) -> ShapedArray:
@@ -447,19 +448,6 @@ def check_result(x: Any, name: str) -> None:
             f"function {name} returned a value of type {type(x)}, which is not a valid calque type: "
             "a jitted function returns arrays, numbers, and containers of them."
         ) from None
-
-
-def reference(fun: Callable[..., Any]) -> Callable[[], Any]:
-    """`fun` without keeping it alive, where that is possible."""
-    try:
-        return weakref.ref(fun)
-    except TypeError:
-        return lambda: fun
-
-
-def describe_function(fun: Callable[..., Any], name: str) -> str:
-    code = getattr(fun, "__code__", None)
-    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else name
 
 
 # ---------------------------------------------------------------- the user's function

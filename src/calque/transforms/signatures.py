@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -95,3 +96,28 @@ class ArgumentNames(Sequence[str]):
 
     def __getitem__(self, i: Any) -> Any:
         return self._all()[i]
+
+
+def hashable_static(x: Any, where: int | str, name: str) -> Any:
+    """A static value as a cache key: equal values of different types are different programs."""
+    try:
+        hash(x)
+    except TypeError:
+        raise ValueError(
+            f"Non-hashable static arguments are not supported: argument {where!r} of {name} has type {type(x)}, which cannot be hashed. "
+            "Static arguments are part of the key of the compiled program: pass a tuple instead of a list, or let the argument be traced."
+        ) from None
+    return (type(x), x)
+
+
+def describe_function(fun: Callable[..., Any], name: str) -> str:
+    code = getattr(fun, "__code__", None)
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else name
+
+
+def reference(fun: Callable[..., Any]) -> Callable[[], Any]:
+    """`fun` without keeping it alive, where that is possible."""
+    try:
+        return weakref.ref(fun)
+    except TypeError:
+        return lambda: fun
