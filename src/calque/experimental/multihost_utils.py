@@ -75,9 +75,10 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
     """Arrays placed over a mesh, of which this process holds everything.
 
-    >>> mesh = calque.make_mesh((1,), ("x",))
+    >>> from calque.experimental import multihost_utils
+    >>> mesh, P = calque.make_mesh((1,), ("x",)), calque.P
     >>> multihost_utils.host_local_array_to_global_array(jnp.ones(2), mesh, P("x")).sharding.spec
-    PartitionSpec('x',)"""
+    P('x',)"""
     return _over_trees(host_local_array_to_global_array_impl, local_inputs, global_mesh, pspecs)
 
 

@@ -37,8 +37,11 @@ def _sum(primitive: Any, out: Any, parts: list[Any]) -> Any:
 def defjvp(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
     """Derivatives by one rule for each operand: `rule(tangent, *primals, **params)`; None where there is no derivative.
 
-    >>> from calque.interpreters import ad
-    >>> ad.defjvp(my_sin_p, lambda t, x: t * jnp.cos(x))  # doctest: +SKIP"""
+    >>> wave_p = calque.extend.core.Primitive("wave")
+    >>> _ = wave_p.def_impl(jnp.sin), wave_p.def_abstract_eval(lambda x: x)
+    >>> calque.interpreters.ad.defjvp(wave_p, lambda t, x: t * jnp.cos(x))
+    >>> calque.grad(wave_p.bind)(0.0)
+    Array(1., dtype=float32, weak_type=True)"""
     _with_rules(primitive, jvprules, lambda rule, t, out, primals, params: rule(t, *primals, **params))
 
 
