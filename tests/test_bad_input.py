@@ -267,6 +267,81 @@ DANGEROUS: dict[str, str] = {
         except (RuntimeError, ValueError): pass
         assert float(y[0]) == 2
     """,
+    "much memory, in every way": """
+        n, x = 1 << 45, jnp.ones(3)
+        eager = [lambda: jnp.ones((n,)), lambda: jnp.full((n,), 2.0), lambda: jnp.arange(n), lambda: jnp.eye(1 << 23), lambda: jnp.tile(x, n), lambda: jnp.repeat(x, n),
+                 lambda: jnp.broadcast_to(x, (n, 3)) + 1, lambda: calque.random.normal(calque.random.key(0), (n,)), lambda: jnp.zeros((1 << 62, 1 << 62)),
+                 lambda: jnp.outer(jnp.ones(1 << 22), jnp.ones(1 << 22)), lambda: jnp.pad(x, (0, n)), lambda: jnp.zeros((2**63,)), lambda: jnp.linspace(0, 1, n),
+                 lambda: jnp.concatenate([jnp.broadcast_to(x, (n, 3))] * 2), lambda: jnp.empty((n,), jnp.int8), lambda: lax.iota(jnp.float32, n),
+                 lambda: calque.nn.one_hot(jnp.arange(1 << 22), 1 << 22), lambda: jnp.zeros((n, 0, n)).sum() + jnp.zeros((n,))]
+        small = calque.jit(lambda x: x + 1)
+        for i, f in enumerate(eager):
+            for g in (f, calque.jit(f)):
+                try: g()
+                except (MemoryError, OverflowError, ValueError, TypeError): pass
+                else: raise AssertionError(f"{i} was not refused")
+                assert float(small(x)[0]) == 2
+    """,
+    "bad calls from many threads": """
+        import threading
+        add, cache = calque.jit(lambda x, y: x + y), calque.jit(lambda x, n: x * n, static_argnums=1)
+        bad = [lambda: add(np.ones(3), np.ones(4)), lambda: add("a", 1), lambda: add(np.array([1, None], object), 1), lambda: cache(1.0, [1]), lambda: jnp.zeros((1 << 45,)),
+               lambda: add([1, 2], object()), lambda: jnp.ones(3)[0, 0], lambda: jnp.reshape(jnp.ones(6), (4,)), lambda: add(1 << 40, jnp.int32(1))]
+        wrong = []
+        def work(seed):
+            for i in range(60):
+                f = bad[(i * (2 * seed + 1) + seed) % len(bad)]
+                try: f()
+                except (TypeError, ValueError, MemoryError, OverflowError, IndexError): pass
+                except BaseException as e: wrong.append(repr(e))
+                else: wrong.append(f"{i} was taken")
+                n = (i + seed) % 9 + 1
+                if np.asarray(add(np.ones(n, np.float32), 1.0)).tolist() != [2.0] * n: wrong.append("a wrong value")
+                if float(cache(2.0, n)) != 2.0 * n: wrong.append("another wrong value")
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        assert not wrong, wrong[:3]
+    """,
+    "bad calls after a fork": """
+        import os
+        add, grow = calque.jit(lambda x, y: x + y), calque.jit(lambda x, n: x @ x.T * n, static_argnums=1)
+        x = jnp.ones((300, 300)); grow(x, 1)
+        def bad():
+            for f in (lambda: add(np.ones(3), np.ones(4)), lambda: add("a", 1), lambda: grow(x, [1]), lambda: jnp.zeros((1 << 45,)), lambda: add(np.array([None]), 1)):
+                try: f()
+                except (TypeError, ValueError, MemoryError): pass
+                else: return False
+            return float(add(1.0, 2.0)) == 3 and float(grow(x, 2)[0, 0]) == 600 and float(calque.jit(lambda x: x.sum() * 7)(x)) == 630000
+        children = []
+        for _ in range(3):
+            pid = os.fork()
+            if pid == 0:
+                ok = False
+                try: ok = bad()
+                finally: os._exit(0 if ok else 1)
+            children.append(pid)
+        assert bad()
+        assert [os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) for p in children] == [0, 0, 0]
+    """,
+    "donation from many threads": """
+        import threading
+        f, g = calque.jit(lambda x: x + 1, donate_argnums=0), calque.jit(lambda x: x.sum())
+        shared = [jnp.zeros(50_000) + 0 for _ in range(40)]
+        wrong = []
+        def work():
+            for x in shared:
+                try:
+                    a = float(g(x)); y = f(x)
+                except RuntimeError as e:
+                    if "deleted" not in str(e) and "donate" not in str(e): wrong.append(repr(e))
+                    continue
+                if a != 0 or float(g(y)) != 50_000: wrong.append((a, float(g(y))))
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        assert not wrong and all(x.is_deleted() for x in shared), wrong[:3]
+    """,
     "collected in the middle": """
         import gc
         f = calque.jit(lambda xs: [x + 1 for x in xs])
@@ -292,3 +367,25 @@ def test_the_process_survives(name: str) -> None:
         timeout=120,
     )
     assert done.returncode == 0 and "alive" in done.stdout, (done.returncode, done.stderr[-2000:])
+
+
+def test_components_that_differ_are_named():
+    x = jnp.ones(3)
+    with pytest.raises(TypeError, match=r"no counterpart of the input carry c\['b'\], and .* output carry c\['z'\]"):
+        lax.scan(lambda c, _: ({"w": c["w"], "z": c["b"]}, None), {"w": x, "b": x}, x)
+    with pytest.raises(TypeError, match=r"there is no counterpart of the output of false_fun\[1\]"):
+        lax.cond(True, lambda: (x,), lambda: (x, x))
+    with pytest.raises(
+        ValueError, match=r"different numbers of pytree children at key path\n    vmap in_axes\[0\]\['p'\]"
+    ):
+        calque.vmap(lambda d: d, in_axes=({"p": {"w": 0}},))({"p": {"w": x, "b": x}})
+
+    def scaled(p):
+        return p
+
+    with pytest.raises(
+        ValueError, match=r"axis_size 4 doesn't match .* axis 0 of argument p\['w'\] of scaled has size 3"
+    ):
+        calque.vmap(scaled, axis_size=4)({"w": x})
+    with pytest.raises(ValueError, match="or axis_size must be specified"):
+        calque.vmap(lambda: x)()

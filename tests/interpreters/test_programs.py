@@ -117,3 +117,11 @@ def test_pruning() -> None:
     )
     with pytest.raises(NotImplementedError, match="linearize"):
         partial_eval.trace_to_jaxpr_nounits(None, [])
+
+
+def test_primitives_by_name() -> None:
+    listed = dir(core.primitives)
+    assert {"sin_p", "add_p", "scan_p", "while_p", "cond_p", "jit_p", "dot_general_p"} <= set(listed)
+    assert core.primitives.sin_p is calque.lax.sin_p and calque.extend.core is core
+    with pytest.raises(AttributeError, match="nothing_p"):
+        core.primitives.nothing_p

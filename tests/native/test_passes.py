@@ -130,3 +130,18 @@ def test_float0_takes_no_memory() -> None:
         out = np.asarray(f())
         assert (out.dtype, out.shape) == (float0, shape)
     assert float(cq.jit(lambda t, x: x * 2)(z, 1.5)) == 3.0
+
+
+def test_a_transposed_product_is_the_product_of_the_transposed() -> None:
+    a, b, c = normal(20, 30), normal(30, 40, seed=1), normal(3, 7, 5)
+    assert names(lambda a, b: (a @ b).T, a, b) == ["dot_general"]
+    both = lambda p: [p.T, p]
+    assert names(lambda a, b: both(a @ b), a, b) == ["dot_general", "transpose"]  # read twice: made once
+    flip = lambda c: jnp.einsum("bij,bkj->bki", c, c[:, :4])
+    assert "transpose" not in names(flip, c)
+    for fun, args in ((lambda a, b: (a @ b).T, (a, b)), (flip, (c,))):
+        closed = traced(fun, *args)
+        done = pipeline.run(closed)
+        check_jaxpr(done.jaxpr)
+        got, want = (reference.run(p, *map(to_array, args)) for p in (done, closed))
+        np.testing.assert_allclose(np.asarray(got[0]), np.asarray(want[0]), rtol=1e-5, atol=1e-5)

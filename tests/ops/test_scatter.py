@@ -213,3 +213,13 @@ def test_tied_derivative_beside_jax():
             zeros + 2,
         )
         np.testing.assert_allclose(got[0], want, rtol=1e-6)
+
+
+def test_updates_of_nothing_have_derivatives():
+    """The windows of an operand without elements do not fit into it, so the derivative must not gather them."""
+    x, i, u = np.zeros((0,), "float32"), np.zeros((0, 1), "int32"), np.zeros((0,), "float32")
+    numbers = DN((), (0,), (0,))
+    for name in ("scatter", "scatter-add", "scatter-mul", "scatter-max"):
+        p = params(numbers, FILL, unique=True)
+        jvp = lambda x, u, dx, du: PRIMS[name].jvp((x, i, u), (dx, None, du), **p)[1]
+        assert run(jvp, x, u, x, u)[0].shape == (0,)

@@ -106,3 +106,12 @@ def test_bad_arguments():
         over(lambda x: c.ppermute(x, "i", [(0, 1), (2, 1)]))
     with pytest.raises(ValueError, match="permutation"):
         over(lambda x: c.pshuffle(x, "i", [0, 0, 1, 2]))
+
+
+def test_own_dimensions_among_the_axes():
+    close(over(lambda x: c.psum(x, ("i", 0)), M), np.full(4, M.sum()))
+    close(over(lambda x: c.pmean(x, ("i", 0)), M), np.full(4, M.mean()))
+    close(over(lambda x: c.pmax(x, (0, "i")), M), np.full(4, 15, "f"))
+    close(over(lambda x: c.pmin(x, -1), M), M.min(1))
+    close(c.psum(M, (0, 1)), M.sum())
+    check(lambda x: vmap(lambda v: c.psum(v * v, ("i", 0)) * v, axis_name="i")(x), np.arange(6.0).reshape(2, 3))

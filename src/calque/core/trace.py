@@ -238,8 +238,9 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
     return out
 
 
-def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The program as a function that gives the list of its results."""
+    return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
 def drop_unused(jaxpr: Jaxpr) -> Jaxpr:

@@ -27,9 +27,13 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
 
     >>> from calque.extend.core import Primitive
     >>> double_p = Primitive("double")
-    >>> double_p.def_impl(lambda x: x * 2)  # doctest: +SKIP
-    >>> double_p.def_abstract_eval(lambda x: x)  # doctest: +SKIP
-    >>> calque.jit(double_p.bind)(jnp.ones(2))  # doctest: +SKIP
+    >>> @double_p.def_impl
+    ... def _(x):
+    ...     return x * 2
+    >>> @double_p.def_abstract_eval
+    ... def _(x):
+    ...     return x
+    >>> calque.jit(double_p.bind)(jnp.ones(2))
     Array([2., 2.], dtype=float32)"""
 
     multiple_results = False

@@ -140,9 +140,9 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 # ---------------------------------------------------------------- traces
 
 
-def find_top_trace(xs: Sequence[Any]) -> Trace:
+def find_top_trace(_: Sequence[Any]) -> Trace:
     """The trace that an operation on these values goes to."""
-    return trace_state.top_trace(xs)
+    return trace_state.top_trace(_)
 
 
 class _TraceState:

@@ -1,1 +1,10 @@
 """The tables of rules of primitives, in JAX's names: derivatives, batching, lowering."""
+
+from typing import TYPE_CHECKING
+
+from calque.core import lazy as _lazy
+
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.interpreters import ad, batching, mlir, partial_eval
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -6,8 +6,9 @@ from typing import Any
 from calque.core.avals import ShapedArray
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.extend.own import Rules
+from calque.ops import common
 from calque.ops.arithmetic import add_any_p as add_jaxvals_p
-from calque.ops.common import add_tangents, instantiate, tangent_aval, zero_like, zeros
+from calque.ops.common import instantiate, tangent_aval, zero_like, zeros
 from calque.transforms.jvp import JVPTrace, JVPTracer
 
 __all__ = [
@@ -29,15 +30,18 @@ def _sum(primitive: Any, out: Any, parts: list[Any]) -> Any:
     """Tangents of the results added up; those that nothing reaches are Zero."""
     totals = [zero_like(o) for o in _results(primitive, out)]
     for part in parts:
-        totals = [add_tangents(t, p) for t, p in zip(totals, _results(primitive, part), strict=True)]
+        totals = [common.add_tangents(t, p) for t, p in zip(totals, _results(primitive, part), strict=True)]
     return totals if primitive.multiple_results else totals[0]
 
 
 def defjvp(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
     """Derivatives by one rule for each operand: `rule(tangent, *primals, **params)`; None where there is no derivative.
 
-    >>> from calque.interpreters import ad
-    >>> ad.defjvp(my_sin_p, lambda t, x: t * jnp.cos(x))  # doctest: +SKIP"""
+    >>> wave_p = calque.extend.core.Primitive("wave")
+    >>> _ = wave_p.def_impl(jnp.sin), wave_p.def_abstract_eval(lambda x: x)
+    >>> calque.interpreters.ad.defjvp(wave_p, lambda t, x: t * jnp.cos(x))
+    >>> calque.grad(wave_p.bind)(0.0)
+    Array(1., dtype=float32, weak_type=True)"""
     _with_rules(primitive, jvprules, lambda rule, t, out, primals, params: rule(t, *primals, **params))
 
 
@@ -119,6 +123,11 @@ def instantiate_zeros(tangent: Any) -> Any:
 def zeros_like_aval(aval: ShapedArray) -> Any:
     """An array of zeros of this type."""
     return zeros(aval)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents or cotangents, each of which may be Zero."""
+    return common.add_tangents(x, y)
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:

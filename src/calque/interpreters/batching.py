@@ -40,8 +40,11 @@ axis_primitive_batchers = Rules("batch", _with_axis)
 def defvectorized(prim: Any) -> None:
     """A primitive that works element by element: batches are brought to one dimension.
 
-    >>> from calque.interpreters import batching
-    >>> batching.defvectorized(my_sin_p)  # doctest: +SKIP"""
+    >>> negated_p = calque.extend.core.Primitive("negated")
+    >>> _ = negated_p.def_impl(jnp.negative), negated_p.def_abstract_eval(lambda x: x)
+    >>> calque.interpreters.batching.defvectorized(negated_p)
+    >>> calque.vmap(negated_p.bind)(jnp.arange(3))
+    Array([ 0, -1, -2], dtype=int32)"""
 
     def batch(args: Any, dims: Any, **params: Any) -> Any:
         values, dim = aligned(args, dims)

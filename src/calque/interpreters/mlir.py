@@ -59,7 +59,11 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
     """A function of arrays as a lowering rule: compiled code runs it in the place of the primitive.
 
     >>> from calque.interpreters import mlir
-    >>> mlir.register_lowering(my_p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))  # doctest: +SKIP"""
+    >>> twice_p = calque.extend.core.Primitive("twice")
+    >>> _ = twice_p.def_abstract_eval(lambda x: x)
+    >>> mlir.register_lowering(twice_p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    >>> calque.jit(twice_p.bind)(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)"""
     return Lowered(fun, multiple_results)
 
 

@@ -60,11 +60,12 @@ import functools
 import linecache
 import os
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from calque.machine import llvm
+from calque.machine import diskcache, llvm
 from calque.machine.digest import digest, hexdigest
 from calque.machine.lang_reach import constants, reachable
 from calque.machine.lang_types import (
@@ -184,7 +185,7 @@ class Unit:
             exports = [f.name for f in self.functions if f.exported] + [g.name for g in self.globals]
             needed = reachable(self.functions)
             imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
-            self._addresses = llvm.link_cached(self._key(needed), self.ir, exports, imports, opt=2, passes="O2")
+            self._addresses = llvm.link_cached(self._known_key(needed), self.ir, exports, imports, opt=2, passes="O2")
             for cell in self.globals:
                 if isinstance(cell, Cell):
                     cell.initialise()
@@ -212,6 +213,19 @@ class Unit:
         """A hash of all that decides the code: sources of the language and of the functions, names, constants."""
         return self._key(reachable(self.functions))
 
+    def _known_key(self, needed: list[Any]) -> str:
+        """The key, found on disk by the state of our own files: to work it out takes longer than to load the code."""
+        own = all(item.python.__code__.co_filename.startswith(_FOLDER) for item in needed if isinstance(item, Function))
+        if not own:
+            return self._key(needed)
+        state = f"{self.name}\0{_state_of_files()}"
+        known = diskcache.get(state, "unit")
+        if known is not None:
+            return known.decode()
+        key = self._key(needed)
+        diskcache.put(state, "unit", key.encode())
+        return key
+
     def _key(self, needed: list[Any]) -> str:
         files = {os.path.join(_FOLDER, name) for name in os.listdir(_FOLDER) if _IS_LANGUAGE(name)}
         facts = [self.name]
@@ -224,6 +238,15 @@ class Unit:
                 facts.append(item.describe())
         facts += [_source_digest(name) for name in sorted(files)]
         return hexdigest("\n".join(facts))
+
+
+@functools.cache
+def _state_of_files() -> str:
+    """What changes with every change of the files of this folder, of Python and of NumPy."""
+    with os.scandir(_FOLDER) as entries:
+        marks = [f"{e.name} {e.stat().st_size} {e.stat().st_mtime_ns}" for e in entries if e.name.endswith(".py")]
+    numpy = getattr(sys.modules.get("numpy"), "__version__", "")
+    return "\n".join([*sorted(marks), _FOLDER, sys.version, numpy])
 
 
 @functools.cache

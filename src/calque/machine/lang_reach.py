@@ -9,6 +9,7 @@ from typing import Any
 from calque.machine.lang_types import Cell, Extern, Function, Layout, Signature, Var
 
 _NAMESPACES = (type, types.ModuleType, types.SimpleNamespace)
+_MISSING = object()
 _THINGS = (Function, Extern, Var, Cell, Layout, Signature)
 
 
@@ -23,8 +24,19 @@ def named(function: Function) -> Iterator[tuple[str, Any]]:
         yield name, value
         if isinstance(value, _NAMESPACES):
             for attribute in code.co_names:
-                if hasattr(value, attribute):
-                    yield f"{name}.{attribute}", getattr(value, attribute)
+                found = member(value, attribute)
+                if found is not _MISSING:
+                    yield f"{name}.{attribute}", found
+
+
+def member(space: Any, name: str) -> Any:
+    """An attribute of a namespace. (`hasattr` is slow where there is none: an enum raises.)"""
+    if not isinstance(space, type):
+        return space.__dict__.get(name, _MISSING)
+    members = space.__dict__.get("_member_map_")
+    if members is not None and name in members:
+        return members[name]
+    return getattr(space, name, _MISSING) if any(name in kind.__dict__ for kind in space.__mro__) else _MISSING
 
 
 def reachable(functions: Iterable[Function]) -> list[Any]:

@@ -44,6 +44,7 @@ from calque.native.schedule import Schedule
 DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
 PADDING: Final = 16  # keeps rows that are a power of two long from falling on each other in the cache
+PACKING: Final = 4.0  # how much slower than arithmetic a copy is that reads memory for the first time
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 
 
@@ -336,10 +337,11 @@ def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[St
         p.view.pop(n, None)
     home = block.home(last)
     product = make(p, n, last, home)
-    bodies = ([product.pack()] if product.packed is not None else []) + [product.nest()]
+    plans = [Schedule(p.sizes, p.threads).finish(product.pack(), PACKING)] if product.packed is not None else []
+    plans.append(Schedule(p.sizes, p.threads).finish(product.nest()))
     p.view[last] = home
     block.made[home.buf] = last
-    return [Call(Schedule(p.sizes, p.threads).finish(b)) for b in bodies]
+    return [Call(plan) for plan in plans]
 
 
 def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:

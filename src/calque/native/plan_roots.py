@@ -40,6 +40,7 @@ FREE: Final = frozenset(
 LAYOUT: Final = frozenset(
     ["reshape", "transpose", "squeeze", "expand_dims", "slice", "rev", "dynamic_slice", "broadcast_in_dim"]
 )
+PRODUCTS: Final = frozenset(("matmul_tiled", "conv_tiled"))
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
 LONGEST: Final = CAP // 3  # an expression heavier than this is cut
 
@@ -92,7 +93,7 @@ class Roots:
                 cost[n] = 0
                 continue
             if self.barrier(n):
-                stored.update(a for a in n.args if cost.get(a, 0) > 0)
+                stored.update(in_memory_for(n, a, cost) for a in n.args if cost.get(a, 0) > 0)
                 cost[n] = 0
                 if n.aval is not None:
                     stored.add(n)
@@ -182,6 +183,13 @@ class Roots:
             return True
         updates = n.args[1] if n.op == "dynamic_update_slice" else n.args[2]
         return surely_equal(updates.aval.size, 1)
+
+
+def in_memory_for(n: Node, a: Node, cost: dict[Node, int]) -> Node:
+    """What is stored so that `n` can read its operand `a`: products read a transposed matrix where it stands."""
+    while n.op in PRODUCTS and a.op in ("transpose", "reshape") and cost.get(a.args[0], 0) > 0:
+        a = a.args[0]
+    return a
 
 
 def hoisted(n: Node) -> bool:

@@ -94,9 +94,9 @@ class Schedule:
         """Short loops, vectors, threads."""
         return self.finish(self.body(unrolled(body)))
 
-    def finish(self, body: Body) -> Plan:
+    def finish(self, body: Body, slower: float = 1.0) -> Plan:
         """Threads only: the vectors are there already."""
-        plan = Plan(body, self.time(body), self.reasons)
+        plan = Plan(body, slower * self.time(body), self.reasons)
         if self.threads and plan.ns > PARALLEL_NS and len(body) == 1 and isinstance(body[0], For):
             self.parallel(plan, body[0])
         return plan

@@ -192,6 +192,8 @@ Tangents = Sequence[Any]
 
 def _gather_like(x: Any, indices: Any, updates: ShapedArray, p: dict[str, Any]) -> Any:
     """The elements of `x` (of the operand's shape) that the updates meet; zero for updates outside."""
+    if updates.size == 0:  # windows of an operand without elements do not fit into it
+        return zeros(ShapedArray(updates.shape, typeof(x).dtype))
     numbers: ScatterDimensionNumbers = p["dimension_numbers"]
     clip = p["mode"] is GatherScatterMode.CLIP
     return do.gather(

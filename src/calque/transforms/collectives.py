@@ -2,6 +2,7 @@
 
 Under vmap the axis becomes a dimension of the values and each collective an ordinary operation on it."""
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.primitives import REGISTRY, NotApplicable, Zero, do
 from calque.core.trace import typeof
-from calque.ops.common import front, instantiate, move, operand, scalar_of, zero_like
+from calque.ops.common import axis_in, front, instantiate, move, operand, scalar_of, zero_like
 from calque.transforms import axes
 from calque.transforms.axes import Axis, Collective, names_of, size_of
 from calque.transforms.batching import Dim
@@ -355,9 +356,18 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return do.mul(members(names, groups, typeof(v).dtype), v)
         if typeof(v).dtype == np.dtype(bool):
             v = do.convert_element_type(v, new_dtype=np.dtype("int32"), weak_type=False, sharding=None)
-        return total(v, names, groups)
+        return total(*positions_reduced(v, names, "reduce_sum"), groups)
 
     return pytrees.tree_map(one, x)
+
+
+def positions_reduced(x: Any, names: Names, reduce: str) -> tuple[Any, Names]:
+    """`x` reduced over those of the axes that are its own dimensions (ints), and the names of the others."""
+    ndim = typeof(x).ndim
+    own = tuple([axis_in("psum", n, ndim) for n in names if isinstance(n, int)])
+    if own:
+        x = REGISTRY[reduce].bind(x, axes=own, **({"out_sharding": None} if reduce == "reduce_sum" else {}))
+    return x, tuple([n for n in names if not isinstance(n, int)])
 
 
 def total(x: Any, names: Names, groups: Groups = None) -> Any:
@@ -371,7 +381,7 @@ def sum_of_varying(x: Any, names: Names, groups: Groups = None) -> Any:
         return psum_p.bind(x, axes=names, axis_index_groups=groups)
     checked = tuple(n for n in names if not isinstance(n, int) and axes.find(n).axis.checked)
     others = tuple(n for n in names if n not in checked)
-    if others or not names:
+    if others:
         x = psum_p.bind(x, axes=others, axis_index_groups=None)
     return do.psum_invariant(x, axes=checked) if checked else x
 
@@ -387,8 +397,13 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         aval = typeof(total)
         if aval.dtype.kind in "iu":
             total = do.convert_element_type(total, new_dtype=np.dtype("float32"), weak_type=False, sharding=None)
-        return do.div(total, members(axis_name, groups, typeof(total).dtype))
+        dtype, shape = typeof(total).dtype, typeof(v).shape
+        own = math.prod(shape[n] for n in names if isinstance(n, int))
+        total = do.div(total, members(named, groups, dtype))
+        return total if own == 1 else do.div(total, scalar_of(dtype, own))
 
+    names = names_of(axis_name)
+    named = tuple(n for n in names if not isinstance(n, int))
     return pytrees.tree_map(one, x)
 
 
@@ -396,14 +411,19 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The maximum of `x` over the members of the axis."""
     names = names_of(axis_name)
     groups = checked_groups(axis_index_groups, axis_name, "pmax", equal=False)
-    return _each(lambda v: pmax_p.bind(made_varying(v, names), axes=names, axis_index_groups=groups), x)
+    return _each(lambda v: _extreme(pmax_p, v, names, groups), x)
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The minimum of `x` over the members of the axis."""
     names = names_of(axis_name)
     groups = checked_groups(axis_index_groups, axis_name, "pmin", equal=False)
-    return _each(lambda v: pmin_p.bind(made_varying(v, names), axes=names, axis_index_groups=groups), x)
+    return _each(lambda v: _extreme(pmin_p, v, names, groups), x)
+
+
+def _extreme(p: Collective, x: Any, names: Names, groups: Groups) -> Any:
+    x, names = positions_reduced(x, names, f"reduce_{p.name[1:]}")
+    return p.bind(made_varying(x, names), axes=names, axis_index_groups=groups) if names else x
 
 
 def all_gather(

@@ -356,10 +356,13 @@ def _check_structures(what: str, funs: Sequence[Any], names: Sequence[str], part
     last = len(parts) - 1
     for i, p in enumerate(parts):
         if p.out_tree != parts[last].out_tree:
+            why = flow.tree_difference(
+                parts[last].out_tree, p.out_tree, f"output of {names[last]}", f"output of {names[i]}"
+            )
             raise TypeError(
                 f"{what} branch outputs must have the same pytree structure, but they differ:\n\n"
                 f"{_described(names, funs, last)}\n{_described(names, funs, i)}\n\n"
-                f"The output of {names[last]} has structure {parts[last].out_tree} but that of {names[i]} has structure {p.out_tree}.\n\n"
+                f"The output of {names[last]} has structure {parts[last].out_tree} but that of {names[i]} has structure {p.out_tree}{why}.\n\n"
                 f"Revise {names[last]} and/or {names[i]} so that they have the same pytree structure."
             )
 

@@ -126,6 +126,14 @@ def paths(treedef: pytrees.PyTreeDef) -> list[str]:
     return [pytrees.keystr(p) for p, _ in pytrees.flatten_with_path(tree)[0]]
 
 
+def tree_difference(a: pytrees.PyTreeDef, b: pytrees.PyTreeDef, first: str, second: str) -> str:
+    """The components that only one of two trees has, as words; `first` and `second` are what the trees are called."""
+    ours, theirs = paths(a), paths(b)
+    only = [f"{first}{p}" for p in ours if p not in theirs][:3], [f"{second}{p}" for p in theirs if p not in ours][:3]
+    parts = [f"there is no counterpart of the {', '.join(found)}" for found in only if found]
+    return ": " + ", and ".join(parts) if parts else ""
+
+
 def parameter_name(fun: Any, position: int, default: str) -> str:
     """What a function calls its argument."""
     try:
@@ -148,7 +156,8 @@ def check_carry(
     if in_tree != out_tree:
         raise TypeError(
             f"{what} function carry input and carry output must have the same pytree structure, but they differ: in {name_of(fun)} "
-            f"the input carry {name} has structure {in_tree}, but the corresponding output has structure {out_tree}."
+            f"the input carry {name} has structure {in_tree}, but the corresponding output has structure {out_tree}"
+            f"{tree_difference(in_tree, out_tree, f'input carry {name}', f'output carry {name}')}."
         )
     wrong = [
         f"The input carry {name}{path} has type {type_text(a)} but the corresponding output carry component has type "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
-from calque.core.jaxprs import ClosedJaxpr, Var
+from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero
 from calque.core.trace import JaxprTrace, JaxprTracer, jaxpr_as_fun, literal_value, typeof
 from calque.core.trace_state import Tracer
@@ -34,7 +34,7 @@ class Tape(JaxprTrace):
             self.eqns.pop()
         values = dict(zip(e.invars, args))
         outs = known.primitive.bind(
-            *[values[a] if a in values else literal_value(a) for a in known.invars], **known.params
+            *[literal_value(a) if isinstance(a, Literal) else values[a] for a in known.invars], **known.params
         )
         found = dict(zip(known.outvars, outs))
         return [found.get(v, t) for v, t in zip(e.outvars, recorded)]

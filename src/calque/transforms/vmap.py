@@ -80,9 +80,10 @@ def flatten_axes(what: str, spec: Any, tree: Any) -> list[Dim]:
     try:
         return pytrees.prefix_broadcast(spec, tree, is_leaf=_is_none)
     except (ValueError, TypeError):
+        why = pytrees.difference(spec, tree, _is_none, what)
         raise ValueError(
             f"{what} specification must be a tree prefix of the corresponding value, got specification {spec} "
-            f"for value tree {pytrees.structure(tree)}."
+            f"for value tree {pytrees.structure(tree)}." + (f"\n{why}" if why else "")
         ) from None
 
 
@@ -116,9 +117,15 @@ def _size(
         if d is not None:
             sizes.setdefault(typeof(x).shape[d], []).append(i)
     if not sizes and axis_size is None:
-        raise ValueError("vmap must have at least one non-None value in in_axes")
+        raise ValueError(
+            "vmap must have at least one non-None value in in_axes, and an array for it, or axis_size must be specified"
+        )
     if axis_size is not None and set(sizes) - {axis_size}:
-        raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis sizes {sorted(sizes)}.")
+        size, (leaf, *_) = next((n, where) for n, where in sizes.items() if n != axis_size)
+        raise ValueError(
+            f"Specified axis_size {axis_size} doesn't match received axis sizes {sorted(sizes)}: axis {dims[leaf]} of argument "
+            f"{argument_name(fun, args, kwargs, leaf)} of {name_of(fun)} has size {size}."
+        )
     if len(sizes) <= 1:
         return next(iter(sizes), axis_size or 0)
     lines = []

@@ -96,7 +96,7 @@ def random_bcoo(
 ) -> BCOO:
     """A BCOO array with random values, from `generator(key, shape, dtype)`, at random places; `nse` is their number or a fraction.
 
-    >>> sparse.random_bcoo(random.key(0), (3, 4), nse=0.5)
+    >>> sparse.random_bcoo(calque.random.key(0), (3, 4), nse=0.5)
     BCOO(float32[3, 4], nse=6)"""
     sizes = tuple(operator.index(n) for n in shape)
     n_sparse = len(sizes) - n_batch - n_dense

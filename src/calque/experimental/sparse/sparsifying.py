@@ -33,7 +33,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     >>> import calque.numpy as jnp
     >>> from calque.experimental import sparse
     >>> sparse.sparsify(lambda a, x: jnp.sin(a) @ x)(sparse.eye(2), jnp.ones(2))
-    Array([0.841471, 0.841471], dtype=float32)"""
+    Array([0.84147096, 0.84147096], dtype=float32)"""
     if not isinstance(use_tracer, bool):
         raise TypeError(f"sparsify: use_tracer must be True or False, got {use_tracer!r}")
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.jaxprs import ClosedJaxpr, DropVar, Jaxpr, JaxprTypeError, Literal, Var, check_jaxpr
     from calque.core.jaxprs import Eqn as JaxprEqn
     from calque.core.trace import jaxpr_as_fun
+    from calque.extend.core import primitives
     from calque.extend.own import Primitive
     from calque.extend.programs import (
         AbstractToken,

@@ -129,6 +129,25 @@ def still_transposed(_: Sweep, e: Eqn) -> Atom | None:
     return e.invars[0] if tuple(e.params["permutation"]) == tuple(range(e.invars[0].aval.ndim)) else None
 
 
+def transposed_product(s: Sweep, e: Eqn) -> Eqn | None:
+    """transpose (dot_general a b) -> dot_general b a, where nothing else reads the product: the sums are the same ones."""
+    dot = s.made_by(e.invars[0], "dot_general")
+    if dot is None or not s.read_once(dot.outvars[0]):
+        return None
+    (ca, cb), (ba, bb) = dot.params["dimension_numbers"]
+    a, b = dot.invars
+    batch, left = len(ba), a.aval.ndim - len(ca) - len(ba)
+    right = b.aval.ndim - len(cb) - len(bb)
+    swapped = (*range(batch), *range(batch + left, batch + left + right), *range(batch, batch + left))
+    if tuple(e.params["permutation"]) != swapped or not left or not right:
+        return None
+    precision = dot.params.get("precision")
+    params = {**dot.params, "dimension_numbers": ((cb, ca), (bb, ba))}
+    if isinstance(precision, tuple) and len(precision) == 2:
+        params["precision"] = precision[::-1]
+    return s.new("dot_general", [b, a], e.outvars[0], dot, **params)
+
+
 def single_part(_: Sweep, e: Eqn) -> Atom | None:
     """concatenate of one operand (empty ones aside) -> that operand"""
     parts = [a for a in e.invars if a.aval.shape[e.params["dimension"]]]
@@ -182,7 +201,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "reshape": (identity,),
     "broadcast_in_dim": (identity,),
     "squeeze": (identity,),
-    "transpose": (still_transposed,),
+    "transpose": (still_transposed, transposed_product),
     "slice": (whole_slice,),
     "pad": (no_padding,),
     "concatenate": (single_part,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,11 @@ Rule = Callable[["Sweep", Eqn], "Atom | Eqn | None"]
 class Sweep:
     """What a rewriting pass knows at an equation: what every variable has become, and who made it."""
 
-    __slots__ = ("env", "eqns", "maker")
+    __slots__ = ("env", "eqns", "jaxpr", "maker", "uses")
 
-    def __init__(self) -> None:
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.jaxpr = jaxpr
+        self.uses: Counter[Atom] | None = None
         self.env: dict[Var, Atom] = {}
         self.eqns: list[Eqn] = []
         self.maker: dict[Var, Eqn] = {}
@@ -32,6 +35,13 @@ class Sweep:
         e = self.maker.get(a) if isinstance(a, Var) else None
         return e if e is not None and e.primitive.name == name else None
 
+    def read_once(self, v: Var) -> bool:
+        """Does a single equation read this variable, by its own name?"""
+        if self.uses is None:
+            self.uses = Counter(a for e in self.jaxpr.eqns for a in e.invars if a.__class__ is not Literal)
+            self.uses.update(a for a in self.jaxpr.outvars if a.__class__ is not Literal)
+        return self.uses[v] == 1 and not any(a is v for a in self.env.values())
+
     def new(self, name: str, invars: Sequence[Atom], outvar: Var, like: Eqn, **params: Any) -> Eqn:
         """An equation of another primitive in place of `like`."""
         return Eqn(REGISTRY[name], invars, [outvar], params, like.source)
@@ -39,7 +49,7 @@ class Sweep:
 
 def rewrite(jaxpr: Jaxpr, rules: Mapping[str, Sequence[Rule]]) -> Jaxpr:
     """Apply the rules of each equation's primitive, in order, until none changes it; in one walk, linear in the program."""
-    s = Sweep()
+    s = Sweep(jaxpr)
     changed = False
     for e in jaxpr.eqns:
         invars = s.atoms(e.invars) if s.env else e.invars
