@@ -59,6 +59,25 @@ def test_damaged_entries_are_replaced(tmp_path):
     assert int(run(PROGRAM, CALQUE_CACHE_DIR=str(tmp_path)).split()[0]) == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits")
+def test_a_full_disk(tmp_path):
+    """No file may grow beyond a few bytes, as where nothing is left: all works without the cache, and no part of an entry stays."""
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    first = run(full + textwrap.dedent(PROGRAM), CALQUE_CACHE_DIR=str(tmp_path)).split()
+    assert int(first[0]) > 0 and not [p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size]
+
+
+def test_processes_that_fill_the_cache_at_once(tmp_path):
+    """Two at the same time, each compiling the same programs: all give the same bits, and the next one compiles nothing."""
+    full = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "CALQUE_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
+    children = [subprocess.Popen(command, env=full, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    found = [child.communicate(timeout=300)[0].split() for child in children]
+    assert len({tuple(f[1:]) for f in found}) == 1 and all(child.returncode == 0 for child in children)
+    last = run(PROGRAM, CALQUE_CACHE_DIR=str(tmp_path)).split()
+    assert int(last[0]) == 0 and last[1:] == found[0][1:]
+
+
 @pytest.mark.parametrize("n", ["1", "2", "5"])
 def test_results_do_not_depend_on_the_number_of_threads(n):
     code = """
