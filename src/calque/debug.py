@@ -2,10 +2,13 @@
 
 import pdb
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 from calque.core import pytrees
+from calque.core.source import is_internal, user_frame
+from calque.core.trace_state import Tracer
 from calque.device_functions import devices
 from calque.transforms.callbacks import debug_callback as callback
 from calque.transforms.callbacks import debug_print as print
@@ -50,17 +53,45 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Stop in Python's debugger when the program reaches this point. The values given by name are there as `values`.
+    """Stop in Python's debugger when the program reaches this point.
 
-    Write `calque.debug.breakpoint(x=x)` in a jitted function, and look at `values["x"]` at the prompt."""
+    The variables of the function are there by their names, with the values that they have then, and so are the values given by
+    name, also as `values`. The frames that led here are shown first: `num_frames` of them, those of calque if `filter_frames` is False.
+
+    Write `calque.debug.breakpoint()` in a jitted function, and `p x` at the prompt."""
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint: the only backend is 'cli', got {backend!r}")
+    if num_frames is not None and num_frames < 1:
+        raise ValueError(f"debug.breakpoint: num_frames must be at least 1, got {num_frames}")
+    frame = user_frame()
+    variables = dict(frame.f_locals) if frame is not None else {}
+    known = {k: v for k, v in variables.items() if not _tracers(v)}
+    traced = {k: v for k, v in variables.items() if _tracers(v) and all(not t._trace.done for t in _tracers(v))}
+    outer = frame.f_globals if frame is not None else {}
+    lines = _frames(filter_frames, num_frames)
 
-    def stop(**values: Any) -> None:
-        pdb.Pdb(stdout=sys.stdout).set_trace(sys._getframe())
+    def stop(variables: dict[str, Any], given: dict[str, Any]) -> None:
+        inner = {**known, **variables, **given, "values": given}
+        inner["stop"] = lambda: pdb.Pdb(stdout=sys.stdout).set_trace(sys._getframe(1))
+        sys.stdout.write("".join(lines))
+        exec(compile("stop()", "<calque.debug.breakpoint>", "exec"), {**outer, **inner})
 
-    callback(stop, ordered=ordered, **kwargs)
+    callback(stop, traced, kwargs, ordered=ordered)
     return token
+
+
+def _tracers(x: Any) -> list[Tracer]:
+    return [leaf for leaf in pytrees.leaves(x) if isinstance(leaf, Tracer)]
+
+
+def _frames(filter_frames: bool, num_frames: int | None) -> list[str]:
+    """The frames that are running now, the innermost last, as text."""
+    found = []
+    for f, line in traceback.walk_stack(sys._getframe(2)):
+        if not (filter_frames and is_internal(f.f_code)):
+            found.append((f, line))
+    chosen = found if num_frames is None else found[:num_frames]
+    return traceback.StackSummary.extract(iter(chosen[::-1])).format()
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:

@@ -1,0 +1,62 @@
+import io
+import sys
+
+import pytest
+
+import calque
+import calque.numpy as jnp
+
+
+@calque.jit
+def stopping(x):
+    y = 2 * x
+    n = 3
+    tree = {"a": x, "n": n}
+    calque.debug.breakpoint(z=y + 1)
+    return tree["a"] * n
+
+
+@pytest.fixture
+def session(monkeypatch, capsys):
+    """Run something with these commands at the debugger's prompt; what was printed."""
+
+    def run(call, *commands):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(commands) + "\n"))
+        call()
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_variables_of_the_function(session):
+    out = session(
+        lambda: stopping(1.0), "p float(x), float(y), n, int(tree['n']), float(z), list(values)", "p __name__", "c"
+    )
+    assert "(1.0, 2.0, 3, 3, 3.0, ['z'])" in out and __name__ in out
+    assert (
+        "in stopping" in out
+        and "calque.debug.breakpoint(z=y + 1)" in out
+        and "debug.py" not in out.replace(__file__, "")
+    )
+
+
+def test_under_transformations(session):
+    out = session(lambda: calque.vmap(stopping)(jnp.arange(2.0)), "p float(x)", "c", "p float(x)", "c")
+    assert "(Pdb) 0.0" in out and "(Pdb) 1.0" in out
+    out = session(lambda: calque.grad(stopping)(5.0), "p float(y)", "c")
+    assert "(Pdb) 10.0" in out
+    out = session(lambda: stopping.__wrapped__(jnp.float32(4)), "p float(z)", "c")
+    assert "(Pdb) 9.0" in out
+
+
+def test_frames_that_are_shown(session):
+    def f(x):
+        calque.debug.breakpoint(num_frames=1)
+        return x
+
+    out = session(lambda: f(1.0), "c")
+    assert out.count('File "') == 1 and "in f" in out
+    with pytest.raises(ValueError, match="num_frames must be at least 1"):
+        calque.debug.breakpoint(num_frames=0)
+    with pytest.raises(ValueError, match="only backend is 'cli'"):
+        calque.debug.breakpoint(backend="web")
