@@ -1,5 +1,6 @@
 """Mutable arrays: eager, made in transformed functions, given to jit, closed over by control flow; what is refused."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -146,10 +147,34 @@ def test_arguments_of_jit() -> None:
         calque.jit(lambda r: r)(r["a"])
 
 
+def test_jitted_functions_close_over_them() -> None:
+    r = ref.new_ref(jnp.zeros(3))
+
+    @functools.partial(calque.jit, static_argnames="by")
+    def step(x: Any, by: int = 1) -> Any:
+        r[0] += x * by
+        return r[...].sum()
+
+    assert [float(step(1.0)), float(step(1.0)), float(step(2.0, by=3))] == [1, 2, 8] and r[...].tolist() == [8, 0, 0]
+
+    @calque.jit
+    def outer(x: Any) -> Any:
+        lax.fori_loop(0, 2, lambda i, c: (step(x), c)[1], 0)
+        return r[0] * 2
+
+    assert float(outer(1.0)) == 20 and float(r[0]) == 10
+    local = calque.jit(lambda x: calque.grad(lambda y: cumulated(y)[2])(x) + r[0])
+    assert local(jnp.array([2.0, 3.0, 4.0])).tolist() == [22, 22, 20]
+    r[0] = 0.0
+    assert local(jnp.array([2.0, 3.0, 4.0])).tolist() == [12, 12, 10]
+    plain = calque.jit(lambda x: x + 1)
+    assert plain(1) == 2 and plain(2) == 3
+
+
 def test_what_stays_outside() -> None:
     r = ref.new_ref(jnp.zeros(3))
-    with pytest.raises(ValueError, match="Pass the Ref to jit"):
-        calque.jit(lambda: r[0])()
+    with pytest.raises(ValueError, match="closes over a mutable array"):
+        calque.grad(calque.checkpoint(lambda x: x * r[0]))(1.0)
     with pytest.raises(ValueError, match="differentiated or batched"):
         calque.grad(lambda x: (ref.set(r, 0, x), x)[1])(1.0)
     with pytest.raises(ValueError, match="differentiated or batched"):

@@ -22,12 +22,12 @@ from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine import callpath
-from calque.transforms import axes, captures, debug_nans, donation, identity
+from calque.transforms import axes, captures, debug_nans, donation, identity, refs_jit
 from calque.transforms import dynamic as dynamic_sizes
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.call_specs import Inexpressible, argument_spec, result_spec
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
-from calque.transforms.refs import any_alive, refs_among, store, value_of, with_values_for_refs
+from calque.transforms.refs import RefTouched, any_alive
 from calque.transforms.sharding_arrays import placed
 from calque.transforms.sharding_constraint import JitShardings, has_constraints
 from calque.transforms.sharding_propagation import is_placed, result_shardings
@@ -158,7 +158,7 @@ class _Function:
         self.name = str(name or type(fun).__name__)
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
-        self.with_values: dict[Any, Any] = {}  # for calls with Refs: the same function of values
+        self.with_values: dict[Any, Any] = {}  # for calls that touch Refs: the same function of values
 
     log = staticmethod(_log)
 
@@ -277,10 +277,20 @@ class _Function:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
         if any_alive():
-            leaves, tree = pytrees.flatten((args, kwargs))
-            if places := refs_among(leaves, self.name):
-                return self.call_with_refs(leaves, tree, tuple(places))
+            out = refs_jit.call_with_arguments(self, jit, args, kwargs)
+            if out is not NotImplemented:
+                return out
         given = Given(self, args, kwargs)
+        if given.key in self.with_values:
+            return refs_jit.call_closing_over(self, jit, given)
+        try:
+            return self.served(given)
+        except RefTouched as e:
+            error = e
+        return refs_jit.call_closing_over(self, jit, given, error)
+
+    def served(self, given: Given) -> Any:
+        """The results, after tracing and compiling what has to be."""
         if given.key not in self.cache.programs and dynamic_sizes.allowed(self, given):
             out = dynamic_sizes.call(self, given)
             if out is not NotImplemented:
@@ -295,30 +305,13 @@ class _Function:
             raise RuntimeError(f"tried to execute function {self.name}, but the no_execution config option is set")
         executable = traced.compiled()
         if self.options.shardings is not None:
-            self.options.shardings.check(leaves, *self.placeable(*self.split(args, kwargs)[:2]))
+            self.options.shardings.check(leaves, *self.placeable(*self.split(given.args, given.kwargs)[:2]))
         out, is_somewhere = traced.run(leaves)
         if debug_nans.active():
             debug_nans.check_program(traced.closed, leaves, out, self.name)
         if not is_somewhere and not traced.ambient:
-            self.learn(args, kwargs, traced, executable)
+            self.learn(given.args, given.kwargs, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
-
-    def call_with_refs(self, leaves: list[Any], tree: pytrees.PyTreeDef, places: tuple[int, ...]) -> Any:
-        """A call with Refs at these places: their values go in, and come back changed."""
-        key = (tree, places)
-        if key not in self.with_values:
-            o = self.options
-            fun = with_values_for_refs(self.fun, tree, places)
-            self.with_values[key] = jit(
-                fun, static_argnums=o.static_argnums, static_argnames=o.static_argnames, inline=o.inline
-            )
-        refs = [leaves[i] for i in places]
-        given = [value_of(x) if i in places else x for i, x in enumerate(leaves)]
-        args, kwargs = pytrees.unflatten(tree, given)
-        values, out = self.with_values[key](*args, **kwargs)
-        for ref, value in zip(refs, values, strict=True):
-            store(ref, value)
-        return out
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         """Called while another program is traced, or on values of a transformation."""

@@ -2,7 +2,7 @@
 
 Where operations run, or are recorded, at the level at which a Ref was made, that is all. A function that is staged (by jit or as
 a body of control flow) and touches a Ref from outside is rewritten to take the value as one more argument and to give it back as one
-more result: `discharged_call` for jit, `discharged_scan` and its kin for control flow, which find by a trial which Refs they touch."""
+more result (`refs_jit` for jit, `discharged_scan` and its kin here for control flow). A trial finds which Refs it touches."""
 
 from __future__ import annotations
 
@@ -58,6 +58,10 @@ class _Place(NamedTuple):
 
 def _here() -> _Place:
     return _Place(trace_state.dynamic_trace(), trace_state.depth())
+
+
+class RefTouched(ValueError):
+    """A function that is being staged touches a Ref from outside."""
 
 
 class _Trials(threading.local):
@@ -132,9 +136,9 @@ def _touch(ref: Ref) -> None:
     if ref._place.trace is here.trace:
         return
     if not _trials.stack:
-        raise ValueError(
-            f"a function that is traced closes over a mutable array reference of type {ref._aval}. Pass the Ref to jit as an argument;"
-            " other transformations (custom rules, checkpoint, callbacks) take its value: pass ref[...] and return what is to be written."
+        raise RefTouched(
+            f"a function that is traced closes over a mutable array reference of type {ref._aval}. Transformations other"
+            " than jit and control flow (custom rules, checkpoint, callbacks) take its value: pass ref[...] and return what is to be written."
         )
     _trials.stack[-1].setdefault(ref, (ref._value, ref._place))
     ref._place = here
@@ -226,15 +230,13 @@ def any_alive() -> bool:
     return len(_alive) > 0
 
 
-def _touched(funs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Ref]:
-    """The Refs from outside that these functions touch when they are called with values like these. An error in one ends the trial:
-    it comes again when the function is staged, and is reported then."""
+def touched(funs: Sequence[tuple[Callable[..., Any], Sequence[ShapedArray]]]) -> list[Ref]:
+    """The Refs from outside that functions of flat arguments of these types touch. An error in one ends the trial: it comes again when
+    the function is staged, and is reported then."""
     _trials.stack.append({})
     try:
-        for fun, args in funs:
-            leaves, tree = pytrees.flatten((args, {}))
-            flat = FlatFunction(fun, tree)
-            trace_to_jaxpr(flat, [x if isinstance(x, ShapedArray) else typeof(x) for x in leaves])
+        for fun, avals in funs:
+            trace_to_jaxpr(fun, avals)
     except Exception:
         pass
     finally:
@@ -257,23 +259,24 @@ def _holding(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
             r._value, r._place = value, place
 
 
-def _threaded(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
+def threaded(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
     """`fun` with the values of the Refs as a first argument and, in their last state, as a first result."""
 
-    def with_values(values: Sequence[Any], *args: Any) -> tuple[list[Any], Any]:
+    def with_values(values: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
         with _holding(refs, [to_array(v) for v in values]):
-            out = fun(*args)
+            out = fun(*args, **kwargs)
             return [r._value for r in refs], out
 
     with_values.__name__ = name_of(fun)
+    with_values.refs = refs  # type: ignore[attr-defined]
     return with_values
 
 
-def _values(refs: Sequence[Ref]) -> list[Any]:
+def values_of(refs: Sequence[Ref]) -> list[Any]:
     return [_same_type(r, value_of(r)) for r in refs]
 
 
-def _store_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
+def store_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
     for r, v in zip(refs, values, strict=True):
         store(r, v)
 
@@ -282,62 +285,75 @@ def _first_rows(xs: Any) -> Any:
     return pytrees.tree_map(lambda x: ShapedArray(typeof(x).shape[1:], typeof(x).dtype, typeof(x).weak_type), xs)
 
 
+def _retried(function: Callable[..., Any], discharge: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, or where that meets a Ref from outside, what `discharge` makes of the same arguments."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except RefTouched as e:
+            error = e
+        return discharge(error, *args, **kwargs)
+
+    return wrapped
+
+
+def _touched(error: RefTouched, funs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Ref]:
+    """The Refs from outside that these functions touch when they are called with values like these."""
+    flat = []
+    for fun, args in funs:
+        leaves, tree = pytrees.flatten((args, {}))
+        flat.append((FlatFunction(fun, tree), [x if isinstance(x, ShapedArray) else typeof(x) for x in leaves]))
+    refs = touched(flat)
+    if not refs:
+        raise error
+    return refs
+
+
 def discharged_scan(scan: Callable[..., Any]) -> Callable[..., Any]:
     """A scan whose function may touch Refs from outside: they are carried along."""
 
-    @functools.wraps(scan)
-    def wrapped(f: Any, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if not any_alive() or not callable(f):
-            return scan(f, init, xs, *args, **kwargs)
-        refs = _touched([(f, (init, _first_rows(xs)))])
-        if not refs:
-            return scan(f, init, xs, *args, **kwargs)
-        inner = _threaded(f, refs)
+    def discharge(error: RefTouched, f: Any, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        refs = _touched(error, [(f, (init, _first_rows(xs)))])
+        inner = threaded(f, refs)
 
         def step(carry: Any, x: Any) -> Any:
             values, (following, y) = inner(carry[0], carry[1], x)
             return (values, following), y
 
         step.__name__ = name_of(f)
-        (values, carry), ys = scan(step, (_values(refs), init), xs, *args, **kwargs)
-        _store_all(refs, values)
+        (values, carry), ys = scan(step, (values_of(refs), init), xs, *args, **kwargs)
+        store_all(refs, values)
         return carry, ys
 
-    return wrapped
+    return _retried(scan, discharge)
 
 
 def discharged_while(while_loop: Callable[..., Any]) -> Callable[..., Any]:
     """A while_loop whose functions may touch Refs from outside; what the condition writes is lost."""
 
-    @functools.wraps(while_loop)
-    def wrapped(cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
-        if not any_alive() or not (callable(cond_fun) and callable(body_fun)):
-            return while_loop(cond_fun, body_fun, init_val)
-        refs = _touched([(cond_fun, (init_val,)), (body_fun, (init_val,))])
-        if not refs:
-            return while_loop(cond_fun, body_fun, init_val)
-        cond, body = _threaded(cond_fun, refs), _threaded(body_fun, refs)
-        values, out = while_loop(lambda s: cond(*s)[1], lambda s: body(*s), (_values(refs), init_val))
-        _store_all(refs, values)
+    def discharge(error: RefTouched, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
+        refs = _touched(error, [(cond_fun, (init_val,)), (body_fun, (init_val,))])
+        cond, body = threaded(cond_fun, refs), threaded(body_fun, refs)
+        values, out = while_loop(lambda s: cond(*s)[1], lambda s: body(*s), (values_of(refs), init_val))
+        store_all(refs, values)
         return out
 
-    return wrapped
+    return _retried(while_loop, discharge)
 
 
 def discharged_branches(choose: Callable[..., Any]) -> Callable[..., Any]:
     """A choice (what, index, branches, names, operands) among branches that may touch Refs from outside."""
 
-    @functools.wraps(choose)
-    def wrapped(what: str, index: Any, branches: Sequence[Any], names: Any, operands: Any) -> Any:
-        refs = _touched([(b, tuple(operands)) for b in branches]) if any_alive() else []
-        if not refs:
-            return choose(what, index, branches, names, operands)
-        threaded = [_threaded(b, refs) for b in branches]
-        values, out = choose(what, index, threaded, names, (_values(refs), *operands))
-        _store_all(refs, values)
+    def discharge(error: RefTouched, what: str, index: Any, branches: Any, names: Any, operands: Any) -> Any:
+        refs = _touched(error, [(b, tuple(operands)) for b in branches])
+        with_values = [threaded(b, refs) for b in branches]
+        values, out = choose(what, index, with_values, names, (values_of(refs), *operands))
+        store_all(refs, values)
         return out
 
-    return wrapped
+    return _retried(choose, discharge)
 
 
 def refs_among(leaves: Sequence[Any], name: str) -> list[int]:
