@@ -1,6 +1,8 @@
 """Programs that take the memory of their arguments: what moves, what is copied, what happens when it cannot be."""
 
+import os
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from tests.machine.callpath_helpers import ARRAYS, F4, fixed_epoch, jitted, kern
 
 from calque.machine import memory
 from calque.machine.callpath import Entry, run_program
-from calque.machine.objects import DELETED, as_numpy, delete_array, new_array, share
+from calque.machine.objects import DELETED, as_numpy, delete_array, is_in_use, new_array, share
 from calque.machine.program import ProgramBuilder, ProgramError
 
 __all__ = ["fixed_epoch"]
@@ -130,6 +132,41 @@ def test_a_run_in_progress_keeps_its_arguments() -> None:
     assert values(out) == [1, 2, 3, 4] and held[0]._extra is DELETED
     held.clear()
     assert memory.stats().live_bytes == before
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_forgets_the_runs_of_other_threads() -> None:
+    """A thread is in the middle of a run; a child made meanwhile knows only its own runs."""
+    began, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        began.set()
+        assert go_on.wait(60)
+
+    def waiting(function: Any) -> Any:
+        b = ProgramBuilder(1, [])
+        b.host(function)
+        return b.build()
+
+    x, codes = owned(), []
+
+    def fork() -> None:
+        pid = os.fork()
+        if pid == 0:
+            mine, theirs = is_in_use(id(y)), is_in_use(id(x))
+            os._exit(0 if mine and not theirs else 1)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+    thread = threading.Thread(target=run_program, args=(waiting(wait), [x]))
+    thread.start()
+    assert began.wait(60)
+    y = owned()
+    run_program(waiting(fork), [y])
+    assert is_in_use(id(x)) and not is_in_use(id(y))
+    go_on.set()
+    thread.join(60)
+    assert codes == [0] and not is_in_use(id(x))
 
 
 def test_what_cannot_be_donated() -> None:

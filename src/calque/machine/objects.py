@@ -8,6 +8,7 @@ memory when it has a block of its own, or the only reference to its `Memory`. A 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -71,7 +72,7 @@ Array = layout(
 
 Memory = layout("Memory", refcount=i64, type=ptr, block=ptr)
 # A run during which other Python code may go on, in a list; `objects` are its arguments.
-ActiveRun = layout("ActiveRun", previous=ptr, next=ptr, objects=ptr, count=i64)
+ActiveRun = layout("ActiveRun", previous=ptr, next=ptr, objects=ptr, count=i64, thread=i64)
 
 array_type = unit.cell("calque_array_type", ptr, 0)
 memory_type = unit.cell("calque_memory_type", ptr, 0)
@@ -95,6 +96,7 @@ PyObject_Free = unit.extern("PyObject_Free", None, ptr)
 PyObject_Init = unit.extern("PyObject_Init", ptr, ptr, ptr)
 PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
+pthread_self = unit.extern("pthread_self", i64)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
 
 
@@ -219,6 +221,7 @@ def begin_active(run: ptr, objects: ptr, count: i64) -> None:
     ActiveRun(run).next = first
     ActiveRun(run).objects = objects
     ActiveRun(run).count = count
+    ActiveRun(run).thread = pthread_self()
     if first:
         ActiveRun(first).previous = run
     store_ptr(active_runs, 0, run)
@@ -233,6 +236,24 @@ def end_active(run: ptr) -> None:
         store_ptr(active_runs, 0, following)
     if following:
         ActiveRun(following).previous = previous
+
+
+@unit.function
+def calque_active_after_fork() -> None:
+    """In a forked child: the runs of other threads are no more, nor are their stacks."""
+    run, kept = load_ptr(active_runs, 0), NULL
+    store_ptr(active_runs, 0, NULL)
+    while run:
+        following = ActiveRun(run).next
+        if ActiveRun(run).thread == pthread_self():
+            ActiveRun(run).previous = kept
+            ActiveRun(run).next = NULL
+            if kept:
+                ActiveRun(kept).next = run
+            else:
+                store_ptr(active_runs, 0, run)
+            kept = run
+        run = following
 
 
 @unit.function
@@ -419,3 +440,7 @@ wrap_numpy: Callable[[Any, np.ndarray[Any, Any]], Any] = make_builtin(_wrap_nump
 share: Callable[[Any, Any], Any] = make_builtin(_share)
 delete_array: Callable[[Any], None] = make_builtin(_delete_array)
 as_numpy: Callable[[Any, np.dtype[Any], tuple[int, ...]], np.ndarray[Any, Any]] = make_builtin(_as_numpy)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=calque_active_after_fork)
