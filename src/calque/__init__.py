@@ -7,15 +7,18 @@ Array(0.07700372, dtype=float32, weak_type=True)
 
 from typing import TYPE_CHECKING
 
-from calque.core import backends as _backends
-from calque.core import lazy as _lazy
-from calque.core import printing as _printing  # the printed form of jaxprs
-from calque.core import tracebacks as _tracebacks
-from calque.core.config import config
-from calque.core.trace import set_evaluator as _set_evaluator
-from calque.numpy import cached as _cached
-from calque.numpy import methods as _methods  # attaches them to arrays
-from calque.transforms import debug_nans as _debug_nans
+from calque.core.pause import importing as _importing
+
+with _importing():
+    from calque.core import backends as _backends
+    from calque.core import lazy as _lazy
+    from calque.core import printing as _printing  # the printed form of jaxprs
+    from calque.core import tracebacks as _tracebacks
+    from calque.core.config import config
+    from calque.core.trace import set_evaluator as _set_evaluator
+    from calque.numpy import cached as _cached
+    from calque.numpy import methods as _methods  # attaches them to arrays
+    from calque.transforms import debug_nans as _debug_nans
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
