@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from calque.machine import interp
-from calque.machine.interp import Kind, Op
+from calque.machine.integers import Kind
+from calque.machine.interp import Op
 from calque.machine.program_blocks import SwitchBlock, WhileBlock
 from calque.machine.program_words import Immediate, Integer, Label, Operand, Reg, Slot, Varying, encode
 from calque.machine.verify import Frame, ProgramError, verify

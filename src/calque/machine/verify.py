@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calque.machine.interp import Kind, Op
+from calque.machine.integers import Kind
+from calque.machine.interp import Op
 
 # The operands of each operation: pointer or integer read (p, i), written (P, I), either (w, W), owned slot (o), raw number (n), jump target (t),
 # exchanged (S), the function and result of a host call (h, r) and
