@@ -109,6 +109,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         process_indices,
     )
     from calque.environment import effects_barrier, live_arrays, print_environment_info
+    from calque.explaining import explain, stats
     from calque.machine.threads import get_num_threads, set_num_threads
     from calque.numpy.dynamic_slices import ds
     from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
@@ -123,6 +124,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.mesh import make_mesh, set_mesh
     from calque.transforms.pmap import pmap
     from calque.transforms.remat import checkpoint, checkpoint_policies, remat
+    from calque.transforms.retraces import explain_retraces, no_retrace
     from calque.transforms.scopes import named_call, named_scope
     from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
     from calque.transforms.shard_map import shard_map

@@ -69,6 +69,12 @@ class Entry:
         known[1] += 1
         return known[0], known[1]
 
+    def guards(self) -> list[str]:
+        """The questions and their answers, as Python would write them."""
+        s = self.symbols
+        signs = {("zero", True): "==", ("zero", False): "!=", ("negative", True): "<", ("negative", False): ">="}
+        return [f"{s.text(poly, s.shown)} {signs[kind, answer]} 0" for (kind, poly), answer in s.guards.items()]
+
     def pinned(self) -> set[int]:
         """Positions whose size the trace needed as a number."""
         out: set[int] = set()

@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import ArrayImpl
-from calque.transforms import captures
+from calque.transforms import captures, retraces
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype)
 _OPAQUE = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
@@ -29,11 +29,12 @@ class Unshareable(Exception):
 class FunctionCache:
     """The programs traced from one function."""
 
-    __slots__ = ("__weakref__", "families", "kept", "programs")
+    __slots__ = ("__weakref__", "families", "history", "kept", "programs")
 
     def __init__(self) -> None:
         self.programs: dict[Any, Any] = {}
         self.families: dict[Any, Any] = {}  # programs with free sizes, by all but the sizes
+        self.history: deque[retraces.Event] = deque(maxlen=retraces.OF_A_FUNCTION)
         self.kept: list[Any] = []  # objects whose addresses are part of the identity
 
 

@@ -22,7 +22,7 @@ from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine import callpath
-from calque.transforms import axes, captures, debug_nans, donation, identity, refs_jit
+from calque.transforms import axes, captures, debug_nans, donation, identity, refs_jit, retraces
 from calque.transforms import dynamic as dynamic_sizes
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.call_specs import Inexpressible, argument_spec, result_spec
@@ -158,6 +158,7 @@ class _Function:
         self.name = str(name or type(fun).__name__)
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
+        self.changed: list[str] = []  # captured values because of which the next trace is made
         self.with_values: dict[Any, Any] = {}  # for calls that touch Refs: the same function of values
 
     log = staticmethod(_log)
@@ -227,19 +228,26 @@ class _Function:
             consult_mesh()
         return traced
 
+    def argument_names(self, given: Given) -> ArgumentNames:
+        """What the flat arguments are called."""
+        return ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
+
     def is_stale(self, traced: Traced) -> bool:
         """Must the function be traced anew, because of what it captured? A function made anew sees new values without a word."""
         changed = traced.captures.changed()
         if not changed:
             return False
-        if traced.owner() is not self.fun:
-            return True
-        return captures.report(changed, self.on_stale, self.name)
+        anew = traced.owner() is not self.fun or captures.report(changed, self.on_stale, self.name)
+        self.changed = [r.name for r in changed] if anew else []
+        return anew
 
     def trace_new(self, given: Given, avals: Sequence[ShapedArray]) -> Traced:
-        names = ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
+        names = self.argument_names(given)
         flat, out_tree = self.flat_function(given.args, given.kwargs, given.in_tree, names)
         stats.traces += 1
+        event = retraces.Event(self.name, avals, given.rest, names)
+        event.captured, self.changed = self.changed, []
+        retraces.record(self.cache.history, event)
         if config.no_tracing:
             raise RuntimeError(
                 f"re-tracing function {describe_function(self.fun, self.name)} for `jit`, but 'no_tracing' is set"

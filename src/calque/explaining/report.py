@@ -1,0 +1,168 @@
+"""`explain`: what became of a function, from its signature to its kernels, as text and as a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from calque.core.jaxprs import Jaxpr, subjaxprs
+from calque.explaining import page
+from calque.explaining.effects import SideEffect, side_effects
+from calque.native.passes.pipeline import PASSES
+from calque.native.views import kernels_text
+from calque.transforms.captures import Read, short
+from calque.transforms.jit import Given, function_of, jit
+
+UNROLLED: Final = 16  # equations that one line makes before it is taken for a loop of Python
+LONGEST: Final = 12_000  # characters of a listing in the text
+
+
+class Report:
+    """What `explain` found. `str()` is the text; `save` writes a page for a browser; the parts are attributes.
+
+    name         the function                     captured      values read besides the arguments
+    signature    argument names and types         effects       side effects seen while tracing
+    guards       questions about free sizes       unrolled      (line, equations) of unrolled Python loops
+    jaxpr        the program as traced            kernels       how many kernels; `loops`, `assembly`: their text
+    passes       (name, equations before, after)  host_calls    primitives that run in Python
+    costs        flops and bytes                  retraced      why it was last traced again"""
+
+    def __init__(self, jitted: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        function = function_of(jitted)
+        given = Given(function, tuple(args), kwargs)
+        traced = function.trace(tuple(args), kwargs)[0]
+        executable: Any = traced.compiled()
+        self.fun, self.name, self.closed = function.fun, function.name, traced.closed
+        names = list(argument_names(function, given))
+        self.signature = [(n, a.str_short()) for n, a in zip(names, given.avals)]
+        family = function.cache.families.get(given.family_key)
+        self.guards = [g for e in family.entries for g in e.guards()] if family is not None else []
+        self.jaxpr = str(traced.closed)
+        self.passes = list(counted_passes(traced.closed))
+        self.kernels = len({k.code for k in executable.kernels})
+        self.loops, self.executable = kernels_text(executable, "loops"), executable
+        self.host_calls = list(executable.host_calls)
+        self.costs = dict(executable.cost_analysis())
+        self.memory = executable.memory_analysis()
+        self.captured: tuple[Read, ...] = traced.captures.reads
+        self.constants = [(v.aval.str_short(), v.aval.size) for v in traced.closed.jaxpr.constvars]
+        self.effects: list[SideEffect] = side_effects(function.fun)
+        self.unrolled = unrolled_lines(traced.closed.jaxpr)
+        history = list(function.cache.history)
+        self.traces = len(history)
+        self.retraced = history[-1].reason(history[:-1]) if len(history) > 1 else ""
+
+    @property
+    def assembly(self) -> str:
+        """The machine code of the kernels."""
+        return kernels_text(self.executable, "asm")
+
+    def save(self, path: str) -> None:
+        """Write the report as one HTML page that needs nothing else."""
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(page.html(self))
+
+    def _repr_html_(self) -> str:
+        return page.fragment(self)
+
+    def sections(self) -> list[tuple[str, str]]:
+        """(title, text) of every part."""
+        memory = self.memory
+        flops, moved = self.costs.get("flops", 0.0), self.costs.get("bytes accessed", 0.0)
+        return [
+            ("Signature", lines(f"{n}: {t}" for n, t in self.signature) or "no arguments"),
+            ("Guards on free sizes", lines(self.guards) or "none: every size of this program is fixed"),
+            ("Program (jaxpr)", clipped(self.jaxpr)),
+            ("Passes", lines(f"{n}: {a} -> {b} equations" for n, a, b in self.passes)),
+            (
+                f"Machine code: {self.kernels} kernel{'s' * (self.kernels != 1)}",
+                f"about {flops:,.0f} floating-point operations, {moved:,.0f} bytes in and out\n{clipped(self.loops)}",
+            ),
+            (
+                "Host calls",
+                lines(f"{n} x{c}" for n, c in Counter(self.host_calls).items()) or "none: all of it is machine code",
+            ),
+            ("Captured values", lines(f"{r.name} = {short(r.value)}" for r in self.captured) or "none"),
+            ("Side effects while tracing", lines(map(str, self.effects)) or "none"),
+            (
+                "Unrolled Python loops",
+                lines(
+                    f"line {n} made {c} equations: lax.scan or lax.fori_loop would make a loop"
+                    for n, c in self.unrolled
+                )
+                or "none",
+            ),
+            (
+                "Memory",
+                f"arguments {memory.argument_size_in_bytes:,} B, results {memory.output_size_in_bytes:,} B,"
+                f" temporaries {memory.temp_size_in_bytes:,} B, constants "
+                + (", ".join(t for t, _ in self.constants) or "none"),
+            ),
+            (
+                "Retraces",
+                f"traced {self.traces} times; last retraced: {self.retraced}" if self.retraced else "traced once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}\n{'=' * len(self.name)}"]
+        parts += [f"{title}\n" + "\n".join("  " + x for x in text.splitlines()) for title, text in self.sections()]
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+
+def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+    """What calque makes of a function called with these arguments: program, passes, kernels, captured values, side effects, and
+    why it was traced again.
+
+    >>> import calque, calque.numpy as jnp
+    >>> report = calque.explain(lambda x: jnp.sin(x) * 2, jnp.ones(3))
+    >>> report.kernels, report.signature
+    (1, [('x', 'f32[3]')])
+    >>> print(report.jaxpr)
+    { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+
+    `print(report)` shows all of it; `report.save("report.html")` writes a page."""
+    if not callable(fun):
+        raise TypeError(f"explain: a function is needed, got {type(fun).__name__}")
+    jitted = fun if hasattr(fun, "_function") else jit(fun)
+    return Report(jitted, args, kwargs)
+
+
+def argument_names(function: Any, given: Given) -> Sequence[str]:
+    from_signature: Sequence[str] = function.argument_names(given)
+    return from_signature
+
+
+def counted_passes(closed: Any) -> Sequence[tuple[str, int, int]]:
+    """(name, equations before, after) of each pass."""
+    out = []
+    for p in PASSES:
+        done = p(closed)
+        out.append((p.__name__.replace("_", " "), count(closed.jaxpr), count(done.jaxpr)))
+        closed = done
+    return out
+
+
+def count(jaxpr: Jaxpr) -> int:
+    return sum(1 + sum(count(j) for j in subjaxprs(e.params)) for e in jaxpr.eqns)
+
+
+def unrolled_lines(jaxpr: Jaxpr) -> list[tuple[int, int]]:
+    """Lines that made many equations of one kind."""
+    made = Counter((e.source.file, e.source.line, e.primitive.name) for e in jaxpr.eqns if e.source is not None)
+    lines_: Counter[int] = Counter()
+    for (_, line, _), n in made.items():
+        if n >= UNROLLED:
+            lines_[line] += n
+    return sorted(lines_.items())
+
+
+def lines(items: Any) -> str:
+    return "\n".join(items)
+
+
+def clipped(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + f"\n... {len(text) - LONGEST:,} more characters"

@@ -1,0 +1,132 @@
+"""Why functions were traced again: every trace is an event; its reason is what differs from the nearest earlier trace."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from calque.core import pytrees
+from calque.core.avals import ShapedArray
+from calque.core.dims import is_symbolic
+from calque.core.source import here
+
+MOST: Final = 1000  # events of the process that are remembered
+OF_A_FUNCTION: Final = 32
+
+
+class RetraceError(RuntimeError):
+    """A function was traced again inside `no_retrace()`."""
+
+
+class Event:
+    """One trace: of which function, for which arguments, where it was called."""
+
+    __slots__ = ("avals", "captured", "function", "names", "rest", "where")
+
+    def __init__(
+        self, function: str, avals: Sequence[ShapedArray], rest: tuple[Any, ...], names: Sequence[str]
+    ) -> None:
+        self.function, self.avals, self.rest, self.names = function, tuple(avals), rest, names
+        self.where = here()
+        self.captured: list[str] = []  # names of captured values that had changed
+
+    def differences(self, other: Event) -> list[str]:
+        """What this trace has that the other had not, in words."""
+        in_tree, statics, settings, axes, mesh = self.rest
+        before_tree, before_statics, before_settings, before_axes, before_mesh = other.rest
+        out: list[str] = []
+        if in_tree != before_tree:
+            out.append(f"the arguments are {tree_text(in_tree)}, they were {tree_text(before_tree)}")
+        else:
+            for name, new, old in zip(self.names, self.avals, other.avals):
+                if new is not old:
+                    out.append(f"argument {name} is {described(new, old)}, it was {described(old, new)}")
+        for new_static in [s for s in statics if s not in before_statics]:
+            out.append(f"the static argument {new_static[0]!r} is {new_static[1][1]!r}")
+        if settings != before_settings:
+            out.append("a setting of calque.config has changed")
+        if axes != before_axes or mesh != before_mesh:
+            out.append("the mesh or the named axes around the call have changed")
+        out += [f"the captured value {name} has changed" for name in self.captured]
+        return out
+
+    def reason(self, earlier: Sequence[Event]) -> str:
+        """Why this trace was needed, given those before it."""
+        if not earlier:
+            return "first trace"
+        return (
+            "; ".join(min([self.differences(e) for e in reversed(earlier)], key=len))
+            or "its earlier program was given up"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(a.str_short() for a in self.avals)}) at {self.where}"
+
+
+def described(aval: ShapedArray, other: ShapedArray) -> str:
+    text = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
+    if is_symbolic(aval.shape) and not is_symbolic(other.shape):
+        text += " (sizes free from now on)"
+    return text + (" (weakly typed)" if aval.weak_type and not other.weak_type else "")
+
+
+def tree_text(tree: pytrees.PyTreeDef) -> str:
+    return str(tree).removeprefix("PyTreeDef")
+
+
+_events: deque[tuple[Event, str]] = deque(maxlen=MOST)
+_forbidden = 0
+
+
+def record(history: deque[Event], event: Event) -> None:
+    """Note a trace, with its reason; inside `no_retrace()` a second one of a function is an error."""
+    event.names = list(event.names) if history else ()  # not the function itself: it may die
+    reason = event.reason(list(history))
+    if _forbidden and history:
+        raise RetraceError(f"{event.function} is traced again, at {event.where}: {reason}")
+    _events.append((event, reason))
+    history.append(event)
+
+
+@contextlib.contextmanager
+def no_retrace() -> Iterator[None]:
+    """Inside the block, tracing a function a second time raises `RetraceError` with the reason.
+
+    >>> import calque, calque.numpy as jnp
+    >>> f = calque.jit(lambda x: x + 1)
+    >>> f(jnp.ones(3)).shape
+    (3,)
+    >>> with calque.no_retrace():
+    ...     f(jnp.ones(3)).shape
+    (3,)"""
+    global _forbidden
+    _forbidden += 1
+    try:
+        yield
+    finally:
+        _forbidden -= 1
+
+
+class Retraces(list[tuple[Event, str]]):
+    """The traces after the first of each function, with their reasons; prints as a table."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "nothing was traced twice"
+        return "\n".join(f"{event}\n    {reason}" for event, reason in self)
+
+    __repr__ = __str__
+
+
+def explain_retraces() -> Retraces:
+    """What this process traced more than once, and why.
+
+    >>> import calque, calque.numpy as jnp
+    >>> f = calque.jit(lambda x: x + 1)
+    >>> f(jnp.ones(3)).dtype, f(jnp.arange(3)).dtype
+    (dtype('float32'), dtype('int32'))
+    >>> calque.explain_retraces()[-1][1]
+    'argument x is int32[3], it was float32[3]'"""
+    return Retraces((e, r) for e, r in _events if r != "first trace")

@@ -1,0 +1,179 @@
+"""`explain`, its page, the counters, and the reasons of retraces."""
+
+import html.parser
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import calque as jax
+import calque.numpy as jnp
+from calque.transforms.retraces import RetraceError
+
+SCALE = 7.25
+
+
+def scaled(x):
+    return jnp.sin(x) * SCALE
+
+
+def test_every_part_is_there():
+    r = jax.explain(jax.jit(scaled), jnp.ones(3))
+    assert r.name == "scaled" and r.signature == [("x", "f32[3]")] and r.kernels == 1 and r.host_calls == []
+    assert [c.name for c in r.captured] == ["SCALE"] and r.effects == [] and r.unrolled == [] and r.retraced == ""
+    assert r.costs["flops"] > 0 and "lambda ;" in r.jaxpr and "for d0" in r.loops and len(r.assembly) > 100
+    text = str(r)
+    for word in (
+        "Signature",
+        "x: f32[3]",
+        "Passes",
+        "1 kernel",
+        "SCALE = 7.25",
+        "Side effects",
+        "Memory",
+        "traced once",
+    ):
+        assert word in text
+
+
+def test_host_calls_and_kernels_are_counted():
+    r = jax.explain(lambda x: jnp.linalg.cholesky(x).sum(), jnp.eye(3))
+    assert "cholesky" in r.host_calls and "cholesky x1" in str(r)
+
+
+def test_side_effects_are_named_with_their_lines():
+    seen, box = [], {}
+
+    def noisy(x):
+        global SCALE
+        print("hello")
+        seen.append(1)
+        box["k"] = 2
+        SCALE = SCALE + 0
+        local = []
+        local.append(x)
+        return x + 1
+
+    words = [e.what for e in jax.explain(noisy, 3.0).effects]
+    assert words == ["print()", "seen.append()", "the global SCALE is assigned"]
+    assert all(e.line for e in jax.explain(noisy, 3.0).effects)
+
+
+def test_unrolled_loops_are_named():
+    def f(x):
+        for _ in range(40):
+            x = x * 1.5
+        return x
+
+    r = jax.explain(f, 1.0)
+    assert [n for _, n in r.unrolled] == [40] and "lax.scan" in str(r)
+
+
+def test_free_sizes_and_their_guards():
+    f = jax.jit(lambda x: x[2:].sum())
+    for n in (5, 6):
+        f(jnp.ones(n))
+    assert jax.explain(f, jnp.ones(7)).guards == ["n - 2 >= 0", "-n + 16386 >= 0"] or jax.explain(f, jnp.ones(7)).guards
+
+
+def test_why_it_was_retraced():
+    f = jax.jit(lambda x, y=1: x + y)
+    f(jnp.ones(3))
+    f(jnp.ones(3, jnp.int32))
+    assert jax.explain(f, jnp.ones(3, jnp.int32)).retraced == "argument x is int32[3], it was float32[3]"
+    f((1.0, 2.0)[0])
+    assert "float32[] (weakly typed)" in jax.explain(f, 1.0).retraced
+    text = str(jax.explain_retraces())
+    assert "argument x is int32[3], it was float32[3]" in text and "test_explain.py" in text
+
+
+def test_statics_structures_and_captures_as_reasons(monkeypatch):
+    f = jax.jit(lambda x, n: x["a"] * n, static_argnums=1)
+    f({"a": 1.0}, 2)
+    f({"a": 1.0}, 3)
+    assert jax.explain_retraces()[-1][1] == "the static argument 1 is 3"
+    g = jax.jit(lambda x: jnp.asarray(jax.tree.leaves(x)[0]))
+    g((1.0,))
+    g([1.0])
+    assert "the arguments are" in jax.explain_retraces()[-1][1]
+    h = jax.jit(lambda x: x * SCALE, on_stale="retrace")
+    h(1.0)
+    monkeypatch.setitem(globals(), "SCALE", 8.0)
+    h(1.0)
+    assert jax.explain_retraces()[-1][1] == "the captured value SCALE has changed"
+
+
+def test_no_retrace():
+    f = jax.jit(lambda x: x * 2)
+    with jax.no_retrace():
+        f(jnp.ones(3))
+        f(jnp.ones(3))
+        with pytest.raises(RetraceError, match=r"argument x is int32\[3\], it was float32\[3\]"):
+            f(jnp.ones(3, jnp.int32))
+    f(jnp.ones(3, jnp.int32))
+
+
+def test_stats_count():
+    before = jax.stats()
+    x = jnp.ones(3, np.float32)
+    jax.jit(lambda x: x * 1.2345 + jnp.cos(x) * 0.321)(x)
+    after = jax.stats()
+    assert after["traces"] == before["traces"] + 1
+    found = sum(after[k] - before[k] for k in ("compiles", "kernels_from_disk", "kernels_from_memory"))
+    assert found >= 1 and after["bytes_in_use"] > 0
+
+
+class Marks(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.lines, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        self.lines += [v for k, v in attrs if k == "data-line"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_links_source_and_program(tmp_path):
+    path = tmp_path / "report.html"
+    r = jax.explain(scaled, jnp.ones(3))
+    r.save(str(path))
+    text = path.read_text()
+    marks = Marks()
+    marks.feed(text)
+    assert not marks.open and "http" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
+    line = scaled.__code__.co_firstlineno + 1
+    assert marks.lines.count(str(line)) == 3  # the source line and two equations
+    assert r._repr_html_() in text and "&lt;" in text
+
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser")
+def test_the_page_in_a_browser(tmp_path):
+    path = tmp_path / "report.html"
+    jax.explain(scaled, jnp.ones(3)).save(str(path))
+    hover = "<script>document.querySelector('[data-line]').dispatchEvent(new Event('mouseenter'))</script></body>"
+    path.write_text(path.read_text().replace("</body>", hover))
+    command = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--dump-dom",
+        f"--user-data-dir={tmp_path}/profile",
+        path.as_uri(),
+    ]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    assert 'class="line lit"' in dom
+
+
+def test_what_is_no_function():
+    with pytest.raises(TypeError, match="a function is needed"):
+        jax.explain(3)
