@@ -63,3 +63,11 @@ def test_gathered_from_what_windows_select(name: str, dilate: str | None) -> Non
 def test_the_gradient_of_a_pool_runs_without_python() -> None:
     pool = lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
     check(calque.grad(lambda x: jnp.sum(pool(jnp.maximum(x, 0)) ** 2)), normal(2, 8, 8, 4))
+
+
+def test_bytes_that_are_gathered_are_few_at_a_time() -> None:
+    """Indices that differ from lane to lane are eight bytes each: 512 of them would take seconds to compile."""
+    x = normal(17, 33) > 0
+    p = {"window_dimensions": (3, 3), "window_strides": (1, 1), "base_dilation": (2, 2), "window_dilation": (1, 1)}
+    made = check(lambda x: REGISTRY["reduce_window_max"].bind(x, padding=((1, 1), (1, 1)), **p), x)
+    assert "@vector(512)" not in made.as_text("loops")

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.native.programs import compiled
 
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.native import kernels
 
 
 @pytest.mark.parametrize("n", [1, 5, 16, 17, 40, 1000])
@@ -63,3 +65,17 @@ def test_rows_are_read_as_they_lie():
     assert "steps" not in calque.jit(lambda x: jnp.cumsum(x, 2)).lower(x).compile().as_text("loops")
     want = np.cumsum(np.exp(x) * np.sin(x), 1)
     np.testing.assert_allclose(calque.jit(lambda x: jnp.cumsum(jnp.exp(x) * jnp.sin(x), 1))(x), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 16, 40])
+def test_without_masks_what_is_left_of_a_vector_goes_one_by_one(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on processors that have no masked vectors: a name that is a vector in whole vectors is a scalar in the rest."""
+    monkeypatch.setattr(kernels, "processor", lambda: {"avx512": False, "half": True})
+    monkeypatch.setattr(kernels, "_codes", {})
+    monkeypatch.setattr(kernels, "version", lambda: "without masks")  # not among the code of this machine on disk
+    x = np.arange(rows * 37, dtype=np.float32).reshape(rows, 37) % 11
+    for f, want in (
+        (lambda x: jnp.cumsum(x, 0), np.cumsum(x, 0)),
+        (lambda x: lax.fori_loop(0, 5, lambda i, c: c * 2 + 1, x), x * 32 + 31),
+    ):
+        np.testing.assert_array_equal(compiled(f, x).call([x])[0], want)

@@ -216,3 +216,13 @@ def test_groups_of_devices(check_vma):
     if check_vma:
         with pytest.raises(ValueError, match="out_specs"):
             over(f, P("i"), P())(x)
+
+
+@four_devices
+def test_each_device_calls_back_for_itself():
+    twice = lambda v: calque.pure_callback(lambda x: np.asarray(x) * 2, calque.ShapeDtypeStruct(v.shape, v.dtype), v)
+    x = jnp.arange(4.0)
+    np.testing.assert_array_equal(over(twice, P("i"), P("i"))(x), 2 * x)
+    np.testing.assert_array_equal(calque.pmap(twice)(x), 2 * x)
+    with pytest.raises(NotImplementedError, match="vmap_method"):
+        calque.vmap(twice)(x)

@@ -59,6 +59,7 @@ from calque.native.schedule_unroll import unrolled
 PARALLEL_NS: Final = 35_000  # a kernel shorter than this is run by one thread
 GRAIN_NS: Final = 2_000  # no thread gets less at a time: what is left over at the end is small then
 SPLIT: Final = 4096  # elements of a parallel block of a one-dimensional loop
+PLACE_BYTES: Final = 8  # of an index that is an element of a vector
 SHORT: Final = 32  # loops up to here get vectors of just this length
 BULK: Final = 40  # weight of a summand
 LIGHT: Final = 24  # weight of what joins two parts of a running fold
@@ -258,7 +259,7 @@ class Schedule:
     # --- how good, how wide ---------------------------------------------------------------------------------------------------
 
     def element_bytes(self, f: For) -> int:
-        """The widest element that the vector handles."""
+        """The widest element that the vector handles; where places differ from lane to lane, or decide, they count, too."""
         size = 1
         for s in statements((f,)):
             if isinstance(s, Store):
@@ -267,7 +268,21 @@ class Schedule:
                 size = max(
                     size, item_size(e.dtype) if e.dtype != "i64" else 1, *(item_size(b.dtype) for b in e.bufs), 1
                 )
-        return size
+        return PLACE_BYTES if size < 4 and self.handles_places(f) else size
+
+    def handles_places(self, f: For) -> bool:
+        """Are indices themselves vectors: gathered at, or compared?"""
+        seen: set[Expr] = set()
+        for s in statements((f,)):
+            for root in own_exprs(s):
+                for e in walk(root, seen):
+                    if f.name not in e.names:
+                        continue
+                    if e.op == "load" and self.steps(e.attr, index_and_guard(e)[0], f.name) not in (-1, 0, 1):
+                        return True
+                    if e.dtype == "i1" and e.args and e.args[0].dtype == "i64":
+                        return True
+        return False
 
     def weight(self, f: For) -> int:
         seen: set[Expr] = set()

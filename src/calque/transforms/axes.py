@@ -20,6 +20,7 @@ class Axis(NamedTuple):
     name: Hashable
     size: int
     checked: bool = False
+    devices: bool = False  # are its members devices, of `pmap` and `shard_map`
 
 
 class Frame(NamedTuple):

@@ -84,6 +84,8 @@ def _pure_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
 def _pure_batch(
     axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, result_avals: Any, vmap_method: str | None, **params: Any
 ) -> Any:
+    if vmap_method is None and axis.devices:
+        vmap_method = "sequential"  # each device calls for itself
     if vmap_method not in VMAP_METHODS:
         raise NotImplementedError(
             f"vmap is only supported for the pure_callback primitive when vmap_method is one of {', '.join(map(repr, VMAP_METHODS))}. "

@@ -183,7 +183,7 @@ class _Mapped:
 
             one.__name__ = self.__name__
             flat = FlatFunction(one, in_tree, "pmap")
-            outs, found = batch(flat, Axis(self.axis_name, size), leaves, dims)
+            outs, found = batch(flat, Axis(self.axis_name, size, devices=True), leaves, dims)
             targets = flatten_axes("pmap out_axes", self.out_axes, pytrees.unflatten(flat.out_tree, outs))
             results = [_result(o, d, t, size, self.fun) for o, d, t in zip(outs, found, targets, strict=True)]
             return pytrees.unflatten(flat.out_tree, results)

@@ -120,7 +120,7 @@ class _Mapping:
             check_input(self.f, mesh, args, i, typeof(x), s)
         flat = FlatFunction(self.f, in_tree, "shard_map")
         parts = [_split(_bare(x), s, names, mesh.shape) for x, s in zip(values, specs)]
-        outs, varying = _nested(flat, [Axis(n, mesh.shape[n], self.check) for n in names], parts, specs)
+        outs, varying = _nested(flat, [Axis(n, mesh.shape[n], self.check, devices=True) for n in names], parts, specs)
         out_specs = flat_specs("out_specs", self.out_specs, pytrees.unflatten(flat.out_tree, outs))
         results = [
             self.joined(x, v, s, names, mesh, flat, i)

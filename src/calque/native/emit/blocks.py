@@ -331,6 +331,9 @@ class Blocks(Folds):
         )  # loops inside are worth one more turn only
         width = min(f.width if whole else TAIL_LANES, f.width) if self.avx512 else 0
         names, vec = self.vecnames, self.vec
+        scalar = (
+            names - vector_names(f, names | {f.name}) - {f.name, LANE}
+        )  # what the whole vectors bound is bound anew
 
         def some(phis: Lanes) -> Lanes:
             self.width = width
@@ -338,7 +341,7 @@ class Blocks(Folds):
             if width:
                 self.mask = self.rest_mask(self.bound[f.name], limit)
             else:
-                self.vec, self.vecnames = None, names - {f.name, LANE}
+                self.vec, self.vecnames = None, scalar
             self.statements(f.body)
             self.mask = None
             self.vec, self.vecnames = vec, names
