@@ -40,8 +40,8 @@ class SideEffect(NamedTuple):
 
 def side_effects(fun: Callable[..., Any]) -> list[SideEffect]:
     """The prints, changes of captured containers, and assignments to globals and attributes in a function of the user."""
-    while hasattr(fun, "__wrapped__") or hasattr(fun, "func"):
-        fun = getattr(fun, "__wrapped__", None) or fun.func
+    while (inner := getattr(fun, "__wrapped__", None) or getattr(fun, "func", None)) is not None:
+        fun = inner
     f = getattr(fun, "__func__", fun)
     if not isinstance(f, types.FunctionType) or is_library(f):
         return []

@@ -122,7 +122,10 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     >>> report.kernels, report.signature
     (1, [('x', 'f32[3]')])
     >>> print(report.jaxpr)
-    { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+    { lambda ; a:f32[3]. let
+        b:f32[3] = sin a
+        c:f32[3] = mul b 2.0:f32[]
+      in (c,) }
 
     `print(report)` shows all of it; `report.save("report.html")` writes a page."""
     if not callable(fun):

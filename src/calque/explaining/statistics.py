@@ -12,7 +12,7 @@ def stats() -> dict[str, int]:
 
     >>> import calque
     >>> sorted(calque.stats())[:3]
-    ['bytes_idle', 'bytes_in_use', 'compiles']
+    ['allocations', 'bytes_idle', 'bytes_in_use']
 
     `traces`: functions traced; `compiles`: kernels compiled; `kernels_from_disk` and `kernels_from_memory`: kernels found instead;
     `bytes_in_use` and `bytes_idle`: memory of arrays, in use and kept for the next ones; `allocations`: blocks handed out."""

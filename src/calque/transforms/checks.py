@@ -43,6 +43,7 @@ def check(condition: Any, message: str, *, error: type[Exception] = ValueError, 
     >>> root(-1.0)
     Traceback (most recent call last):
     ValueError: no root of -1.0
+    checked at ...
 
     `message` is a format string for the keyword arguments; `error` is the exception's class."""
     if not isinstance(message, str):

@@ -56,10 +56,8 @@ class Event:
         """Why this trace was needed, given those before it."""
         if not earlier:
             return "first trace"
-        return (
-            "; ".join(min([self.differences(e) for e in reversed(earlier)], key=len))
-            or "its earlier program was given up"
-        )
+        nearest = min([self.differences(e) for e in reversed(earlier)], key=lambda found: len(found))
+        return "; ".join(nearest) or "its earlier program was given up"
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(a.str_short() for a in self.avals)}) at {self.where}"
