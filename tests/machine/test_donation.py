@@ -134,7 +134,7 @@ def test_a_run_in_progress_keeps_its_arguments() -> None:
     assert memory.stats().live_bytes == before
 
 
-@pytest.mark.filterwarnings("ignore:This process")
+@pytest.mark.filterwarnings("ignore:This process", "ignore:os.fork")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_fork_forgets_the_runs_of_other_threads() -> None:
     """A thread is in the middle of a run; a child made meanwhile knows only its own runs."""
