@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pathlib
 import pkgutil
+import re
 
 import numpy as np
 import pytest
@@ -23,6 +24,18 @@ def globals_of_examples():
 def test_readme():
     failures, count = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=OPTIONS)
     assert count and not failures
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
+def test_pages(page):
+    failures, count = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, optionflags=OPTIONS)
+    assert count and not failures
+
+
+def test_the_tests_that_pitfalls_name_exist():
+    for place in re.findall(r"`(tests/\S+?)`", (ROOT / "docs" / "pitfalls.md").read_text()):
+        path, _, name = place.partition("::")
+        assert (ROOT / path).exists() and f"def {name}" in (ROOT / path).read_text(), place
 
 
 @pytest.mark.parametrize("name", MODULES)

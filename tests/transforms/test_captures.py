@@ -141,8 +141,11 @@ def test_cells_lists_and_dicts():
 def test_what_a_function_changes_itself_is_no_capture():
     seen = []
 
+    box = {}
+
     def noisy(x):
         seen.append(1)
+        box["x"] = len(seen)
         return x + 1
 
     f = jax.jit(noisy)

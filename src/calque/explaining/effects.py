@@ -7,25 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from calque.transforms.captures import is_library
-
-MUTATING = frozenset(
-    (
-        "append",
-        "extend",
-        "insert",
-        "pop",
-        "remove",
-        "clear",
-        "update",
-        "add",
-        "discard",
-        "setdefault",
-        "popitem",
-        "sort",
-        "write",
-    )
-)
+from calque.transforms.captures import MUTATING, is_library
 
 
 class SideEffect(NamedTuple):

@@ -27,6 +27,23 @@ MOST_ITEMS: Final = 64  # items of a container that are watched
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), np.generic, np.ndarray, ArrayImpl)
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
 LIBRARIES: Final = frozenset(sys.stdlib_module_names) | {"calque", "numpy", "scipy", "jax"}
+MUTATING: Final = frozenset(
+    (
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "remove",
+        "clear",
+        "update",
+        "add",
+        "discard",
+        "setdefault",
+        "popitem",
+        "sort",
+        "write",
+    )
+)
 _MISSING: Final = object()
 
 
@@ -232,7 +249,7 @@ class Finder:
         path: Path | None = None
         steps = steps_of(code)
         written = {name for op, name in steps if op == "STORE_ATTR"}
-        stored = {name for op, name in steps if op == "STORE"}
+        stored = {name for op, name in steps if op == "STORE"} | changed_items(steps)
         for op, name in steps:
             if path is not None and op == "LOAD_ATTR":
                 if name in written:
@@ -289,6 +306,8 @@ _OPERATIONS: Final = {
     "LOAD_METHOD": "LOAD_ATTR",
     "STORE_ATTR": "STORE_ATTR",
     "DELETE_ATTR": "STORE_ATTR",
+    "STORE_SUBSCR": "STORE_SUBSCR",
+    "DELETE_SUBSCR": "STORE_SUBSCR",
     "STORE_GLOBAL": "STORE",
     "DELETE_GLOBAL": "STORE",
     "STORE_DEREF": "STORE",
@@ -315,6 +334,15 @@ def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
     return tuple(out)
 
 
+def changed_items(steps: Sequence[tuple[str, Any]]) -> set[str]:
+    """Names whose items are assigned: `table[key] = value`, with a key that is a constant or a name."""
+    out = set()
+    for k, (op, _) in enumerate(steps):
+        if op == "STORE_SUBSCR":
+            out |= {str(name) for before, name in steps[max(k - 3, 0) : k] if before.startswith("LOAD")}
+    return out
+
+
 class Path:
     """A name and the attributes that are read from it: `model.layer.w`."""
 
@@ -327,8 +355,8 @@ class Path:
     def attribute(self, name: str) -> Path:
         x = self.value
         self.name = f"{self.name}.{name}"
-        if isinstance(x, types.ModuleType) and is_library(x):
-            self.value, self.reads = _MISSING, []
+        if (isinstance(x, types.ModuleType) and is_library(x)) or (type(x) in _CONTAINERS and name in MUTATING):
+            self.value, self.reads = _MISSING, []  # what a function changes itself is no captured value
             return self
         table = getattr(x, "__dict__", None) if not isinstance(x, (*_PLAIN, *_CONTAINERS)) else None
         if type(table) is dict and name in table:
