@@ -389,3 +389,19 @@ def test_components_that_differ_are_named():
         calque.vmap(scaled, axis_size=4)({"w": x})
     with pytest.raises(ValueError, match="or axis_size must be specified"):
         calque.vmap(lambda: x)()
+
+
+def test_what_is_not_linear_is_placed():
+    f = calque.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda p, t: (f(p[0]), jnp.sin(t[0])))
+    looped = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+    for call in (
+        lambda: calque.grad(f)(2.0),
+        lambda: calque.jit(calque.grad(looped))(2.0),
+        lambda: calque.linear_transpose(lambda x: jnp.sin(x), 1.0)(1.0),
+    ):
+        with pytest.raises(
+            NotImplementedError, match=rf"sin is not linear.*\nThe operation sin stands at {__file__}:\d+"
+        ) as e:
+            call()
+        assert str(e.value).count("stands at") == 1

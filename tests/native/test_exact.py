@@ -164,3 +164,41 @@ def test_extremes_of_zeros_have_one_sign() -> None:
     by_columns = calque.jit(lambda x: [jnp.max(x, axis=0), jnp.min(x, axis=0)])(x)
     by_rows = calque.jit(lambda x: [jnp.max(x.T, axis=1), jnp.min(x.T, axis=1)])(x)
     assert bits(by_columns) == bits(by_rows)
+
+
+@pytest.mark.parametrize("n", [5, 17, 130])
+def test_loops_run_what_python_runs(exact: None, n: int) -> None:
+    """Running sums inside loops inside loops, with maps that contract: the bits of the same operations one by one."""
+    rng = np.random.default_rng(n)
+    c, xs = (jnp.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((n,), (6, n)))
+
+    def python_while(cond: Any, body: Any, s: Any) -> Any:
+        while bool(cond(s)):
+            s = body(s)
+        return s
+
+    def python_scan(f: Any, c: Any, xs: Any) -> Any:
+        ys = []
+        for x in xs:
+            c, y = f(c, x)
+            ys.append(y)
+        return c, jnp.stack(ys)
+
+    def program(scan: Any, loop: Any) -> Any:
+        def counted(c: Any, x: Any) -> Any:
+            y = jnp.cumsum(jnp.sin(jnp.cumsum(c))) * 0.01
+            s = loop(
+                lambda s: s[0] < 3, lambda s: (s[0] + 1, jnp.cumsum(s[1][::-1]) * (0.5 / n) + x), (jnp.int32(0), y)
+            )
+            return s[1], s[1].sum()
+
+        def until(c: Any, x: Any) -> Any:
+            s = loop(lambda s: jnp.abs(s).max() > 0.1, lambda s: jnp.tanh(jnp.cumsum(s) * (0.5 / n)), c + x)
+            return s, jnp.cumsum(s)
+
+        return lambda c, xs: [*scan(counted, c, xs), *scan(until, c, xs)]
+
+    want = bits(program(python_scan, python_while)(c, xs))
+    compiled = program(lax.scan, lax.while_loop)
+    assert bits(compiled(c, xs)) == want
+    assert bits(calque.jit(compiled)(c, xs)) == want

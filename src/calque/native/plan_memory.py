@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from typing import Final
 
 from calque.native.expr import Buffer
@@ -102,16 +104,53 @@ def arrange(
     """(offset of every temporary, size of the arena): first fit, in order of first use."""
     life = Lifetimes(steps, temporaries, after=after)
     offsets: dict[Buffer, int] = {}
-    live: list[tuple[int, int, int]] = []  # offset, size, last step; sorted by offset
-    total = 0
+    gaps = _Gaps()
+    living: list[tuple[int, int, int]] = []  # last step, offset, size: a heap
     for b in sorted(life.first, key=lambda b: (life.first[b], -nbytes[b])):
+        while living and living[0][0] < life.first[b]:
+            _, at, size = heappop(living)
+            gaps.give(at, size)
         size = max(-(-nbytes[b] // ALIGN) * ALIGN, ALIGN)
-        live = [x for x in live if x[2] >= life.first[b]]
-        at, place = 0, 0
-        while place < len(live) and live[place][0] - at < size:
-            at = live[place][0] + live[place][1]
-            place += 1
-        live.insert(place, (at, size, life.last[b]))
-        offsets[b] = at
-        total = max(total, at + size)
-    return offsets, total
+        at = offsets[b] = gaps.take(size)
+        heappush(living, (life.last[b], at, size))
+    return offsets, gaps.most
+
+
+class _Gaps:
+    """What is free below the highest place in use, by offset, neighbours joined; so programs of any length are arranged in time about
+    linear in it."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.top = self.most = 0
+
+    def take(self, size: int) -> int:
+        """The first place of this size."""
+        for k, (start, end) in enumerate(zip(self.starts, self.ends)):
+            if end - start >= size:
+                if end - start == size:
+                    del self.starts[k], self.ends[k]
+                else:
+                    self.starts[k] += size
+                return start
+        at, self.top = self.top, self.top + size
+        self.most = max(self.most, self.top)
+        return at
+
+    def give(self, start: int, size: int) -> None:
+        """A place is free again."""
+        end = start + size
+        k = bisect_left(self.starts, start)
+        if k < len(self.starts) and self.starts[k] == end:
+            end = self.ends[k]
+            del self.starts[k], self.ends[k]
+        if k and self.ends[k - 1] == start:
+            k -= 1
+            start = self.starts[k]
+            del self.starts[k], self.ends[k]
+        if end == self.top:
+            self.top = start
+        else:
+            self.starts.insert(k, start)
+            self.ends.insert(k, end)

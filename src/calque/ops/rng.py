@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -115,14 +116,18 @@ def rng_bit_generator(
 
 # ---------------------------------------------------------------- rng_uniform: random numbers from a hidden state
 
-_generator = np.random.default_rng()
+
+@functools.cache
+def _generator() -> np.random.Generator:
+    """Made when first used: `numpy.random` takes as long to import as all primitives."""
+    return np.random.default_rng()
 
 
 def _uniform_meaning(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
     if is_integer(a.dtype):
-        return _generator.integers(int(a), int(b), shape).astype(a.dtype)
+        return _generator().integers(int(a), int(b), shape).astype(a.dtype)
     low, high = float(a), float(b)
-    found = (low + (high - low) * _generator.random(shape)).astype(a.dtype)
+    found = (low + (high - low) * _generator().random(shape)).astype(a.dtype)
     return np.where(found < b, found, a)  # rounding may have reached the end
 
 

@@ -62,10 +62,25 @@ def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Va
         UndefinedPrimal(a.aval) if a in linear else env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars
     ]
     primitive = e.primitive
-    outs = primitive.transpose(cts if primitive.multiple_results else cts[0], *args, **e.params)
+    try:
+        outs = primitive.transpose(cts if primitive.multiple_results else cts[0], *args, **e.params)
+    except NotImplementedError as error:
+        if e.source is None or getattr(error, "placed", False):
+            raise
+        raise _placed(error, e) from None
     for a, ct in zip(e.invars, outs, strict=True):
         if ct is not None and a in linear:
             _accumulate(found, a, ct)
+
+
+def _placed(error: NotImplementedError, e: Eqn) -> NotImplementedError:
+    """The error with the place of the equation."""
+    found = NotImplementedError(
+        f"{error}\nThe operation {e.primitive.name} stands at {e.source}, where a derivative in reverse mode, or linear_transpose, needs a "
+        "function that is linear. A rule given to defjvp must be linear in its tangents."
+    )
+    found.placed = True  # type: ignore[attr-defined]
+    return found
 
 
 def _accumulate(found: dict[Var, Any], v: Any, ct: Any) -> None:
