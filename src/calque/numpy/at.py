@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy import indexing
+from calque.numpy import indexing, masked
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import scatter as lax_scatter
@@ -71,6 +71,9 @@ class Place:
         check_arraylike("x.at[...]", values)
         if not wrap:
             raise NotImplementedError("at[] updates with wrap_negative_indices=False are not supported")
+        mask = masked.traced_mask(self.array, self.index)
+        if mask is not None:
+            return masked.update(self.array, mask, values, scatter)
         return indexing.update(self.array, self.index, values, scatter, mode, unique, ordered)
 
     def apply(
