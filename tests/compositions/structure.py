@@ -73,7 +73,8 @@ def windows(j: Any) -> dict[str, Operation]:
         def run(r: Choices, x: Any) -> Any:
             x = n.atleast_1d(apart(r, x) if scale == 1 else x)
             size, stride = (2,) + (1,) * (x.ndim - 1), (int(r.integers(1, 3)),) + (1,) * (x.ndim - 1)
-            y = l.reduce_window(x, np.asarray(start, x.dtype)[()], f, size, stride, ("SAME", "VALID")[r.integers(2)])
+            padding = "SAME" if r.integers(2) or x.shape[0] < 2 else "VALID"
+            y = l.reduce_window(x, np.asarray(start, x.dtype)[()], f, size, stride, padding)
             return y * scale
 
         return run

@@ -108,3 +108,13 @@ def test_one_program_for_every_size() -> None:
         for got, want in zip(jitted(x, w), compiled(lambda x, w: list(f(x, w)), x, w).call([x, w])):
             np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-5)
     assert len(traces) - 6 <= 4
+
+
+def test_offsets_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tables would be too long, offsets are worked out: the same bits."""
+    x, w = normal(3, 12, 11, 8), normal(3, 3, 8, 16, seed=1)
+    with_tables = compiled(conv, x, w)
+    monkeypatch.setattr("calque.native.conv.LONGEST", 10)
+    without = compiled(conv, x, w)
+    assert "depths" in with_tables.as_text("loops") and "depths" not in without.as_text("loops")
+    np.testing.assert_array_equal(np.asarray(without.call([x, w])[0]), np.asarray(with_tables.call([x, w])[0]))

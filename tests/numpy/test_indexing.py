@@ -149,3 +149,16 @@ def test_nothing_of_nothing() -> None:
         assert jnp.asarray(x)[item].shape == x[item].shape
     x = np.zeros((3, 0, 4))
     assert jnp.asarray(x)[1:, none, None].shape == x[1:, none, None].shape
+
+
+def test_places_in_nothing() -> None:
+    """Every place of an empty array is outside: updates are dropped, what would have to be read is refused."""
+    i = np.array([0, 1])
+    for x in (jnp.zeros((0,)), jnp.zeros((0, 3))):
+        for at in (x.at[i].set, x.at[i].add, x.at[i].multiply):
+            assert at(1.0).shape == x.shape
+            assert calque.jit(at)(1.0).shape == x.shape
+        assert calque.grad(lambda v: x.at[i].add(v).sum())(1.0) == 0.0
+        with pytest.raises(IndexError, match="empty axis"):
+            jnp.take(x, i, axis=0)
+        assert jnp.take(x, i[:0], axis=0).shape == x.shape

@@ -78,3 +78,16 @@ def test_bad_arguments():
         custom_linear_solve(lambda x: 2.0 * x, b, lambda f, y: y[:1])
     with pytest.raises(TypeError, match=r"f\(\) output"):
         custom_root(lambda x: (x, x), 1.0, newton, scalar_solve)
+
+
+def test_a_solver_that_captures_what_is_differentiated():
+    import calque
+
+    def f(x):
+        return custom_root(lambda y: y * y - x, 1.0, lambda _, __: jnp.sqrt(x), lambda g, y: y / g(1.0))
+
+    xs = np.array([0.7, 1.0], np.float32)
+    for run in (calque.vmap(calque.grad(f)), calque.jit(calque.vmap(calque.grad(f))), calque.vmap(calque.jacfwd(f))):
+        np.testing.assert_allclose(run(xs), 0.5 / np.sqrt(xs), rtol=1e-6)
+    np.testing.assert_allclose(calque.vmap(f)(xs), np.sqrt(xs), rtol=1e-6)
+    np.testing.assert_allclose(calque.grad(calque.grad(f))(0.7), -0.25 * 0.7**-1.5, rtol=1e-5)

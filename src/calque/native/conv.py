@@ -9,11 +9,11 @@ matrix. They are made while planning."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from calque.core.dims import Dim
+from calque.core.dims import Dim, product
 from calque.native.expr import ZERO, Buffer, Expr, cast, ex, load
 from calque.native.lower import Index, View
 from calque.native.lower_conv import Geometry, Steps
@@ -22,6 +22,8 @@ from calque.native.lower_layout import reindex
 from calque.native.matmul import Extents, Product, emit_with
 from calque.native.plan import Block, Planner
 from calque.native.plan_steps import Step
+
+LONGEST: Final = 1 << 18  # entries of a table
 
 
 class Convolution(Product):
@@ -42,8 +44,8 @@ class Convolution(Product):
         return Extents(geo.groups if geo.groups > 1 else None, geo.rows, geo.features_out, geo.depth)
 
     def table(self, name: str, steps: Steps) -> Buffer | None:
-        """The offsets of all indices in row-major order; none where sizes are free."""
-        if any(type(n) is Dim for pair in steps for n in pair):
+        """The offsets of all indices in row-major order; none where sizes are free, or would take too much memory."""
+        if any(type(n) is Dim for pair in steps for n in pair) or product(n for n, _ in steps) > LONGEST:
             return None
         p, offsets = self.p, np.zeros(1, np.int64)
         for n, step in steps:

@@ -487,6 +487,8 @@ def cast_update(values: Any, x: Any) -> Any:
 
 def scatter_plan(x: Any, plan: Plan, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
     """One scatter. Its window covers the sliced axes, from constant starts; axes with larger steps become index arrays."""
+    if 0 in plan.shape:  # every place is outside
+        return x
     layout: list[Any] = list(plan.result)
     layout[plan.advanced_at : plan.advanced_at] = [("advanced", i) for i in range(len(plan.advanced_shape))]
     if "new" in layout:

@@ -211,6 +211,8 @@ def take(
     a, k = _along("take", a, axis)
     if not is_integer(typeof(indices).dtype):
         raise TypeError(f"take requires indices of integer dtype, got {typeof(indices).dtype.name}")
+    if typeof(a).shape[k] == 0 and typeof(indices).size:
+        raise IndexError("take: cannot do a non-empty jnp.take() from an empty axis")
     index = (slice(None),) * k + (np.asarray(indices) if isinstance(indices, int) else indices,)
     return indexing.getitem(a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted)
 

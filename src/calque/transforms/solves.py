@@ -45,14 +45,24 @@ def custom_root(
 
         return of
 
+    start = pytrees.unflatten(tree, guess)
+    # what the solver captured is given to it again as arguments, in which nothing is differentiated
+    solver = staged(
+        lambda consts, start: solve(residual(consts), start),
+        (part.consts, start),
+        [typeof(x) for x in (*part.consts, *guess)],
+        f"{name_of(solve)} of custom_root",
+    )
+
     @custom_jvp
-    def root(consts: list[Any], start: Any) -> Any:
-        return solve(residual(consts), start)
+    def root(consts: list[Any], held: list[Any], start: Any) -> Any:
+        outs = eval_jaxpr(solver.closed.jaxpr, solver.closed.consts, *held, *consts, *pytrees.leaves(start))
+        return pytrees.unflatten(solver.out_tree, outs)
 
     @root.defjvp
     def root_jvp(primals: Any, tangents: Any) -> Any:
-        consts, start = primals
-        out = root(consts, start)
+        consts, held, start = primals
+        out = root(consts, held, start)
         x = out[0] if has_aux else out
         _, linear = autodiff.linearize(residual(consts), x)
         _, shift = autodiff.jvp(lambda c: residual(c)(x), (consts,), (tangents[0],))
@@ -61,7 +71,7 @@ def custom_root(
             return out, x_dot
         return out, (x_dot, pytrees.tree_map(lambda a: instantiate(zero_like(a)), out[1]))
 
-    return root(part.consts, pytrees.unflatten(tree, guess))
+    return root(part.consts, solver.consts, start)
 
 
 def _check_square(what: str, f: Any, tree: pytrees.PyTreeDef, part: Staged, values: Sequence[Any]) -> None:
