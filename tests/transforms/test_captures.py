@@ -170,6 +170,17 @@ def test_programs_with_free_sizes_watch_too(scale):
         np.testing.assert_array_equal(f(jnp.ones(n)), np.full(n, 3.0))
 
 
+def test_a_new_size_sees_the_new_value(scale):
+    f = jax.jit(scaled)
+    for n in (2, 3, 4):
+        f(jnp.ones(n))
+    scale(3.0)
+    for n in (5, 6, 5):
+        np.testing.assert_array_equal(silent(lambda n=n: f(jnp.ones(n))), np.full(n, 3.0))
+    with pytest.warns(StaleCaptureWarning):
+        np.testing.assert_array_equal(f(jnp.ones(4)), np.full(4, 2.0))
+
+
 def test_functions_made_anew_share_what_was_traced():
     model, traces = Model(2.0), []
 

@@ -55,6 +55,10 @@ def in_order(mask: Any, values: Any) -> Any:
         return ValueError(f"x.at[mask]: {n} values were given for {int(found)} places where the mask is true")
 
     raise_if(do.ne(count, as_number(n, np.int32)), error, [count])
+    if not n:  # nothing may be chosen: any value will do
+        zero = np.zeros((), typeof(values).dtype)
+        shape = (*m.shape, *typeof(values).shape[1:])
+        return do.broadcast_in_dim(zero, shape=shape, broadcast_dimensions=(), sharding=None)
     turn = do.sub(do.cumsum(flat, axis=0, reverse=False), np.ones((), np.int32))
     turn = do.max(turn, np.zeros((), np.int32))
     taken = indexing.getitem(values, turn, "clip")

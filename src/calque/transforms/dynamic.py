@@ -33,6 +33,7 @@ class Entry:
 
     def __init__(self, groups: Sequence[tuple[int, ...]], fixed: dict[int, int], symbols: Symbols) -> None:
         self.groups, self.fixed = tuple(groups), tuple(fixed.items())
+        self.hints: Sizes = ()
         self.symbols = symbols
         self.traced: Any = None
         self.executable: Any = None
@@ -106,11 +107,16 @@ class Family:
         self.reason = ""  # why a size that was to be free is not
 
     def find(self, sizes: Sizes) -> tuple[Entry, tuple[int, ...]] | None:
+        """The program that serves these sizes. Sizes that are new are not served with old captured values: as if they were traced now."""
         for e in self.entries:
             values = e.values(sizes)
-            if values is not None:
+            if values is not None and (values in e.sized or not e.traced.captures.changed()):
                 return e, values
         return None
+
+    def stale(self, sizes: Sizes) -> tuple[list[tuple[int, ...]], Sizes] | None:
+        """How to trace anew what would serve these sizes but for captured values that have changed."""
+        return next(((list(e.groups), e.hints) for e in self.entries if e.values(sizes) is not None), None)
 
     def next(self, sizes: Sizes, declared: frozenset[int]) -> tuple[list[tuple[int, ...]], Sizes] | None:
         """(groups of positions that become free together, sizes to trace with), if it is time for that."""
@@ -167,7 +173,7 @@ def call(function: Any, given: Any) -> Any:
     found = family.find(sizes)
     if found is None:
         declared = declared_positions(function, given)
-        plan = family.next(sizes, declared)
+        plan = family.stale(sizes) or family.next(sizes, declared)
         family.remember(sizes)
         entry = None if plan is None else new_entry(function, given, family, *plan)
         stay = sorted(family.static & declared)
@@ -262,6 +268,7 @@ def new_entry(
     symbols = Symbols([hints[g[0]] for g in groups])
     free = {i for g in groups for i in g}
     entry = Entry(groups, {i: n for i, n in enumerate(hints) if i not in free}, symbols)
+    entry.hints = tuple(hints)
     try:
         compile_entry(function, given, entry, free, hints)
     except Exception as error:  # the same function with static sizes says what is wrong, if anything is
@@ -273,6 +280,7 @@ def new_entry(
         return None
     entry.close()
     family.entries.append(entry)
+    del family.entries[:-MOST_ENTRIES]
     return entry
 
 
