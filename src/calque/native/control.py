@@ -12,6 +12,7 @@ from typing import Final
 from calque.native.control_loops import LoopParts, NotPointwiseError, alias, bind, turn_matrices, unchanged
 from calque.native.control_nested import lanes_loop, scalar_loop
 from calque.native.control_pointwise import pointwise_loop
+from calque.native.control_together import lanes_together
 from calque.native.conv import emit_conv
 from calque.native.expr import Buffer, Expr, cast, const, ex
 from calque.native.lower import View
@@ -190,6 +191,7 @@ def emit_cond(p: Planner, n: Node, block: Block) -> list[Step]:
 
 
 SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, Block], list[Step] | None], ...]] = (
+    lanes_together,
     lanes_loop,
     scalar_loop,
     pointwise_loop,

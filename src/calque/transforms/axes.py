@@ -21,6 +21,7 @@ class Axis(NamedTuple):
     size: int
     checked: bool = False
     devices: bool = False  # are its members devices, of `pmap` and `shard_map`
+    together: bool = False  # do its members take every step at the same time
 
 
 class Frame(NamedTuple):

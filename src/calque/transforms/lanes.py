@@ -33,7 +33,7 @@ DEAR_NAMES = frozenset((
 
 def together(axis: Axis, programs: Sequence[ClosedJaxpr]) -> bool:
     """Does anything in these programs need all lanes of the axis at the same time?"""
-    return axis.checked or any(_speaks(axis, p.jaxpr) for p in programs)
+    return axis.checked or axis.together or any(_speaks(axis, p.jaxpr) for p in programs)
 
 
 def _speaks(axis: Axis, jaxpr: Jaxpr) -> bool:
