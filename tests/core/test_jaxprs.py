@@ -117,3 +117,16 @@ def test_ten_thousand_equations():
         return x
 
     assert len(calque.make_jaxpr(f)(1.0).jaxpr.eqns) == 10_000
+
+
+def test_programs_with_and_without_constants_look_alike():
+    import calque
+    import calque.numpy as jnp
+
+    table = jnp.arange(3.0)
+    closed = calque.make_jaxpr(lambda x: (calque.debug.print("{}", x), x + table)[1])(1.0)
+    for part in ("constvars", "invars", "outvars", "eqns"):
+        assert getattr(closed, part) is getattr(closed.jaxpr, part)
+    assert [a.str_short() for a in closed.jaxpr.in_avals] == [a.str_short() for a in closed.in_avals]
+    assert closed.jaxpr.out_avals == closed.out_avals and closed.out_avals[0].shape == (3,)
+    assert [bool(e.effects) for e in closed.eqns].count(True) == 1 and closed.effects

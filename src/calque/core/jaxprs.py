@@ -63,6 +63,11 @@ class Eqn:
         return Eqn(*(changes.get(k, getattr(self, k)) for k in ("primitive", "invars", "outvars", "params", "source")))
 
     @property
+    def effects(self) -> frozenset[str]:
+        """The name of its primitive if that has an effect."""
+        return frozenset((self.primitive.name,)) if self.primitive.effect else frozenset()
+
+    @property
     def source_info(self) -> Source | None:
         """Where it was made, and in which `named_scope`: `.file`, `.line`, `.function`, `.name_stack`."""
         return self.source
@@ -92,6 +97,14 @@ class Jaxpr:
         return Jaxpr(
             *(changes.get(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_names"))
         )
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.outvars]
 
     @property
     def effects(self) -> frozenset[str]:
@@ -129,6 +142,18 @@ class ClosedJaxpr:
     @property
     def eqns(self) -> list[Eqn]:
         return self.jaxpr.eqns
+
+    @property
+    def constvars(self) -> list[Var]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        return self.jaxpr.outvars
 
     @property
     def literals(self) -> list[Any]:
