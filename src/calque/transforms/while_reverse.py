@@ -35,7 +35,7 @@ from calque.transforms.zeros import instantiate, tangent_aval, zeros
 
 I32 = np.dtype("int32")
 BUDGET = 1 << 24  # bytes of checkpoints at each level
-MOST_ROUNDS, MOST_SLOTS, LEAST_SLOTS = 1 << 17, 1024, 16
+MOST_ROUNDS, MOST_SLOTS, LEAST_SLOTS = 1 << 17, 1 << 14, 16  # together all the rounds there may be
 ROUNDS = 31  # trip counts have this many bits
 
 BindWhile = Callable[..., list[Any]]
