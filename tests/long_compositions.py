@@ -5,6 +5,7 @@
 Each failure prints the seed, the program made as small as possible, its jaxpr, and a `Program(...)` to paste into a test."""
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -33,28 +34,33 @@ def main() -> int:
     )
     parser.add_argument("--no-shrink", action="store_true", help="print failing programs as they are")
     o = parser.parse_args()
-    checker, failures, start = (
-        Checker(peer=not o.no_peer, native=not o.no_native, peer_every=o.peer_every),
-        [],
-        time.perf_counter(),
-    )
+    checker = Checker(peer=not o.no_peer, native=not o.no_native, peer_every=o.peer_every)
     if checker.jax is not None:
         checker.jax.config.update("jax_disable_most_optimizations", True)
-    for count, seed in enumerate(range(o.seed, o.seed + o.programs)):
-        if count % 100 == 0 and count:
-            print(f"{count} programs, {len(failures)} failures, {time.perf_counter() - start:.0f} s", flush=True)
-        p = make(seed)
-        problem = checker.problem(p)
-        if problem:
-            failures.append(seed)
-            print(f"---- seed {seed}: {problem[:300]}", flush=True)
-            if not o.no_shrink:
-                p = shrink(p, failing(checker, problem.split(":")[0]))
-                print(report(p, checker.problem(p) or problem), flush=True)
-    print(f"{o.programs} programs, {len(failures)} failures {failures}, {time.perf_counter() - start:.0f} s")
+    failures: list[int] = []
+    done, start = 0, time.perf_counter()
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends the run with its summary
+        for seed in range(o.seed, o.seed + o.programs):
+            if not clean(checker, seed, not o.no_shrink):
+                failures.append(seed)
+            done += 1
+            if done % 100 == 0:
+                print(f"{done} programs, {len(failures)} failures, {time.perf_counter() - start:.0f} s", flush=True)
+    print(f"{done} programs, {len(failures)} failures {failures}, {time.perf_counter() - start:.0f} s")
     for title, counts in (("compared", checker.done), ("skipped", checker.skipped)):
         print(f"{title}: " + ", ".join(f"{k} {n}" for k, n in counts.most_common()))
     return bool(failures)
+
+
+def clean(checker: Checker, seed: int, small: bool) -> bool:
+    """Whether a program passes; if not, it is printed, made as small as possible when asked for."""
+    p = make(seed)
+    problem = checker.problem(p)
+    if problem:
+        print(f"---- seed {seed}: {problem[:300]}", flush=True)
+        p = shrink(p, failing(checker, problem.split(":")[0])) if small else p
+        print(report(p, checker.problem(p) or problem), flush=True)
+    return problem is None
 
 
 if __name__ == "__main__":
