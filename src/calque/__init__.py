@@ -19,6 +19,7 @@ with _importing():
     from calque.numpy import cached as _cached
     from calque.numpy import methods as _methods  # attaches them to arrays
     from calque.transforms import debug_nans as _debug_nans
+    from calque.transforms.conversion import set_converter as _set_converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
@@ -87,6 +88,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         transfer_guard_device_to_host,
         transfer_guard_host_to_device,
     )
+    from calque.converting import convert
     from calque.core.arrays import Array
     from calque.core.dtypes import float0
     from calque.core.trace import typeof
@@ -146,6 +148,7 @@ __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "SymbolicExecutable"))
 _set_evaluator(_lazy.function("calque.native.eager", "evaluate"))
+_set_converter(_lazy.function("calque.converting", "convert"))
 _debug_nans.install()
 _cached.install()
 _tracebacks.install()

@@ -3,6 +3,7 @@
 from calque.core.errors import (
     CalqueRuntimeError,
     ConcretizationTypeError,
+    ControlFlowError,
     InconclusiveDimensionOperation,
     JAXIndexError,
     JAXTypeError,
@@ -19,7 +20,7 @@ from calque.core.jaxprs import JaxprTypeError
 JaxRuntimeError = CalqueRuntimeError
 
 __all__ = [
-    "CalqueRuntimeError", "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
+    "CalqueRuntimeError", "ConcretizationTypeError", "ControlFlowError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
     "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "StaleCaptureWarning", "TracerArrayConversionError",
     "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]  # fmt: skip

@@ -17,6 +17,10 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """The truth value of a traced array was asked for: `if x > 0`, `while`, `and`, `or`, `not`."""
 
 
+class ControlFlowError(JAXTypeError):
+    """Python control flow over traced values that cannot be converted."""
+
+
 class TracerArrayConversionError(JAXTypeError):
     """A traced array was handed to NumPy."""
 

@@ -361,7 +361,8 @@ def _no_bool(self: Any) -> bool:
     raise errors.TracerBoolConversionError(
         f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its value is not known while tracing."
         f"{origin(self)}\nUse lax.cond(pred, true_fun, false_fun, *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of"
-        " `while`, and & | ~ instead of `and`, `or`, `not`; or make the argument static with static_argnums."
+        ' `while`, and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f, control_flow="convert"); or make the argument static with'
+        " static_argnums."
     )
 
 

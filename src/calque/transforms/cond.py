@@ -333,12 +333,12 @@ def _choose(
     _check_structures(what, funs, names, parts)
     joined = _common_types(what, funs, names, parts)
     consts: dict[int, Any] = {id(c): c for p in traced for c in p.consts}
-    branches = tuple(flow.converted_results(_with_consts(p, consts, avals), joined) for p in parts)
+    branches = tuple(flow.converted_results(with_captured(p, consts, avals), joined) for p in parts)
     outs = bind_cond(index, [*consts.values(), *leaves], branches)
     return pytrees.unflatten(parts[0].out_tree, outs)
 
 
-def _with_consts(part: Staged, consts: dict[int, Any], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+def with_captured(part: Staged, consts: dict[int, Any], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     """A branch as a program of the captured values of all branches and the operands."""
     own = {id(c): i for i, c in enumerate(part.consts)}
     places = [own[k] if k in own else typeof(c) for k, c in consts.items()]

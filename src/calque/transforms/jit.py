@@ -26,6 +26,7 @@ from calque.transforms import axes, captures, debug_nans, donation, identity, re
 from calque.transforms import dynamic as dynamic_sizes
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.call_specs import Inexpressible, argument_spec, result_spec
+from calque.transforms.conversion import converted
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
 from calque.transforms.refs import RefTouched, any_alive
 from calque.transforms.sharding_arrays import placed
@@ -471,6 +472,7 @@ def jit(
     compiler_options: Any = None,
     dynamic: Any = "auto",
     on_stale: str | None = None,
+    control_flow: str | None = None,
 ) -> Any:
     """Compile a function: it is traced on its first call with arguments of new types, and runs as machine code from then on.
 
@@ -487,7 +489,9 @@ def jit(
 
     A second size of a dimension makes one program for every size. `dynamic` says so at once (`{"x": 0}` or `{0: (0, 1)}`:
     argument, axes) or forbids it ("never"). What the function reads besides its arguments is a constant of the program; when it has
-    changed, a call warns, and with `on_stale` "retrace" traces again, "error" raises, "ignore" does nothing."""
+    changed, a call warns, and with `on_stale` "retrace" traces again, "error" raises, "ignore" does nothing.
+
+    With `control_flow="convert"`, `if`, `while`, `for` and their kin work on traced values, as `convert` describes."""
     if compiler_options:
         raise NotImplementedError(f"jit: the native compiler has no options, got {compiler_options!r}")
     if fun is None:
@@ -505,9 +509,11 @@ def jit(
             inline=inline,
             dynamic=dynamic,
             on_stale=on_stale,
+            control_flow=control_flow,
         )
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    fun = converted(fun, control_flow)
     static, static_names = resolve(fun, static_argnums, static_argnames, "static")
     donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
     if set(static) & set(donate) or set(static_names) & set(donate_names):
@@ -516,20 +522,22 @@ def jit(
         )
     none = in_shardings is None and out_shardings is None
     shardings = None if none else JitShardings(in_shardings, out_shardings)
-    function = _Function(
-        fun,
-        Options(
-            static,
-            static_names,
-            donate,
-            donate_names,
-            keep_unused,
-            inline,
-            shardings,
-            dynamic_sizes.checked(dynamic),
-            captures.checked_policy(on_stale),
-        ),
+    options = Options(
+        static,
+        static_names,
+        donate,
+        donate_names,
+        keep_unused,
+        inline,
+        shardings,
+        dynamic_sizes.checked(dynamic),
+        captures.checked_policy(on_stale),
     )
+    return _wrapped(fun, options)
+
+
+def _wrapped(fun: Callable[..., Any], options: Options) -> Any:
+    function = _Function(fun, options)
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
     functools.update_wrapper(wrapped, fun, updated=())
@@ -537,6 +545,11 @@ def jit(
     wrapped._function = function
     wrapped._options_key = function.options.key()
     return wrapped
+
+
+def rewrapped(jitted: Any, fun: Callable[..., Any]) -> Any:
+    """Another function, jitted as `jitted` is."""
+    return _wrapped(fun, function_of(jitted).options)
 
 
 def function_of(jitted: Any) -> _Function:
