@@ -83,6 +83,12 @@ def test_it_prints_as_it_is_written():
     assert f"{n:>3}" == "  n" and repr((n, 3)) == "(n, 3)"
 
 
+def test_negative_numbers_are_divided_as_in_python():
+    s, n = sizes(12)
+    assert (-1) % n == n - 1 and (-1) // n == -1 and s.guards == {}
+    assert hint_of((-5) % n) == 7 and hint_of((-30) % n) == 6 and hint_of((-30) // n) == -3
+
+
 def test_division_by_zero():
     _, n = sizes(12)
     with pytest.raises(ZeroDivisionError):

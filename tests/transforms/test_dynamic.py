@@ -347,6 +347,14 @@ def test_squeeze_sees_a_size_of_1():
         assert f(np.ones((n, 2))).shape == ((2,) if n == 1 else (n, 2))
 
 
+def test_rolling_by_more_and_less():
+    f, _ = traced(lambda x: [jnp.roll(x, k) for k in (1, -1, 3, -5)])
+    for n in (8, 9, 300, 4, 2, 1):
+        x = np.arange(n, dtype=np.float32)
+        for got, k in zip(f(x), (1, -1, 3, -5)):
+            np.testing.assert_array_equal(got, np.roll(x, k))
+
+
 def test_sizes_as_numbers():
     f, log = traced(lambda x: (x / x.shape[0], x.sum() * (x.shape[0] - 1), x.shape[0] * 1.5 + x))
     for n in (3, 4, 9, 100):

@@ -328,6 +328,11 @@ class Dim:
         if not r:
             return s.dim(q), 0
         lo, hi = s.interval(r)
+        if lo < 0 and s.ask("negative", r):  # quotients are of numbers from 0 only
+            if s.ask("negative", _sum(r, b)):
+                number, divisor = int(s.dim(r)), int(s.dim(b))
+                return s.dim(q) + number // divisor, number % divisor
+            return s.dim(q) - 1, s.dim(_sum(r, b))
         if lo >= 0 and hi < s.interval(b)[0]:  # the remainder is smaller than the divisor
             return s.dim(q), s.dim(r)
         low = s.dim(s.atom("floordiv", r, b, s.evaluate(r) // s.evaluate(b)))
