@@ -372,6 +372,24 @@ def test_large_sums_keep_their_order():
         assert float(f(x)) == float(jnp.sum(x)) == float(g(x))
 
 
+def test_from_large_to_small():
+    """What was split among threads for large sizes writes no more than there is."""
+    f, log = traced(lambda x: jnp.digitize(x, jnp.array([-1.0, 0.0, 1.0])))
+    for n in (100_000, 50_000, 3, 20_000, 4097, 1):
+        x = np.linspace(-2, 2, n, dtype=np.float32)
+        np.testing.assert_array_equal(f(x), np.digitize(x, [-1.0, 0.0, 1.0]))
+    (family,) = function_of(f).cache.families.values()
+    assert "min(4096" in family.entries[0].executable.as_text("loops")
+
+
+def test_products_from_long_to_short_sums():
+    f, _ = traced(lambda a: a @ a.T)
+    rng = np.random.default_rng(0)
+    for shape in ((5, 900), (6, 1000), (1000, 3), (2, 2), (600, 1), (1, 700), (33, 513)):
+        a = rng.normal(size=shape).astype(np.float32)
+        np.testing.assert_allclose(f(a), a @ a.T, rtol=1e-4, atol=1e-3)
+
+
 def test_a_host_call_follows_the_size():
     f, log = traced(lambda x: jnp.linalg.cholesky(x @ x.T + 10 * jnp.eye(x.shape[0])))
     for n in (2, 3, 7, 4):

@@ -125,7 +125,7 @@ def tiled(geo: Geometry, dtype: str) -> bool:
     """Is it worth register tiles?"""
     wide = geo.groups == 1 or hint_of(geo.features_out) >= FEW
     work = geo.rows * geo.features_out * geo.depth
-    near = hint_of(product(geo.x_shape)) < 1 << 31  # for offsets of 32 bits
+    near = product(geo.x_shape) < 1 << 31  # for offsets of 32 bits
     return wide and near and hint_of(work) >= TILED and hint_of(geo.rows) > 1 and dtype in TILED_DTYPES
 
 

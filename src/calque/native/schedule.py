@@ -465,7 +465,8 @@ class Schedule:
         blocks = ex("floordiv", ex("add", f.extent, const(size - 1)), const(size))
         b = var("b", blocks)
         base = ex("mul", b, const(size))
-        whole = self.sizes.interval(f.extent)[1] % size == 0
+        low, high = self.sizes.interval(f.extent)
+        whole = low == high and high % size == 0
         i = var(f"{f.name}.in", const(size) if whole else ex("min", const(size), ex("sub", f.extent, base)))
         at = ex("add", base, i)
         memo: dict[Expr, Expr] = {}

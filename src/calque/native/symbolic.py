@@ -17,6 +17,7 @@ from calque.core.dims import Dim, Symbols, is_symbolic, substituted
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, Slot, Varying
+from calque.native import views
 from calque.native.backend import Planned, is_long
 from calque.native.expr import Buffer, Expr, const, ex, item_size
 from calque.native.lower_sizes import Sizes
@@ -130,6 +131,9 @@ class SymbolicExecutable(Planned):
             },
             key=str,
         )
+
+    def as_text(self, stage: str | None = None) -> str:
+        return views.text(self, stage)
 
     def evaluator(self) -> Callable[..., list[int]]:
         """A function of the sizes: varying immediates, parts of the arena, dimensions of the results."""
