@@ -19,6 +19,7 @@ from calque.converting.values import (
     is_value,
     record,
     same,
+    tree_text,
     zeros,
 )
 from calque.core import pytrees
@@ -82,7 +83,7 @@ class Carried:
         if isinstance(v, Unbound):
             return self.drop(v.reason or f"the loop at {self.where} deletes it")
         if v.tree != self.tree:
-            return self.drop(self.changes(self.tree, described(v, got)))
+            return self.drop(self.changes(self.text(), described(v, got)))
         changed = False
         for slot, leaf in zip(self.slots, v.leaves):
             if slot.aval is None and same(slot.value, leaf.value):
@@ -109,6 +110,11 @@ class Carried:
             return True
         self.after = f"it is only set inside the loop at {self.where}, which may run no round: set it before the loop"
         return False
+
+    def text(self) -> str:
+        return tree_text(
+            self.tree, [flow.type_text(s.aval) if s.aval is not None else repr(s.value) for s in self.slots]
+        )
 
     def changes(self, before: Any, after: str) -> str:
         return f"the loop at {self.where} changes it from {before} to {after}: keep one structure and one shape"

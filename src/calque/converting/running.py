@@ -21,10 +21,14 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
+from calque.transforms.refs import Ref, RefTouched, store_all, threaded, touched, values_of
 
 Unset = NameError  # a variable is read that is not set
 _CONTAINERS: Final = (list, dict, set)
+_REF: Final = "what a Ref holds"
+_COUNTER: Final = "the counter of a loop"
 Thunk = Callable[[], Any]
+Act = Callable[[Sequence[Ref]], tuple[list[Any], list[bool]]]
 
 
 # ---------------------------------------------------------------- conditions
@@ -206,6 +210,14 @@ def _put_into(container: Any, value: Any) -> None:
         container.update(value)
 
 
+def _with_refs(
+    refs: Sequence[Ref], values: Sequence[Any], run: Callable[[], list[tuple[Any, bool]]]
+) -> list[tuple[Any, bool]]:
+    """What the Refs hold after `run` has started from these values, and what it gives."""
+    held, out = threaded(run, refs)(values)
+    return [*[(v, False) for v in held], *out]
+
+
 # ---------------------------------------------------------------- statements
 
 
@@ -263,11 +275,19 @@ class Scope:
         """`then()` or `other()` as a traced condition says; where there is no `other`, nothing."""
         before = self.read(state)
 
-        def act() -> tuple[list[Any], list[bool]]:
-            either = [functools.partial(self.traced, state, before, action) for action in (then, other)]
-            return branched(p, *either, state.names, where)
+        def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
+            held = values_of(refs)
+            either = [
+                functools.partial(_with_refs, refs, held, functools.partial(self.traced, state, before, action))
+                for action in (then, other)
+            ]
+            return branched(p, *either, [*[_REF] * len(refs), *state.names], where)
 
-        self.run(state, before, act)
+        def trial() -> None:
+            for action in (then, other):
+                self.traced(state, before, action)
+
+        self.run(state, before, act, trial)
 
     def while_(self, test: Any, body: Any, names: Any, line: int) -> None:
         while True:
@@ -339,40 +359,60 @@ class Scope:
             return
         before = self.read(state)
 
-        def round_(values: list[Any], row: Any) -> list[tuple[Any, bool]]:
-            return self.traced(state, values, lambda: body(row))
+        def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
+            k = len(refs)
 
-        self.run(state, before, lambda: repeated(state.names, before, round_, None, rows, where))
+            def round_(values: list[Any], row: Any) -> list[tuple[Any, bool]]:
+                return _with_refs(refs, values[:k], lambda: self.traced(state, values[k:], lambda: body(row)))
+
+            return repeated([*[_REF] * k, *state.names], [*values_of(refs), *before], round_, None, rows, where)
+
+        self.run(state, before, act, lambda: self.traced(state, before, lambda: body(rows[0])))
 
     def loop(self, state: State, test: Any, body: Any, index: tuple[Any, Any] | None, where: str) -> None:
         """A loop that runs while `test` holds, with a counter (its first value, and how to go on) where there is an index."""
         before = self.read(state)
-        head = [] if index is None else [index[0]]
+        first = [] if index is None else [index[0]]
 
-        def round_(values: list[Any]) -> list[tuple[Any, bool]]:
-            counter, own = values[: len(head)], values[len(head) :]
-            out = self.traced(state, own, lambda: body(*counter))
-            return [*[(index[1](i), False) for i in counter if index is not None], *out]
+        def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
+            c, k = len(first), len(first) + len(refs)
 
-        def goes_on(values: list[Any]) -> Any:
-            self.assign(state, values[len(head) :])
-            return test(*values[: len(head)])
+            def round_(values: list[Any]) -> list[tuple[Any, bool]]:
+                counter = values[:c]
+                out = _with_refs(refs, values[c:k], lambda: self.traced(state, values[k:], lambda: body(*counter)))
+                following = [(index[1](i), False) for i in counter if index is not None]
+                return [*following, *out]
 
-        names = [*["the counter"][: len(head)], *state.names]
+            def goes_on(values: list[Any]) -> Any:
+                self.assign(state, values[k:])
+                return threaded(lambda: test(*values[:c]), refs)(values[c:k])[1]
 
-        def run() -> tuple[list[Any], list[bool]]:
-            after, kept = repeated(names, [*head, *before], round_, goes_on, None, where)
-            return after[len(head) :], kept[len(head) :]
+            names = [*[_COUNTER] * c, *[_REF] * len(refs), *state.names]
+            after, kept = repeated(names, [*first, *values_of(refs), *before], round_, goes_on, None, where)
+            return after[c:], kept[c:]
 
-        self.run(state, before, run)
+        def trial() -> None:
+            test(*first)
+            self.traced(state, before, lambda: body(*first))
 
-    def run(self, state: State, before: Sequence[Any], act: Callable[[], tuple[list[Any], list[bool]]]) -> None:
+        self.run(state, before, act, trial)
+
+    def run(self, state: State, before: Sequence[Any], act: Act, trial: Callable[[], Any]) -> None:
+        """Do what gives the values of Refs and variables afterwards. The Refs are those that `trial` touches, if it must be."""
+        refs: list[Ref] = []
         try:
-            after, kept = act()
+            try:
+                after, kept = act(refs)
+            except RefTouched:
+                refs = touched([(lambda: [trial()][1:], [])])
+                if not refs:
+                    raise
+                after, kept = act(refs)
         except BaseException:
             state.write(before)
             raise
-        self.settle(state, before, after, kept)
+        store_all(refs, after[: len(refs)])
+        self.settle(state, before, after[len(refs) :], kept[len(refs) :])
 
     # ------------------------------------------------------------ what cannot be
 
@@ -399,9 +439,9 @@ class Scope:
         new.__cause__ = error if isinstance(error, BaseException) else None
         return new
 
-    def store(self, holder: Any, target: str, line: int) -> None:
-        """Before a store into an object. Lists and dictionaries in variables are copied for each branch, other objects are not."""
-        if not self.tracing or isinstance(holder, (*_CONTAINERS, Tracer, ArrayImpl)):
+    def store(self, holder: Any, copied: bool, target: str, line: int) -> None:
+        """Before a store into an object. Containers in variables of the function are copied for each branch, other objects are not."""
+        if not self.tracing or isinstance(holder, (Ref, Tracer, ArrayImpl)) or (copied and type(holder) in _CONTAINERS):
             return
         raise ControlFlowError(
             f"line {line} sets {target} under a traced condition: whether it happens is not known while tracing, and the object is shared by "
