@@ -231,6 +231,12 @@ class Rewriter(ast.NodeTransformer):
             node.exc = located(call(attribute(_SCOPE, "raising"), [node.exc, line]), node)
         return node
 
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        self.generic_visit(node)
+        line = ast.Constant(node.lineno)
+        node.test = located(call(attribute(RUNTIME, "asserted"), [node.test, line]), node.test)
+        return node
+
     def visit_Assign(self, node: ast.Assign) -> Any:
         checks = self.stores(node.targets, node)
         return [*checks, self.generic_visit(node)]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.converting.repeating import counting, repeated
+from calque.converting.repeating import counting, must_fit, repeated
 from calque.converting.values import UNBOUND, Unbound, branched
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
@@ -21,6 +21,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
+from calque.transforms import flow
 from calque.transforms.refs import Ref, RefTouched, store_all, threaded, touched, values_of
 
 Unset = NameError  # a variable is read that is not set
@@ -128,6 +129,17 @@ def _chosen(p: Any, then: Thunk, other: Thunk, where: str) -> Any:
     return branched(p, lambda: [(then(), False)], lambda: [(other(), False)], [""], where)[0][0]
 
 
+def asserted(test: Any, line: int) -> bool:
+    """The condition of an `assert` statement."""
+    p = truth(test)
+    if isinstance(p, Tracer):
+        raise ControlFlowError(
+            f"line {line} asserts a traced condition, which is not known while tracing. Use calque.check(condition, message, ...), which "
+            "raises when the program runs."
+        )
+    return bool(p)
+
+
 def _where(code_of: Any, line: int) -> str:
     return f"{code_of.__code__.co_filename}:{line}"
 
@@ -140,6 +152,15 @@ class Range:
 
     def __init__(self, start: Any, stop: Any, step: int) -> None:
         self.start, self.stop, self.step = start, stop, step
+
+    def after(self, i: Any) -> Any:
+        """What follows `i`; the end where the sum would overflow."""
+        aval = typeof(i)
+        following = do.add(i, flow.convert(np.asarray(self.step).astype(aval.dtype), aval))
+        if abs(self.step) == 1:
+            return following
+        further = do.gt(following, i) if self.step > 0 else do.lt(following, i)
+        return do.select_n(further, self.stop, following)
 
     def _unknown(self, *args: Any) -> Any:
         raise ControlFlowError(
@@ -164,7 +185,9 @@ def range_(*args: Any) -> Any:
     step = operator.index(step)
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
-    return Range(*counting([start, stop]), step)
+    bounds = counting([start, stop])
+    must_fit(abs(step), typeof(bounds[0]), f"the step {step}")
+    return Range(*bounds, step)
 
 
 # ---------------------------------------------------------------- variables
@@ -336,7 +359,6 @@ class Scope:
 
     def count(self, state: State, r: Range, body: Any, stop: Any, where: str) -> None:
         before: Callable[[Any, Any], Any] = do.lt if r.step > 0 else do.gt
-        step = scalar_of(typeof(r.start).dtype, r.step)
 
         def goes_on(i: Any) -> Any:
             inside = before(i, r.stop)
@@ -349,7 +371,7 @@ class Scope:
                 else and_(not ended, lambda: inside)
             )
 
-        self.loop(state, goes_on, body, (r.start, lambda i: do.add(i, r.step if typeof(i).weak_type else step)), where)
+        self.loop(state, goes_on, body, (r.start, r.after), where)
 
     def rows(self, state: State, rows: Any, body: Any, stop: Any, where: str) -> None:
         """A loop over the rows of a traced array."""
