@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any, Final
@@ -23,7 +24,7 @@ from calque.transforms.jit import function_of, rewrapped
 _KEPT: Final = "_calque_converted"  # attribute of a function: itself, its defaults, and what it was converted to
 _FACTORY: Final = "_cq_factory"
 _FLAGS: Final = 0x1000000 | 0x800000  # `from __future__ import annotations` and generator_stop
-_codes: dict[tuple[types.CodeType, str], types.CodeType] = {}  # by original code and file
+_codes: dict[tuple[types.CodeType, str, str], types.CodeType] = {}  # by original code, file and package
 _ours: set[types.CodeType] = set()
 
 
@@ -110,6 +111,8 @@ def _package(fun: types.FunctionType) -> str:
 
 
 def _jitted(fun: Any, package: str | None) -> Any:
+    if str(fun.__module__).partition(".")[0] == "calque":
+        return fun
     function = function_of(fun)
     inner = _converted(function.fun, package)
     if inner is None or inner is function.fun:
@@ -133,7 +136,7 @@ def _kept(fun: types.FunctionType) -> types.FunctionType:
 
 def _made(fun: types.FunctionType) -> types.FunctionType:
     code = fun.__code__
-    key = (code, code.co_filename)
+    key = (code, code.co_filename, _package(fun))
     new = _codes.get(key)
     if new is None:
         new = _codes[key] = _compiled(fun)
@@ -151,9 +154,10 @@ def _made(fun: types.FunctionType) -> types.FunctionType:
 
 
 def _remember(code: types.CodeType) -> None:
+    """This code and the functions inside are converted. Methods of classes inside are not: they are when they are called."""
     _ours.add(code)
     for c in code.co_consts:
-        if isinstance(c, types.CodeType):
+        if isinstance(c, types.CodeType) and c.co_flags & inspect.CO_NEWLOCALS:
             _remember(c)
 
 

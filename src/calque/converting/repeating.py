@@ -19,10 +19,12 @@ from calque.converting.values import (
     is_value,
     record,
     same,
+    tree_text,
     zeros,
 )
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
+from calque.core.dtypes import is_integer
 from calque.core.errors import ControlFlowError
 from calque.core.trace import typeof
 from calque.transforms import flow
@@ -82,7 +84,7 @@ class Carried:
         if isinstance(v, Unbound):
             return self.drop(v.reason or f"the loop at {self.where} deletes it")
         if v.tree != self.tree:
-            return self.drop(self.changes(self.tree, described(v, got)))
+            return self.drop(self.changes(self.text(), described(v, got)))
         changed = False
         for slot, leaf in zip(self.slots, v.leaves):
             if slot.aval is None and same(slot.value, leaf.value):
@@ -109,6 +111,11 @@ class Carried:
             return True
         self.after = f"it is only set inside the loop at {self.where}, which may run no round: set it before the loop"
         return False
+
+    def text(self) -> str:
+        return tree_text(
+            self.tree, [flow.type_text(s.aval) if s.aval is not None else repr(s.value) for s in self.slots]
+        )
 
     def changes(self, before: Any, after: str) -> str:
         return f"the loop at {self.where} changes it from {before} to {after}: keep one structure and one shape"
@@ -172,12 +179,20 @@ def _row_type(rows: Any) -> ShapedArray:
 def counting(bounds: Sequence[Any]) -> list[Any]:
     """Bounds of a range in one dtype: a Python number takes that of the others."""
     avals = [typeof(x) for x in bounds]
-    joined = avals[0]
+    joined: ShapedArray | None = avals[0]
     for a in avals[1:]:
-        found = common(joined, a)
-        if found is None or not np.issubdtype(found.dtype, np.integer):
-            raise TypeError(f"range() needs integer scalars, got {', '.join(map(flow.type_text, avals))}")
-        joined = found
-    if joined.shape or not np.issubdtype(joined.dtype, np.integer):
+        joined = joined and common(joined, a)
+    if joined is None or joined.shape or not is_integer(joined.dtype):
         raise TypeError(f"range() needs integer scalars, got {', '.join(map(flow.type_text, avals))}")
+    for x in bounds:
+        if isinstance(x, int):
+            must_fit(x, joined, f"the bound {x}")
     return [flow.convert(x, joined) for x in bounds]
+
+
+def must_fit(x: int, aval: ShapedArray, what: str) -> None:
+    info = np.iinfo(aval.dtype)
+    if not info.min <= x <= info.max:
+        raise ControlFlowError(
+            f"{what} of range() does not fit the type {flow.type_text(aval)} of its traced bound: give that a wider one, n.astype(int)."
+        )

@@ -181,10 +181,11 @@ class Rewriter(ast.NodeTransformer):
             args.args = [ast.arg(argument)]
         return located(ast.FunctionDef(title, args, [*start, *new], []), body[0])
 
-    def scope_call(self, method: str, args: Sequence[ast.expr], at: ast.stmt) -> ast.stmt:
+    def scope_call(self, method: str, args: Sequence[ast.expr], at: ast.stmt, place: ast.AST | None = None) -> ast.stmt:
+        """A call of the Scope for the statement `at`; tracebacks show `place`."""
         self.frame.used = True
         line = ast.Constant(at.lineno)
-        return located(ast.Expr(call(attribute(_SCOPE, method), [*args, line])), at)
+        return located(ast.Expr(call(attribute(_SCOPE, method), [*args, line])), place or at)
 
     def visit_If(self, node: ast.If) -> Any:
         changed = self.changed([*node.body, *node.orelse])
@@ -194,13 +195,13 @@ class Rewriter(ast.NodeTransformer):
         if node.orelse:
             defined.append(self.extracted("_cq_else", node.orelse))
             other = name("_cq_else")
-        return [*defined, self.scope_call("if_", [test, name("_cq_then"), other, changed], node)]
+        return [*defined, self.scope_call("if_", [test, name("_cq_then"), other, changed], node, node.test)]
 
     def visit_While(self, node: ast.While) -> Any:
         changed = self.changed(node.body)
         test = ast.FunctionDef("_cq_test", no_arguments(), [ast.Return(self.visit(node.test))], [])
         body = self.extracted("_cq_body", node.body)
-        run = self.scope_call("while_", [name("_cq_test"), name("_cq_body"), changed], node)
+        run = self.scope_call("while_", [name("_cq_test"), name("_cq_body"), changed], node, node.test)
         return [located(test, node.test), body, run]
 
     def visit_For(self, node: ast.For) -> Any:
@@ -212,7 +213,7 @@ class Rewriter(ast.NodeTransformer):
             stop = thunk(self.visit(node.stop))  # type: ignore[attr-defined]
         iterable = self.visit(node.iter)
         defined = self.extracted("_cq_body", body, "_cq_item")
-        return [defined, self.scope_call("for_", [iterable, name("_cq_body"), changed, stop], node)]
+        return [defined, self.scope_call("for_", [iterable, name("_cq_body"), changed, stop], node, node.iter)]
 
     # ------------------------------------------------------------ other statements
 
@@ -228,6 +229,12 @@ class Rewriter(ast.NodeTransformer):
             self.frame.used = True
             line = ast.Constant(node.lineno)
             node.exc = located(call(attribute(_SCOPE, "raising"), [node.exc, line]), node)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        self.generic_visit(node)
+        line = ast.Constant(node.lineno)
+        node.test = located(call(attribute(RUNTIME, "asserted"), [node.test, line]), node.test)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> Any:
@@ -260,11 +267,12 @@ class Rewriter(ast.NodeTransformer):
                 outside = isinstance(n, ast.Name) and n.id in self.frame.globals
                 if isinstance(n, (ast.Attribute, ast.Subscript)) or outside:
                     base = root(n) if isinstance(n, ast.Subscript) else None
-                    known = base is not None and any(
-                        base in names for names in (self.free, *[f.own for f in self.frames])
-                    )
-                    holder: ast.expr = name(base) if base is not None and known else ast.Constant(None)
-                    found.append(self.scope_call("store", [holder, ast.Constant(ast.unparse(n))], at))
+                    visible = self.free.union(*[f.own for f in self.frames])
+                    holder = n.value if isinstance(n, ast.Subscript) and _is_path(n.value) else ast.Constant(None)
+                    copied = ast.Constant(base is not None and base in visible)
+                    if copied.value:
+                        holder = name(str(base))
+                    found.append(self.scope_call("store", [holder, copied, ast.Constant(ast.unparse(n))], at))
         return found
 
     # ------------------------------------------------------------ expressions
@@ -319,3 +327,10 @@ def _parts(target: ast.expr) -> list[ast.expr]:
     if isinstance(target, (ast.Tuple, ast.List)):
         return [x for e in target.elts for x in (e, *_parts(e))]
     return []
+
+
+def _is_path(node: ast.expr) -> bool:
+    """Is it `a.b.c`, which can be evaluated once more?"""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)

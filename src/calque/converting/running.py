@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.converting.repeating import counting, repeated
+from calque.converting.repeating import counting, must_fit, repeated
 from calque.converting.values import UNBOUND, Unbound, branched
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
@@ -21,10 +21,15 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
+from calque.transforms import flow
+from calque.transforms.refs import Ref, RefTouched, store_all, threaded, touched, values_of
 
 Unset = NameError  # a variable is read that is not set
 _CONTAINERS: Final = (list, dict, set)
+_REF: Final = "what a Ref holds"
+_COUNTER: Final = "the counter of a loop"
 Thunk = Callable[[], Any]
+Act = Callable[[Sequence[Ref]], tuple[list[Any], list[bool]]]
 
 
 # ---------------------------------------------------------------- conditions
@@ -124,6 +129,17 @@ def _chosen(p: Any, then: Thunk, other: Thunk, where: str) -> Any:
     return branched(p, lambda: [(then(), False)], lambda: [(other(), False)], [""], where)[0][0]
 
 
+def asserted(test: Any, line: int) -> bool:
+    """The condition of an `assert` statement."""
+    p = truth(test)
+    if isinstance(p, Tracer):
+        raise ControlFlowError(
+            f"line {line} asserts a traced condition, which is not known while tracing. Use calque.check(condition, message, ...), which "
+            "raises when the program runs."
+        )
+    return bool(p)
+
+
 def _where(code_of: Any, line: int) -> str:
     return f"{code_of.__code__.co_filename}:{line}"
 
@@ -136,6 +152,15 @@ class Range:
 
     def __init__(self, start: Any, stop: Any, step: int) -> None:
         self.start, self.stop, self.step = start, stop, step
+
+    def after(self, i: Any) -> Any:
+        """What follows `i`; the end where the sum would overflow."""
+        aval = typeof(i)
+        following = do.add(i, flow.convert(np.asarray(self.step).astype(aval.dtype), aval))
+        if abs(self.step) == 1:
+            return following
+        further = do.gt(following, i) if self.step > 0 else do.lt(following, i)
+        return do.select_n(further, self.stop, following)
 
     def _unknown(self, *args: Any) -> Any:
         raise ControlFlowError(
@@ -160,7 +185,9 @@ def range_(*args: Any) -> Any:
     step = operator.index(step)
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
-    return Range(*counting([start, stop]), step)
+    bounds = counting([start, stop])
+    must_fit(abs(step), typeof(bounds[0]), f"the step {step}")
+    return Range(*bounds, step)
 
 
 # ---------------------------------------------------------------- variables
@@ -204,6 +231,14 @@ def _put_into(container: Any, value: Any) -> None:
     else:
         container.clear()
         container.update(value)
+
+
+def _with_refs(
+    refs: Sequence[Ref], values: Sequence[Any], run: Callable[[], list[tuple[Any, bool]]]
+) -> list[tuple[Any, bool]]:
+    """What the Refs hold after `run` has started from these values, and what it gives."""
+    held, out = threaded(run, refs)(values)
+    return [*[(v, False) for v in held], *out]
 
 
 # ---------------------------------------------------------------- statements
@@ -263,11 +298,19 @@ class Scope:
         """`then()` or `other()` as a traced condition says; where there is no `other`, nothing."""
         before = self.read(state)
 
-        def act() -> tuple[list[Any], list[bool]]:
-            either = [functools.partial(self.traced, state, before, action) for action in (then, other)]
-            return branched(p, *either, state.names, where)
+        def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
+            held = values_of(refs)
+            either = [
+                functools.partial(_with_refs, refs, held, functools.partial(self.traced, state, before, action))
+                for action in (then, other)
+            ]
+            return branched(p, *either, [*[_REF] * len(refs), *state.names], where)
 
-        self.run(state, before, act)
+        def trial() -> None:
+            for action in (then, other):
+                self.traced(state, before, action)
+
+        self.run(state, before, act, trial)
 
     def while_(self, test: Any, body: Any, names: Any, line: int) -> None:
         while True:
@@ -316,7 +359,6 @@ class Scope:
 
     def count(self, state: State, r: Range, body: Any, stop: Any, where: str) -> None:
         before: Callable[[Any, Any], Any] = do.lt if r.step > 0 else do.gt
-        step = scalar_of(typeof(r.start).dtype, r.step)
 
         def goes_on(i: Any) -> Any:
             inside = before(i, r.stop)
@@ -329,7 +371,7 @@ class Scope:
                 else and_(not ended, lambda: inside)
             )
 
-        self.loop(state, goes_on, body, (r.start, lambda i: do.add(i, r.step if typeof(i).weak_type else step)), where)
+        self.loop(state, goes_on, body, (r.start, r.after), where)
 
     def rows(self, state: State, rows: Any, body: Any, stop: Any, where: str) -> None:
         """A loop over the rows of a traced array."""
@@ -339,40 +381,60 @@ class Scope:
             return
         before = self.read(state)
 
-        def round_(values: list[Any], row: Any) -> list[tuple[Any, bool]]:
-            return self.traced(state, values, lambda: body(row))
+        def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
+            k = len(refs)
 
-        self.run(state, before, lambda: repeated(state.names, before, round_, None, rows, where))
+            def round_(values: list[Any], row: Any) -> list[tuple[Any, bool]]:
+                return _with_refs(refs, values[:k], lambda: self.traced(state, values[k:], lambda: body(row)))
+
+            return repeated([*[_REF] * k, *state.names], [*values_of(refs), *before], round_, None, rows, where)
+
+        self.run(state, before, act, lambda: self.traced(state, before, lambda: body(rows[0])))
 
     def loop(self, state: State, test: Any, body: Any, index: tuple[Any, Any] | None, where: str) -> None:
         """A loop that runs while `test` holds, with a counter (its first value, and how to go on) where there is an index."""
         before = self.read(state)
-        head = [] if index is None else [index[0]]
+        first = [] if index is None else [index[0]]
 
-        def round_(values: list[Any]) -> list[tuple[Any, bool]]:
-            counter, own = values[: len(head)], values[len(head) :]
-            out = self.traced(state, own, lambda: body(*counter))
-            return [*[(index[1](i), False) for i in counter if index is not None], *out]
+        def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
+            c, k = len(first), len(first) + len(refs)
 
-        def goes_on(values: list[Any]) -> Any:
-            self.assign(state, values[len(head) :])
-            return test(*values[: len(head)])
+            def round_(values: list[Any]) -> list[tuple[Any, bool]]:
+                counter = values[:c]
+                out = _with_refs(refs, values[c:k], lambda: self.traced(state, values[k:], lambda: body(*counter)))
+                following = [(index[1](i), False) for i in counter if index is not None]
+                return [*following, *out]
 
-        names = [*["the counter"][: len(head)], *state.names]
+            def goes_on(values: list[Any]) -> Any:
+                self.assign(state, values[k:])
+                return threaded(lambda: test(*values[:c]), refs)(values[c:k])[1]
 
-        def run() -> tuple[list[Any], list[bool]]:
-            after, kept = repeated(names, [*head, *before], round_, goes_on, None, where)
-            return after[len(head) :], kept[len(head) :]
+            names = [*[_COUNTER] * c, *[_REF] * len(refs), *state.names]
+            after, kept = repeated(names, [*first, *values_of(refs), *before], round_, goes_on, None, where)
+            return after[c:], kept[c:]
 
-        self.run(state, before, run)
+        def trial() -> None:
+            test(*first)
+            self.traced(state, before, lambda: body(*first))
 
-    def run(self, state: State, before: Sequence[Any], act: Callable[[], tuple[list[Any], list[bool]]]) -> None:
+        self.run(state, before, act, trial)
+
+    def run(self, state: State, before: Sequence[Any], act: Act, trial: Callable[[], Any]) -> None:
+        """Do what gives the values of Refs and variables afterwards. The Refs are those that `trial` touches, if it must be."""
+        refs: list[Ref] = []
         try:
-            after, kept = act()
+            try:
+                after, kept = act(refs)
+            except RefTouched:
+                refs = touched([(lambda: [trial()][1:], [])])
+                if not refs:
+                    raise
+                after, kept = act(refs)
         except BaseException:
             state.write(before)
             raise
-        self.settle(state, before, after, kept)
+        store_all(refs, after[: len(refs)])
+        self.settle(state, before, after[len(refs) :], kept[len(refs) :])
 
     # ------------------------------------------------------------ what cannot be
 
@@ -399,9 +461,9 @@ class Scope:
         new.__cause__ = error if isinstance(error, BaseException) else None
         return new
 
-    def store(self, holder: Any, target: str, line: int) -> None:
-        """Before a store into an object. Lists and dictionaries in variables are copied for each branch, other objects are not."""
-        if not self.tracing or isinstance(holder, (*_CONTAINERS, Tracer, ArrayImpl)):
+    def store(self, holder: Any, copied: bool, target: str, line: int) -> None:
+        """Before a store into an object. Containers in variables of the function are copied for each branch, other objects are not."""
+        if not self.tracing or isinstance(holder, (Ref, Tracer, ArrayImpl)) or (copied and type(holder) in _CONTAINERS):
             return
         raise ControlFlowError(
             f"line {line} sets {target} under a traced condition: whether it happens is not known while tracing, and the object is shared by "

@@ -38,6 +38,7 @@ def tree_of(function: types.FunctionType) -> Node:
         found = [n for n in _definitions(text) if _matches(n, code)]
     except SyntaxError as e:
         raise cannot(function, f"its source cannot be read ({e})") from None
+    found = [n for n in found if _fits(n, code)]
     if not found:
         raise cannot(function, "its source is not at the place where it was compiled from: was the file edited since?")
     copied = _copy(min(found, key=_extent))
@@ -72,6 +73,16 @@ def _matches(node: Node, code: types.CodeType) -> bool:
         return code.co_name == "<lambda>" and node.lineno <= code.co_firstlineno <= _last(node) and _inside(node, code)
     first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
     return node.name == _unmangled(code.co_name, node.name) and first == code.co_firstlineno
+
+
+def _fits(node: Node, code: types.CodeType) -> bool:
+    """Does the code seem to be compiled from this text? The file may have been edited since."""
+    a = node.args
+    written = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    lines = [line for _, _, line in code.co_lines() if line]
+    names = len(written) == len(known) and all(_unmangled(k, w) == w for k, w in zip(known, written))
+    return names and max(lines) <= _last(node)
 
 
 def _unmangled(name: str, written: str) -> str:

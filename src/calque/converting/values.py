@@ -121,15 +121,24 @@ def can_be_zero(aval: ShapedArray) -> bool:
     return isinstance(aval.dtype, np.dtype)
 
 
+class Text:
+    """Shows as this text inside a container."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def described(v: Variable, recorded: Recorded) -> str:
     """What a variable is, for messages."""
-    if v.tree.is_leaf():
-        return leaf_text(v.leaves[0], recorded)
-    return f"{v.tree} of ({', '.join(leaf_text(x, recorded) for x in v.leaves)})" if v.leaves else str(v.tree)
+    texts = [flow.type_text(recorded.aval(x)) if x.out is not None else repr(x.value) for x in v.leaves]
+    return tree_text(v.tree, texts)
 
 
-def leaf_text(leaf: Leaf, recorded: Recorded) -> str:
-    return flow.type_text(recorded.aval(leaf)) if leaf.out is not None else repr(leaf.value)
+def tree_text(tree: pytrees.PyTreeDef, texts: Sequence[str]) -> str:
+    return repr(pytrees.unflatten(tree, [Text(t) for t in texts]))
 
 
 def chosen_outputs(
