@@ -533,6 +533,41 @@ def power(x, n):
     return y
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32"])
+def test_ranges_of_narrow_integers_end(dtype):
+    def f(n):
+        rounds = np.int32(0)
+        for i in range(1, n, 3):
+            rounds = rounds + (i > 0)
+        for i in range(n, 5, -50):
+            rounds = rounds + 100 * (i > 0)
+        return rounds
+
+    g = jax.jit(f, control_flow="convert")
+    for n in (0, 1, 2, 120, 125, 126, 127, 200, 254, 255):
+        if n <= np.iinfo(dtype).max:
+            assert int(g(np.dtype(dtype).type(n))) == f(n)
+
+
+def simulated(p, n):
+    state = {"x": p["x"], "v": 0.0}
+    for _ in range(n):
+        force = -p["k"] * state["x"]
+        if state["x"] < 0:
+            force = force * 2
+        state["v"] = state["v"] + 0.3 * force
+        state = {"x": state["x"] + 0.3 * state["v"], "v": state["v"]}
+    return state["x"]
+
+
+def test_derivative_with_containers():
+    p, e = {"x": 1.0, "k": 2.0}, 1e-5
+    got = jax.jit(jax.grad(jax.convert(simulated)))(p, 9)
+    for key in p:
+        want = (simulated({**p, key: p[key] + e}, 9) - simulated({**p, key: p[key] - e}, 9)) / (2 * e)
+        np.testing.assert_allclose(got[key], want, rtol=1e-3)
+
+
 def test_derivative_of_a_loop():
     g = jax.jit(jax.grad(jax.convert(power)))
     for n in (0, 1, 2, 5, 8):

@@ -170,6 +170,27 @@ def test_bounds_must_be_integers():
         converted(lambda n: [range(0, n, 0)])(2)
 
 
+def test_bounds_must_fit_their_type():
+    def f(n):
+        for i in range(n, -1, -1):
+            n = i
+        return n
+
+    assert "the bound -1" in refused(f, ControlFlowError, np.uint8(3))
+    assert "the step 200" in refused(lambda n: [range(0, n, 200)], ControlFlowError, np.int8(3))
+
+
+def test_assert_on_a_traced_condition():
+    def f(x):
+        assert x > 0, "negative"
+        return x
+
+    text = refused(f, ControlFlowError, 1.0)
+    assert f"line {f.__code__.co_firstlineno + 1}" in text and "calque.check" in text
+    with pytest.raises(AssertionError, match="negative"):
+        jax.convert(f)(-1.0)
+
+
 def test_ranges_of_unknown_length_are_for_loops_only():
     assert "for i in range(n)" in refused(lambda n: [i for i in range(n)], ControlFlowError, 3)
     assert "enumerate" in refused(lambda n: list(enumerate(range(n))), ControlFlowError, 3)

@@ -10,7 +10,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
-from calque.errors import StaleCaptureWarning
+from calque.errors import ControlFlowError, StaleCaptureWarning
 
 converted = functools.partial(jax.jit, control_flow="convert")
 BIAS = 1.0
@@ -157,6 +157,31 @@ def test_methods_and_callable_objects():
             Base().value,
         ):
             assert float(converted(f)(x)) == f(x)
+
+
+def with_a_local_class(x):
+    class Local:
+        def value(self, y):
+            if y > 0:
+                return y
+            return -2 * y
+
+    return Local().value(x)
+
+
+def test_methods_of_local_classes():
+    for x in (2.0, -3.0):
+        assert float(converted(with_a_local_class)(x)) == with_a_local_class(x)
+
+
+def test_an_edited_file_is_noticed(tmp_path):
+    path = tmp_path / "edited.py"
+    path.write_text("def f(x):\n    if x > 0:\n        return x\n    return -x\n")
+    space = {"__name__": "edited"}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    path.write_text("def f(x, y):\n    return x\n")
+    with pytest.raises(ControlFlowError, match="edited since"):
+        jax.convert(space["f"])
 
 
 def helper(x):
