@@ -97,6 +97,25 @@ def test_nonlocal_variables():
     assert jax.convert(f)(3.0) == 3.0 and seen == 3.0
 
 
+def test_variables_that_functions_inside_set():
+    def f(n):
+        total, seen = 0, False
+
+        def add(i):
+            nonlocal total, seen
+            total = total + i
+            seen = True
+
+        for i in range(n):
+            if i > 2:
+                add(i)
+        return total + 100 * seen
+
+    g = converted(f)
+    for n in (0, 2, 3, 4, 6):
+        assert int(g(n)) == f(n)
+
+
 def test_stale_globals_are_reported(monkeypatch):
     monkeypatch.setitem(globals(), "BIAS", 1.0)
 

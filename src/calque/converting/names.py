@@ -74,6 +74,11 @@ def declared(statements: Iterable[ast.AST], kind: type[ast.Global] | type[ast.No
     return {name for n in own_nodes(statements) if isinstance(n, kind) for name in n.names}
 
 
+def set_inside(statements: Iterable[ast.AST]) -> set[str]:
+    """Variables of a function that functions inside it declare nonlocal: any call may set them."""
+    return {name for s in statements for n in ast.walk(s) if isinstance(n, ast.Nonlocal) for name in n.names}
+
+
 def contains(statements: Iterable[ast.AST], *kinds: type[ast.AST]) -> bool:
     return any(isinstance(n, kinds) for n in own_nodes(statements))
 

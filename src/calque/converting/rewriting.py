@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from calque.converting.building import attribute, call, located, name, no_arguments, thunk
 from calque.converting.jumps import without_jumps
-from calque.converting.names import assigned, contains, declared, is_generator, mutated, parameters, root
+from calque.converting.names import assigned, contains, declared, is_generator, mutated, parameters, root, set_inside
 
 RUNTIME: Final = "_cq_run"
 CALLEE: Final = "_cq_callee"
@@ -83,8 +83,9 @@ class Mangler(ast.NodeTransformer):
 class Frame:
     """What is known of the function whose body is being rewritten."""
 
-    def __init__(self, own: set[str], outer: set[str]) -> None:
+    def __init__(self, own: set[str], outer: set[str], shared: set[str]) -> None:
         self.own, self.globals = own, outer
+        self.shared = shared  # variables that functions inside set
         self.depth = 0  # how many branches and loops are around
         self.used = False  # does it need a Scope?
 
@@ -109,7 +110,7 @@ class Rewriter(ast.NodeTransformer):
         doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
         body = without_jumps(node.body[len(doc) :], node) if node.body[len(doc) :] else []
         own = assigned(body) - outer
-        frame = Frame(own | params, outer)
+        frame = Frame(own | params, outer, set_inside(body))
         self.frames.append(frame)
         body = self.statements(body)
         self.frames.pop()
@@ -145,7 +146,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         if not is_generator(node):
-            self.frames.append(Frame(parameters(node.args), set()))
+            self.frames.append(Frame(parameters(node.args), set(), set()))
             node.body = self.visit(node.body)
             self.frames.pop()
         return node
@@ -162,7 +163,8 @@ class Rewriter(ast.NodeTransformer):
     def changed(self, body: Sequence[ast.AST]) -> ast.expr:
         """`lambda: (x, y)` of the variables that these statements change."""
         visible = self.free.union(*[f.own for f in self.frames])
-        found = (assigned(body) - self.frame.globals) | (mutated(body) & visible)
+        shared = set().union(*[f.shared & f.own for f in self.frames])
+        found = (assigned(body) - self.frame.globals) | (mutated(body) & visible) | shared
         return thunk(ast.Tuple([name(n) for n in sorted(found)], ast.Load()))
 
     def extracted(self, title: str, body: Sequence[ast.stmt], argument: str | None = None) -> ast.FunctionDef:
