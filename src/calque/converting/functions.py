@@ -23,6 +23,8 @@ from calque.transforms.jit import function_of, rewrapped
 
 _KEPT: Final = "_calque_converted"  # attribute of a function: itself, its defaults, and what it was converted to
 _FACTORY: Final = "_cq_factory"
+_MADE: Final = "_cq_made"
+_HOLDING: Final = (types.FunctionType, types.MethodType, functools.partial, callpath.Jitted)
 _FLAGS: Final = 0x1000000 | 0x800000  # `from __future__ import annotations` and generator_stop
 _codes: dict[tuple[types.CodeType, str, str], types.CodeType] = {}  # by original code, file and package
 _ours: set[types.CodeType] = set()
@@ -63,9 +65,10 @@ def callee(fun: Any, package: str) -> Any:
         return running.range_
     if isinstance(fun, (types.BuiltinFunctionType, type)):
         return fun
+    found = _converted(fun, package) or fun
     if _is_calque(fun) and not isinstance(fun, (callpath.Jitted, types.MethodType)):
-        return functools.partial(_with_converted, fun, package)
-    return _converted(fun, package) or fun
+        return functools.partial(_with_converted, found, package)
+    return found
 
 
 def _with_converted(fun: Any, package: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -74,13 +77,13 @@ def _with_converted(fun: Any, package: str, /, *args: Any, **kwargs: Any) -> Any
 
 
 def _argument(x: Any, package: str) -> Any:
-    if isinstance(x, (types.FunctionType, types.MethodType, functools.partial, callpath.Jitted)):
+    if isinstance(x, _HOLDING):
         return _converted(x, package) or x
     return x
 
 
 def _is_calque(x: Any) -> bool:
-    module = getattr(x, "__module__", None) if isinstance(x, types.FunctionType) else type(x).__module__
+    module = x.__globals__.get("__name__") if isinstance(x, types.FunctionType) else type(x).__module__
     return isinstance(module, str) and module.partition(".")[0] == "calque"
 
 
@@ -101,9 +104,31 @@ def _converted(fun: Any, package: str | None) -> Any:
         return None if inner is None else types.MethodType(inner, fun)
     if fun.__code__ in _ours:
         return fun
-    if _is_calque(fun) or (package is not None and (_package(fun) != package or refusal(fun.__code__))):
+    if _is_calque(fun):
+        return _transformed(fun, package)
+    if package is not None and (_package(fun) != package or refusal(fun.__code__)):
         return None
     return _kept(fun)
+
+
+def _transformed(fun: types.FunctionType, package: str | None) -> Any:
+    """What a transformation made of a function, `grad(f)` or `vmap(f)`: the functions in its cells are converted."""
+    cells = []
+    for cell in fun.__closure__ or ():
+        held = _contents(cell)
+        new = _converted(held, package) if held is not fun and isinstance(held, _HOLDING) else None
+        cells.append(cell if new is None or new is held else types.CellType(new))
+    if all(a is b for a, b in zip(cells, fun.__closure__ or ())):
+        return None
+    made = types.FunctionType(fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, tuple(cells))
+    return _like(made, fun)
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _package(fun: types.FunctionType) -> str:
@@ -146,6 +171,11 @@ def _made(fun: types.FunctionType) -> types.FunctionType:
     made = types.FunctionType(
         new, fun.__globals__, fun.__name__, fun.__defaults__, tuple(cells[n] for n in new.co_freevars)
     )
+    return _like(made, fun)
+
+
+def _like(made: types.FunctionType, fun: types.FunctionType) -> types.FunctionType:
+    """`made` with all that says what `fun` is."""
     made.__dict__.update({k: v for k, v in fun.__dict__.items() if k != _KEPT})
     made.__kwdefaults__ = fun.__kwdefaults__
     made.__annotations__, made.__doc__ = fun.__annotations__, fun.__doc__
@@ -176,14 +206,16 @@ def _compiled(fun: types.FunctionType) -> types.CodeType:
     except RecursionError:
         raise cannot(fun, "it is nested too deeply: split it into several functions") from None
     params = [ast.arg(n) for n in dict.fromkeys((*code.co_freevars, RUNTIME, CALLEE))]
-    result = ast.Name(new.name, ast.Load()) if isinstance(new, ast.FunctionDef) else new
+    if isinstance(new, ast.FunctionDef):
+        new.name = _MADE  # its own name must stay that of the original
+    result = ast.Name(_MADE, ast.Load()) if isinstance(new, ast.FunctionDef) else new
     body: list[ast.stmt] = [new] if isinstance(new, ast.FunctionDef) else []
     factory = ast.FunctionDef(
         _FACTORY, ast.arguments([], params, None, [], [], None, []), [*body, ast.Return(result)], []
     )
     module = ast.Module([located(factory, tree)], [])
     whole = compile(module, code.co_filename, "exec", code.co_flags & _FLAGS, dont_inherit=True)
-    made = _inside(_inside(whole, _FACTORY), code.co_name)
+    made = _inside(_inside(whole, _FACTORY), _MADE if body else code.co_name)
     return _named(made, code.co_name, code.co_qualname)
 
 
