@@ -224,12 +224,32 @@ def step(carry, x):
 
 @jax.custom_jvp
 def custom(x):
-    return 3 * x
+    if x > 0:
+        return 3 * x
+    return x
 
 
 @custom.defjvp
 def custom_jvp(primals, tangents):
-    return custom(*primals), 100 * tangents[0]
+    if primals[0] > 1:
+        return custom(*primals), 100 * tangents[0]
+    return custom(*primals), 10 * tangents[0]
+
+
+@jax.checkpoint
+def remembered(x):
+    if x > 0:
+        return jnp.sin(x)
+    return x
+
+
+slope = jax.grad(remembered)
+
+
+def factorial(n):
+    if n <= 1:
+        return 1
+    return n * factorial(n - 1)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +279,24 @@ def test_functions_given_to_vmap_are_converted():
 
 
 def test_custom_rules_stay():
-    assert float(converted(lambda x: jax.grad(custom)(x))(2.0)) == 100.0
+    f = converted(lambda x: custom(x) + 1000 * jax.grad(custom)(x))
+    assert [float(f(x)) for x in (2.0, 0.5, -1.0)] == [100006.0, 10001.5, 9999.0]
+    assert float(jax.jit(jax.convert(custom))(2.0)) == 6.0
+
+
+def test_transformed_functions_are_converted_within():
+    f = converted(lambda x: remembered(x) + slope(x))
+    for x in (0.5, -0.5):
+        np.testing.assert_allclose(f(x), np.sin(x) + np.cos(x) if x > 0 else x + 1, rtol=1e-6)
+    np.testing.assert_allclose(converted(jax.grad(slope))(0.5), -np.sin(0.5), rtol=1e-6)
+    np.testing.assert_allclose(converted(jax.value_and_grad(remembered))(0.5), (np.sin(0.5), np.cos(0.5)), rtol=1e-6)
+    np.testing.assert_allclose(converted(jax.vmap(remembered))(jnp.array([1.0, -1.0])), [np.sin(1.0), -1.0], rtol=1e-6)
+
+
+def test_recursion():
+    assert jax.convert(factorial)(5) == 120
+    with pytest.raises(ControlFlowError, match="calls itself"):
+        converted(factorial)(5)
 
 
 def foreign(source):

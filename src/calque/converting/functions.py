@@ -5,6 +5,7 @@ A converted function shares the globals and the cells of the original, so what t
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 import types
@@ -19,12 +20,14 @@ from calque.converting.source import cannot, refusal, tree_of
 from calque.core.errors import ControlFlowError
 from calque.core.tracebacks import boundary
 from calque.machine import callpath
+from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.custom_vjp import custom_vjp
 from calque.transforms.jit import function_of, rewrapped
 
 _KEPT: Final = "_calque_converted"  # attribute of a function: itself, its defaults, and what it was converted to
 _FACTORY: Final = "_cq_factory"
 _MADE: Final = "_cq_made"
-_HOLDING: Final = (types.FunctionType, types.MethodType, functools.partial, callpath.Jitted)
+_HOLDING: Final = (types.FunctionType, types.MethodType, functools.partial, callpath.Jitted, custom_jvp, custom_vjp)
 _FLAGS: Final = 0x1000000 | 0x800000  # `from __future__ import annotations` and generator_stop
 _codes: dict[tuple[types.CodeType, str, str], types.CodeType] = {}  # by original code, file and package
 _ours: set[types.CodeType] = set()
@@ -97,6 +100,8 @@ def _converted(fun: Any, package: str | None) -> Any:
         return None if inner is None else types.MethodType(inner, fun.__self__)
     if isinstance(fun, callpath.Jitted):
         return _jitted(fun, package)
+    if isinstance(fun, (custom_jvp, custom_vjp)):
+        return _with_rules(fun, package)
     if not isinstance(fun, types.FunctionType):
         method = next((vars(c)["__call__"] for c in type(fun).__mro__ if "__call__" in vars(c)), None)
         plain = isinstance(method, types.FunctionType) and not _is_calque(fun)
@@ -122,6 +127,17 @@ def _transformed(fun: types.FunctionType, package: str | None) -> Any:
         return None
     made = types.FunctionType(fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, tuple(cells))
     return _like(made, fun)
+
+
+def _with_rules(fun: Any, package: str | None) -> Any:
+    """A function with rules of its own, for its derivatives: all of them are converted."""
+    held = {k: v for k, v in vars(fun).items() if isinstance(v, _HOLDING)}
+    new = {k: _converted(v, package) or v for k, v in held.items()}
+    if all(new[k] is v for k, v in held.items()):
+        return None
+    made = copy.copy(fun)
+    vars(made).update(new)
+    return made
 
 
 def _contents(cell: Any) -> Any:

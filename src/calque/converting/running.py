@@ -430,6 +430,11 @@ class Scope:
                 if not refs:
                     raise
                 after, kept = act(refs)
+        except RecursionError:
+            state.write(before)
+            raise ControlFlowError(
+                "a function calls itself under a traced condition: whether it stops is not known while tracing. Write a loop."
+            ) from None
         except BaseException:
             state.write(before)
             raise
