@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from calque.core.dims import Dim, hint_of, surely_at_most, surely_divides
+from calque.core.dims import hint_of, is_symbolic, surely_at_most, surely_divides
 from calque.machine.target import describe
 from calque.native.expr import (
     TRUE,
@@ -261,7 +261,7 @@ class Product:
         """The sum so far."""
         if part == "all":
             return None
-        first = part == "some" or type(self.k) is Dim  # may this be the first round?
+        first = part == "some" or is_symbolic((self.k,))  # may this be the first round?
         there = both(guard, ex("gt", start, ZERO)) if first else guard
         return load(self.home.buf, self.place(row, column), there)
 
