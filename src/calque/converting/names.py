@@ -40,7 +40,7 @@ def assigned(statements: Iterable[ast.AST]) -> set[str]:
             or (isinstance(n, ast.ExceptHandler) and n.name)
             or (isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name)
         ):
-            found.add(n.name)
+            found.add(str(n.name))
         elif isinstance(n, ast.MatchMapping) and n.rest:
             found.add(n.rest)
         elif isinstance(n, ast.alias):

@@ -185,9 +185,9 @@ def range_(*args: Any) -> Any:
     step = operator.index(step)
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
-    bounds = counting([start, stop])
-    must_fit(abs(step), typeof(bounds[0]), f"the step {step}")
-    return Range(*bounds, step)
+    first, last = counting([start, stop])
+    must_fit(abs(step), typeof(first), f"the step {step}")
+    return Range(first, last, step)
 
 
 # ---------------------------------------------------------------- variables
@@ -300,11 +300,11 @@ class Scope:
 
         def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
             held = values_of(refs)
-            either = [
+            either: list[Any] = [
                 functools.partial(_with_refs, refs, held, functools.partial(self.traced, state, before, action))
                 for action in (then, other)
             ]
-            return branched(p, *either, [*[_REF] * len(refs), *state.names], where)
+            return branched(p, either[0], either[1], [*[_REF] * len(refs), *state.names], where)
 
         def trial() -> None:
             for action in (then, other):
@@ -351,8 +351,8 @@ class Scope:
         if isinstance(iterable, range):
             left = iterable[done:]
             if left:
-                bounds = Range(*counting([left.start, left.stop]), left.step)
-                self.count(state, bounds, body, stop, _where(body, line))
+                first, last = counting([left.start, left.stop])
+                self.count(state, Range(first, last, left.step), body, stop, _where(body, line))
             return
         for item in rest:
             self.branch(state, not_(stop()), functools.partial(body, item), None, _where(body, line))
@@ -376,8 +376,8 @@ class Scope:
     def rows(self, state: State, rows: Any, body: Any, stop: Any, where: str) -> None:
         """A loop over the rows of a traced array."""
         if stop is not None:
-            count = Range(*counting([0, rows.shape[0]]), 1)
-            self.count(state, count, _row_body(rows, body), stop, where)
+            first, last = counting([0, rows.shape[0]])
+            self.count(state, Range(first, last, 1), _row_body(rows, body), stop, where)
             return
         before = self.read(state)
 
