@@ -99,7 +99,7 @@ def _inside(node: ast.Lambda, code: types.CodeType) -> bool:
 
 
 def _last(node: ast.AST) -> int:
-    return int(getattr(node, "end_lineno", None) or getattr(node, "lineno", 0))
+    return int(getattr(node, "end_lineno", None) or getattr(node, "lineno", None) or 0)
 
 
 def _extent(node: Node) -> tuple[int, int]:
