@@ -15,7 +15,7 @@ demo: $(VENV)/ready
 	$(RUN) examples/demo.py
 
 test: $(VENV)/ready
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n 2
 
 check: $(VENV)/ready
 	$(RUN) -m ruff format --check .
@@ -25,7 +25,7 @@ check: $(VENV)/ready
 
 peer: $(VENV)/ready
 	$(RUN) -m pip install --quiet jax
-	$(RUN) -m pytest -m peer
+	$(RUN) -m pytest -n 2 -m peer
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

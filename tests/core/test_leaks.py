@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 
 import calque
@@ -11,8 +13,11 @@ seen = None
 
 @pytest.fixture(autouse=True)
 def _checking():
+    gc.collect()
+    gc.freeze()  # what other tests have left is not searched each time
     with calque.check_tracer_leaks():
         yield
+    gc.unfreeze()
     kept.clear()
 
 
