@@ -13,12 +13,18 @@ seen = None
 
 @pytest.fixture(autouse=True)
 def _checking():
-    gc.collect()
-    gc.freeze()  # what other tests have left is not searched each time
     with calque.check_tracer_leaks():
         yield
-    gc.unfreeze()
     kept.clear()
+
+
+@pytest.fixture
+def _few_objects():
+    """What other tests have left is not searched each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def leaking(x):
@@ -58,6 +64,7 @@ def test_the_holder_is_named():
     seen = None
 
 
+@pytest.mark.usefixtures("_few_objects")
 def test_what_does_not_leak():
     x = jnp.ones(3)
     loss = lambda x: jnp.sum(jnp.sin(x) ** 3)
