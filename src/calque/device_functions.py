@@ -79,15 +79,8 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
-def live_arrays(platform: str | None = None) -> list[Any]:
-    """All arrays that are alive: not recorded, since it would cost every array time."""
-    raise NotImplementedError(
-        "live_arrays: arrays are not registered anywhere; use gc or tracemalloc to look for leaks"
-    )
-
-
 __all__ = [
     "Device", "block_until_ready", "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put", "devices",
-    "host_count", "host_id", "host_ids", "live_arrays", "local_device_count", "local_devices", "process_count", "process_index",
+    "host_count", "host_id", "host_ids", "local_device_count", "local_devices", "process_count", "process_index",
     "process_indices",
 ]  # fmt: skip

@@ -75,7 +75,7 @@ def test_free_sizes_and_their_guards():
     f = jax.jit(lambda x: x[2:].sum())
     for n in (5, 6):
         f(jnp.ones(n))
-    assert jax.explain(f, jnp.ones(7)).guards == ["n - 2 >= 0", "-n + 16386 >= 0"] or jax.explain(f, jnp.ones(7)).guards
+    assert "n - 2 >= 0" in jax.explain(f, jnp.ones(7)).guards
 
 
 def test_why_it_was_retraced():

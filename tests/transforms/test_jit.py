@@ -274,3 +274,18 @@ def test_recursion_and_signature():
     with pytest.raises(calque.errors.TracerBoolConversionError):
         fact(3, 1)
     assert callable(static)
+
+
+def test_device_and_backend():
+    d = calque.devices()[-1]
+    f = calque.jit(lambda x: {"y": x * 2}, device=d)
+    assert f(jnp.ones(3))["y"].devices() == {d} and f(jnp.ones(3))["y"].tolist() == [2, 2, 2]
+    assert float(calque.jit(lambda x: x + 1, backend="cpu")(1.0)) == 2
+    for options, error, text in (
+        ({"backend": "gpu"}, RuntimeError, "unknown backend 'gpu'"),
+        ({"device": "cpu:0"}, TypeError, "must be one of calque.devices()"),
+        ({"device": d, "backend": "cpu"}, ValueError, "both a device and a backend"),
+        ({"device": d, "out_shardings": d}, ValueError, "together with in_shardings"),
+    ):
+        with pytest.raises(error, match=text.replace("(", r"\(").replace(")", r"\)")):
+            calque.jit(lambda x: x, **options)

@@ -31,7 +31,7 @@ class Report:
     def __init__(self, jitted: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         function = function_of(jitted)
         given = Given(function, tuple(args), kwargs)
-        traced = function.trace(tuple(args), kwargs)[0]
+        traced = function.trace_given(given)
         executable: Any = traced.compiled()
         self.fun, self.name, self.closed = function.fun, function.name, traced.closed
         names = list(argument_names(function, given))

@@ -44,8 +44,6 @@ class Arguments:
         if t is ArrayImpl and a._extra is not None:  # placed on devices: the results follow, in Python
             raise eager_program.Inexpressible
         if t is ArrayImpl or t is float:
-            if t is ArrayImpl and a._extra is not None:  # it lives on a device of its own
-                raise eager_program.Inexpressible
             aval = typeof(a)
             self.avals.append(aval)
             self.key.append(aval)

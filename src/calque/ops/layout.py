@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import surely_equal
+from calque.core.dims import as_size, surely_equal
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
@@ -25,17 +25,12 @@ Shape = tuple[int, ...]
 # ---------------------------------------------------------------- shared by the rules of layout, slicing and indexing
 
 
-def canonical_dim(d: Any) -> Any:
-    """A size as a plain int; a symbolic size, which has a hint, stays symbolic."""
-    return d if type(d) is int or hasattr(d, "hint") else operator.index(d)
-
-
 def canonical_shape(shape: Any, what: str = "shape") -> Shape:
     """A shape as a tuple of plain ints (or symbolic sizes)."""
     if type(shape) is tuple and all(type(d) is int for d in shape):
         return shape
     try:
-        return tuple([canonical_dim(d) for d in shape])
+        return tuple([as_size(d) for d in shape])
     except TypeError:
         raise TypeError(f"{what} must be a sequence of integers, got {shape!r}") from None
 
@@ -487,7 +482,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     rank = max((len(s) for s in shapes), default=0)
     out: list[Any] = []
     for i in range(rank):
-        sizes = [canonical_dim(s[i - rank + len(s)]) for s in shapes if i - rank + len(s) >= 0]
+        sizes = [as_size(s[i - rank + len(s)]) for s in shapes if i - rank + len(s) >= 0]
         size = next((n for n in sizes if n != 1), 1)
         if any(n != 1 and n != size for n in sizes):
             raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}")

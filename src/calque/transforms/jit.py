@@ -30,7 +30,7 @@ from calque.transforms.conversion import converted
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
 from calque.transforms.refs import RefTouched, any_alive
 from calque.transforms.sharding_arrays import placed
-from calque.transforms.sharding_constraint import JitShardings, has_constraints
+from calque.transforms.sharding_constraint import JitShardings, has_constraints, jit_shardings
 from calque.transforms.sharding_propagation import is_placed, result_shardings
 from calque.transforms.signatures import ArgumentNames, describe_function, hashable_static, reference, resolve
 
@@ -520,8 +520,7 @@ def jit(
         raise ValueError(
             f"static_argnums {static} and donate_argnums {donate} cannot intersect: a static value has no memory"
         )
-    none = in_shardings is None and out_shardings is None
-    shardings = None if none else JitShardings(in_shardings, out_shardings)
+    shardings = jit_shardings(in_shardings, out_shardings, device, backend)
     options = Options(
         static,
         static_names,

@@ -13,7 +13,7 @@ from calque.core.primitives import Primitive, Zero
 from calque.core.trace import typeof
 from calque.ops.common import zero_like
 from calque.transforms.mesh import EMPTY, consult_mesh
-from calque.transforms.sharding import NamedSharding, PartitionSpec, Sharding, resolved
+from calque.transforms.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding, resolved
 from calque.transforms.sharding_arrays import check_shape, on_constraint, placed
 
 
@@ -182,3 +182,20 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
                 todo += subjaxprs(e.params)
         closed.cache["constraints"] = found
     return bool(found)
+
+
+def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitShardings | None:
+    """What `in_shardings`, `out_shardings`, `device` and `backend` ask for; with a device the results live there."""
+    if backend not in (None, "cpu"):
+        raise RuntimeError(f"jit: unknown backend {backend!r}: the native engine has the platform 'cpu' only")
+    if device is None:
+        return None if ins is None and outs is None else JitShardings(ins, outs)
+    if backend is not None:
+        raise ValueError(
+            f"jit: can't specify both a device and a backend, got device={device!r} and backend={backend!r}"
+        )
+    if ins is not None or outs is not None:
+        raise ValueError("jit: device cannot be given together with in_shardings or out_shardings")
+    if not isinstance(device, Device):
+        raise TypeError(f"jit: device must be one of calque.devices(), got {device!r} of type {type(device).__name__}")
+    return JitShardings(None, SingleDeviceSharding(device))
