@@ -20,6 +20,7 @@ from calque.random.distributions import truncated_normal as truncated_values
 from calque.random.keys import split
 from calque.random.matrices import orthogonal as orthogonal_values
 from calque.random.uniform import uniform as uniform_values
+from calque.transforms.sharding_arrays import device_put
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal",
@@ -46,7 +47,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     >>> import calque
     >>> calque.nn.initializers.zeros(calque.random.key(0), (2,))
     Array([0., 0.], dtype=float32)"""
-    return zeros_of(shape, _dtype(dtype, None))
+    return zeros_of(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
@@ -55,12 +56,13 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     >>> import calque
     >>> calque.nn.initializers.ones(calque.random.key(0), (2,))
     Array([1., 1.], dtype=float32)"""
-    return ones_of(shape, _dtype(dtype, None))
+    return ones_of(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def _initializer(make: Callable[[Any, tuple[int, ...], Any], Any], default: Any) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        return make(key, canonical_shape(shape), _dtype(dtype, default))
+        out = make(key, canonical_shape(shape), _dtype(dtype, default))
+        return out if out_sharding is None else device_put(out, out_sharding)
 
     return init
 

@@ -9,7 +9,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.contractions import dot
-from calque.numpy.creation import asarray
+from calque.numpy.creation import asarray, placed
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -122,6 +122,7 @@ def nanquantile(
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, True)
 
 
+@placed
 def percentile(
     a: Any,
     q: Any,

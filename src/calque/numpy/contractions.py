@@ -10,6 +10,7 @@ import numpy as np
 
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.numpy.creation import placed
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
@@ -48,6 +49,7 @@ def operands(name: str, a: Any, b: Any) -> list[Any]:
     return promote_dtypes(as_operand(a), as_operand(b))
 
 
+@placed
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """The dot product: the sum over the last axis of `a` and the second to last of `b`; a product for scalars.
 
@@ -71,6 +73,7 @@ def check_sizes(name: str, a: Any, b: Any, ka: int, kb: int) -> None:
         )
 
 
+@placed
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -163,6 +166,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return UFUNCS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
 
 
+@placed
 def tensordot(
     a: Any,
     b: Any,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
-from calque.numpy.creation import asarray, zeros
+from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.promotion import array_of, canonical_axes, canonical_axis, convert, promote_inexact, result_dtype
 from calque.numpy.shaping import concatenate, moveaxis, roll, section
 from calque.numpy.ufuncs import UFUNCS
@@ -179,6 +179,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 # ---------------------------------------------------------------- frequencies
 
 
+@placed
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequency of each point of a transform of n values that are d apart.
 
@@ -190,6 +191,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _spaced("fftfreq", places, n, d, dtype)
 
 
+@placed
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequency of each point of a real transform of n values that are d apart."""
     n, dtype = _points("rfftfreq", n), result_dtype(dtype, canonicalize(float))

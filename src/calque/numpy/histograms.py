@@ -13,7 +13,7 @@ from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
 from calque.numpy import reductions
 from calque.numpy.calculus import diff
-from calque.numpy.creation import asarray, linspace, zeros
+from calque.numpy.creation import asarray, linspace, placed, zeros
 from calque.numpy.promotion import array_of, arrays, check_arraylike, convert, promote_inexact
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import searchsorted
@@ -22,6 +22,7 @@ from calque.numpy.ufuncs import UFUNCS
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
+@placed
 def bincount(
     x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
 ) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
-from calque.numpy.creation import asarray
+from calque.numpy.creation import asarray, placed
 from calque.numpy.promotion import arrays, convert, promote_dtypes, result_dtype
 from calque.numpy.shaping import transpose
 from calque.ops.dimension_numbers import canonical_precision
@@ -329,6 +329,7 @@ def _without_ones(x: Any, ix: str, y: Any, iy: str) -> tuple[Any, str, Any, str]
     return x, ix, y, iy
 
 
+@placed
 def einsum(
     subscripts: Any,
     /,

@@ -21,6 +21,7 @@ from calque.core.dtypes import (
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.numpy.creation import placed
 from calque.numpy.promotion import array_of, check_arraylike, convert
 
 __all__ = [
@@ -240,6 +241,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
+@placed
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
     """The values in another dtype. Complex numbers lose their imaginary parts; anything but zero is True.
 

@@ -14,7 +14,7 @@ from calque.core.dims import as_size, surely_same
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy.creation import canonical_shape
+from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
@@ -33,6 +33,7 @@ from calque.numpy.promotion import (
 from calque.ops.sizes import as_number
 
 
+@placed
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
     """The same values in another shape; one size may be -1.
 
@@ -63,6 +64,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     return do.reshape(a, new_sizes=new, dimensions=None, sharding=None) if not surely_same(new, old) else ensure(a)
 
 
+@placed
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All values in one axis."""
     return reshape(a, (-1,) if typeof(a).size else (0,), order)
@@ -145,6 +147,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return do.squeeze(a, dimensions=axes) if axes else ensure(a)
 
 
+@placed
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """The array repeated to a shape."""
     check_arraylike("broadcast_to", array)
@@ -379,6 +382,7 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
     return do.concatenate(section(a, axis, size - s, size), section(a, axis, 0, size - s), dimension=axis)
 
 
+@placed
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
 ) -> Any:

@@ -10,7 +10,7 @@ from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions, sorting
-from calque.numpy.creation import arange, canonical_shape
+from calque.numpy.creation import arange, canonical_shape, placed
 from calque.numpy.promotion import canonical_axis, check_arraylike, promote_inexact
 from calque.numpy.ufuncs import UFUNCS
 from calque.random.distributions import gumbel
@@ -18,6 +18,7 @@ from calque.random.keys import wrapped
 from calque.random.uniform import pair, randint, random_bits, uniform_between
 
 
+@placed
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
     """The elements of an axis, or the first x integers, in random order.
 
@@ -50,6 +51,7 @@ def shuffle(key: Any, x: Any, axis: int) -> Any:
     return x
 
 
+@placed
 def choice(
     key: Any,
     a: Any,

@@ -14,7 +14,7 @@ from calque.core.dtypes import finfo
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
-from calque.numpy.creation import canonical_shape
+from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert, promote_inexact
 from calque.numpy.shaping import clip, flip, moveaxis, where
 from calque.numpy.ufuncs import UFUNCS
@@ -34,6 +34,7 @@ from calque.transforms.loops import scan, while_loop
 _INT32_MAX = np.iinfo(np.int32).max
 
 
+@placed
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The number of trials up to the first success, each with probability p.
 
@@ -53,6 +54,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
 # ---------------------------------------------------------------- Poisson
 
 
+@placed
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Poisson values with rate lam.
 

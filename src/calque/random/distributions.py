@@ -8,7 +8,7 @@ from calque.core.dtypes import as_dtype, canonicalize, complex_of, finfo, is_com
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
-from calque.numpy.creation import canonical_shape
+from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
@@ -37,6 +37,7 @@ def tiny(dtype: Any) -> Any:
     return scalar(finfo(dtype).tiny, dtype)
 
 
+@placed
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Standard normal values; complex ones have variance 1 in all.
 
@@ -62,6 +63,7 @@ def real_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return do.mul(scalar(np.sqrt(2), dtype), do.erf_inv(u))
 
 
+@placed
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -78,6 +80,7 @@ def truncated_normal(
     return do.min(broadcast_one(high, shape), do.max(broadcast_one(low, shape), out))
 
 
+@placed
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Values with density exp(-x)."""
     typed, _ = wrapped(key, "exponential")
@@ -86,6 +89,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
     return do.neg(do.log1p(do.neg(u)))
 
 
+@placed
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
     """Standard Gumbel values: -log(-log(u))."""
     typed, _ = wrapped(key, "gumbel")
@@ -102,6 +106,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     return do.neg(do.log(do.neg(do.log(u))))
 
 
+@placed
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Values with density exp(-|x|) / 2."""
     typed, _ = wrapped(key, "laplace")
@@ -111,6 +116,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return do.mul(do.sign(u), do.log1p(do.neg(do.abs(u))))
 
 
+@placed
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Standard logistic values: log(u / (1 - u))."""
     typed, _ = wrapped(key, "logistic")
@@ -119,6 +125,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     return do.sub(do.log(u), do.log1p(do.neg(u)))
 
 
+@placed
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Standard Cauchy values."""
     typed, _ = wrapped(key, "cauchy")
@@ -127,6 +134,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return do.tan(do.mul(scalar(np.pi, d), do.sub(u, scalar(0.5, d))))
 
 
+@placed
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Pareto values with shape parameter b."""
     d = float_dtype("pareto", dtype)
@@ -135,6 +143,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     return do.exp(UFUNCS["true_divide"](e, broadcast_one(convert(b, d), shape)))
 
 
+@placed
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Rayleigh values."""
     typed, _ = wrapped(key, "rayleigh")
@@ -144,6 +153,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     return UFUNCS["multiply"](broadcast_one(convert(scale, d), shape), do.sqrt(do.mul(log_u, scalar(-2, d))))
 
 
+@placed
 def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -156,6 +166,7 @@ def weibull_min(
     return UFUNCS["multiply"](power, convert(scale, d))
 
 
+@placed
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Maxwell values: lengths of normal vectors in three dimensions."""
     typed, _ = wrapped(key, "maxwell")
@@ -182,6 +193,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     return UFUNCS["add"](UFUNCS["multiply"](sides, scale), loc)
 
 
+@placed
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Wald (inverse Gaussian) values with scale 1."""
     typed, _ = wrapped(key, "wald")
@@ -196,6 +208,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     return do.select_n(u <= m / (m + x), m**2 / x, x)
 
 
+@placed
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -212,6 +225,7 @@ def triangular(
     return where(UFUNCS["less"](u, UFUNCS["true_divide"](rising, width)), up, down)
 
 
+@placed
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """exp of normal values with standard deviation sigma."""
     typed, _ = wrapped(key, "lognormal")
@@ -220,6 +234,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, 
     return do.exp(UFUNCS["multiply"](real_normal(typed, shape, d), convert(sigma, d)))
 
 
+@placed
 def categorical(
     key: Any,
     logits: Any,

@@ -12,7 +12,7 @@ from calque.core.dtypes import finfo
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
-from calque.numpy.creation import canonical_shape
+from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_to, check_arraylike, convert
 from calque.numpy.shaping import expand_dims
 from calque.numpy.ufuncs import UFUNCS
@@ -111,6 +111,7 @@ def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, log_space: bool)
     return _values(typed, parameter(a, d, shape), log_space)
 
 
+@placed
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Gamma values with shape parameter a and scale 1.
 
@@ -120,6 +121,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     return _gamma("gamma", key, a, shape, dtype, False)
 
 
+@placed
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Logarithms of gamma values, precise for small a.
 
@@ -129,6 +131,7 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
     return _gamma("loggamma", key, a, shape, dtype, True)
 
 
+@placed
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Beta values in (0, 1)."""
     typed, _ = wrapped(key, "beta")
@@ -141,6 +144,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     return do.div(x, do.add(x, y))
 
 
+@placed
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Probabilities that sum to 1 over the last axis, with concentrations alpha.
 
@@ -160,6 +164,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     return UFUNCS["true_divide"](e, reductions.sum(e, axis=-1, keepdims=True))
 
 
+@placed
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Chi-square values with df degrees of freedom."""
     typed, _ = wrapped(key, "chisquare")
@@ -169,6 +174,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     return do.mul(do.exp(loggamma(typed, half, shape, d)), scalar(2, d))
 
 
+@placed
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """F values with dfnum and dfden degrees of freedom."""
     typed, _ = wrapped(key, "f")
@@ -180,6 +186,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     return do.div(numerator, UFUNCS["true_divide"](chisquare(below, dfden, shape, d), dfden))
 
 
+@placed
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Student's t values with df degrees of freedom."""
     typed, _ = wrapped(key, "t")
@@ -192,6 +199,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     return do.mul(n, do.sqrt(UFUNCS["true_divide"](half, g)))
 
 
+@placed
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Values with density proportional to exp(-|x|^p)."""
     typed, _ = wrapped(key, "generalized_normal")
@@ -203,6 +211,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     return do.mul(rademacher(second, shape, d), UFUNCS["power"](g, inverse))
 
 
+@placed
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Points evenly distributed in the unit ball of the p-norm in d dimensions.
 

@@ -7,7 +7,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import linalg
 from calque.numpy.contractions import matmul
-from calque.numpy.creation import canonical_shape
+from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.diagonals import diagonal
 from calque.numpy.promotion import broadcast_shapes, check_arraylike, convert, promote_inexact
 from calque.numpy.shaping import expand_dims, matrix_transpose, squeeze
@@ -16,6 +16,7 @@ from calque.random.distributions import normal
 from calque.random.keys import wrapped
 
 
+@placed
 def multivariate_normal(
     key: Any,
     mean: Any,
@@ -70,6 +71,7 @@ def _root(cov: Any, method: str) -> Any:
     return UFUNCS["multiply"](vectors, expand_dims(UFUNCS["sqrt"](values), -2))
 
 
+@placed
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Any:

@@ -8,7 +8,7 @@ from calque.core.arrays import to_array
 from calque.core.dtypes import as_dtype, canonicalize, finfo, is_float, is_integer, is_signed
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy.creation import canonical_shape
+from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert
 from calque.numpy.ufuncs import UFUNCS
 from calque.random.keys import wrapped
@@ -55,6 +55,7 @@ def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
     return do.random_bits(key, bit_width=width, shape=shape)
 
 
+@placed
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform random bits, as unsigned integers.
 
@@ -68,6 +69,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     return random_bits(typed, d.itemsize * 8, canonical_shape(shape))
 
 
+@placed
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -105,6 +107,7 @@ def broadcast_one(x: Any, shape: tuple[int, ...]) -> Any:
     return x if typeof(x).shape == () else broadcast_to(x, shape)
 
 
+@placed
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Integers evenly distributed in [minval, maxval).
 
@@ -184,6 +187,7 @@ def pair(key: Any) -> list[Any]:
     return keys_of(key, 2)
 
 
+@placed
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
     """True with probability p.
 
@@ -210,6 +214,7 @@ def two_uniforms(key: Any, shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any
     return tuple(row(both, i) for i in (0, 1))  # type: ignore[return-value]
 
 
+@placed
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """-1 or 1, equally likely."""
     d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))

@@ -9,7 +9,7 @@ import numpy as np
 from calque.core.trace import typeof
 from calque.numpy import contractions
 from calque.numpy.contractions import dot, vecdot
-from calque.numpy.creation import eye
+from calque.numpy.creation import eye, placed
 from calque.numpy.linalg.solving import inv
 from calque.numpy.promotion import array_of, broadcast_shapes, broadcast_to, canonical_axis, promote_dtypes
 from calque.numpy.promotion import arrays as operands
@@ -65,6 +65,7 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     return contractions.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
+@placed
 def tensordot(
     x1: Any,
     x2: Any,
