@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core import pytrees
+from calque.core.pause import no_collection
 from calque.core.source import is_internal, user_frame
 from calque.core.trace_state import Tracer
 from calque.device_functions import devices
@@ -74,7 +75,8 @@ def breakpoint(
         inner = {**known, **variables, **given, "values": given}
         inner["stop"] = lambda: pdb.Pdb(stdout=sys.stdout).set_trace(sys._getframe(1))
         sys.stdout.write("".join(lines))
-        exec(compile("stop()", "<calque.debug.breakpoint>", "exec"), {**outer, **inner})
+        with no_collection():  # else the debugger stops in a callback of the collector, if one runs just then
+            exec(compile("stop()", "<calque.debug.breakpoint>", "exec"), {**outer, **inner})
 
     callback(stop, traced, kwargs, ordered=ordered)
     return token
