@@ -146,7 +146,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
-_backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "SymbolicExecutable"))
+_backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _set_evaluator(_lazy.function("calque.native.eager", "evaluate"))
 _set_converter(_lazy.function("calque.converting", "convert"))
 _debug_nans.install()

@@ -10,7 +10,7 @@ from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import Symbols
-from calque.core.jaxprs import ClosedJaxpr, Eqn, subjaxprs
+from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ def register(name: str, compiler: Compiler, default: bool = False) -> None:
 
 def compile_program(closed: ClosedJaxpr, options: Options, backend: str | None = None) -> Executable:
     name = backend or _default
+    symbols = found_symbols(closed.jaxpr)
+    if symbols is not None and name in _symbolic:
+        found: Executable = _symbolic[name](closed, options, symbols)
+        return found
     try:
         compiler = _backends[name]
     except KeyError:

@@ -3,15 +3,22 @@
 A `Dim` belongs to the `Symbols` of one trace. It has a hint, the size that was seen while tracing. What Python asks of it
 (`n == 3`, `n > k`) is answered from the hint, and the answer is kept as a guard: the program serves every sizes that give the same
 answers. Where Python needs the number itself (`range(n)`, `int(n)`) the size is pinned: the guard says that it is the hint.
-Sizes of symbols are at least 1; a program for empty arrays is another one."""
+Sizes of symbols are at least 1; a program for empty arrays is another one.
+
+A *found* size is known only while the program runs (how many elements a mask selects). Nothing can be guessed of it: a question that its
+bounds do not answer is an error that names the line. Only our own code may take two sizes for different that might be equal."""
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+
+from calque.core.errors import ConcretizationTypeError
+from calque.core.source import asked_by_user, here
 
 Monomial = tuple[int, ...]  # numbers of atoms, sorted, a square stands twice
 Poly = tuple[tuple[Monomial, int], ...]  # sorted (monomial, coefficient) pairs, no zeros
@@ -34,6 +41,9 @@ class Symbols:
             False  # while compiling: sizes that differ are treated as such, which is right for equal ones, too
         )
         self.memo: dict[Poly, Dim] = {}
+        self.actual: dict[int, int] = {}  # found size -> its value, where a program runs equation by equation
+        self.unknown: set[int] = set()  # atoms that are found sizes, or depend on some
+        self.makers: dict[int, str] = {}  # found size -> what made it
 
     def sizes(self) -> list[Dim]:
         """The symbols themselves."""
@@ -58,7 +68,40 @@ class Symbols:
             i = self.numbers[key] = len(self.atoms)
             self.atoms.append(key)
             self.atom_hints.append(hint)
+            if self.is_found(a) or self.is_found(b):
+                self.unknown.add(i)
         return (((i,), 1),)
+
+    def found(self, maker: str, most: Any) -> Dim:
+        """A new size that the running program finds, from 0 to `most`."""
+        bound = _poly(most)
+        i = len(self.atoms)
+        self.atoms.append(("found", next(_found_numbers), bound))
+        self.atom_hints.append(min(self.evaluate(bound), LARGEST_HINT))
+        self.unknown.add(i)
+        self.makers[i] = f"{maker} at {here()}"
+        made: Dim = self.dim((((i,), 1),))
+        return made
+
+    def maker(self, size: Dim) -> str:
+        """What made a found size."""
+        return "; ".join(self.makers[i] for i in sorted(self.roots(size.poly)))
+
+    def settle(self, size: Dim, value: int) -> None:
+        """A program that runs equation by equation has found a size."""
+        self.actual[size.poly[0][0][0]] = value
+
+    def value(self, poly: Poly) -> int | None:
+        """The number, if all the found sizes in it are settled."""
+        roots = self.roots(poly)
+        if not roots <= self.actual.keys():
+            return None
+        found = {f"a{i}": self.actual[i] for i in roots}
+        return self.program([("value", poly)])(*self.hints, **found)[0]
+
+    def is_found(self, poly: Poly) -> bool:
+        """Does it depend on a size that is known only while running?"""
+        return bool(self.unknown) and any(i in self.unknown for m, _ in poly for i in m)
 
     def evaluate(self, poly: Poly) -> int:
         """The value for the hints."""
@@ -85,12 +128,12 @@ class Symbols:
     def bounds(self, poly: Poly) -> tuple[int, int]:
         """As `interval`; and a quotient is bounded by what it divides: n - n // 2 is not negative."""
         low, high = self.interval(poly)
-        if any(self.atoms[i][0] == "floordiv" for monomial, _ in poly for i in monomial):
+        if any(self.atoms[i][0] in ("floordiv", "found") for monomial, _ in poly for i in monomial):
             low, high = max(low, self.least(poly)), min(high, -self.least(_product(poly, (((), -1),))))
         return (low, high)
 
     def least(self, poly: Poly) -> int:
-        """A lower bound, from d * (a // d) being between a - d + 1 and a."""
+        """A lower bound, from d * (a // d) being between a - d + 1 and a, and a found size below its bound."""
         factor, out = 1, poly
         for monomial, c in poly:
             atom: tuple[str, Any, Any] = self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
@@ -101,6 +144,9 @@ class Symbols:
                 bound = a if k < 0 else _sum(a, (((), d - 1),), -1)
                 out = _sum(out, _product(bound, (((), k),)))
                 factor *= d
+            elif op == "found" and c < 0:
+                k = c * factor
+                out = _sum(_sum(out, ((monomial, k),), -1), _product(b, (((), k),)))
         low = self.interval(out)[0]
         return low if low <= -INFINITE else -(-low // factor)
 
@@ -108,6 +154,8 @@ class Symbols:
         op, a, b = self.atoms[i]
         if op == "size":
             return (1, INFINITE)
+        if op == "found":
+            return (0, self.interval(b)[1])
         (alo, ahi), (blo, bhi) = self.interval(a), self.interval(b)
         if blo <= 0:
             return (-INFINITE, INFINITE)
@@ -128,15 +176,48 @@ class Symbols:
         known = self.guards.get((kind, poly))
         if known is not None:
             return known
-        value = self.evaluate(poly)
+        value = self.value(poly) if self.is_found(poly) else self.evaluate(poly)
+        if value is None:
+            if kind == "zero" and not asked_by_user(__file__):
+                return False
+            raise self.unanswered(kind, poly)
         answer = value < 0 if kind == "negative" else value == 0
-        if self.open:
+        if self.open and not self.is_found(poly):
             if self.lenient and kind == "zero" and not answer and all(i < len(self.hints) for m, _ in poly for i in m):
                 return False
             self.guards[kind, poly] = answer
             if _on_guard is not None:
                 _on_guard(self, kind, poly, answer)
         return answer
+
+    def unanswered(self, kind: str, poly: Poly) -> Exception:
+        """The error for a question about a size that only the running program knows."""
+        question = {"zero": "is it 0?", "negative": "is it below 0?", "value": "its value"}[kind]
+        made = "; ".join(sorted({f"{self.shown(i)}: {self.makers[i]}" for i in self.roots(poly)}))
+        return ConcretizationTypeError(
+            f"Python needs an answer about {self.text(poly, self.shown)} ({question}), a size that is known only while the program"
+            f" runs ({made}). Give that function a static size= (and fill_value=), compute with the size as a number"
+            " (jnp.asarray(x.shape[0])), or leave the question to the program: calque.lax.cond, jnp.where, calque.check."
+        )
+
+    def roots(self, poly: Poly) -> set[int]:
+        """The found sizes that it depends on."""
+        out: set[int] = set()
+        for i in {i for m, _ in poly for i in m} & self.unknown:
+            op, a, b = self.atoms[i]
+            out |= {i} if op == "found" else self.roots(a) | self.roots(b)
+        return out
+
+    def needed(self, polys: Iterable[Poly]) -> list[int]:
+        """The atoms that take part in these, each after those that it is made of."""
+        out: dict[int, None] = {}
+        for poly in polys:
+            for i in sorted({i for m, _ in poly for i in m}):
+                op, a, b = self.atoms[i]
+                if op not in ("size", "found"):
+                    out |= dict.fromkeys(self.needed((a, b)))
+                out[i] = None
+        return list(out)
 
     def text(self, poly: Poly, name: Callable[[int], str]) -> str:
         """The polynomial as Python writes it."""
@@ -152,21 +233,26 @@ class Symbols:
     def shown(self, i: int) -> str:
         """An atom for people."""
         op, a, b = self.atoms[i]
-        if op == "size":
-            return _NAMES[a] if a < len(_NAMES) else f"n{a}"
+        if op in ("size", "found"):
+            k = a if op == "size" else len(self.hints) + sum(t[0] == "found" for t in self.atoms[:i])
+            return _NAMES[k] if k < len(_NAMES) else f"n{k}"
         return f"{op}({self.text(a, self.shown)}, {self.text(b, self.shown)})"
 
     def program(self, results: Iterable[tuple[str, Poly]]) -> Callable[..., tuple[int, ...]]:
-        """A function of the sizes that gives these values (`value`), or whether they are `zero` or `negative`."""
+        """A function of the sizes, then of the found ones by number (`a4=`), that gives these values (`value`), or whether they are
+        `zero` or `negative`."""
         results = list(results)
-        lines = []
-        for i, (op, a, b) in enumerate(self.atoms):
-            if op != "size":
+        lines, found = [], []
+        for i in self.needed(p for _, p in results):
+            op, a, b = self.atoms[i]
+            if op == "found":
+                found.append(f"a{i}")
+            elif op != "size":
                 sign = "//" if op == "floordiv" else "%"
                 lines.append(f" a{i} = ({self.text(a, 'a{}'.format)}) {sign} ({self.text(b, 'a{}'.format)})")
         ends = {"value": "", "zero": " == 0", "negative": " < 0"}
         values = [f"({self.text(p, 'a{}'.format)}){ends[kind]}" for kind, p in results]
-        arguments = ", ".join(f"a{i}" for i in range(len(self.hints)))
+        arguments = ", ".join([*(f"a{i}" for i in range(len(self.hints))), *found])
         source = "\n".join([f"def f({arguments}):", *lines, f" return ({''.join(v + ', ' for v in values)})"])
         scope: dict[str, Any] = {}
         exec(compile(source, "<sizes>", "exec"), scope)
@@ -174,6 +260,8 @@ class Symbols:
         return made
 
 
+LARGEST_HINT: Final = 1 << 16  # of a found size
+_found_numbers = itertools.count()
 _on_guard: Callable[[Symbols, str, Poly, bool], None] | None = None
 
 
@@ -235,6 +323,10 @@ def _split(a: Poly, b: Poly) -> tuple[Poly, Poly] | None:
         if left:
             r.append((m, left))
     return tuple(sorted(q)), tuple(r)
+
+
+def _quotient_up(n: Any, divisor: int) -> Any:
+    return (n + (divisor - 1)) // divisor
 
 
 class Dim:
@@ -323,6 +415,9 @@ class Dim:
         s = self.symbols
         if not b:
             raise ZeroDivisionError("a size divided by zero")
+        if s.interval(a)[1] <= 0 and len(b) == 1 and b[0][0] == () and b[0][1] > 0:  # -n // d == -((n + d - 1) // d)
+            up = _quotient_up(s.dim(_product(a, (((), -1),))), b[0][1])
+            return -up, s.dim(a) + up * b[0][1]
         parts = _split(a, b)
         q, r = parts if parts is not None else ((), a)
         if not r:
@@ -391,6 +486,11 @@ class Dim:
 
     def __index__(self) -> int:
         """Pins the size."""
+        if self.symbols.is_found(self.poly):
+            value = self.symbols.value(self.poly)
+            if value is None:
+                raise self.symbols.unanswered("value", self.poly)
+            return value
         self.symbols.ask("zero", _sum(self.poly, (((), self.hint),) if self.hint else (), -1))
         return self.hint
 
@@ -474,6 +574,13 @@ def surely_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
 def surely_at_most(n: Any, limit: int) -> bool:
     """Is a size fixed, and at most `limit`? Asks nothing."""
     return type(n) is not Dim and n <= limit
+
+
+def may_exceed(n: Any, limit: int) -> bool:
+    """Is a size larger than `limit`? Of a found size: could it be? What is done then must be right for any."""
+    if type(n) is Dim and n.symbols.is_found(n.poly):
+        return n.symbols.bounds(n.poly)[1] > limit
+    return bool(n > limit)
 
 
 def surely_divides(k: int, n: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import Symbols
 from calque.core.primitives import Primitive
 from calque.core.source import Source
 
@@ -202,6 +203,20 @@ def has_effects(jaxpr: Jaxpr) -> bool:
                 return True
             todo += subjaxprs(e.params)
     return False
+
+
+def found_symbols(jaxpr: Jaxpr) -> Symbols | None:
+    """The free sizes of a program that finds sizes while it runs, at any depth; None of others."""
+    if not has_effects(jaxpr):
+        return None
+    todo = [jaxpr]
+    while todo:
+        for e in todo.pop().eqns:
+            if e.primitive.name == "let_size":
+                symbols: Symbols = e.params["size"].symbols
+                return symbols
+            todo += subjaxprs(e.params)
+    return None
 
 
 class JaxprTypeError(TypeError):

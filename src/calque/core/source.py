@@ -74,6 +74,14 @@ class _Place(threading.local):
 _place = _Place()
 
 
+def asked_by_user(file: str) -> bool:
+    """Is the innermost frame that is not of this file one of the user?"""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == file:
+        frame = frame.f_back
+    return frame is not None and not is_internal(frame.f_code)
+
+
 @contextlib.contextmanager
 def at(source: Source | None) -> Iterator[_Place]:
     """Operations inside are said to be made at `source`; the result's attribute `source` can be set again and again."""

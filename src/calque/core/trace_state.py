@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import Symbols
 
 
 class Trace:
@@ -35,6 +36,7 @@ class _State(threading.local):
     dynamic: Trace
     depth: int = 0
     tracing: int = 0
+    symbols: Symbols | None = None
 
 
 _state = _State()
@@ -94,6 +96,7 @@ def recording(trace: Trace) -> Iterator[None]:
     global _active
     with entered(trace):
         before, _state.dynamic = _state.dynamic, trace
+        symbols = _state.symbols
         with _lock:
             _active += 1
             if _active == 1:
@@ -103,11 +106,31 @@ def recording(trace: Trace) -> Iterator[None]:
             yield
         finally:
             _state.dynamic = before
+            _state.symbols = symbols if before.level == 0 else _state.symbols
             with _lock:
                 _active -= 1
                 if _active == 0:
                     _notify(False)
                     _resume_collection()
+
+
+@contextlib.contextmanager
+def with_symbols(symbols: Symbols) -> Iterator[None]:
+    """What is recorded inside has these free sizes."""
+    before, _state.symbols = _state.symbols, symbols
+    try:
+        yield
+    finally:
+        _state.symbols = before
+
+
+def symbols_of_recording() -> Symbols | None:
+    """The free sizes of the outermost program that is being recorded; found sizes are theirs, too."""
+    if is_evaluating():
+        return None
+    if _state.symbols is None:
+        _state.symbols = Symbols(())
+    return _state.symbols
 
 
 def _pause_collection() -> None:

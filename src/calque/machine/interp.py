@@ -429,7 +429,7 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 put(frame, pc, 1, 0)
                 pc = pc + 16
             case Op.GIVE:
-                store_ptr(Run(run).outputs, load_i64(pc, 8), pointer(frame, pc, 2))
+                store_ptr(Run(run).outputs, 8 * load_i64(pc, 8), pointer(frame, pc, 2))
                 put(frame, pc, 2, 0)
                 pc = pc + 24
             case Op.MUL:

@@ -29,6 +29,8 @@ RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50
 class Planned:
     """A program as steps over compiled kernels. With `Sizes(known=False)` the kernels serve every shape of these ranks."""
 
+    program: Any
+
     def __init__(self, closed: ClosedJaxpr, options: Options, sizes: Sizes) -> None:
         self.closed, self.options = closed, options
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
@@ -67,6 +69,19 @@ class Planned:
         p.mutable -= self.homes.keys()
 
 
+    @property
+    def driver(self) -> Program:
+        """The program whose text is shown."""
+        made: Program = self.program
+        return made
+
+    def cost_analysis(self) -> dict[str, float]:
+        return {"flops": float(flops(self.simplified.eqns)), "bytes accessed": float(traffic(self.closed))}
+
+    def as_text(self, stage: str | None = None) -> str:
+        return views.text(self, stage)
+
+
 def is_long(p: Planned) -> bool:
     """Should other Python threads run meanwhile?"""
     return sum(c.plan.ns for c in p.calls) > RELEASE_NS or len(p.calls) != len(p.steps)
@@ -97,12 +112,6 @@ class Executable(Planned):
             if a.aval.shape != aval.shape or a.aval.dtype != aval.dtype:
                 raise TypeError(f"a program compiled for {aval.str_short()} was called with {a.aval.str_short()}")
         return run_program(self.program, arrays)
-
-    def as_text(self, stage: str | None = None) -> str:
-        return views.text(self, stage)
-
-    def cost_analysis(self) -> dict[str, float]:
-        return {"flops": float(flops(self.simplified.eqns)), "bytes accessed": float(traffic(self.closed))}
 
     def memory_analysis(self) -> MemoryStats:
         taken = sum(nbytes(self.out_avals[k]) for _, k in self.donations() if k is not None)

@@ -190,6 +190,12 @@ def emit_cond(p: Planner, n: Node, block: Block) -> list[Step]:
     return [Switch(selector, cases)]
 
 
+def emit_let_size(p: Planner, n: Node, block: Block) -> list[Step]:
+    """From here on the driver knows a size."""
+    name = p.sizes.dim(n.params["size"]).attr[0]
+    return [Count(str(name), p.in_memory(n.args[0], block))]
+
+
 SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, Block], list[Step] | None], ...]] = (
     lanes_together,
     lanes_loop,
@@ -200,6 +206,7 @@ EMITTERS: Final[dict[str, Emitter]] = {
     "scan": emit_loop,
     "while": emit_loop,
     "cond": emit_cond,
+    "let_size": emit_let_size,
     "matmul_tiled": emit_product,
     "conv_tiled": emit_conv,
 }

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import Dim, product, surely_at_most
+from calque.core.dims import Dim, product, may_exceed, surely_at_most
 from calque.native.elements import Cx
 from calque.native.expr import DTYPES, Expr, const, ex, is_float
 from calque.native.lower import LIMITS, RULES, Index, Lower, Request, Value
@@ -80,7 +80,7 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
             shape = x.shape
             extent = product(shape[lo:hi])
             x = reshape(g, x, (*shape[:lo], extent, *shape[hi:]))
-            while x.shape[lo] > CHUNK:
+            while may_exceed(x.shape[lo], CHUNK):
                 chunks = (*shape[:lo], -(-x.shape[lo] // CHUNK), *shape[hi:])
                 x = g.add("reduce_chunks", (x,), {"axes": (lo,), "kind": kind}, with_shape(x.aval, chunks))
             x = g.add(op, (x,), {"axes": (lo,)}, with_shape(x.aval, (*shape[:lo], *shape[hi:])))

@@ -27,11 +27,12 @@ _INTEGERS: Final[dict[str, Interval]] = {
 class Sizes:
     """Extents as expressions. With `known` false (kernels that serve every shape) nothing is baked and nothing is decided."""
 
-    __slots__ = ("_hinted", "free", "known", "memo", "symbols", "values")
+    __slots__ = ("_hinted", "found", "free", "known", "memo", "symbols", "values")
 
     def __init__(self, known: bool = True) -> None:
         self.known = known
         self.free: set[str] = set()  # symbols that have another value in every call, their `values` are hints
+        self.found: dict[str, int] = {}  # those of them that the program itself finds -> the most they can be
         self._hinted: Sizes | None = None
         self.symbols: dict[Any, Expr] = {}
         self.values: dict[str, int] = {}  # symbol -> the value it has in this program
@@ -66,11 +67,14 @@ class Sizes:
 
     def atom(self, symbols: Symbols, i: int) -> Expr:
         op, a, b = symbols.atoms[i]
-        if op != "size":
+        if op not in ("size", "found"):
             return ex(op, self.polynomial(symbols, a), self.polynomial(symbols, b))
         name = f"n{i}"
+        if op == "found":
+            name = f"f{a}"
+            self.found[name] = min(symbols.atom_interval(i)[1], FREE_MOST)
         self.free.add(name)
-        self.values[name] = symbols.hints[a]
+        self.values[name] = symbols.atom_hints[i]
         return var(name)
 
     def symbol(self, name: str) -> Expr:
@@ -140,6 +144,8 @@ class Sizes:
             return (e.attr, e.attr)
         if e.op == "var":
             if e.attr[1] is None:
+                if e.attr[0] in self.found:
+                    return (0, self.found[e.attr[0]])
                 if e.attr[0] in self.free:
                     return (1, FREE_MOST)
                 v = self.values.get(e.attr[0])

@@ -50,18 +50,35 @@ class Assembler:
         release_gil: bool,
         donated: Sequence[tuple[int, int | None]] = (),
     ) -> Program:
-        b = self.builder = ProgramBuilder(len(inputs), [(aval, nbytes(aval)) for _, aval in outputs])
+        b = self.builder = ProgramBuilder(len(inputs), self.results(outputs))
         for i, buf in enumerate(inputs):
             self.slots[buf] = b.input(i)
         for i, (buf, _) in enumerate(outputs):
-            self.slots[buf] = b.output(i)
+            self.slots[buf] = self.result(i, buf)
         for buf, array in consts:
             self.slots[buf] = b.const(array)
         self.lay_out(steps, temporaries)
         self.steps(steps)
+        self.finish()
         for i, k in donated:
             b.donate(i, k, self.nbytes[inputs[i]])
         return b.build(release_gil)
+
+    def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
+        """The type and bytes of each result."""
+        return [(aval, nbytes(aval)) for _, aval in outputs]
+
+    def result(self, i: int, b: Buffer) -> Slot:
+        return self.builder.output(i)
+
+    def finish(self) -> None:
+        """What is to be done after the last step."""
+
+    def before(self, s: Step) -> None:
+        """What is to be done before a step."""
+
+    def count(self, s: Count) -> None:
+        self.counters[s.name] = self.builder.load(self.slots[s.buffer], s.buffer.dtype)
 
     def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
         """Places in the arena."""
@@ -74,6 +91,7 @@ class Assembler:
 
     def steps(self, steps: Sequence[Step]) -> None:
         for s in steps:
+            self.before(s)
             if isinstance(s, Call):
                 self.call(s)
             elif isinstance(s, Copy):
@@ -85,7 +103,7 @@ class Assembler:
             elif isinstance(s, Swap):
                 self.builder.swap(self.slots[s.a], self.slots[s.b])
             elif isinstance(s, Count):
-                self.counters[s.name] = self.builder.load(self.slots[s.buffer], "i32")
+                self.count(s)
             else:
                 with self.builder.switch(self.slots[s.index]) as block:
                     for case in s.cases:

@@ -122,7 +122,8 @@ class Swap:
 
 @dataclass(eq=False)
 class Count:
-    """Let the size symbol `name` be the int32 in a buffer from here on: the rounds of a loop that only the running program knows."""
+    """Let the size symbol `name` be the integer in a buffer from here on: the rounds of a loop, or the size of arrays, that only the
+    running program knows."""
 
     name: str
     buffer: Buffer

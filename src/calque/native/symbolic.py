@@ -6,18 +6,18 @@ the types of results, the places of temporaries. That takes some microseconds; n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calque.core.arrays import to_array
-from calque.core.avals import ShapedArray
-from calque.core.backends import Options
+from calque.core.avals import ShapedArray, nbytes
+from calque.core.backends import MemoryStats, Options
 from calque.core.dims import Dim, Symbols, is_symbolic, substituted
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
+from calque.machine.arrays import as_numpy, share
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, Slot, Varying
-from calque.native import views
 from calque.native.backend import Planned, is_long
 from calque.native.expr import Buffer, Expr, const, ex, item_size
 from calque.native.lower_sizes import Sizes
@@ -26,17 +26,26 @@ from calque.native.plan_program import Assembler, host_function
 from calque.native.plan_steps import Host, Step
 
 
+OF_FOUND_SIZE: Final = ShapedArray((0,), np.dtype(np.uint8))  # until the size is known
+MOST_KNOWN: Final = 512  # found sizes of which the types of results are kept
+
+
 class SymbolicAssembler(Assembler):
     """Writes the words that depend on free sizes as immediates that vary."""
 
     def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
         super().__init__(sizes, params, sizes_of)
-        self.hosts: list[Host] = []
+        self.hosts: list[tuple[Host, list[str]]] = []  # host calls, each with the found sizes that it is told
+        self.waiting: dict[Buffer, Slot] = {}  # blocks of found sizes that are not allocated yet
+        self.given: list[tuple[int, Buffer]] = []  # results of found sizes
+        self.told: dict[str, int] = {}  # found sizes that the caller has to know -> which word of the last result
         self.rooms: list[Expr] = []  # bytes of each part of the arena
         self.room_of: list[int] = []  # the part in which each place of the arena lies
 
-    def word(self, e: Expr) -> int:
+    def word(self, e: Expr) -> Any:
         """A size as an operand."""
+        if any(n in self.counters for n in e.names):
+            return self.integer(e)
         value = self.sizes.hinted.value(e)
         return value if self.sizes.free.isdisjoint(e.names) else Varying(value, e)
 
@@ -47,14 +56,58 @@ class SymbolicAssembler(Assembler):
         return self.word(self.sizes.symbol(name))
 
     def known(self, e: Expr) -> int:
-        return self.word(e)
+        made: int = self.word(e)
+        return made
 
-    def bytes_of(self, b: Buffer) -> int:
+    def bytes_of(self, b: Buffer) -> Any:
         return self.word(bytes_expr(b))
+
+    def is_found(self, b: Buffer) -> bool:
+        """Is the size of a buffer one that the program finds?"""
+        return not self.sizes.found.keys().isdisjoint(bytes_expr(b).names)
+
+    def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
+        """Blocks of found sizes are the program's; then there is one more result, those sizes."""
+        self.given = [(i, b) for i, (b, _) in enumerate(outputs) if self.is_found(b)]
+        mine = {i for i, _ in self.given}
+        out = [(OF_FOUND_SIZE, -1) if i in mine else (aval, nbytes(aval)) for i, (_, aval) in enumerate(outputs)]
+        names = sorted(n for n in self.sizes.found if any(n in bytes_expr(b).names for _, b in self.given))
+        self.told = {n: k for k, n in enumerate(names)}
+        return [*out, (ShapedArray((len(names),), np.int64), 8 * len(names))] if names else out
+
+    def result(self, i: int, b: Buffer) -> Slot:
+        return self.block(b) if self.is_found(b) else super().result(i, b)
+
+    def block(self, b: Buffer) -> Slot:
+        """A block that is allocated when its size is known."""
+        slot = self.waiting[b] = self.builder.owned()
+        return slot
+
+    def before(self, s: Step) -> None:
+        """Allocate the blocks that a step touches."""
+        if not self.waiting:
+            return
+        for b in s.reads() | s.writes():
+            slot = self.waiting.get(b)
+            if slot is not None and all(n in self.counters for n in bytes_expr(b).names & self.sizes.found.keys()):
+                del self.waiting[b]
+                self.builder.alloc(slot, self.bytes_of(b))
+
+    def count(self, s: Count) -> None:
+        super().count(s)
+        if s.name in self.told:
+            place = self.builder.output(len(self.builder.outputs) - 1)
+            self.builder.store(place, self.counters[s.name], "i64", 8 * self.told[s.name])
+
+    def finish(self) -> None:
+        for i, b in self.given:
+            self.builder.give(i, self.slots[b])
 
     def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
         """Buffers share a part of the arena where they are never needed at the same time, and are of one size for all sizes."""
-        offsets, _ = arrange(steps, temporaries, self.nbytes)
+        found = {b for b in temporaries if self.is_found(b)}
+        self.slots |= {b: self.block(b) for b in found}
+        offsets, _ = arrange(steps, temporaries - found, self.nbytes)
         parts: dict[tuple[int, Expr], int] = {}
         for b, at in offsets.items():
             size = bytes_expr(b)
@@ -71,8 +124,10 @@ class SymbolicAssembler(Assembler):
         if any(is_symbolic(a.shape) for a in (*s.arg_avals, *s.out_avals) if a is not None):
             if next(subjaxprs(s.node.params), None) is not None:
                 int(next(d for a in (*s.arg_avals, *s.out_avals) if a is not None for d in a.shape if type(d) is Dim))
-            self.hosts.append(s)
-            self.builder.host(function, args, name=s.node.op, key=("host", len(self.hosts) - 1))
+            found = [n for n in self.sizes.found if n in self.counters]
+            self.hosts.append((s, found))
+            words = [*args, *[self.counters[n] for n in found]]
+            self.builder.host(function, words, name=s.node.op, key=("host", len(self.hosts) - 1))
         else:
             super().host_call(s, function, args)
 
@@ -117,23 +172,20 @@ class SymbolicExecutable(Planned):
         self.template: Program = self.assembler.program(
             self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self)
         )
-        self.program = self.template
         self.words = self.evaluator()
         self.kinds = [(a.ndim, a.dtype, a.weak_type, np.dtype(a.dtype).itemsize) for a in self.out_avals]
         self.free = sorted(
             {
                 d
-                for s in self.assembler.hosts
-                for a in (*s.arg_avals, *s.out_avals)
-                if a is not None
-                for d in a.shape
-                if type(d) is Dim
+                for s, _ in self.assembler.hosts
+                for d in sizes_in([a and a.shape for a in (*s.arg_avals, *s.out_avals)], s.node.params)
             },
             key=str,
         )
 
-    def as_text(self, stage: str | None = None) -> str:
-        return views.text(self, stage)
+    @property
+    def driver(self) -> Program:
+        return self.template
 
     def evaluator(self) -> Callable[..., list[int]]:
         """A function of the sizes: varying immediates, parts of the arena, dimensions of the results."""
@@ -143,7 +195,8 @@ class SymbolicExecutable(Planned):
         self.slots_of = [first + i for i, _ in varying]
         self.host_slots = [first + i for i, key in builder.varying() if not isinstance(key, Expr)]
         exprs = [e for _, e in varying] + self.assembler.rooms
-        exprs += [self.planner.sizes.dim(d) for a in self.out_avals for d in a.shape]
+        found = {i for i, _ in self.assembler.given}
+        exprs += [self.planner.sizes.dim(d) for i, a in enumerate(self.out_avals) if i not in found for d in a.shape]
         names = ", ".join(f"n{i}" for i in range(len(self.symbols.hints)))
         sizes = self.planner.sizes
         scope: dict[str, Any] = {name: n for name, n in sizes.values.items() if name not in sizes.free}
@@ -158,7 +211,11 @@ class SymbolicExecutable(Planned):
         starts, total = places(words[n : n + len(self.assembler.rooms)])
         at = n + len(self.assembler.rooms)
         outputs = []
-        for rank, dtype, weak, item in self.kinds:
+        found = dict(self.assembler.given)
+        for i, (rank, dtype, weak, item) in enumerate(self.kinds):
+            if i in found:
+                outputs.append((OF_FOUND_SIZE, -1))
+                continue
             shape = tuple(words[at : at + rank])
             at += rank
             aval = ShapedArray(shape, dtype, weak)
@@ -167,24 +224,72 @@ class SymbolicExecutable(Planned):
         if kept:
             slots, values = slots + self.host_slots, values + [id(f) for f in kept]
         arena = [starts[r] for r in self.assembler.room_of]
-        return Sized(self.template.resized(outputs, slots, values, arena, total, kept))
+        outputs += self.template.outputs[len(self.kinds) :]
+        program = self.template.resized(outputs, slots, values, arena, total, kept)
+        return SizedByProgram(program, self, sizes) if found else Sized(program)
+
+    def shapes_found(self, sizes: Sequence[int], found: Sequence[int]) -> dict[int, ShapedArray]:
+        """The types of the results whose size the program has found."""
+        told, known = self.assembler.told, self.numbers_of_found()
+        values = {f"a{known[name]}": found[k] for name, k in told.items()}
+        out = {}
+        for i, _ in self.assembler.given:
+            a = self.out_avals[i]
+            polys = [d.poly if type(d) is Dim else ((((), d),) if d else ()) for d in a.shape]
+            needed = {f"a{j}" for j in self.symbols.needed(polys)}
+            shape = self.symbols.program([("value", p) for p in polys])(
+                *sizes, **{k: v for k, v in values.items() if k in needed}
+            )
+            out[i] = ShapedArray(shape, a.dtype, a.weak_type)
+        return out
+
+    def numbers_of_found(self) -> dict[str, int]:
+        """The atom of each found size, by the name that it has in kernels."""
+        return {f"f{a}": i for i, (op, a, _) in enumerate(self.symbols.atoms) if op == "found"}
 
     def host_functions(self, sizes: Sequence[int]) -> list[Callable[..., None]]:
         """The host calls for these sizes."""
         if not self.assembler.hosts:
             return []
-        numbers = self.symbols.program([("value", d.poly) for d in self.free])(*sizes)
-        values = dict(zip(self.free, numbers))
+        return [self.host_function(s, found, sizes) for s, found in self.assembler.hosts]
+
+    def host_function(self, s: Host, found: list[str], sizes: Sequence[int]) -> Callable[..., None]:
+        """A host call for these sizes; those that the program has found come after the addresses."""
+        atoms = self.numbers_of_found()
+        used = sizes_in([a and a.shape for a in (*s.arg_avals, *s.out_avals)], s.node.params)
+        polys = [d.poly for d in used]
+        numbers = self.symbols.program([("value", p) for p in polys])
+        needed = set(self.symbols.needed(polys))
+
+        def run(*words: int) -> None:
+            n = len(words) - len(found)
+            known = {f"a{atoms[f]}": v for f, v in zip(found, words[n:]) if atoms[f] in needed}
+            values = dict(zip(used, numbers(*sizes, **known)))
+            fixed = lambda a: None if a is None else ShapedArray(substituted(a.shape, values), a.dtype, a.weak_type)
+            params = {k: substituted(v, values) for k, v in s.node.params.items()}
+            host_function(s, params, list(map(fixed, s.arg_avals)), list(map(fixed, s.out_avals)))(*words[:n])
+
+        if found:
+            return run
+        values = dict(zip(used, numbers(*sizes)))
         fixed = lambda a: None if a is None else ShapedArray(substituted(a.shape, values), a.dtype, a.weak_type)
-        return [
-            host_function(
-                s,
-                {k: substituted(v, values) for k, v in s.node.params.items()},
-                [fixed(a) for a in s.arg_avals],
-                [fixed(a) for a in s.out_avals],
-            )
-            for s in self.assembler.hosts
-        ]
+        params = {k: substituted(v, values) for k, v in s.node.params.items()}
+        return host_function(s, params, list(map(fixed, s.arg_avals)), list(map(fixed, s.out_avals)))
+
+
+def sizes_in(*values: Any) -> list[Dim]:
+    """The free sizes in shapes and parameters."""
+    out: dict[Dim, None] = {}
+    todo = list(values)
+    while todo:
+        v = todo.pop()
+        if type(v) is Dim:
+            out[v] = None
+        elif type(v) in (tuple, list):
+            todo += v
+        elif type(v) is dict:
+            todo += v.values()
+    return list(out)
 
 
 class Sized:
@@ -198,3 +303,46 @@ class Sized:
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         return run_program(self.program, [to_array(a) for a in args])
+
+
+class SizedByProgram:
+    """As `Sized`, with results whose sizes the program finds: it is called from Python, which makes their types."""
+
+    def __init__(self, program: Program, executable: SymbolicExecutable, sizes: Sequence[int]) -> None:
+        self.program = None  # none for the machine's call path
+        self.running, self.executable, self.sizes = program, executable, tuple(sizes)
+        self.out_avals = executable.out_avals
+        self.known: dict[tuple[int, ...], dict[int, ShapedArray]] = {}
+
+    def call(self, args: Sequence[Any]) -> list[Any]:
+        out = run_program(self.running, [to_array(a) for a in args])
+        found = tuple(as_numpy(out[-1], np.dtype(np.int64), out[-1].shape).tolist())
+        avals = self.known.get(found)
+        if avals is None:
+            avals = self.executable.shapes_found(self.sizes, found)
+            if len(self.known) < MOST_KNOWN:
+                self.known[found] = avals
+        return [share(x, avals[i]) if i in avals else x for i, x in enumerate(out[:-1])]
+
+
+class FoundExecutable(SymbolicExecutable):
+    """A program whose only free sizes are those that it finds while it runs."""
+
+    def __init__(self, closed: ClosedJaxpr, options: Options, symbols: Symbols) -> None:
+        super().__init__(closed, options, symbols)
+        self.sized = self.resized(())
+        self.program = self.sized.program
+
+    def call(self, args: Sequence[Any]) -> list[Any]:
+        return self.sized.call(args)
+
+    def memory_analysis(self) -> MemoryStats:
+        """Bytes; sizes that are found count as their bounds."""
+        return MemoryStats(
+            sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), int(self.template.arena_bytes)
+        )
+
+
+def compile(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> SymbolicExecutable:
+    """The public entry: with no free sizes but those that are found, an executable for arguments of one kind."""
+    return SymbolicExecutable(closed, options, symbols) if symbols.hints else FoundExecutable(closed, options, symbols)

@@ -18,7 +18,7 @@ def text(executable: Any, stage: str | None) -> str:
     if stage == "passes":
         return str(executable.simplified)
     if stage == "driver":
-        return str(executable.program.text())
+        return str(executable.driver.text())
     if stage in ("loops", "llvm", "asm"):
         return kernels_text(executable, stage)
     raise ValueError(f"no stage {stage!r}; the native backend has {', '.join(STAGES)}")
@@ -33,5 +33,5 @@ def kernels_text(executable: Any, stage: str) -> str:
             seen[s.kernel.code] = f"kernel {s.kernel.symbol}:\n{why}{s.kernel.text(stage)}"
     parts = list(seen.values())
     if stage == "loops":
-        parts.append("driver:\n" + executable.program.text())
+        parts.append("driver:\n" + executable.driver.text())
     return "\n".join(parts)

@@ -292,7 +292,8 @@ def compile_entry(function: Any, given: Any, entry: Entry, free: set[int], hints
             shape[i] = d
     places = iter(shape)
     avals = [ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in given.avals]
-    traced = entry.traced = function.trace_new(given, avals)
+    with trace_state.with_symbols(symbols):
+        traced = entry.traced = function.trace_new(given, avals)
     if traced.hoisted or traced.ambient or has_constraints(traced.closed) or free <= entry.pinned():
         return
     symbols.lenient = True

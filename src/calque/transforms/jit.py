@@ -16,7 +16,7 @@ from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, found_symbols
 from calque.core.pause import no_collection
 from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
@@ -44,6 +44,7 @@ class Traced:
         "closed",
         "donated",
         "executable",
+        "finds",
         "hoisted",
         "in_tree",
         "key_uses",
@@ -68,6 +69,7 @@ class Traced:
         self.key_uses: list[tuple[int, key_use.Use]] = []  # arguments that are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
+        self.finds = found_symbols(closed.jaxpr) is not None  # sizes that are known only while running
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
@@ -309,6 +311,8 @@ class _Function:
             for i, use in traced.key_uses:
                 key_use.consume(leaves[i], f"{use.how} in {self.name}")
         if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
+            if traced.finds:  # the sizes belong to the enclosing program, anew for each call
+                return self.fun(*given.args, **given.kwargs)
             return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
         if config.no_execution:
             raise RuntimeError(f"tried to execute function {self.name}, but the no_execution config option is set")

@@ -1,0 +1,1 @@
+import sys,time; sys.path[:0]=['/work/shared/bench']
