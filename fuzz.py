@@ -189,8 +189,8 @@ jax.random.permutation(jax.random.key(1), x)
 jax.random.split(jax.random.key(0), x.shape[0]) if x.shape[0] else x
 jax.random.choice(jax.random.key(3), x, (3,)) if x.shape[0] else x
 jax.random.categorical(jax.random.key(3), x) if x.shape[0] else x
-jax.ops.segment_sum(x, jnp.arange(x.shape[0]) % 3, 3)
-jax.ops.segment_max(x, jnp.arange(x.shape[0]) % 3, x.shape[0]) if x.shape[0] else x
+
+
 jax.checkpoint(lambda v: jnp.sin(jnp.sin(v)) * y)(x)
 lax.cond(x.sum() > 0, lambda: x * 2, lambda: y)
 lax.switch(jnp.int32(x.sum()) % 3, [lambda a: a, lambda a: a[::-1], lambda a: a * y], x)

@@ -99,6 +99,15 @@ class Symbols:
         found = {f"a{i}": self.actual[i] for i in roots}
         return self.program([("value", poly)])(*self.hints, **found)[0]
 
+    def clipped(self, poly: Poly) -> Any:
+        """p - c, where the polynomial is max(p, 0) - c."""
+        atoms = [(m[0], c) for m, c in poly if len(m) == 1]
+        if len(atoms) != 1 or len(poly) != 2 or atoms[0][1] != 1 or self.dim(poly[:1]) != poly[0][1] or poly[0][1] > 0:
+            return None
+        op, a, b = self.atoms[atoms[0][0]]
+        inner = b if op == "max" and not a else a if op == "max" and not b else None
+        return None if inner is None else self.dim(_sum(inner, poly[:1]))
+
     def is_found(self, poly: Poly) -> bool:
         """Does it depend on a size that is known only while running?"""
         return bool(self.unknown) and any(i in self.unknown for m, _ in poly for i in m)
@@ -128,16 +137,21 @@ class Symbols:
     def bounds(self, poly: Poly) -> tuple[int, int]:
         """As `interval`; and a quotient is bounded by what it divides: n - n // 2 is not negative."""
         low, high = self.interval(poly)
-        if any(self.atoms[i][0] in ("floordiv", "found") for monomial, _ in poly for i in monomial):
+        if any(self.atoms[i][0] in _RELATED for monomial, _ in poly for i in monomial):
             low, high = max(low, self.least(poly)), min(high, -self.least(_product(poly, (((), -1),))))
         return (low, high)
 
     def least(self, poly: Poly) -> int:
         """A lower bound, from d * (a // d) being between a - d + 1 and a, and a found size below its bound."""
+        for monomial, c in poly:
+            op, a, b = self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
+            if op in ("min", "max"):  # it is either; where it is the worse one both must do, else one suffices
+                rest = _sum(poly, ((monomial, c),), -1)
+                either = [self.least(_sum(rest, _product(x, (((), c),)))) for x in (a, b)]
+                return min(either) if (op == "min") == (c > 0) else max(either)
         factor, out = 1, poly
         for monomial, c in poly:
-            atom: tuple[str, Any, Any] = self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
-            op, a, b = atom
+            op, a, b = self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
             if op == "floordiv" and len(b) == 1 and b[0][0] == ():
                 d, k = b[0][1], c * factor
                 out = _product(_sum(out, ((monomial, k),), -1), (((), d),))
@@ -157,6 +171,9 @@ class Symbols:
         if op == "found":
             return (0, self.interval(b)[1])
         (alo, ahi), (blo, bhi) = self.interval(a), self.interval(b)
+        if op in ("min", "max"):
+            pick = min if op == "min" else max
+            return (pick(alo, blo), pick(ahi, bhi))
         if blo <= 0:
             return (-INFINITE, INFINITE)
         if op == "mod":
@@ -247,6 +264,8 @@ class Symbols:
             op, a, b = self.atoms[i]
             if op == "found":
                 found.append(f"a{i}")
+            elif op in ("min", "max"):
+                lines.append(f" a{i} = {op}({self.text(a, 'a{}'.format)}, {self.text(b, 'a{}'.format)})")
             elif op != "size":
                 sign = "//" if op == "floordiv" else "%"
                 lines.append(f" a{i} = ({self.text(a, 'a{}'.format)}) {sign} ({self.text(b, 'a{}'.format)})")
@@ -260,6 +279,7 @@ class Symbols:
         return made
 
 
+_RELATED: Final = ("floordiv", "found", "min", "max")
 LARGEST_HINT: Final = 1 << 16  # of a found size
 _found_numbers = itertools.count()
 _on_guard: Callable[[Symbols, str, Poly, bool], None] | None = None
@@ -576,11 +596,50 @@ def surely_at_most(n: Any, limit: int) -> bool:
     return type(n) is not Dim and n <= limit
 
 
+def is_found(n: Any) -> bool:
+    """Is this a size that is known only while the program runs?"""
+    return type(n) is Dim and n.symbols.is_found(n.poly)
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """The smaller of two sizes. Of found ones it is a size of its own."""
+    return _chosen("min", a, b)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger of two sizes. Of found ones it is a size of its own."""
+    return _chosen("max", a, b)
+
+
+def _chosen(op: str, a: Any, b: Any) -> Any:
+    if not (is_found(a) or is_found(b)):
+        return (a if a <= b else b) if op == "min" else (a if a >= b else b)
+    difference = a - b
+    symbols = (a if type(a) is Dim else b).symbols
+    lo, hi = symbols.bounds(_poly(difference) or ())
+    if lo >= 0 or hi <= 0:
+        return b if (lo >= 0) == (op == "min") else a
+    for x, y in ((a, b), (b, a)):
+        if op == "max" and y == 0 and type(x) is Dim:  # max(max(p, 0) - c, 0) == max(p - c, 0)
+            inner = symbols.clipped(x.poly)
+            if inner is not None:
+                return _chosen("max", inner, 0)
+    p, q = sorted((_poly(a) or (), _poly(b) or ()))
+    pick = min if op == "min" else max
+    return symbols.dim(symbols.atom(op, p, q, pick(hint_of(a), hint_of(b))))
+
+
+def surely_less(a: Any, b: Any) -> bool:
+    """Is a < b? Of found sizes: for certain?"""
+    if is_found(a) or is_found(b):
+        d = a - b
+        return bool(d.symbols.bounds(d.poly)[1] < 0 if type(d) is Dim else d < 0)
+    return bool(a < b)
+
+
 def may_exceed(n: Any, limit: int) -> bool:
     """Is a size larger than `limit`? Of a found size: could it be? What is done then must be right for any."""
-    if type(n) is Dim and n.symbols.is_found(n.poly):
-        return n.symbols.bounds(n.poly)[1] > limit
-    return bool(n > limit)
+    return n.symbols.bounds(n.poly)[1] > limit if is_found(n) else bool(n > limit)
 
 
 def surely_divides(k: int, n: Any) -> bool:
@@ -595,6 +654,17 @@ def as_size(n: Any) -> Any:
     return n if type(n) is int or type(n) is Dim else operator.index(n)
 
 
+def _bounds_found(start: Any, stop: Any, size: Any) -> tuple[Any, Any]:
+    """(start, length) of a slice with sizes that the program finds. Where nothing is selected the start may lie behind the end."""
+    end = size if stop is None else larger(stop + size, 0) if stop < 0 else smaller(stop, size)
+    if start is None:
+        return 0, end
+    if start < 0 and stop is None:
+        return larger(start + size, 0), smaller(-start, size)
+    first = larger(start + size, 0) if start < 0 else start
+    return first, larger(end - first, 0)
+
+
 def slice_bounds(s: slice, size: Any) -> tuple[Any, Any, int]:
     """(start, length, step) of a Python slice of an axis."""
     start, stop = (None if v is None else as_size(v) for v in (s.start, s.stop))
@@ -604,6 +674,8 @@ def slice_bounds(s: slice, size: Any) -> tuple[Any, Any, int]:
         return first, len(range(first, end, step)), step
     if step == 0:
         raise ValueError("slice step cannot be zero")
+    if step == 1 and any(map(is_found, (start, stop, size))):
+        return (*_bounds_found(start, stop, size), 1)
     low, high = (0, size) if step > 0 else (-1, size - 1)
 
     def clipped(v: Any, default: Any) -> Any:

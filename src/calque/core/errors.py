@@ -33,6 +33,10 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index: the size of the result is not known."""
 
 
+class DataDependentSizeError(ConcretizationTypeError, NonConcreteBooleanIndexError):
+    """The lanes of a batch would get results of different sizes."""
+
+
 class UnexpectedTracerError(JAXTypeError):
     """A traced value was used after its transformation had ended: it leaked through a side effect."""
 

@@ -68,7 +68,6 @@ class Planned:
         self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
         p.mutable -= self.homes.keys()
 
-
     @property
     def driver(self) -> Program:
         """The program whose text is shown."""

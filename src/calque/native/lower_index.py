@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import surely_less
 from calque.native.expr import FALSE, TRUE, ZERO, Expr, both, cast, const, ex
 from calque.native.lower import LIMITS, RULES, Index, Lower, Request, Value
 from calque.native.lower_graph import Node
@@ -62,7 +63,7 @@ def gather(low: Lower, n: Node, idx: Index) -> Steps:
     ok = TRUE
     for d, v in zip(dn.start_index_map, starts):
         room = x.shape[d] - sizes[d]
-        top = low.sizes.dim(room) if room >= 0 else const(-1)
+        top = const(-1) if surely_less(room, 0) else low.sizes.dim(room)
         if mode == "fill":
             ok = both(ok, inside(low, v, top))
             start = cast(v, "i64")
@@ -129,7 +130,7 @@ def scatter_place(low: Lower, n: Node, idx: Index) -> Place:
     for c, d in enumerate(dn.scatter_dims_to_operand_dims):
         v = low.at(indices, (*batch, const(c)))
         room = x.shape[d] - extent[d]
-        if room < 0:
+        if surely_less(room, 0):
             return Place(tuple(at), FALSE)
         top = low.sizes.dim(room)
         if mode == "clip":

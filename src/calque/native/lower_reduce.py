@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import Dim, product, may_exceed, surely_at_most
+from calque.core.dims import Dim, larger, may_exceed, product, surely_at_most
 from calque.native.elements import Cx
 from calque.native.expr import DTYPES, Expr, const, ex, is_float
 from calque.native.lower import LIMITS, RULES, Index, Lower, Request, Value
@@ -194,7 +194,7 @@ def expand_arg(kind: str) -> Callable[..., list[Node]]:
             hit = g.add("or", (hit, g.add("ne", (x, x), {}, flags)), {}, flags)
         indices = with_shape(x.aval, x.shape, index)
         i = g.add("iota", (), {"dimension": axis, "dtype": index, "shape": x.shape}, indices)
-        none = size_node(g, x.shape[axis] - 1 if x.shape[axis] > 0 else 0, index)
+        none = size_node(g, larger(x.shape[axis] - 1, 0), index)
         none = g.add("broadcast_in_dim", (none,), {"shape": x.shape, "broadcast_dimensions": ()}, indices)
         candidates = g.add("select_n", (hit, none, i), {}, indices)
         return [g.add("reduce_min", (candidates,), {"axes": (axis,)}, ShapedArray(avals[0].shape, index))]

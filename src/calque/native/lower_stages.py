@@ -15,7 +15,7 @@ from calque.core.dims import surely_equal
 from calque.core.jaxprs import ClosedJaxpr
 from calque.native.elements import Cx
 from calque.native.elements import lower as lower_element
-from calque.native.expr import DTYPES, FALSE, TRUE, ZERO, Buffer, Expr, const, ex, load, ref, var
+from calque.native.expr import DTYPES, FALSE, TRUE, ZERO, Buffer, Expr, cast, const, ex, load, ref, var
 from calque.native.loops import Acc, Accumulator, Fold
 from calque.native.lower import LIMITS, Index, Lower, Value, View
 from calque.native.lower_dot import times
@@ -201,6 +201,30 @@ def running(name: str, kind: str, value: Value) -> tuple[list[Accumulator], Valu
     return out, result
 
 
+def places_stage(low: Lower, n: Node, home: View) -> list[Stage]:
+    """Where a mask is true: each place goes to the number of true ones before it, until a true one has taken that.
+
+    So no branch is mispredicted; what follows the last true one goes behind the end, where blocks of found sizes have room."""
+    (mask,) = n.args
+    k = var(f"{COLLIDING}d0", low.sizes.dim(mask.shape[0]))
+    chosen = low.at(mask, (k,))
+    count, name = lower_element("convert_element_type", [chosen], ["i1"], n.dtype, {}), f"r.{home.buf.name}"
+    at = cast(ex("sub", ref(name, n.dtype), count), "i64")
+    value = low.number(k, n.dtype)
+    return [
+        Stage(
+            home.buf,
+            (k,),
+            1,
+            (*home.prefix, at),
+            parts_of(value),
+            [Acc(name, "sum", count, running=True)],
+            running=True,
+            local=False,
+        )
+    ]
+
+
 def matmul_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     """A product of matrices as a plain nest: the sum in order of k, one accumulator per element."""
     x, y = n.args
@@ -333,6 +357,7 @@ MAKERS: Final = {
     "reduce_chunks": chunks_stage,
     "matmul": matmul_stage,
     "dynamic_update_slice": update_stage,
+    "places": places_stage,
 }
 LIMITS.update(dict.fromkeys(("cumsum", "cumprod"), lambda n: n.dtype in DTYPES or n.dtype in REAL_PART))
 LIMITS.update(dict.fromkeys(("cummax", "cummin", "cumlogsumexp"), lambda n: n.dtype in DTYPES))

@@ -23,10 +23,10 @@ from calque.native.expr import Buffer, Expr, const, ex, item_size
 from calque.native.lower_sizes import Sizes
 from calque.native.plan_memory import ALIGN, arrange
 from calque.native.plan_program import Assembler, host_function
-from calque.native.plan_steps import Host, Step
-
+from calque.native.plan_steps import Count, Host, Step
 
 OF_FOUND_SIZE: Final = ShapedArray((0,), np.dtype(np.uint8))  # until the size is known
+SPARE: Final = 8  # bytes behind the end of a block of found size, which kernels may write
 MOST_KNOWN: Final = 512  # found sizes of which the types of results are kept
 
 
@@ -91,7 +91,7 @@ class SymbolicAssembler(Assembler):
             slot = self.waiting.get(b)
             if slot is not None and all(n in self.counters for n in bytes_expr(b).names & self.sizes.found.keys()):
                 del self.waiting[b]
-                self.builder.alloc(slot, self.bytes_of(b))
+                self.builder.alloc(slot, self.word(ex("add", bytes_expr(b), const(SPARE))))
 
     def count(self, s: Count) -> None:
         super().count(s)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import surely_less
 from calque.core.dtypes import is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.numpy import reductions
@@ -304,7 +305,7 @@ def _convolution(name: str, x: Any, y: Any, mode: str, precision: Any, preferred
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
     x, y = (asarray(v) for v in promote_inexact(x, y))
-    if x.shape[0] < y.shape[0]:
+    if (surely_less if mode == "full" else operator.lt)(x.shape[0], y.shape[0]):  # both orders are right for "full"
         x, y = y, x
     n = y.shape[0]
     padding = {"full": (n - 1, n - 1), "same": (n // 2, n - n // 2 - 1), "valid": (0, 0)}[mode]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import larger, smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.creation import placed
@@ -222,6 +223,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     i, j = canonical_axes((axis1, axis2), n)
     a = moveaxis(as_operand(a), (i, j), (-2, -1))
     rows, columns = a.shape[-2:]
-    size = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    k = np.arange(size, dtype=np.int32)
+    size = larger(smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns), 0)
+    k = (
+        np.arange(size, dtype=np.int32)
+        if type(size) is int
+        else do.iota(dtype=np.dtype("int32"), shape=(size,), dimension=0, sharding=None)
+    )
     return a[..., k + max(0, -offset), k + max(0, offset)]

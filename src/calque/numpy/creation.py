@@ -10,11 +10,12 @@ import numpy as np
 
 from calque.core import errors, pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, to_numpy
-from calque.core.dims import Dim, as_size
-from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, promote
+from calque.core.dims import Dim, larger, value_of
+from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, is_integer, promote
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
+from calque.numpy.found import extent, is_traced_integer
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
@@ -24,26 +25,28 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
+from calque.ops.common import scalar_of
+from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
+from calque.transforms.checks import raise_if
 from calque.transforms.sharding_arrays import device_put
 
 
 def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
-    """A tuple of Python ints; traced sizes are refused with the way out."""
+    """A tuple of Python ints, and of sizes that the program finds where integers are traced."""
     dims = shape if isinstance(shape, (tuple, list)) else (shape,)
     if isinstance(shape, (np.ndarray, ArrayImpl)) and np.ndim(shape) == 1:
         dims = tuple(np.asarray(shape))
     try:
-        return tuple([as_size(d) for d in dims])
-    except (TypeError, errors.TracerIntegerConversionError):
-        pass
-    traced = next((d for d in dims if isinstance(d, Tracer)), None)
-    if traced is None:
-        raise TypeError(f"{what} must be 1D sequences of concrete values of integer type, got {shape!r}.")
-    raise TypeError(
-        f"{what} must be 1D sequences of concrete values of integer type, got {shape}.\n"
-        f"If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.{origin(traced)}"
-    )
+        return tuple([extent(d, "a shape with a traced size") for d in dims])
+    except (TypeError, errors.TracerIntegerConversionError) as error:
+        if any(map(is_traced_integer, dims)):
+            raise
+        traced = next((d for d in dims if isinstance(d, Tracer)), None)
+        raise TypeError(
+            f"{what} must be 1D sequences of integers, got {shape if traced is not None else repr(shape)}."
+            + (origin(traced) if traced is not None else "")
+        ) from error
 
 
 def placed(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -196,6 +199,8 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         if x.aval.weak_type and dtype is not None:
             return do.convert_element_type(x, new_dtype=x.dtype, weak_type=False, sharding=None)
         return do.copy(x) if copy and isinstance(x, Tracer) else _copied(x) if copy else x
+    if type(x) is Dim:
+        return _array(value_of(x), dtype, copy)
     if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):
         target = dtype if dtype is not None else typeof(x).dtype
         return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True)
@@ -308,12 +313,8 @@ def arange(
     >>> import calque.numpy as jnp
     >>> jnp.arange(2, 8, 3)
     Array([2, 5], dtype=int32)"""
-    for name, v in (("start", start), ("stop", stop), ("step", step)):
-        if isinstance(v, Tracer):
-            raise errors.ConcretizationTypeError(
-                f"arange needs concrete values: its argument {name} is traced, and the size of the result depends on it."
-                f" Make it static with static_argnums, or use lax.iota and a mask.{origin(v)}"
-            )
+    if any(isinstance(v, Tracer) for v in (start, stop, step)):
+        return _range_found(start, stop, step, dtype)
     values = [v for v in (start, stop, step) if v is not None]
     if any(type(v) is Dim for v in values) and all(isinstance(v, (int, Dim)) for v in values):
         return _range_of_sizes(start, stop, step, result_dtype(dtype, canonicalize(int)))
@@ -336,6 +337,38 @@ def arange(
     return from_numpy(out.astype(dtype))
 
 
+def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """`arange` of traced numbers: the program finds its size."""
+    first, end, by = (
+        (0, start, 1 if step is None else step) if stop is None else (start, stop, 1 if step is None else step)
+    )
+    check_arraylike("arange", first, end, by)
+    for v in (first, end, by):
+        if typeof(v).ndim or typeof(v).dtype.kind not in "iuf":
+            raise TypeError(f"arange: start, stop and step are real scalars, got {typeof(v).str_short()}")
+    whole = all(is_integer(typeof(v).dtype) for v in (first, end, by))
+    given = [v for v in (start, stop, step) if v is not None]
+    if dtype is None:
+        dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, given)]))[0]
+    dtype = canonicalize(as_dtype(dtype))
+    work = canonicalize(int if whole else float)
+    first, end, by = (convert(v, work) for v in (first, end, by))
+    raise_if(do.eq(by, scalar_of(work, 0)), lambda: ZeroDivisionError("arange: the step is zero"))
+    span = do.sub(end, first)
+    if whole:  # towards the end: (span + step - 1) // step, and the same downwards
+        sign = do.sign(by)
+        count = do.div(
+            do.add(span, do.sub(by, sign)), do.select_n(do.eq(by, scalar_of(work, 0)), by, scalar_of(work, 1))
+        )
+    else:
+        count = do.convert_element_type(
+            do.ceil(do.div(span, by)), new_dtype=canonicalize(int), weak_type=False, sharding=None
+        )
+    size = found_size(do.max(count, scalar_of(canonicalize(int), 0)), "jnp.arange")
+    line = do.iota(dtype=work, shape=(size,), dimension=0, sharding=None)
+    return convert(do.add(do.mul(line, by), first), dtype)
+
+
 def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """`arange` of free sizes."""
     first, end, step = (
@@ -343,8 +376,7 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     )
     if step == 0:
         raise ZeroDivisionError("arange: the step is zero")
-    n = -(-(end - first) // step)
-    n = n if n > 0 else 0
+    n = larger(-(-(end - first) // step), 0)
     line = do.iota(dtype=dtype, shape=(n,), dimension=0, sharding=None)
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
 
@@ -389,7 +421,7 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)"""
     check_arraylike("linspace", start, stop)
-    num = as_size(num)
+    num = extent(num, "jnp.linspace")
     if num < 0:
         raise ValueError(f"linspace: num must be non-negative, got {num}")
     a, b = promote_inexact(start, stop)

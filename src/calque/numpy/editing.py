@@ -7,6 +7,7 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import is_concrete, to_numpy
+from calque.core.dims import is_found
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
 from calque.numpy import reductions
@@ -65,7 +66,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     Array([0, 2, 4], dtype=int32)"""
     a, k = _along("delete", arr, axis)
     n = a.shape[k]
-    places = _static_places("delete", obj, n)
+    places = None if is_found(n) else _static_places("delete", obj, n)
     if places is not None:
         if places.dtype == np.bool_:
             if places.shape != (n,):
@@ -84,9 +85,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         return take(a, np.flatnonzero(keep).astype(np.int32), axis=k, mode="clip")
     index = array_of("delete", obj)
     if index.dtype == np.dtype(bool):
-        raise errors.NonConcreteBooleanIndexError(
-            f"delete: a traced boolean mask has no known number of places.{origin(index)}"
-        )
+        if index.shape != (n,):
+            raise ValueError(
+                f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching specified axis, {n}; got shape {index.shape}"
+            )
+        return a[(*[slice(None)] * k, UFUNCS["logical_not"](index))]
     if not is_integer(index.dtype):
         raise ValueError(f"np.delete(arr, obj): for array indices, obj must be integer; got {index.dtype.name}")
     if index.ndim == 0:
@@ -94,10 +97,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         line = np.arange(max(n - 1, 0), dtype=np.int32)
         return take(a, where(line < i, line, line + 1), axis=k, mode="clip")
     if not assume_unique_indices:
-        raise errors.ConcretizationTypeError(
-            f"delete: the number of different places in a traced array is not known while tracing.{origin(index)}\n"
-            "Pass assume_unique_indices=True if no place occurs twice."
-        )
+        gone = zeros((n,), bool).at[index].set(True, mode="drop")
+        return a[(*[slice(None)] * k, UFUNCS["logical_not"](gone))]
     kept = _complement(index, n)
     return take(a, kept, axis=k, mode="clip")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.promotion import array_of, canonical_axes, canonical_axis, convert, promote_inexact, result_dtype
@@ -66,7 +67,7 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     ]
     if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
         full[-1] = 2 * (x.shape[dims[-1]] - 1)
-    if any(n < 1 for n in full):
+    if any(surely_less(n, 1) for n in full):
         raise ValueError(
             f"jnp.fft.{name}: the number of points must be positive, got {tuple(full)} for axes {dims} of shape {x.shape}"
         )

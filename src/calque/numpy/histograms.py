@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import errors
 from calque.core.arrays import is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.calculus import diff
 from calque.numpy.creation import asarray, linspace, placed, zeros
@@ -18,6 +17,7 @@ from calque.numpy.promotion import array_of, arrays, check_arraylike, convert, p
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import searchsorted
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.found_sizes import found_size
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
@@ -38,12 +38,11 @@ def bincount(
         raise ValueError(f"only 1-dimensional input supported by bincount, got shape {x.shape}")
     minlength = operator.index(minlength)
     if length is None:
-        if not is_concrete(x):
-            raise errors.ConcretizationTypeError(
-                "jnp.bincount: the size of the result depends on the values of a traced array, which are not known while tracing."
-                f"{origin(x)}\nGive the keyword length= (a static size) to use it under jit."
-            )
-        length = max(minlength, int(to_numpy(x).max()) + 1 if x.size else 0)
+        if is_concrete(x):
+            length = max(minlength, int(to_numpy(x).max()) + 1 if x.size else 0)
+        else:
+            most = reductions.max(convert(x, canonicalize(int)), initial=minlength - 1)
+            length = found_size(most + 1, "jnp.bincount")
     else:
         length = operator.index(length)
     if weights is None:

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import errors
 from calque.core.arrays import ArrayImpl, is_concrete, to_array, to_numpy
 from calque.core.config import config
-from calque.core.dims import Dim, as_size, slice_bounds, surely_equal, surely_same
+from calque.core.dims import Dim, as_size, is_found, may_exceed, slice_bounds, surely_equal, surely_same
 from calque.core.dtypes import is_inexact, is_integer, is_signed
 from calque.core.primitives import do
 from calque.core.source import here
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.numpy import found
 from calque.numpy.dynamic_slices import Slice, opened
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
@@ -119,15 +119,11 @@ def mask_to_arrays(p: Any) -> Any:
 
 
 def mask_places(mask: Any) -> list[Any]:
-    if not is_concrete(mask):
-        raise errors.NonConcreteBooleanIndexError(
-            f"Array boolean indices must be concrete; got {typeof(mask)!r}: {typeof(mask).str_short()}. "
-            "The number of selected elements is not known while tracing. Use jnp.where(mask, x, other), or "
-            f"jnp.nonzero(mask, size=n).{origin(mask)}"
-        )
-    m = to_numpy(mask)
-    if m.ndim == 0:
+    if typeof(mask).ndim == 0:
         raise TypeError("JAX arrays do not support boolean scalar indices: use jnp.where or reshape the array")
+    if not is_concrete(mask):
+        return list(found.places_found(mask, "x[mask]"))
+    m = to_numpy(mask)
     return [np.asarray(i, np.int32 if max(m.shape, default=0) < 2**31 else np.int64) for i in np.nonzero(m)]
 
 
@@ -193,14 +189,7 @@ def _is_array_part(p: Any) -> bool:
 
 
 def slice_extent(s: slice, size: int) -> tuple[int, int, int]:
-    """(start, length, step) of a slice of an axis; traced bounds are refused."""
-    for v in (s.start, s.stop, s.step):
-        if isinstance(v, Tracer):
-            raise IndexError(
-                "Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. "
-                f"Found slice({s.start}, {s.stop}, {s.step}). To index a statically sized array at a dynamic position, "
-                f"use lax.dynamic_slice or lax.dynamic_update_slice.{origin(v)}"
-            )
+    """(start, length, step) of a slice of an axis."""
     return slice_bounds(s, size)
 
 
@@ -219,6 +208,8 @@ def getitem(
     x: Any, index: Any, mode: Any = None, fill_value: Any = None, unique: bool = False, ordered: bool = False
 ) -> Any:
     """x[index]"""
+    if needs_opening(index, x.shape):
+        x, index = opened_windows(x, index)
     plan = parse(index, x.shape)
     if config.debug_index and mode is None:
         check_bounds(plan, index)
@@ -227,6 +218,45 @@ def getitem(
     if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(index, x.shape):
         return filled(x, plan, fill_value)
     return basic(x, plan)
+
+
+def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
+    """Might a part of the index be a slice of a length that only the program knows, or lie on an axis of such a size?"""
+    if any(type(n) is Dim for n in shape):
+        return any(map(is_found, shape))
+    parts = index if type(index) is tuple else (index,)
+    return any([type(p) is slice and (isinstance(p.start, Tracer) or isinstance(p.stop, Tracer)) for p in parts])
+
+
+def opened_windows(x: Any, index: Any) -> tuple[Any, Any]:
+    """The operand cut along the axes of slices that the program bounds, and the index of the rest."""
+    parts = expand(index, x.shape)
+    axis = 0
+    for k, p in enumerate(parts):
+        if p is None:
+            continue
+        if found.is_window(p, x.shape[axis]):
+            x = getitem(x, (*[slice(None)] * axis, found.window(p, x.shape[axis])))
+            parts[k] = slice(None)
+        elif type(p) is int and is_found(x.shape[axis]):
+            parts[k] = np.asarray(p, np.int32)
+        axis += 1
+    return x, tuple(parts)
+
+
+def windows_as_places(index: Any, shape: tuple[int, ...]) -> Any:
+    """An index whose slice that the program bounds is a vector of places."""
+    parts = expand(index, shape)
+    axes = [p for p in parts if p is not None]
+    places = {id(p): found.window(p, n) for p, n in zip(axes, shape) if found.is_window(p, n)}
+    if len(places) > 1 or (places and any(map(_is_array_part, parts))):
+        raise NotImplementedError(
+            "x.at[...]: one slice with traced bounds, and no index arrays beside it; update a part and put it back in two steps"
+        )
+    sizes = iter(shape)
+    whole = [None if p is None else next(sizes) for p in parts]
+    number = lambda p, n: np.asarray(p, np.int32) if type(p) is int and is_found(n) else p
+    return tuple(places.get(id(p), number(p, n)) for p, n in zip(parts, whole))
 
 
 def check_bounds(plan: Plan, index: Any) -> None:
@@ -326,7 +356,7 @@ def basic(x: Any, plan: Plan) -> Any:
 def index_arrays(plan: Plan, wrap: bool) -> Any:
     """The integer arrays of a plan stacked along a new last axis."""
     axes = sorted(plan.arrays)
-    big = max((plan.shape[a] for a in axes), default=0) >= 2**31 - 1
+    big = any(may_exceed(plan.shape[a], 2**31 - 2) for a in axes)
     dtype = np.dtype("int64") if big else np.dtype("int32")
     columns = [broadcast_to(normalized(plan.arrays[a], plan.shape[a], wrap, dtype), plan.advanced_shape) for a in axes]
     return stacked(columns, plan.advanced_shape)
@@ -380,6 +410,8 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     axes = tuple(sorted(plan.arrays))
     indices = index_arrays(plan, wrap=mode == "wrap")
     rank = len(plan.advanced_shape)
+    nothing = IndexError("x[i]: there is no element at any index, an axis that is indexed has size 0")
+    found.refuse_empty([plan.shape[a] for a in axes], nothing, unless=plan.advanced_shape)
     if 0 in plan.advanced_shape and any(x.shape[a] == 0 for a in axes):
         return with_new_axes(nothing_of(x, plan), plan, rank)
     out = lax_indexing.gather(
@@ -429,6 +461,8 @@ Scatter = Callable[..., Any]
 
 def update(x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
     """x with the places of `index` combined with `values`; places outside are left alone unless `mode` says otherwise."""
+    if needs_opening(index, x.shape):
+        index = windows_as_places(index, x.shape)
     plan = parse(index, x.shape)
     if config.debug_index and mode is None:
         check_bounds(plan, index)
@@ -546,7 +580,7 @@ def index_columns(
     columns: dict[int, Any] = {}
     dims = tuple(k for k, r in enumerate(batch) if r[0] == "advanced")
     for a, i in plan.arrays.items():
-        i = normalized(i, plan.shape[a], wrap, np.dtype("int32" if plan.shape[a] < 2**31 - 1 else "int64"))
+        i = normalized(i, plan.shape[a], wrap, np.dtype("int64" if may_exceed(plan.shape[a], 2**31 - 2) else "int32"))
         i = broadcast_to(i, plan.advanced_shape)
         columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=dims, sharding=None)
     for a in spread:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import is_found
 from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.numpy.found import refuse_empty
 from calque.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -160,8 +162,10 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
         aval = typeof(a)
         axes = canonical_axes(axis, aval.ndim)
         if initial is None:
+            empty = f"zero-size array to reduction operation {name} which has no identity"
             if 0 in [aval.shape[i] for i in axes]:
-                raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+                raise ValueError(empty)
+            refuse_empty([aval.shape[i] for i in axes], ValueError(empty))
             if where is not None:
                 raise ValueError(
                     f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
@@ -273,7 +277,11 @@ def var(
     n = counted(squares, axes, where, keepdims, kind)
     freedom = np.asarray(ddof).astype(kind)
     left = UFUNCS["subtract"](n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
-    if where is None and count(typeof(squares).shape, axes) <= math.floor(ddof):
+    few = count(typeof(squares).shape, axes)
+    if is_found(few) and ddof > 0:  # no values, or too few: NaN as well
+        zero, nan = np.zeros((), kind), np.full((), np.nan, kind)
+        return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target)
+    if where is None and not is_found(few) and few <= math.floor(ddof):
         return convert(do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind)), target)
     return convert(do.div(total, left), target)
 
@@ -316,6 +324,7 @@ def _position(name: str, primitive: str, doc: str) -> Any:
         k = 0 if flat else canonical_axis(axis, aval.ndim)  # type: ignore[arg-type]
         if typeof(x).shape[k] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
+        refuse_empty([typeof(x).shape[k]], ValueError(f"attempt to get {name} of an empty sequence"))
         result = getattr(do, primitive)(x, axes=(k,), index_dtype=canonicalize(int))
         if not keepdims:
             return result

@@ -1,17 +1,15 @@
-"""Sets of values: unique, unions, intersections, membership. Sizes that depend on values need `size=` under jit."""
+"""Sets of values: unique, unions, intersections, membership."""
 
 import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from calque.core import errors
-from calque.core.arrays import is_concrete
+from calque.core.dims import is_found
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
-from calque.core.trace import origin
 from calque.numpy import reductions
-from calque.numpy.creation import asarray, zeros
+from calque.numpy.creation import asarray, ones, zeros
 from calque.numpy.promotion import array_of, arrays, broadcast_to, canonical_axis, convert, promote_dtypes
 from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, searchsorted, sort
@@ -20,15 +18,6 @@ from calque.numpy.ufuncs import UFUNCS
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
-
-
-def _need_concrete(name: str, *xs: Any) -> None:
-    for x in xs:
-        if not is_concrete(x):
-            raise errors.ConcretizationTypeError(
-                f"jnp.{name}: the size of the result depends on the values of a traced array, which are not known while tracing."
-                f"{origin(x)}\nGive the keyword size= (a static size) to use it under jit."
-            )
 
 
 # ---------------------------------------------------------------- unique
@@ -54,10 +43,7 @@ def unique(
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)[1]
     Array([1, 2], dtype=int32)"""
     ar = array_of("unique", ar)
-    if size is None:
-        _need_concrete("unique", ar)
-    else:
-        size = operator.index(size)
+    size = None if size is None else operator.index(size)
     flat = axis is None
     k = 0 if flat else canonical_axis(axis, ar.ndim)  # type: ignore[arg-type]
     x = ravel(ar) if flat else moveaxis(ar, k, 0)
@@ -86,10 +72,10 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> _Uniq
         return _unique_of_nothing(x, size, fill_value)
     order = _lexicographic_order(x)
     ordered = x[order]
-    new = concatenate([np.ones((1,), bool), _different(ordered, equal_nan)])
+    new = _first_of_run(ordered, equal_nan)
     group = reductions.cumsum(new, axis=0, dtype=index) - 1
-    total = int(group[-1]) + 1 if size is None else size
-    (starts,) = nonzero(new, size=total, fill_value=n)
+    (starts,) = nonzero(new) if size is None else nonzero(new, size=size, fill_value=n)
+    total = starts.shape[0]
     first = order[where(starts < n, starts, 0)]
     counts = zeros((total,), index).at[group].add(1, mode="drop")
     inverse = zeros((n,), index).at[order].set(group)
@@ -125,13 +111,12 @@ def _lexicographic_order(x: Any) -> Any:
     return do.sort(*keys, places, dimension=0, is_stable=True, num_keys=len(keys))[-1]
 
 
-def _different(ordered: Any, equal_nan: bool) -> Any:
-    """Does each row differ from the one before?"""
-    a, b = ordered[1:], ordered[:-1]
+def _differ(a: Any, b: Any, equal_nan: bool) -> Any:
+    """Which rows differ?"""
     differs = UFUNCS["not_equal"](a, b)
-    if equal_nan and is_inexact(ordered.dtype):
+    if equal_nan and is_inexact(a.dtype):
         differs = differs & UFUNCS["logical_not"](UFUNCS["isnan"](a) & UFUNCS["isnan"](b))
-    return reductions.any(differs, axis=tuple(range(1, ordered.ndim))) if ordered.ndim > 1 else differs
+    return reductions.any(differs, axis=tuple(range(1, a.ndim))) if a.ndim > 1 else differs
 
 
 class _UniqueAllResult(NamedTuple):
@@ -202,10 +187,8 @@ def _among(x: Any, values: Any) -> Any:
 # ---------------------------------------------------------------- operations
 
 
-def _pair(name: str, ar1: Any, ar2: Any, size: int | None) -> tuple[Any, Any]:
+def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     a, b = arrays(name, ar1, ar2)
-    if size is None:
-        _need_concrete(name, a, b)
     a, b = promote_dtypes(ravel(a), ravel(b))
     return asarray(a), asarray(b)
 
@@ -216,7 +199,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     >>> import calque.numpy as jnp
     >>> jnp.union1d(jnp.array([1, 3]), jnp.array([2, 3]))
     Array([1, 2, 3], dtype=int32)"""
-    a, b = _pair("union1d", ar1, ar2, size)
+    a, b = _pair("union1d", ar1, ar2)
     return unique(concatenate([a, b]), size=size, fill_value=fill_value)
 
 
@@ -229,7 +212,7 @@ def setdiff1d(
     >>> jnp.setdiff1d(jnp.array([1, 2, 3]), jnp.array([2]))
     Array([1, 3], dtype=int32)"""
     x = ravel(array_of("setdiff1d", ar1))
-    a, b = _pair("setdiff1d", x, ar2, size)
+    a, b = _pair("setdiff1d", x, ar2)
     if not assume_unique:
         order = argsort(a)
         x, a = x[order], a[order]
@@ -239,9 +222,15 @@ def setdiff1d(
     return x[keep] if size is None else _selected(x, keep, operator.index(size), fill_value)
 
 
-def _first_of_run(x: Any) -> Any:
+def _first_of_run(x: Any, equal_nan: bool = True) -> Any:
     """Where a run of equal values begins."""
-    return concatenate([np.ones((1,), bool), _different(x, True)]) if x.shape[0] else zeros((0,), bool)
+    if is_found(x.shape[0]):
+        here = do.iota(dtype=canonicalize(int), shape=x.shape[:1], dimension=0, sharding=None)
+        before = x[UFUNCS["maximum"](here - 1, 0)]
+        return (here == 0) | _differ(x, before, equal_nan)
+    if x.shape[0] == 0:
+        return zeros((0,), bool)
+    return concatenate([np.ones((1,), bool), _differ(x[1:], x[:-1], equal_nan)])
 
 
 def _first(x: Any, keep: Any) -> Any:
@@ -265,8 +254,8 @@ def setxor1d(
     >>> import calque.numpy as jnp
     >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([1, 3], dtype=int32)"""
-    a, b = _pair("setxor1d", ar1, ar2, size)
-    side = concatenate([np.zeros(a.shape[0], np.int32), np.ones(b.shape[0], np.int32)])
+    a, b = _pair("setxor1d", ar1, ar2)
+    side = concatenate([zeros(a.shape[:1], np.int32), ones(b.shape[:1], np.int32)])
     x, side = do.sort(concatenate([a, b]), side, dimension=0, is_stable=True, num_keys=2)
     keep = UFUNCS["logical_not"](where(side == 0, _among(x, b), _among(x, a)))
     if not assume_unique and x.shape[0]:
@@ -291,7 +280,7 @@ def intersect1d(
     >>> import calque.numpy as jnp
     >>> jnp.intersect1d(jnp.array([1, 2, 3]), jnp.array([2, 3, 4]))
     Array([2, 3], dtype=int32)"""
-    a, b = _pair("intersect1d", ar1, ar2, size)
+    a, b = _pair("intersect1d", ar1, ar2)
     n, m = a.shape[0], b.shape[0]
     order = argsort(a)
     ordered = a[order]

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.dims import as_size, surely_same
-from calque.core.dtypes import canonicalize
+from calque.core.arrays import is_concrete
+from calque.core.dims import Dim, as_size, is_found, larger, surely_same
+from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.numpy.creation import canonical_shape, placed
+from calque.numpy.found import is_traced_integer, known_extent
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
@@ -30,7 +33,9 @@ from calque.numpy.promotion import (
 from calque.numpy.promotion import (
     broadcast_to as _broadcast_to,
 )
+from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
+from calque.transforms.checks import raise_if
 
 
 @placed
@@ -42,7 +47,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     (2, 3)"""
     check_arraylike("reshape", a)
     a = as_operand(a)
-    old, new = typeof(a).shape, canonical_shape(shape)
+    old, new = typeof(a).shape, _wanted(typeof(a).shape, shape)
     size = math.prod(old)
     unknown = sum(type(d) is int and d == -1 for d in new)
     if unknown:
@@ -62,6 +67,22 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     if order != "C":
         raise ValueError(f"order must be 'C' or 'F' for reshape, got {order!r}")
     return do.reshape(a, new_sizes=new, dimensions=None, sharding=None) if not surely_same(new, old) else ensure(a)
+
+
+def _wanted(old: tuple[Any, ...], shape: Any) -> tuple[Any, ...]:
+    """The new shape. One traced size is what the others leave, which the running program checks."""
+    dims = shape if isinstance(shape, (tuple, list)) else (shape,)
+    traced = [n for n in dims if is_traced_integer(n)]
+    if len(traced) != 1:
+        return canonical_shape(shape)
+    rest = math.prod(as_size(n) for n in dims if n is not traced[0])
+    size = math.prod(old)
+    if (type(rest) is int and rest <= 0) or size % rest:
+        return canonical_shape(shape)
+    error = lambda n: TypeError(
+        f"cannot reshape array of shape {old} (size {size}): a size is {n}, {size // rest} is left for it"
+    )
+    return tuple([known_extent(n, size // rest, error) if n is traced[0] else as_size(n) for n in dims])
 
 
 @placed
@@ -293,6 +314,9 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     k = canonical_axis(axis, len(shape))
     size = shape[k]
     if isinstance(where, (tuple, list)) or np.ndim(where) > 0:
+        if not is_concrete(where) or is_found(size) or any(isinstance(i, (Tracer, Dim)) for i in where):
+            cuts = [*(where[i] for i in range(np.shape(where)[0])), None]
+            return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]
         cuts = [0, *[slice(0, operator.index(i)).indices(size)[1] for i in where], size]
     else:
         n = operator.index(where)
@@ -302,12 +326,14 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
         cuts = [0]
         for i in range(n):
             cuts.append(cuts[-1] + small + (i < extra))
-    return [section(ary, k, a, max(a, b)) for a, b in itertools.pairwise(cuts)]
+    return [section(ary, k, a, larger(a, b)) for a, b in itertools.pairwise(cuts)]
 
 
 def section(x: Any, axis: int, start: int, stop: int) -> Any:
     """x[..., start:stop, ...] along one axis."""
     shape = typeof(x).shape
+    if is_found(shape[axis]):
+        return x[(slice(None),) * axis + (slice(larger(start, 0), larger(stop, 0)),)]
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(stop if i == axis else d for i, d in enumerate(shape))
     return do.slice(x, start_indices=starts, limit_indices=limits, strides=None)
@@ -369,8 +395,10 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
     if size == 0:
         return a
     try:
-        s = as_size(shift) % size
+        s = as_size(shift) % size if not is_found(size) else None
     except TypeError:
+        s = None
+    if s is None:
         i32 = np.dtype("int32")
         n = as_number(size, i32)
         r = do.rem(convert(shift, i32), n)
@@ -400,21 +428,32 @@ def repeat(
     return _repeat_by_counts(a, repeats, k, total_repeat_length)
 
 
+def _total(repeats: Any, n: Any) -> Any:
+    """The size that traced counts make."""
+    dtype = typeof(repeats).dtype
+    if not is_integer(dtype) or typeof(repeats).ndim > 1:
+        raise TypeError(f"repeat: repeats must be integers, a scalar or a vector, got {typeof(repeats).str_short()}")
+    c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
+    negative = do.reduce_or(do.lt(c, np.zeros((), canonicalize(int))), axes=(0,), out_sharding=None)
+    raise_if(negative, lambda: ValueError("repeat: repeats may not contain negative values"))
+    return found_size(do.reduce_sum(c, axes=(0,), out_sharding=None), "jnp.repeat")
+
+
 def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any:
     n = typeof(a).shape[axis]
+    if total is None and not is_concrete(repeats):
+        total = _total(repeats, n)
     counts = np.broadcast_to(np.asarray(repeats), (n,)) if total is None else None
     if counts is not None:
         where = np.repeat(np.arange(n, dtype=np.int32), counts)
         return a[(slice(None),) * axis + (where,)]
     c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
     ends = do.cumsum(c, axis=0, reverse=False)
-    places = do.iota(dtype=canonicalize(int), shape=(total,), dimension=0, sharding=None)
-    pairs = (total, n)
-    passed = do.ge(
-        do.broadcast_in_dim(places, shape=pairs, broadcast_dimensions=(0,), sharding=None),
-        do.broadcast_in_dim(ends, shape=pairs, broadcast_dimensions=(1,), sharding=None),
+    nothing = do.broadcast_in_dim(
+        np.zeros((), canonicalize(int)), shape=(total,), broadcast_dimensions=(), sharding=None
     )
-    where_ = do.reduce_sum(convert(passed, canonicalize(int)), axes=(1,), out_sharding=None)
+    passed = nothing.at[ends].add(1, mode="drop")  # how many elements end at each place
+    where_ = do.cumsum(passed, axis=0, reverse=False)
     return a[(slice(None),) * axis + (do.min(where_, as_number(n - 1, canonicalize(int))),)]
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import from_numpy, is_concrete, to_numpy
+from calque.core.dims import larger, may_exceed
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
-from calque.core.errors import ConcretizationTypeError
 from calque.core.primitives import do
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.numpy import indexing
+from calque.numpy.found import places_found
 from calque.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -24,6 +25,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.sizes import as_number
 
 
 def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
@@ -120,14 +122,23 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
     """Every value halves its interval at once; the number of rounds follows from the size."""
     n, shape, i32 = typeof(a).shape[0], typeof(v).shape, canonicalize(int)
     low = broadcast_to(np.zeros((), i32), shape)
-    high = broadcast_to(np.asarray(n, i32), shape)
-    for _ in range(max(n, 0).bit_length()):
+    high = broadcast_to(as_number(n, i32), shape)
+    last = as_number(larger(n - 1, 0), i32)
+    for _ in range(_rounds(n)):
         mid = do.shift_right_logical(do.add(low, high), np.ones((), i32))
-        at = indexing.getitem(a, do.min(mid, np.asarray(max(n - 1, 0), i32)))
+        at = indexing.getitem(a, do.min(mid, last))
         right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
         right = getattr(do, "and")(right, do.lt(low, high))
         low, high = do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
     return low
+
+
+def _rounds(n: Any) -> int:
+    """How often a size can be halved; of a free one as often as the largest that it may be."""
+    rounds = 0
+    while may_exceed(n, (1 << rounds) - 1):
+        rounds += 1
+    return rounds
 
 
 def _before(x: Any, y: Any) -> Any:
@@ -153,10 +164,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     dtype = canonicalize(int)
     if size is None:
         if not is_concrete(a):
-            raise ConcretizationTypeError(
-                "jnp.nonzero: the size of the result depends on the values of a traced array, which are not known while tracing."
-                f"{origin(a)}\nGive the keyword size= (a static upper bound) to use it under jit."
-            )
+            return places_found(a, "jnp.nonzero")
         return tuple(from_numpy(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
     return _nonzero_of_size(a, operator.index(size), fill_value, dtype)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import surely_less
 from calque.core.dtypes import iinfo, is_complex, is_float, is_integer, is_signed
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import Primitive, Zero, do
@@ -101,7 +102,7 @@ def _gather_shape(
             f"gather: slice_sizes {slice_sizes} must have one size for each dimension of operand {x.str_short()}"
         )
     for n, size in zip(slice_sizes, x.shape):
-        if not 0 <= n <= size:
+        if n < 0 or surely_less(size, n):
             raise TypeError(f"gather: slice_sizes {slice_sizes} must be within the operand's shape {x.shape}")
     dropped = (*collapsed, *batching)
     ndim = indices.ndim - 1 + len(offset)

@@ -12,6 +12,7 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.config import config
+from calque.core.dims import surely_less
 from calque.core.dtypes import bfloat16, canonicalize, finfo, iinfo, is_complex, is_integer, is_signed
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
@@ -228,7 +229,7 @@ def _arg_shape(name: str) -> Callable[..., ShapedArray]:
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape} of {name}")
         if not is_integer(index_dtype):
             raise TypeError(f"index_dtype must be an integer type, but got {index_dtype.name}")
-        if x.shape[axis] < 1:
+        if surely_less(x.shape[axis], 1):
             raise ValueError(
                 f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} axis={axis}"
             )

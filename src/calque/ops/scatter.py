@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import surely_less
 from calque.core.dtypes import is_integer
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
@@ -98,7 +99,7 @@ def _check_windows(
             f"{name}: updates {updates.str_short()} have scatter dimensions {batch}, but indices {indices.str_short()} have {indices.shape[:-1]}"
         )
     for n, size in zip(window_sizes(x, updates, numbers), x.shape):
-        if n > size and updates.size:
+        if surely_less(size, n) and updates.size:
             raise TypeError(f"{name}: windows of updates {updates.str_short()} exceed the operand {x.str_short()}")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.dims import surely_less
 from calque.core.dtypes import canonicalize, is_integer, is_unsigned
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
@@ -17,6 +18,7 @@ from calque.ops.common import batch_size, front, instantiate, zero_like, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from calque.ops.layout import Shape, broadcast_in_dim, canonical_axis, canonical_shape, linear_jvp, unary_transpose
+from calque.ops.sizes import as_number
 
 _slice = slice  # Python's own: the public function below has its name
 
@@ -31,7 +33,7 @@ def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, 
         )
     shape = []
     for i, (size, start, limit) in enumerate(zip(x.shape, start_indices, limit_indices)):
-        if not 0 <= start <= limit <= size:
+        if surely_less(start, 0) or surely_less(limit, start) or surely_less(size, limit):
             raise TypeError(
                 "slice start_indices must be greater than or equal to zero, not beyond limit_indices, which must be within"
                 f" operand shape {x.shape}; got start_indices {start_indices} and limit_indices {limit_indices}"
@@ -311,7 +313,7 @@ def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
         return i
     strong = do.convert_element_type(i, new_dtype=aval.dtype, weak_type=False, sharding=None) if aval.weak_type else i
     negative = do.lt(i, common.scalar_of(aval.dtype, 0))
-    return do.select_n(negative, i, do.add(strong, np.asarray(size, aval.dtype)))
+    return do.select_n(negative, i, do.add(strong, as_number(size, aval.dtype)))
 
 
 def _start_indices(x: Any, start_indices: Any, allow_negative_indices: bool | Sequence[bool]) -> list[Any]:

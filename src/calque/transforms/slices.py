@@ -8,7 +8,7 @@ from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.trace_state import Tracer
-from calque.ops.sizes import let_size_p
+from calque.ops.found_sizes import let_size_p
 
 _effects: weakref.WeakKeyDictionary[Jaxpr, bool] = weakref.WeakKeyDictionary()
 
@@ -65,7 +65,11 @@ def silent(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not jaxpr_has_effect(closed.jaxpr):
         return closed
     if "silent" not in closed.cache:
-        eqns = [_silent_eqn(e) for e in closed.jaxpr.eqns if e.outvars or not e.primitive.effect or e.primitive is let_size_p]
+        eqns = [
+            _silent_eqn(e)
+            for e in closed.jaxpr.eqns
+            if e.outvars or not e.primitive.effect or e.primitive is let_size_p
+        ]
         closed.cache["silent"] = ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
     return closed.cache["silent"]
 
