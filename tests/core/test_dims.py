@@ -2,7 +2,8 @@
 
 import pytest
 
-from calque.core.dims import Dim, Symbols, hint_of, product, slice_bounds, surely_divides, surely_equal
+from calque.core.dims import Dim, Symbols, hint_of, product, surely_divides, surely_equal
+from calque.core.extents import slice_bounds
 
 
 def sizes(*hints):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.dims import Symbols
+from calque.core.dims import Symbols, hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
 
 
@@ -134,12 +134,12 @@ def flops(eqns: Sequence[Eqn]) -> int:
             (contract, _), _ = e.params["dimension_numbers"]
             k = 1
             for d in contract:
-                k *= e.invars[0].aval.shape[d]
-            total += 2 * e.outvars[0].aval.size * k
+                k *= hint_of(e.invars[0].aval.shape[d])
+            total += 2 * hint_of(e.outvars[0].aval.size) * k
         elif inner:
-            total += inner * (e.params.get("length") or 1)
+            total += inner * (hint_of(e.params.get("length") or 1))
         else:
-            total += max((v.aval.size for v in (*e.outvars, *e.invars)), default=0)
+            total += max((hint_of(v.aval.size) for v in (*e.outvars, *e.invars)), default=0)
     return total
 
 

@@ -18,10 +18,8 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.errors import ConcretizationTypeError
+from calque.core.polynomials import Monomial, Poly, divided, multiplied, summed
 from calque.core.source import asked_by_user, here
-
-Monomial = tuple[int, ...]  # numbers of atoms, sorted, a square stands twice
-Poly = tuple[tuple[Monomial, int], ...]  # sorted (monomial, coefficient) pairs, no zeros
 
 INFINITE: Final = 1 << 62
 _NAMES: Final = "nmkhwdbtuvpqr"
@@ -74,7 +72,7 @@ class Symbols:
 
     def found(self, maker: str, most: Any) -> Dim:
         """A new size that the running program finds, from 0 to `most`."""
-        bound = _poly(most)
+        bound = poly_of(most) or ()
         i = len(self.atoms)
         self.atoms.append(("found", next(_found_numbers), bound))
         self.atom_hints.append(min(self.evaluate(bound), LARGEST_HINT))
@@ -99,6 +97,10 @@ class Symbols:
         found = {f"a{i}": self.actual[i] for i in roots}
         return self.program([("value", poly)])(*self.hints, **found)[0]
 
+    def factor(self, monomial: Monomial) -> tuple[str, Any, Any]:
+        """The atom that a monomial consists of, if it is one."""
+        return self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
+
     def clipped(self, poly: Poly) -> Any:
         """p - c, where the polynomial is max(p, 0) - c."""
         atoms = [(m[0], c) for m, c in poly if len(m) == 1]
@@ -106,7 +108,7 @@ class Symbols:
             return None
         op, a, b = self.atoms[atoms[0][0]]
         inner = b if op == "max" and not a else a if op == "max" and not b else None
-        return None if inner is None else self.dim(_sum(inner, poly[:1]))
+        return None if inner is None else self.dim(summed(inner, poly[:1]))
 
     def is_found(self, poly: Poly) -> bool:
         """Does it depend on a size that is known only while running?"""
@@ -138,29 +140,29 @@ class Symbols:
         """As `interval`; and a quotient is bounded by what it divides: n - n // 2 is not negative."""
         low, high = self.interval(poly)
         if any(self.atoms[i][0] in _RELATED for monomial, _ in poly for i in monomial):
-            low, high = max(low, self.least(poly)), min(high, -self.least(_product(poly, (((), -1),))))
+            low, high = max(low, self.least(poly)), min(high, -self.least(multiplied(poly, (((), -1),))))
         return (low, high)
 
     def least(self, poly: Poly) -> int:
         """A lower bound, from d * (a // d) being between a - d + 1 and a, and a found size below its bound."""
         for monomial, c in poly:
-            op, a, b = self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
+            op, a, b = self.factor(monomial)
             if op in ("min", "max"):  # it is either; where it is the worse one both must do, else one suffices
-                rest = _sum(poly, ((monomial, c),), -1)
-                either = [self.least(_sum(rest, _product(x, (((), c),)))) for x in (a, b)]
+                rest = summed(poly, ((monomial, c),), -1)
+                either = [self.least(summed(rest, multiplied(x, (((), c),)))) for x in (a, b)]
                 return min(either) if (op == "min") == (c > 0) else max(either)
         factor, out = 1, poly
         for monomial, c in poly:
-            op, a, b = self.atoms[monomial[0]] if len(monomial) == 1 else ("", (), ())
+            op, a, b = self.factor(monomial)
             if op == "floordiv" and len(b) == 1 and b[0][0] == ():
                 d, k = b[0][1], c * factor
-                out = _product(_sum(out, ((monomial, k),), -1), (((), d),))
-                bound = a if k < 0 else _sum(a, (((), d - 1),), -1)
-                out = _sum(out, _product(bound, (((), k),)))
+                out = multiplied(summed(out, ((monomial, k),), -1), (((), d),))
+                bound = a if k < 0 else summed(a, (((), d - 1),), -1)
+                out = summed(out, multiplied(bound, (((), k),)))
                 factor *= d
             elif op == "found" and c < 0:
                 k = c * factor
-                out = _sum(_sum(out, ((monomial, k),), -1), _product(b, (((), k),)))
+                out = summed(summed(out, ((monomial, k),), -1), multiplied(b, (((), k),)))
         low = self.interval(out)[0]
         return low if low <= -INFINITE else -(-low // factor)
 
@@ -295,54 +297,12 @@ def _times(a: int, b: int) -> int:
     return max(min(a * b, INFINITE), -INFINITE)
 
 
-def _poly(x: Any) -> Poly | None:
+def poly_of(x: Any) -> Poly | None:
     if type(x) is Dim:
         return x.poly
     if isinstance(x, (int, np.integer)):
         return (((), int(x)),) if x else ()
     return None
-
-
-def _sum(a: Poly, b: Poly, sign: int = 1) -> Poly:
-    out = dict(a)
-    for monomial, c in b:
-        out[monomial] = out.get(monomial, 0) + sign * c
-    return tuple(sorted((m, c) for m, c in out.items() if c))
-
-
-def _product(a: Poly, b: Poly) -> Poly:
-    out: dict[Monomial, int] = {}
-    for m1, c1 in a:
-        for m2, c2 in b:
-            m = tuple(sorted(m1 + m2))
-            out[m] = out.get(m, 0) + c1 * c2
-    return tuple(sorted((m, c) for m, c in out.items() if c))
-
-
-def _without(m: Monomial, part: Monomial) -> Monomial | None:
-    """A monomial divided by another, if that leaves one."""
-    rest = list(m)
-    for i in part:
-        if i not in rest:
-            return None
-        rest.remove(i)
-    return tuple(rest)
-
-
-def _split(a: Poly, b: Poly) -> tuple[Poly, Poly] | None:
-    """(q, r) with a = q * b + r as far as the terms of `a` are multiples of the single term of `b`."""
-    if len(b) != 1:
-        return ((((), 1),), ()) if a == b else None
-    (mb, cb) = b[0]
-    q, r = [], []
-    for m, c in a:
-        rest = _without(m, mb)
-        whole, left = divmod(c, cb) if rest is not None else (0, c)
-        if rest is not None and whole:
-            q.append((rest, whole))
-        if left:
-            r.append((m, left))
-    return tuple(sorted(q)), tuple(r)
 
 
 def _quotient_up(n: Any, divisor: int) -> Any:
@@ -361,28 +321,28 @@ class Dim:
     # --- arithmetic -----------------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
-        p = _poly(other)
-        return self.symbols.dim(_sum(self.poly, p)) if p is not None else self._value("__add__", other)
+        p = poly_of(other)
+        return self.symbols.dim(summed(self.poly, p)) if p is not None else self._value("__add__", other)
 
     def __radd__(self, other: Any) -> Any:
-        return self.__add__(other) if _poly(other) is not None else self._value("__radd__", other)
+        return self.__add__(other) if poly_of(other) is not None else self._value("__radd__", other)
 
     def __sub__(self, other: Any) -> Any:
-        p = _poly(other)
-        return self.symbols.dim(_sum(self.poly, p, -1)) if p is not None else self._value("__sub__", other)
+        p = poly_of(other)
+        return self.symbols.dim(summed(self.poly, p, -1)) if p is not None else self._value("__sub__", other)
 
     def __rsub__(self, other: Any) -> Any:
-        p = _poly(other)
-        return self.symbols.dim(_sum(p, self.poly, -1)) if p is not None else self._value("__rsub__", other)
+        p = poly_of(other)
+        return self.symbols.dim(summed(p, self.poly, -1)) if p is not None else self._value("__rsub__", other)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, (tuple, list, str, bytes)):
             return other * int(self)
-        p = _poly(other)
-        return self.symbols.dim(_product(self.poly, p)) if p is not None else self._value("__mul__", other)
+        p = poly_of(other)
+        return self.symbols.dim(multiplied(self.poly, p)) if p is not None else self._value("__mul__", other)
 
     def __rmul__(self, other: Any) -> Any:
-        known = isinstance(other, (tuple, list, str, bytes)) or _poly(other) is not None
+        known = isinstance(other, (tuple, list, str, bytes)) or poly_of(other) is not None
         return self.__mul__(other) if known else self._value("__rmul__", other)
 
     def __neg__(self) -> Any:
@@ -403,19 +363,19 @@ class Dim:
         return self._value("__pow__", other)
 
     def __floordiv__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return self._quotient(self.poly, p)[0] if p is not None else self._value("__floordiv__", other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return self._quotient(p, self.poly)[0] if p is not None else self._value("__rfloordiv__", other)
 
     def __mod__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return self._quotient(self.poly, p)[1] if p is not None else self._value("__mod__", other)
 
     def __rmod__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return self._quotient(p, self.poly)[1] if p is not None else self._value("__rmod__", other)
 
     def __divmod__(self, other: Any) -> Any:
@@ -436,18 +396,18 @@ class Dim:
         if not b:
             raise ZeroDivisionError("a size divided by zero")
         if s.interval(a)[1] <= 0 and len(b) == 1 and b[0][0] == () and b[0][1] > 0:  # -n // d == -((n + d - 1) // d)
-            up = _quotient_up(s.dim(_product(a, (((), -1),))), b[0][1])
+            up = _quotient_up(s.dim(multiplied(a, (((), -1),))), b[0][1])
             return -up, s.dim(a) + up * b[0][1]
-        parts = _split(a, b)
+        parts = divided(a, b)
         q, r = parts if parts is not None else ((), a)
         if not r:
             return s.dim(q), 0
         lo, hi = s.interval(r)
         if lo < 0 and s.ask("negative", r):  # quotients are of numbers from 0 only
-            if s.ask("negative", _sum(r, b)):
+            if s.ask("negative", summed(r, b)):
                 number, divisor = int(s.dim(r)), int(s.dim(b))
                 return s.dim(q) + number // divisor, number % divisor
-            return s.dim(q) - 1, s.dim(_sum(r, b))
+            return s.dim(q) - 1, s.dim(summed(r, b))
         if lo >= 0 and hi < s.interval(b)[0]:  # the remainder is smaller than the divisor
             return s.dim(q), s.dim(r)
         low = s.dim(s.atom("floordiv", r, b, s.evaluate(r) // s.evaluate(b)))
@@ -467,10 +427,10 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        p = _poly(other)
+        p = poly_of(other)
         if p is None:
             return NotImplemented
-        diff = _sum(self.poly, p, -1)
+        diff = summed(self.poly, p, -1)
         return not diff or self.symbols.ask("zero", diff)
 
     def __ne__(self, other: object) -> bool:
@@ -478,22 +438,22 @@ class Dim:
         return same if same is NotImplemented else not same
 
     def _less(self, a: Poly, b: Poly) -> bool:
-        return self.symbols.ask("negative", _sum(a, b, -1))
+        return self.symbols.ask("negative", summed(a, b, -1))
 
     def __lt__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return NotImplemented if p is None else self._less(self.poly, p)
 
     def __gt__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return NotImplemented if p is None else self._less(p, self.poly)
 
     def __le__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return NotImplemented if p is None else not self._less(p, self.poly)
 
     def __ge__(self, other: Any) -> Any:
-        p = _poly(other)
+        p = poly_of(other)
         return NotImplemented if p is None else not self._less(self.poly, p)
 
     def __hash__(self) -> int:
@@ -511,7 +471,7 @@ class Dim:
             if value is None:
                 raise self.symbols.unanswered("value", self.poly)
             return value
-        self.symbols.ask("zero", _sum(self.poly, (((), self.hint),) if self.hint else (), -1))
+        self.symbols.ask("zero", summed(self.poly, (((), self.hint),) if self.hint else (), -1))
         return self.hint
 
     __int__ = __index__
@@ -601,34 +561,6 @@ def is_found(n: Any) -> bool:
     return type(n) is Dim and n.symbols.is_found(n.poly)
 
 
-def smaller(a: Any, b: Any) -> Any:
-    """The smaller of two sizes. Of found ones it is a size of its own."""
-    return _chosen("min", a, b)
-
-
-def larger(a: Any, b: Any) -> Any:
-    """The larger of two sizes. Of found ones it is a size of its own."""
-    return _chosen("max", a, b)
-
-
-def _chosen(op: str, a: Any, b: Any) -> Any:
-    if not (is_found(a) or is_found(b)):
-        return (a if a <= b else b) if op == "min" else (a if a >= b else b)
-    difference = a - b
-    symbols = (a if type(a) is Dim else b).symbols
-    lo, hi = symbols.bounds(_poly(difference) or ())
-    if lo >= 0 or hi <= 0:
-        return b if (lo >= 0) == (op == "min") else a
-    for x, y in ((a, b), (b, a)):
-        if op == "max" and y == 0 and type(x) is Dim:  # max(max(p, 0) - c, 0) == max(p - c, 0)
-            inner = symbols.clipped(x.poly)
-            if inner is not None:
-                return _chosen("max", inner, 0)
-    p, q = sorted((_poly(a) or (), _poly(b) or ()))
-    pick = min if op == "min" else max
-    return symbols.dim(symbols.atom(op, p, q, pick(hint_of(a), hint_of(b))))
-
-
 def surely_less(a: Any, b: Any) -> bool:
     """Is a < b? Of found sizes: for certain?"""
     if is_found(a) or is_found(b):
@@ -652,44 +584,3 @@ def surely_divides(k: int, n: Any) -> bool:
 def as_size(n: Any) -> Any:
     """An integer or a free size as it is; anything else must be usable as an index."""
     return n if type(n) is int or type(n) is Dim else operator.index(n)
-
-
-def _bounds_found(start: Any, stop: Any, size: Any) -> tuple[Any, Any]:
-    """(start, length) of a slice with sizes that the program finds. Where nothing is selected the start may lie behind the end."""
-    end = size if stop is None else larger(stop + size, 0) if stop < 0 else smaller(stop, size)
-    if start is None:
-        return 0, end
-    if start < 0 and stop is None:
-        return larger(start + size, 0), smaller(-start, size)
-    first = larger(start + size, 0) if start < 0 else start
-    return first, larger(end - first, 0)
-
-
-def slice_bounds(s: slice, size: Any) -> tuple[Any, Any, int]:
-    """(start, length, step) of a Python slice of an axis."""
-    start, stop = (None if v is None else as_size(v) for v in (s.start, s.stop))
-    step = 1 if s.step is None else operator.index(s.step)
-    if not any(type(v) is Dim for v in (start, stop, size)):
-        first, end, step = slice(start, stop, step).indices(size)
-        return first, len(range(first, end, step)), step
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    if step == 1 and any(map(is_found, (start, stop, size))):
-        return (*_bounds_found(start, stop, size), 1)
-    low, high = (0, size) if step > 0 else (-1, size - 1)
-
-    def clipped(v: Any, default: Any) -> Any:
-        if v is None:
-            return default
-        if v < 0:
-            v = v + size
-            return low if v < low else v
-        return high if v > high else v
-
-    first = clipped(start, low if step > 0 else high)
-    end = clipped(stop, high if step > 0 else low)
-    span = end - first if step > 0 else first - end
-    never = type(span) is Dim and span.symbols.bounds(span.poly)[0] >= 0 and abs(step) == 1
-    if not never and span <= 0:
-        return first, 0, step
-    return first, span if abs(step) == 1 else (span - 1) // abs(step) + 1, step

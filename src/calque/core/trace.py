@@ -14,6 +14,7 @@ from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, check_jaxpr
 from calque.core.primitives import Primitive
+from calque.core.settled import resolved
 from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
@@ -110,6 +111,7 @@ class JaxprTrace(Trace):
         self.constvars: dict[int, tuple[Var, Any]] = {}
         self.function, self.argument_names = function, argument_names
         self.kept: list[Any] = []  # keeps constants alive while their ids are keys
+        self.found: dict[Any, Any] = {}  # what was made of a mask or a bound whose size the program finds
 
     def new_argument(self, aval: ShapedArray) -> JaxprTracer:
         t = self.tracer(aval)
@@ -202,10 +204,14 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     last = last_uses(jaxpr)
+    settled = False  # has a size been found, that stands in what follows?
     with source_at(None) as place:
         for i, e in enumerate(jaxpr.eqns):
             place.source = e.source
-            out = e.primitive.bind(*[env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars], **e.params)
+            operands = [env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars]
+            out = e.primitive.bind(*operands, **(resolved(e.params) if settled else e.params))
+            if e.primitive.name == "let_size":
+                settled = settled or not isinstance(operands[0], Tracer)
             for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,)):
                 env[v] = x
             for v in last.get(i, ()):

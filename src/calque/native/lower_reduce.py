@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import Dim, larger, may_exceed, product, surely_at_most
+from calque.core.dims import Dim, may_exceed, product, surely_at_most
+from calque.core.extents import larger
 from calque.native.elements import Cx
 from calque.native.expr import DTYPES, Expr, const, ex, is_float
 from calque.native.lower import LIMITS, RULES, Index, Lower, Request, Value

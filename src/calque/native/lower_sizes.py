@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from calque.core.dims import Dim, Poly, Symbols
+from calque.core.dims import Dim, Symbols
+from calque.core.polynomials import Poly
 from calque.native.expr import Expr, const, ex, var
 from calque.native.expr_index import terms
 

@@ -208,7 +208,7 @@ def places_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     (mask,) = n.args
     k = var(f"{COLLIDING}d0", low.sizes.dim(mask.shape[0]))
     chosen = low.at(mask, (k,))
-    count, name = lower_element("convert_element_type", [chosen], ["i1"], n.dtype, {}), f"r.{home.buf.name}"
+    count, name = cast(chosen, n.dtype), f"r.{home.buf.name}"
     at = cast(ex("sub", ref(name, n.dtype), count), "i64")
     value = low.number(k, n.dtype)
     return [

@@ -13,11 +13,11 @@ import numpy as np
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
-from calque.core.dims import Dim, Symbols, is_symbolic, substituted
+from calque.core.dims import Dim, Symbols, is_symbolic, poly_of, substituted
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.machine.arrays import as_numpy, share
 from calque.machine.callpath import run_program
-from calque.machine.program import Program, Slot, Varying
+from calque.machine.program import Program, Reg, Slot, Varying
 from calque.native.backend import Planned, is_long
 from calque.native.expr import Buffer, Expr, const, ex, item_size
 from calque.native.lower_sizes import Sizes
@@ -126,7 +126,7 @@ class SymbolicAssembler(Assembler):
                 int(next(d for a in (*s.arg_avals, *s.out_avals) if a is not None for d in a.shape if type(d) is Dim))
             found = [n for n in self.sizes.found if n in self.counters]
             self.hosts.append((s, found))
-            words = [*args, *[self.counters[n] for n in found]]
+            words: list[Slot | Reg | int] = [*args, *[self.counters[n] for n in found]]
             self.builder.host(function, words, name=s.node.op, key=("host", len(self.hosts) - 1))
         else:
             super().host_call(s, function, args)
@@ -204,7 +204,7 @@ class SymbolicExecutable(Planned):
         words: Callable[..., list[int]] = scope["words"]
         return words
 
-    def resized(self, sizes: Sequence[int]) -> Sized:
+    def resized(self, sizes: Sequence[int]) -> Sized | SizedByProgram:
         """The program for these sizes."""
         words = self.words(*sizes)
         n = len(self.slots_of)
@@ -235,7 +235,7 @@ class SymbolicExecutable(Planned):
         out = {}
         for i, _ in self.assembler.given:
             a = self.out_avals[i]
-            polys = [d.poly if type(d) is Dim else ((((), d),) if d else ()) for d in a.shape]
+            polys = [poly_of(d) or () for d in a.shape]
             needed = {f"a{j}" for j in self.symbols.needed(polys)}
             shape = self.symbols.program([("value", p) for p in polys])(
                 *sizes, **{k: v for k, v in values.items() if k in needed}

@@ -10,6 +10,7 @@ from calque.core.dtypes import is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.creation import asarray
+from calque.numpy.found import refuse_empty
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -302,6 +303,7 @@ def _convolution(name: str, x: Any, y: Any, mode: str, precision: Any, preferred
         raise ValueError(f"{name}() only support 1-dimensional inputs, got shapes {x.shape} and {y.shape}.")
     if not x.shape[0] or not y.shape[0]:
         raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
+    refuse_empty([x.shape[0], y.shape[0]], ValueError(f"{name}: inputs cannot be empty."))
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
     x, y = (asarray(v) for v in promote_inexact(x, y))

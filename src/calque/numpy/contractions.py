@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.dims import larger, smaller
+from calque.core.extents import larger, smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.creation import placed

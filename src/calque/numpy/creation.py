@@ -10,8 +10,9 @@ import numpy as np
 
 from calque.core import errors, pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, to_numpy
-from calque.core.dims import Dim, larger, value_of
+from calque.core.dims import Dim, is_found, value_of
 from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, is_integer, promote
+from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
@@ -432,7 +433,7 @@ def linspace(
     divisions = num - 1 if endpoint else num
     step = (
         do.div(do.sub(b, a), as_number(divisions, compute))
-        if divisions > 0
+        if is_found(divisions) or divisions > 0  # 0 / 0 is what it has to be
         else do.mul(a, np.asarray(np.nan).astype(compute))
     )
     line = (num,) + (1,) * len(shape)
@@ -444,16 +445,17 @@ def linspace(
         dimensions=None,
         sharding=None,
     )
-    t = do.div(convert(t, compute), as_number(divisions if divisions > 0 else 1, compute))
+    t = do.div(convert(t, compute), as_number(larger(divisions, 1), compute))
     whole = (num, *shape)
     spread = lambda v: do.broadcast_in_dim(
         v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))), sharding=None
     )
     t = broadcast_value(t, whole)
     out = do.add(do.mul(spread(a), do.sub(np.ones((), compute), t)), do.mul(spread(b), t))
-    if endpoint and num > 1:  # the last value is exactly `stop`
+    if endpoint and (is_found(num) or num > 1):  # the last value is exactly `stop`
         last = do.eq(
-            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0, sharding=None), as_number(num - 1, np.int32)
+            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0, sharding=None),
+            as_number(larger(num - 1, 1), np.int32),
         )
         out = do.select_n(last, out, spread(b))
     if axis:

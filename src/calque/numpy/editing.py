@@ -23,7 +23,7 @@ from calque.numpy.promotion import (
     convert,
     promote_dtypes,
 )
-from calque.numpy.shaping import broadcast_arrays, concatenate, moveaxis, ravel, reshape, where
+from calque.numpy.shaping import broadcast_arrays, concatenate, flip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
 from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.cond import switch
@@ -182,12 +182,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     a = array_of("trim_zeros", asarray(filt) if isinstance(filt, (list, tuple)) else filt)
     if set(trim.lower()) - set("fb"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    if not is_concrete(a):
-        raise errors.ConcretizationTypeError(
-            f"trim_zeros: the size of the result depends on a traced array.{origin(a)}"
-        )
-    x = to_numpy(a)
     axes = canonical_axes(axis, a.ndim)
+    if not is_concrete(a):
+        return _trimmed(a, trim.lower(), axes)
+    x = to_numpy(a)
     index = [slice(None)] * a.ndim
     places = np.nonzero(x)
     for k in axes:
@@ -200,6 +198,19 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
             else (x.shape[k], x.shape[k])
         )
         index[k] = slice(low if "f" in trim.lower() else 0, high if "b" in trim.lower() else x.shape[k])
+    return a[tuple(index)]
+
+
+def _trimmed(a: Any, trim: str, axes: Sequence[int]) -> Any:
+    """`trim_zeros` of a traced array: the program finds the ends."""
+    index = [slice(None)] * a.ndim
+    for k in axes:
+        there = reductions.any(a != 0, axis=tuple(i for i in range(a.ndim) if i != k))
+        n, some = a.shape[k], reductions.any(there)
+        low = reductions.argmax(there) if "f" in trim else np.int32(0)
+        high = n - reductions.argmax(flip(there)) if "b" in trim else np.int32(n)
+        none = np.int32(n if trim == "f" else 0)
+        index[k] = slice(where(some, low, none), where(some, high, none))
     return a[tuple(index)]
 
 

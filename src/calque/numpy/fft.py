@@ -9,6 +9,7 @@ import numpy as np
 from calque.core.dims import surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.numpy.creation import asarray, placed, zeros
+from calque.numpy.found import refuse_empty
 from calque.numpy.promotion import array_of, canonical_axes, canonical_axis, convert, promote_inexact, result_dtype
 from calque.numpy.shaping import concatenate, moveaxis, roll, section
 from calque.numpy.ufuncs import UFUNCS
@@ -71,6 +72,7 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
         raise ValueError(
             f"jnp.fft.{name}: the number of points must be positive, got {tuple(full)} for axes {dims} of shape {x.shape}"
         )
+    refuse_empty(full, ValueError(f"jnp.fft.{name}: the number of points must be positive, got 0"))
     if kind == "RFFT" and is_complex(x.dtype):
         raise ValueError(f"jnp.fft.{name} only supports real valued inputs, got dtype {x.dtype.name}: use jnp.fft.fft.")
     if not real or inverse:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import is_concrete
-from calque.core.dims import Dim, as_size, is_found, slice_bounds, surely_equal, value_of
+from calque.core.dims import Dim, as_size, is_found, surely_equal, value_of
 from calque.core.dtypes import canonicalize, is_integer, is_signed
 from calque.core.errors import ConcretizationTypeError
+from calque.core.extents import slice_bounds
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.core.trace_state import Tracer
+from calque.core.trace_state import Tracer, dynamic_trace
 from calque.ops.found_sizes import found_size, places
 from calque.ops.sizes import as_number
 from calque.transforms.checks import raise_if
@@ -30,6 +31,10 @@ def extent(n: Any, maker: str) -> Any:
     """A size, which may be a traced integer: the program makes arrays of that size; a negative one is an error while it runs."""
     if not is_traced_integer(n):
         return as_size(n)
+    return once(("size", id(n)), [n], lambda: _extent(n, maker))
+
+
+def _extent(n: Any, maker: str) -> Any:
     if is_signed(typeof(n).dtype):
         negative = lambda found: ValueError(f"{maker}: a size cannot be negative, got {int(found)}")
         raise_if(do.lt(n, np.zeros((), typeof(n).dtype)), negative, [n])
@@ -64,6 +69,20 @@ def may_be_empty(n: Any) -> bool:
 
 def places_found(a: Any, maker: str) -> tuple[Any, ...]:
     """The places of a traced array that are not zero, as many as there are."""
+    return once(("places", id(a)), [a], lambda: _places(a, maker))
+
+
+def once(key: Any, reads: Sequence[Any], make: Callable[[], Any]) -> Any:
+    """`make()`, once for these tracers in one program: what comes of one mask, or one bound, has one size."""
+    made = getattr(dynamic_trace(), "found", None)
+    if made is None:
+        return make()
+    if key not in made:
+        made[key] = (make(), reads)  # the tracers live on, so that no other has their identity
+    return made[key][0]
+
+
+def _places(a: Any, maker: str) -> tuple[Any, ...]:
     shape = typeof(a).shape
     mask = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
     if len(shape) != 1:
@@ -104,6 +123,12 @@ def is_window(part: Any, size: Any) -> bool:
 
 def window(part: slice, size: Any) -> Any:
     """The places that a slice selects, as a vector of a size that the program finds."""
+    bounds = [part.start, part.stop]
+    key = ("window", *[("traced", id(v)) if isinstance(v, Tracer) else v for v in bounds], part.step, size)
+    return once(key, bounds, lambda: _window(part, size))
+
+
+def _window(part: slice, size: Any) -> Any:
     step = 1 if part.step is None else part.step
     if isinstance(step, Tracer):
         raise IndexError("x[a:b:c]: the step of a slice must be a number that is known while tracing")

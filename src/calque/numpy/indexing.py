@@ -13,20 +13,20 @@ import numpy as np
 
 from calque.core.arrays import ArrayImpl, is_concrete, to_array, to_numpy
 from calque.core.config import config
-from calque.core.dims import Dim, as_size, is_found, may_exceed, slice_bounds, surely_equal, surely_same
+from calque.core.dims import Dim, as_size, is_found, may_exceed, surely_equal, surely_same
 from calque.core.dtypes import is_inexact, is_integer, is_signed
+from calque.core.extents import slice_bounds
 from calque.core.primitives import do
-from calque.core.source import here
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy import found
 from calque.numpy.dynamic_slices import Slice, opened
+from calque.numpy.index_checks import check_bounds
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
 from calque.ops import scatter as lax_scatter
 from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from calque.ops.sizes import as_number
-from calque.transforms.checks import raise_if
 
 MODES = {
     None: None,
@@ -212,7 +212,7 @@ def getitem(
         x, index = opened_windows(x, index)
     plan = parse(index, x.shape)
     if config.debug_index and mode is None:
-        check_bounds(plan, index)
+        check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
     if plan.arrays:
         return gather(x, plan, mode_of(mode), fill_value, unique, ordered)
     if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(index, x.shape):
@@ -257,35 +257,6 @@ def windows_as_places(index: Any, shape: tuple[int, ...]) -> Any:
     whole = [None if p is None else next(sizes) for p in parts]
     number = lambda p, n: np.asarray(p, np.int32) if type(p) is int and is_found(n) else p
     return tuple(places.get(id(p), number(p, n)) for p, n in zip(parts, whole))
-
-
-def check_bounds(plan: Plan, index: Any) -> None:
-    """IndexError for what lies outside of its axis, now or while the program runs (`calque_debug_index`)."""
-    where = here()
-    parts = dict(enumerate(p for p in expand(index, plan.shape) if p is not None))
-    for axis, n in enumerate(plan.shape):
-        i = plan.arrays.get(axis, parts[axis])
-        if isinstance(i, slice) or (isinstance(i, int) and -n <= i < n):
-            continue
-
-        def error(found: Any, n: int = n, axis: int = axis) -> Exception:
-            bad = found[(found < -n) | (found >= n)] if found.ndim else found
-            number = int(bad.reshape(-1)[0])
-            return IndexError(f"index {number} is out of bounds for axis {axis} with size {n}, at {where}")
-
-        raise_if(outside_of(i, n), error, [np.asarray(i) if isinstance(i, int) else i])
-
-
-def outside_of(i: Any, n: Any) -> Any:
-    """Which elements of an index lie outside of an axis of size n?"""
-    if isinstance(i, int) or is_concrete(i):
-        found = np.asarray(i if isinstance(i, int) else to_numpy(i))
-        return (found < -n) | (found >= n)
-    dtype = typeof(i).dtype
-    if n > np.iinfo(dtype).max:
-        return np.zeros((), bool)
-    above = do.ge(i, as_number(n, dtype))
-    return getattr(do, "or")(above, do.lt(i, as_number(-n, dtype))) if is_signed(dtype) else above
 
 
 def _has_int_outside(index: Any, shape: tuple[int, ...]) -> bool:
@@ -411,7 +382,8 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     indices = index_arrays(plan, wrap=mode == "wrap")
     rank = len(plan.advanced_shape)
     nothing = IndexError("x[i]: there is no element at any index, an axis that is indexed has size 0")
-    found.refuse_empty([plan.shape[a] for a in axes], nothing, unless=plan.advanced_shape)
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        found.refuse_empty([plan.shape[a] for a in axes], nothing, unless=plan.advanced_shape)
     if 0 in plan.advanced_shape and any(x.shape[a] == 0 for a in axes):
         return with_new_axes(nothing_of(x, plan), plan, rank)
     out = lax_indexing.gather(
@@ -465,7 +437,7 @@ def update(x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique:
         index = windows_as_places(index, x.shape)
     plan = parse(index, x.shape)
     if config.debug_index and mode is None:
-        check_bounds(plan, index)
+        check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
     shape = result_shape(plan)
     values = cast_update(values, x)
     broadcast_shapes_into("x.at[...] update", typeof(values).shape, shape)

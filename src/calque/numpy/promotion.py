@@ -11,7 +11,7 @@ import numpy as np
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Dim, surely_equal, surely_same, value_of
+from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
 from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_complex, is_inexact, is_integer, promote
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -147,9 +147,13 @@ def broadcast_shapes(name: str, *shapes: Sequence[int]) -> tuple[int, ...]:
 
 def incompatible(name: str, shapes: Sequence[Any]) -> Exception:
     listed = ", ".join(str(tuple(s)) for s in shapes)
+    remedy = "reshape an operand, for example x[:, None]."
+    if any(is_found(d) for s in shapes for d in s):
+        remedy = (
+            "sizes that the program finds are equal if they come of one and the same mask or number: compute that once."
+        )
     return TypeError(
-        f"{name} got incompatible shapes for broadcasting: {listed}. Sizes must be equal or 1, counted from the last axis;"
-        " reshape an operand, for example x[:, None]."
+        f"{name} got incompatible shapes for broadcasting: {listed}. Sizes must be equal or 1, counted from the last axis; {remedy}"
     )
 
 

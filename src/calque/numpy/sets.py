@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calque.core.dims import is_found
+from calque.core.dims import is_found, value_of
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.numpy import reductions
@@ -181,6 +181,8 @@ def _among(x: Any, values: Any) -> Any:
         return broadcast_to(np.asarray(False), x.shape)
     ordered = sort(values)
     place = UFUNCS["minimum"](searchsorted(ordered, x), n - 1)
+    if is_found(n):  # there may be none
+        return (ordered.at[place].get(mode="fill") == x) & (value_of(n) > 0)
     return ordered[place] == x
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import is_concrete
-from calque.core.dims import Dim, as_size, is_found, larger, surely_same
+from calque.core.dims import Dim, as_size, is_found, surely_same
 from calque.core.dtypes import canonicalize, is_integer
+from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.creation import canonical_shape, placed
-from calque.numpy.found import is_traced_integer, known_extent
+from calque.numpy.found import extent, is_traced_integer, known_extent
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
@@ -461,7 +462,8 @@ def tile(A: Any, reps: Any) -> Any:
     """The array repeated as a whole along its axes."""
     check_arraylike("tile", A)
     A = as_operand(A)
-    counts = tuple(as_size(r) for r in reps) if isinstance(reps, (tuple, list)) else (as_size(reps),)
+    given = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    counts = tuple(extent(r, "jnp.tile") for r in given)
     shape = typeof(A).shape
     rank = max(len(shape), len(counts))
     shape, counts = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(counts)) + counts

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import from_numpy, is_concrete, to_numpy
-from calque.core.dims import larger, may_exceed
+from calque.core.dims import is_found, may_exceed
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
+from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import indexing
@@ -126,7 +127,7 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
     last = as_number(larger(n - 1, 0), i32)
     for _ in range(_rounds(n)):
         mid = do.shift_right_logical(do.add(low, high), np.ones((), i32))
-        at = indexing.getitem(a, do.min(mid, last))
+        at = indexing.getitem(a, do.min(mid, last), "fill" if is_found(n) else None)
         right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
         right = getattr(do, "and")(right, do.lt(low, high))
         low, high = do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)

@@ -63,6 +63,8 @@ def found_size(n: Any, maker: str, most: Any = None) -> Any:
     """The size that an integer scalar is: an int if it is known now, else a new size of the program, at most `most`."""
     if is_concrete(n):
         return int(to_numpy(n))
+    if type(most) is int and most == 0:
+        return 0
     symbols = symbols_of_recording()
     if symbols is None:
         raise DataDependentSizeError(

@@ -18,6 +18,7 @@ from calque.transforms import flow, lanes
 from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim, batch_jaxpr
 from calque.transforms.flow import Staged, rearranged, with_inputs, zeros_eqn
+from calque.transforms.found import recomputed
 from calque.transforms.jvp import jvp_jaxpr
 from calque.transforms.linear import Linearized, linearize_jaxpr
 from calque.transforms.refs import discharged_branches
@@ -328,7 +329,7 @@ def _choose(
     order = list(range(len(funs)))
     if what == "cond":
         order.reverse()  # true_fun is traced first
-    traced = [flow.staged(funs[i], operands, avals, f"{names[i]} of {what}") for i in order]
+    traced = [recomputed(flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what) for i in order]
     parts = [traced[order.index(i)] for i in range(len(funs))]
     _check_structures(what, funs, names, parts)
     joined = _common_types(what, funs, names, parts)

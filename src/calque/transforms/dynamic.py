@@ -13,8 +13,9 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Poly, Symbols
+from calque.core.dims import Symbols
 from calque.core.pause import no_collection
+from calque.core.polynomials import Poly
 from calque.core.trace_state import Tracer
 from calque.transforms import debug_nans
 from calque.transforms.sharding_constraint import has_constraints

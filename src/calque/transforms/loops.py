@@ -15,6 +15,7 @@ from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 from calque.transforms import flow
 from calque.transforms.flow import Staged, check_carry, joined_type, staged
+from calque.transforms.found import recomputed
 from calque.transforms.refs import discharged_scan, discharged_while
 from calque.transforms.scan import bind_scan
 from calque.transforms.trees import arrays, name_of
@@ -73,7 +74,7 @@ def scan(
     unroll = _checked_unroll(unroll, n)
     while True:
         avals = [*map(typeof, init_leaves), *x_avals]
-        part = staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
+        part = recomputed(staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan"), f, "scan")
         carry_tree, ys_tree = _pair(f, part)
         outs = part.closed.out_avals
         promoted = _with_joined_types(init_leaves, outs[: carry_tree.num_leaves]) if carry_tree == init_tree else None
@@ -174,7 +175,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         return _python_while(cond_fun, body_fun, init_val)
     while True:
         avals = [typeof(x) for x in leaves]
-        body = staged(body_fun, (init_val,), avals, "while_loop")
+        body = recomputed(staged(body_fun, (init_val,), avals, "while_loop"), body_fun, "while_loop")
         outs = body.closed.out_avals
         promoted = _with_joined_types(leaves, outs) if body.out_tree == tree else None
         if promoted is None:
