@@ -4,6 +4,7 @@ from calque.core.errors import (
     CalqueRuntimeError,
     ConcretizationTypeError,
     ControlFlowError,
+    DataDependentSizeError,
     InconclusiveDimensionOperation,
     JAXIndexError,
     JAXTypeError,
@@ -20,7 +21,20 @@ from calque.core.jaxprs import JaxprTypeError
 JaxRuntimeError = CalqueRuntimeError
 
 __all__ = [
-    "CalqueRuntimeError", "ConcretizationTypeError", "ControlFlowError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
-    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "StaleCaptureWarning", "TracerArrayConversionError",
-    "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
+    "CalqueRuntimeError",
+    "ConcretizationTypeError",
+    "ControlFlowError",
+    "DataDependentSizeError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "NonConcreteBooleanIndexError",
+    "StaleCaptureWarning",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
 ]  # fmt: skip

@@ -171,7 +171,7 @@ class Symbols:
         if op == "size":
             return (1, INFINITE)
         if op == "found":
-            return (0, self.interval(b)[1])
+            return (0, min(self.interval(b)[1], LARGEST))
         (alo, ahi), (blo, bhi) = self.interval(a), self.interval(b)
         if op in ("min", "max"):
             pick = min if op == "min" else max
@@ -283,6 +283,7 @@ class Symbols:
 
 _RELATED: Final = ("floordiv", "found", "min", "max")
 LARGEST_HINT: Final = 1 << 16  # of a found size
+LARGEST: Final = 1 << 47  # that a found size can be
 _found_numbers = itertools.count()
 _on_guard: Callable[[Symbols, str, Poly, bool], None] | None = None
 

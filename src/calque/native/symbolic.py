@@ -38,20 +38,23 @@ class SymbolicAssembler(Assembler):
         self.hosts: list[tuple[Host, list[str]]] = []  # host calls, each with the found sizes that it is told
         self.waiting: dict[Buffer, Slot] = {}  # blocks of found sizes that are not allocated yet
         self.given: list[tuple[int, Buffer]] = []  # results of found sizes
+        self.depth = 0
         self.told: dict[str, int] = {}  # found sizes that the caller has to know -> which word of the last result
         self.rooms: list[Expr] = []  # bytes of each part of the arena
         self.room_of: list[int] = []  # the part in which each place of the arena lies
 
     def word(self, e: Expr) -> Any:
         """A size as an operand."""
-        if any(n in self.counters for n in e.names):
+        found = e.names & self.sizes.found.keys()
+        if not found <= self.counters.keys():
+            raise AssertionError(f"a size is used before the program has found it: {', '.join(sorted(found))}")
+        if found:
             return self.integer(e)
         value = self.sizes.hinted.value(e)
         return value if self.sizes.free.isdisjoint(e.names) else Varying(value, e)
 
     def size(self, name: str) -> Any:
-        reg = self.counters.get(name)
-        if reg is not None or name not in self.sizes.free:
+        if name in self.counters or name not in self.sizes.free:
             return super().size(name)
         return self.word(self.sizes.symbol(name))
 
@@ -68,15 +71,16 @@ class SymbolicAssembler(Assembler):
 
     def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
         """Blocks of found sizes are the program's; then there is one more result, those sizes."""
-        self.given = [(i, b) for i, (b, _) in enumerate(outputs) if self.is_found(b)]
+        names_of = lambda aval: {n for d in aval.shape for n in self.sizes.dim(d).names} & self.sizes.found.keys()
+        self.given = [(i, b) for i, (b, aval) in enumerate(outputs) if names_of(aval)]
         mine = {i for i, _ in self.given}
         out = [(OF_FOUND_SIZE, -1) if i in mine else (aval, nbytes(aval)) for i, (_, aval) in enumerate(outputs)]
-        names = sorted(n for n in self.sizes.found if any(n in bytes_expr(b).names for _, b in self.given))
+        names = sorted(set().union(*[names_of(aval) for _, aval in outputs]))
         self.told = {n: k for k, n in enumerate(names)}
         return [*out, (ShapedArray((len(names),), np.int64), 8 * len(names))] if names else out
 
     def result(self, i: int, b: Buffer) -> Slot:
-        return self.block(b) if self.is_found(b) else super().result(i, b)
+        return self.block(b) if i in dict(self.given) else super().result(i, b)
 
     def block(self, b: Buffer) -> Slot:
         """A block that is allocated when its size is known."""
@@ -98,6 +102,16 @@ class SymbolicAssembler(Assembler):
         if s.name in self.told:
             place = self.builder.output(len(self.builder.outputs) - 1)
             self.builder.store(place, self.counters[s.name], "i64", 8 * self.told[s.name])
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """A list of steps; the sizes that it finds are its own."""
+        known = set(self.counters)
+        self.depth += 1
+        super().steps(steps)
+        self.depth -= 1
+        if self.depth:
+            for name in self.sizes.found.keys() & self.counters.keys() - known:
+                del self.counters[name]
 
     def finish(self) -> None:
         for i, b in self.given:
@@ -329,9 +343,9 @@ class FoundExecutable(SymbolicExecutable):
     """A program whose only free sizes are those that it finds while it runs."""
 
     def __init__(self, closed: ClosedJaxpr, options: Options, symbols: Symbols) -> None:
-        super().__init__(closed, options, symbols)
+        super().__init__(closed, Options(options.name, options.exact), symbols)
         self.sized = self.resized(())
-        self.program = self.sized.program
+        self.program = None if options.donated else self.sized.program  # from Python, which deletes what was donated
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         return self.sized.call(args)

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import is_found
 from calque.core.dtypes import is_complex, is_inexact
+from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
@@ -251,6 +253,11 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
     else:
         there = reductions.sum(UFUNCS["logical_not"](nan), axis=-1, keepdims=True, dtype=dtype)
         last = there - 1
+    if is_found(n):  # of nothing: NaN
+        lack = larger(1 - n, 0)
+        none = broadcast_to(np.asarray(np.nan).astype(dtype), (*rows.shape[:-1], lack))
+        rows, n = concatenate([rows, none], axis=-1), n + lack
+        last = last if skip else as_number(n - 1, dtype)
     ordered = sort(rows, -1)
     flat_q = UFUNCS["minimum"](UFUNCS["maximum"](ravel(q), 0), 1)
     place = flat_q * last if not skip else last * flat_q  # (..., k) for skip, (k,) else

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,6 +111,8 @@ def is_window(part: Any, size: Any) -> bool:
     """Is this part of an index a slice whose length is not known while tracing?"""
     if not isinstance(part, slice):
         return False
+    if isinstance(part.step, Tracer):
+        raise IndexError("x[a:b:c]: the step of a slice must be a number that is known while tracing")
     if any(isinstance(v, Tracer) for v in (part.start, part.stop)):
         return True
     if not is_found(size):
@@ -129,10 +132,7 @@ def window(part: slice, size: Any) -> Any:
 
 
 def _window(part: slice, size: Any) -> Any:
-    step = 1 if part.step is None else part.step
-    if isinstance(step, Tracer):
-        raise IndexError("x[a:b:c]: the step of a slice must be a number that is known while tracing")
-    step = int(step)
+    step = 1 if part.step is None else operator.index(part.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
     n = as_number(size, PLACE)

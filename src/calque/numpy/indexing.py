@@ -225,7 +225,7 @@ def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
     if any(type(n) is Dim for n in shape):
         return any(map(is_found, shape))
     parts = index if type(index) is tuple else (index,)
-    return any([type(p) is slice and (isinstance(p.start, Tracer) or isinstance(p.stop, Tracer)) for p in parts])
+    return any([type(p) is slice and any([isinstance(v, Tracer) for v in (p.start, p.stop, p.step)]) for p in parts])
 
 
 def opened_windows(x: Any, index: Any) -> tuple[Any, Any]:

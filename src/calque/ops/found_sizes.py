@@ -6,7 +6,7 @@
 A size is found once in every run of its equation; arrays of that size are allocated then. See `core.dims`."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from calque.core.primitives import NotApplicable, Primitive, do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import symbols_of_recording
 from calque.ops.common import zero_like
-
-LARGEST: Final = 1 << 47  # of sizes that nothing bounds
 
 
 def _let_size(n: Any, *, size: Any) -> list[Any]:
@@ -72,7 +70,7 @@ def found_size(n: Any, maker: str, most: Any = None) -> Any:
             f"{origin(n)}\nGive the keyword size= where there is one."
         )
     if most is None:
-        most = min(int(np.iinfo(typeof(n).dtype).max) - 1, LARGEST)
+        most = min(int(np.iinfo(typeof(n).dtype).max) - 1, dims.LARGEST)
     size = symbols.found(maker, most)
     do.let_size(n, size=size)
     return size

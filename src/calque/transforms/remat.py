@@ -15,6 +15,7 @@ from calque.core.primitives import Primitive, Zero
 from calque.core.source import Source
 from calque.core.trace import JaxprTrace, JaxprTracer, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import recording
+from calque.ops.found_sizes import let_size_p
 from calque.transforms.call import CallPrimitive, close_over_tracers, inline_calls
 from calque.transforms.flow import split
 from calque.transforms.linear import Linearized, linearize, linearize_jaxpr
@@ -259,6 +260,9 @@ def _recomputed(
     saved: list[Var] = []
     for e in reversed(eqns):
         wanted = [v for v in e.outvars if v in live]
+        if e.primitive is let_size_p and kept:  # sizes in the types of what follows
+            kept.append(e)
+            live.update(a for a in e.invars if isinstance(a, Var))
         if not wanted:
             continue
         if policy(e.primitive, *(a.aval for a in e.invars), **e.params):

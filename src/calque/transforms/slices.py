@@ -18,8 +18,10 @@ dead_code_rules: dict[str, DeadCodeRule] = {}
 
 
 def has_effect(e: Eqn) -> bool:
-    """Does the equation, or anything inside it, have an effect?"""
-    return e.primitive.effect or any(jaxpr_has_effect(j) for j in subjaxprs(e.params))
+    """Does the equation, or anything inside it, have an effect? To say what a size is counts as none."""
+    return (e.primitive.effect and e.primitive is not let_size_p) or any(
+        jaxpr_has_effect(j) for j in subjaxprs(e.params)
+    )
 
 
 def jaxpr_has_effect(jaxpr: Jaxpr) -> bool:
@@ -37,7 +39,7 @@ def without_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> Jaxpr
     for e in reversed(jaxpr.eqns):
         uses = [v in live for v in e.outvars]
         kept: Eqn | None = e
-        if not any(uses) and not has_effect(e):
+        if not any(uses) and not has_effect(e) and not (eqns and e.primitive is let_size_p):
             continue
         if e.primitive.name in dead_code_rules and not (all(uses) and _reads_all(e)):
             kept = dead_code_rules[e.primitive.name](e, uses)
