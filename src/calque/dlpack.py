@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.dtypes import COMPLEX, as_dtype, bfloat16
-from calque.numpy.buffers import from_dlpack
+from calque.numpy.sharing import from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

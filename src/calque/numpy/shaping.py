@@ -57,11 +57,14 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     if math.prod(new) != size or any(d < 0 for d in new):
         raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
     if order == "F":
-        back = do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None)
-        return transpose(back)
-    if order != "C":
+        out = transpose(do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None))
+    elif order != "C":
         raise ValueError(f"order must be 'C' or 'F' for reshape, got {order!r}")
-    return do.reshape(a, new_sizes=new, dimensions=None, sharding=None) if not surely_same(new, old) else ensure(a)
+    elif surely_same(new, old):
+        out = ensure(a)
+    else:
+        out = do.reshape(a, new_sizes=new, dimensions=None, sharding=None)
+    return do.copy(out) if copy else out
 
 
 @placed
@@ -120,7 +123,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, order)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: Any, axis: Any = 0) -> Any:
     """New axes of size 1, at positions in the result."""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
