@@ -227,6 +227,9 @@ def exact(p: Program, values: Outs) -> None:
         jitted = run(calque.jit(function(ours, p)), operands(p))
     for i, (a, b) in enumerate(zip(jitted, values, strict=True)):
         if (a.shape, a.dtype) != (b.shape, b.dtype) or not same_bits(a, b):
+            if "fori" in names_in(p):  # its bound may be a number in eager execution alone, which makes the loop a scan
+                conditioned(jitted, values, p)
+                raise Skipped("the derivative of another loop")
             raise Mismatch(f"result {i}: jit gives {brief([a])}, eager {brief([b])}")
 
 
