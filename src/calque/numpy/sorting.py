@@ -200,6 +200,8 @@ def take(
 ) -> Any:
     """Elements along an axis, by position; positions outside give `fill_value` (nan) by default.
 
+    With mode "clip" they give the element at the nearest end, and negative ones are outside; with "wrap" positions go round.
+
     >>> import calque.numpy as jnp
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
     Array([30, 10], dtype=int32)"""
@@ -208,12 +210,17 @@ def take(
         raise NotImplementedError("The 'out' argument to jnp.take is not supported: arrays are immutable.")
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported: use mode='fill' or 'clip'.")
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(f"Invalid mode {mode!r} for np.take: use 'fill', 'clip' or 'wrap'.")
     a, k = _along("take", a, axis)
     if not is_integer(typeof(indices).dtype):
         raise TypeError(f"take requires indices of integer dtype, got {typeof(indices).dtype.name}")
     if typeof(a).shape[k] == 0 and typeof(indices).size:
         raise IndexError("take: cannot do a non-empty jnp.take() from an empty axis")
-    index = (slice(None),) * k + (np.asarray(indices) if isinstance(indices, int) else indices,)
+    indices = np.asarray(indices) if isinstance(indices, int) else indices
+    if mode == "clip":
+        indices = UFUNCS["maximum"](indices, 0)
+    index = (*(slice(None),) * k, indices)
     return indexing.getitem(a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted)
 
 
