@@ -66,3 +66,11 @@ def test_fractions() -> None:
     fractions = [0.3, -1.7, 1e15, -1e16, float("inf"), float("nan"), 1e-320]
     assert all(callpath.is_fraction(x) for x in fractions)
     assert not any(callpath.is_fraction(x) for x in (0.0, -0.0, 0.5, -2.5, 3.0, 999999999999999.5))
+
+
+@pytest.mark.parametrize("shapes", [((3,), (4,)), ((2, 3), (2, 3)), ((3,), (2, 3)), ((2, 3), (2,))])
+def test_products_of_sizes_that_do_not_match_are_refused(shapes):
+    a, b = map(jnp.ones, shapes)
+    for _ in range(3):  # also by the operator's machine code
+        with pytest.raises(TypeError, match="contract"):
+            a @ b

@@ -20,6 +20,7 @@ from calque.core.primitives import do
 from calque.core.source import here
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
+from calque.numpy import scalar_masks
 from calque.numpy.dynamic_slices import Slice, opened
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
@@ -126,8 +127,6 @@ def mask_places(mask: Any) -> list[Any]:
             f"jnp.nonzero(mask, size=n).{origin(mask)}"
         )
     m = to_numpy(mask)
-    if m.ndim == 0:
-        raise TypeError("JAX arrays do not support boolean scalar indices: use jnp.where or reshape the array")
     return [np.asarray(i, np.int32 if max(m.shape, default=0) < 2**31 else np.int64) for i in np.nonzero(m)]
 
 
@@ -219,6 +218,7 @@ def getitem(
     x: Any, index: Any, mode: Any = None, fill_value: Any = None, unique: bool = False, ordered: bool = False
 ) -> Any:
     """x[index]"""
+    x, index = scalar_masks.opened(x, index)
     plan = parse(index, x.shape)
     if config.debug_index and mode is None:
         check_bounds(plan, index)
@@ -429,6 +429,10 @@ Scatter = Callable[..., Any]
 
 def update(x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
     """x with the places of `index` combined with `values`; places outside are left alone unless `mode` says otherwise."""
+    own, (x, index) = x.shape, scalar_masks.opened(x, index)
+    if x.shape != own:
+        out = update(x, index, values, scatter, mode, unique, ordered)
+        return do.reshape(out, new_sizes=own, dimensions=None, sharding=None)
     plan = parse(index, x.shape)
     if config.debug_index and mode is None:
         check_bounds(plan, index)

@@ -129,6 +129,8 @@ def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
     x, y = a.aval, b.aval
     if x.ndim not in (1, 2) or y.ndim not in (1, 2) or x.dtype != y.dtype or is_extended(x.dtype):
         raise Unteachable
+    if x.shape[-1] != y.shape[0]:  # the method says what is wrong
+        raise Unteachable
     specs = [("array", x, 0), ("array", y, 1)]
     m, k, n = x.shape[0] if x.ndim == 2 else 1, x.shape[-1], y.shape[1] if y.ndim == 2 else 1
     if name == "__matmul__" and m * k * n <= SMALL_PRODUCT:

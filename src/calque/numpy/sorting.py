@@ -149,7 +149,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     check_arraylike("nonzero", a)
     a = as_operand(a)
     if typeof(a).ndim == 0:
-        a = reshape(a, (1,))
+        raise ValueError("nonzero of an array of rank 0 is not allowed: use jnp.nonzero(jnp.atleast_1d(a))")
     dtype = canonicalize(int)
     if size is None:
         if not is_concrete(a):
