@@ -336,7 +336,7 @@ def cov(
     w = _weights(x, fweights, aweights)
     n = x.shape[1]
     if w is None:
-        mean, total = reductions.mean(x, axis=1, keepdims=True), np.asarray(n, x.real.dtype)
+        mean, total = reductions.mean(x, axis=1, keepdims=True), as_number(n, x.real.dtype)
         norm: Any = total - ddof
     else:
         total = reductions.sum(w)

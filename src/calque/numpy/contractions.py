@@ -24,6 +24,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import moveaxis, ravel, reshape
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.dimension_numbers import canonical_precision
+from calque.ops.sizes import places
 
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
@@ -223,5 +224,5 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     a = moveaxis(as_operand(a), (i, j), (-2, -1))
     rows, columns = a.shape[-2:]
     size = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    k = np.arange(size, dtype=np.int32)
+    k = places(size)
     return a[..., k + max(0, -offset), k + max(0, offset)]

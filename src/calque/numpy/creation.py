@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core import errors, pytrees
 from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, to_numpy
-from calque.core.dims import Dim, as_size
+from calque.core.dims import Dim, as_size, value_of
 from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, promote
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
@@ -190,6 +190,8 @@ def array(
 
 
 def _array(x: Any, dtype: Any, copy: bool) -> Any:
+    if type(x) is Dim:
+        x = value_of(x)
     if isinstance(x, (ArrayImpl, Tracer)) or hasattr(x, "aval"):
         if dtype is not None and dtype != x.dtype:
             return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
@@ -235,6 +237,8 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
     if any(v is None for v in leaves):
         raise TypeError("None is not a valid value for jnp.array")
+    if any(type(v) is Dim for v in leaves):
+        return _from_sequence(_with_values(x), dtype)
     if not leaves:
         return from_numpy(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
@@ -246,6 +250,13 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
             plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
             return from_numpy(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
         return from_numpy(_nested(x, dtype))
+
+
+def _with_values(x: Any) -> Any:
+    """Free sizes in a nested list, as numbers of the running program."""
+    if isinstance(x, (list, tuple)):
+        return [_with_values(v) for v in x]
+    return value_of(x) if type(x) is Dim else x
 
 
 def _nested(x: Any, dtype: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import is_concrete, to_numpy
+from calque.core.dims import as_size
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
 from calque.numpy import reductions
@@ -45,7 +46,7 @@ def bincount(
             )
         length = max(minlength, int(to_numpy(x).max()) + 1 if x.size else 0)
     else:
-        length = operator.index(length)
+        length = as_size(length)
     if weights is None:
         w: Any = np.asarray(1, canonicalize(int))
     else:

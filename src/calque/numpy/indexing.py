@@ -26,7 +26,7 @@ from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, prom
 from calque.ops import indexing as lax_indexing
 from calque.ops import scatter as lax_scatter
 from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from calque.ops.sizes import as_number
+from calque.ops.sizes import as_number, places
 from calque.transforms.checks import raise_if
 
 MODES = {
@@ -555,7 +555,7 @@ def index_columns(
         columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=dims, sharding=None)
     for a in spread:
         start, length, step = slices[a]
-        i = np.arange(length, dtype=np.int32) * np.int32(step) + np.int32(start)
+        i = as_number(start, np.int32) + places(length) * np.int32(step)
         at = (batch.index(("slice", a)),)
         columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=at, sharding=None)
     for a, start in starts.items():

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import surely_at_most
 from calque.core.primitives import do
 from calque.numpy import reductions
 from calque.numpy.calculus import convolve
@@ -12,7 +13,15 @@ from calque.numpy.creation import asarray, eye, ones, zeros
 from calque.numpy.editing import trim_zeros
 from calque.numpy.linalg.factors import eigvals
 from calque.numpy.linalg.solving import inv, lstsq
-from calque.numpy.promotion import array_of, arrays, broadcast_to, convert, promote_dtypes, promote_inexact
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_shapes,
+    broadcast_to,
+    convert,
+    promote_dtypes,
+    promote_inexact,
+)
 from calque.numpy.shaping import atleast_1d, concatenate, roll, where
 from calque.numpy.sorting import argsort
 from calque.numpy.ufuncs import UFUNCS
@@ -42,10 +51,10 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     p, x = arrays("polyval", p, x)
     p, x = promote_dtypes(p, x)
     p, x = asarray(p), asarray(x)
-    shape = np.broadcast_shapes(p.shape[1:], x.shape)
+    shape = broadcast_shapes("polyval", p.shape[1:], x.shape)
     y = asarray(broadcast_to(np.zeros((), p.dtype), shape))
     n = p.shape[0]
-    if n <= unroll:
+    if surely_at_most(n, unroll):
         for i in range(n):
             y = y * x + p[i]
         return y

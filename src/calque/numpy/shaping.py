@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.dims import as_size, surely_same
+from calque.core.dims import as_size, slice_bounds, surely_same
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -296,7 +296,7 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     k = canonical_axis(axis, len(shape))
     size = shape[k]
     if isinstance(where, (tuple, list)) or np.ndim(where) > 0:
-        cuts = [0, *[slice(0, operator.index(i)).indices(size)[1] for i in where], size]
+        cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
     else:
         n = operator.index(where)
         small, extra = divmod(size, n)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import from_numpy, is_concrete, to_numpy
+from calque.core.dims import Dim, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.errors import ConcretizationTypeError
 from calque.core.primitives import do
@@ -24,6 +25,8 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.sizes import as_number, places
+from calque.transforms.loops import fori_loop
 
 
 def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
@@ -120,13 +123,22 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
     """Every value halves its interval at once; the number of rounds follows from the size."""
     n, shape, i32 = typeof(a).shape[0], typeof(v).shape, canonicalize(int)
     low = broadcast_to(np.zeros((), i32), shape)
-    high = broadcast_to(np.asarray(n, i32), shape)
-    for _ in range(max(n, 0).bit_length()):
+    high = broadcast_to(as_number(n, i32), shape)
+    last = as_number(n - 1 if n > 0 else 0, i32)
+
+    def halved(_: Any, bounds: Any) -> Any:
+        low, high = bounds
         mid = do.shift_right_logical(do.add(low, high), np.ones((), i32))
-        at = indexing.getitem(a, do.min(mid, np.asarray(max(n - 1, 0), i32)))
+        at = indexing.getitem(a, do.min(mid, last))
         right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
         right = getattr(do, "and")(right, do.lt(low, high))
-        low, high = do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
+        return do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
+
+    if type(n) is Dim:
+        bits = np.asarray(np.iinfo(i32).bits, i32)
+        return fori_loop(0, do.sub(bits, do.clz(as_number(n, i32))), halved, (low, high))[0]
+    for k in range(n.bit_length()):
+        low, high = halved(k, (low, high))
     return low
 
 
@@ -261,8 +273,8 @@ def take_along_axis(
         if i == k:
             parts.append(broadcast_to(as_operand(indices), full))
         else:
-            line = np.arange(full[i], dtype=np.int32) if own[i] != 1 else np.zeros(full[i], np.int32)
-            parts.append(np.broadcast_to(line.reshape((-1,) + (1,) * (n - i - 1)), full))
+            line = places(full[i] if own[i] != 1 else 1).reshape((-1,) + (1,) * (n - i - 1))
+            parts.append(broadcast_to(line, full) if is_symbolic(full) else np.broadcast_to(line, full))
     return indexing.getitem(arr, tuple(parts), mode or "fill", fill_value)
 
 

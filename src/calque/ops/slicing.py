@@ -17,6 +17,7 @@ from calque.ops.common import batch_size, front, instantiate, zero_like, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from calque.ops.layout import Shape, broadcast_in_dim, canonical_axis, canonical_shape, linear_jvp, unary_transpose
+from calque.ops.sizes import as_number
 
 _slice = slice  # Python's own: the public function below has its name
 
@@ -305,13 +306,13 @@ def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
     """A start index with the negative ones counted from the end, as JAX does; numbers known now become constants."""
     if not isinstance(i, Tracer):
         value = int(np.asarray(i))
-        return np.asarray(value + size if value < 0 and allow_negative else value, dtype)
+        return as_number(value + size if value < 0 and allow_negative else value, dtype)
     aval = i.aval
     if is_unsigned(aval.dtype) or not allow_negative:
         return i
     strong = do.convert_element_type(i, new_dtype=aval.dtype, weak_type=False, sharding=None) if aval.weak_type else i
     negative = do.lt(i, common.scalar_of(aval.dtype, 0))
-    return do.select_n(negative, i, do.add(strong, np.asarray(size, aval.dtype)))
+    return do.select_n(negative, i, do.add(strong, as_number(size, aval.dtype)))
 
 
 def _start_indices(x: Any, start_indices: Any, allow_negative_indices: bool | Sequence[bool]) -> list[Any]:
