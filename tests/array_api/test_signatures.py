@@ -143,3 +143,11 @@ def test_finfo_and_iinfo():
         i, want = jnp.iinfo(getattr(jnp, name)), np.iinfo(name)
         assert (i.bits, i.max, i.min, i.dtype) == (want.bits, want.max, want.min, want.dtype)
         assert jnp.iinfo(jnp.ones(1, name)).dtype == want.dtype
+
+
+def test_unknown_devices_are_refused():
+    info = jnp.__array_namespace_info__()
+    for f in (info.dtypes, info.default_dtypes):
+        assert f(device=info.devices()[0]) == f()
+        with pytest.raises(ValueError, match="nowhere"):
+            f(device="nowhere")

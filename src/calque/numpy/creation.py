@@ -304,7 +304,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     >>> jnp.copy(jnp.arange(2))
     Array([0, 1], dtype=int32)"""
     check_arraylike("copy", a)
-    return do.copy(asarray(a))
+    return do.copy(asarray(a, order=order))
 
 
 # ---------------------------------------------------------------- ranges

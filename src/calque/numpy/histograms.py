@@ -83,6 +83,11 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     Array([0., 1., 2., 3., 4.], dtype=float32)"""
     if isinstance(bins, str):
         raise NotImplementedError(f"string values for `bins` not implemented: got {bins!r}; pass a number or edges")
+    if (
+        weights is not None
+        and array_of("histogram_bin_edges", weights).shape != array_of("histogram_bin_edges", a).shape
+    ):
+        raise ValueError("histogram_bin_edges: weights should have the same shape as a.")
     a = array_of("histogram_bin_edges", a)
     edges = array_of("histogram_bin_edges", bins)
     if edges.ndim == 1:

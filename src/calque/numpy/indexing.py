@@ -380,7 +380,10 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     axes = tuple(sorted(plan.arrays))
     indices = index_arrays(plan, wrap=mode == "wrap")
     rank = len(plan.advanced_shape)
-    if 0 in plan.advanced_shape and any(x.shape[a] == 0 for a in axes):
+    if any(x.shape[a] == 0 for a in axes):
+        if 0 not in plan.advanced_shape:
+            axis = next(a for a in axes if x.shape[a] == 0)
+            raise (TypeError if rank else IndexError)(f"an index is out of bounds for axis {axis}, which has size 0")
         return with_new_axes(nothing_of(x, plan), plan, rank)
     out = lax_indexing.gather(
         x,

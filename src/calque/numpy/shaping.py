@@ -58,6 +58,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
         raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
     if order == "F":
         out = transpose(do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None))
+    elif order == "A":
+        raise NotImplementedError("reshape with order='A' is not implemented: arrays have no order of their own")
     elif order != "C":
         raise ValueError(f"order must be 'C' or 'F' for reshape, got {order!r}")
     elif surely_same(new, old):
@@ -70,6 +72,10 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
 @placed
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All values in one axis."""
+    if order == "K":
+        raise NotImplementedError(
+            "ravel with order='K' is not implemented: arrays have no order of their own, use order='C'"
+        )
     return reshape(a, (-1,) if typeof(a).size else (0,), order)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from calque.core import pytrees
+from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.transforms.axes import Axis
 from calque.transforms.batching import Dim, batch, placed
@@ -21,7 +22,8 @@ def vmap(
     sum_match: bool = False,
 ) -> Callable[..., Any]:
     """`fun` over whole batches: `in_axes` says which dimension of each argument is mapped (None: not mapped), `out_axes`
-    where the mapped dimension of the results goes.
+    where the mapped dimension of the results goes. Values placed on a mesh have the mapped dimension split over the mesh axes
+    `spmd_axis_name`. With `sum_match`, mapped results for which `out_axes` is None are summed.
 
     >>> calque.vmap(lambda w, x: w @ x, in_axes=(None, 0))(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
     (5, 2)"""
@@ -36,6 +38,7 @@ def vmap(
         )
     _check_entries("in_axes", in_axes)
     _check_entries("out_axes", out_axes)
+    spmd = () if spmd_axis_name is None else spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -49,9 +52,9 @@ def vmap(
         dims = _canonical(values, flat_axes, fun, args, kwargs)
         size = _size(values, dims, axis_size, fun, args, kwargs)
         flat = FlatFunction(fun, in_tree, "vmap")
-        outs, found = batch(flat, Axis(axis_name, size), values, dims)
+        outs, found = batch(flat, Axis(axis_name, size, spmd=spmd), values, dims)
         targets = flatten_axes("vmap out_axes", out_axes, pytrees.unflatten(flat.out_tree, outs))
-        results = [_placed(o, d, t, size, fun) for o, d, t in zip(outs, found, targets, strict=True)]
+        results = [_placed(o, d, t, size, fun, sum_match) for o, d, t in zip(outs, found, targets, strict=True)]
         return pytrees.unflatten(flat.out_tree, results)
 
     try:
@@ -139,8 +142,10 @@ def _size(
     raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped, in {name_of(fun)}:" + ";".join(lines))
 
 
-def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any) -> Any:
+def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any, sum_match: bool) -> Any:
     if target is None:
+        if dim is not None and sum_match:
+            return do.reduce_sum(x, axes=(dim,), out_sharding=None)
         if dim is not None:
             raise ValueError(
                 f"vmap has mapped output but out_axes is None: {name_of(fun)} returns a value of type {typeof(x).str_short()} "
