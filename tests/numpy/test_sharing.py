@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 
 
@@ -63,3 +64,9 @@ def test_reshape_copies_if_asked():
     x = jnp.arange(6.0)
     assert address(x.reshape(6)) == address(x) != address(x.reshape(6, copy=True))
     assert address(jnp.reshape(x, (2, 3), copy=True)) != address(x)
+
+
+def test_the_module_dlpack_takes_its_options_by_position():
+    from_dlpack = calque.dlpack.from_dlpack
+    x = np.arange(3, dtype=np.float32)
+    assert address(from_dlpack(x, None, True)) != address(x) == address(from_dlpack(external_array=x))
