@@ -18,6 +18,7 @@ from calque.core.trace_state import Tracer, recording
 from calque.transforms.call import CallPrimitive, close_over_tracers, inline_calls
 from calque.transforms.flow import split
 from calque.transforms.linear import Linearized, linearize, linearize_jaxpr
+from calque.transforms.refs_arguments import discharged_call
 from calque.transforms.signatures import ArgumentNames, resolve
 from calque.transforms.slices import (
     dead_code_rules,
@@ -342,19 +343,29 @@ def checkpoint(
             return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **others, **named)
 
         call.__name__ = name_of(fun)
-        leaves, in_tree = pytrees.flatten((dynamic, rest))
-        leaves = arrays(leaves, "checkpoint", fun, dynamic, rest)
-        flat = FlatFunction(call, in_tree, "checkpoint")
-        traced = trace_to_jaxpr(
-            flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, dynamic, rest, fixed)
-        )
-        closed, consts = close_over_tracers(traced)
-        outs = remat_p.bind(
-            *consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False
-        )
-        return pytrees.unflatten(flat.out_tree, outs)
+        return _checkpointed(call, dynamic, rest, (fun, fixed), policy, prevent_cse)
 
     return fun_remat
+
+
+@discharged_call
+def _checkpointed(
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    user: tuple[Callable[..., Any], dict[int, Any]],
+    policy: Policy | None,
+    prevent_cse: bool,
+) -> Any:
+    """Stage a function and bind `remat2`; messages speak of the function of the user, of which some arguments are fixed."""
+    fun, fixed = user
+    leaves, in_tree = pytrees.flatten((args, kwargs))
+    leaves = arrays(leaves, "checkpoint", fun, args, kwargs)
+    flat = FlatFunction(call, in_tree, "checkpoint")
+    traced = trace_to_jaxpr(flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, args, kwargs, fixed))
+    closed, consts = close_over_tracers(traced)
+    outs = remat_p.bind(*consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False)
+    return pytrees.unflatten(flat.out_tree, outs)
 
 
 remat = checkpoint

@@ -9,6 +9,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.transforms.axes import Axis
 from calque.transforms.batching import Dim, batch, placed
+from calque.transforms.refs_arguments import lane_refs
 from calque.transforms.trees import FlatFunction, argument_name, arrays, name_of
 
 
@@ -47,12 +48,15 @@ def vmap(
                 f"to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, in_tree = pytrees.flatten((args, kwargs))
-        values = arrays(leaves, "vmap", fun, args, kwargs)
-        flat_axes = flatten_axes("vmap in_axes", in_axes, args) + [0] * len(pytrees.leaves(kwargs))
-        dims = _canonical(values, flat_axes, fun, args, kwargs)
+        refs = lane_refs(leaves, lambda: _flat_axes(in_axes, args, kwargs), name_of(fun))
+        values = arrays(leaves if refs is None else refs.values, "vmap", fun, args, kwargs)
+        dims = _canonical(values, _flat_axes(in_axes, args, kwargs), fun, args, kwargs)
         size = _size(values, dims, axis_size, fun, args, kwargs)
         flat = FlatFunction(fun, in_tree, "vmap")
-        outs, found = batch(flat, Axis(axis_name, size, spmd=spmd), values, dims)
+        axis = Axis(axis_name, size, spmd=spmd)
+        outs, found = batch(flat if refs is None else refs.flat(flat), axis, values, dims)
+        if refs is not None:
+            outs, found = refs.stored(outs, found, dims, size)
         targets = flatten_axes("vmap out_axes", out_axes, pytrees.unflatten(flat.out_tree, outs))
         results = [_placed(o, d, t, size, fun, sum_match) for o, d, t in zip(outs, found, targets, strict=True)]
         return pytrees.unflatten(flat.out_tree, results)
@@ -62,6 +66,10 @@ def vmap(
     except AttributeError:
         mapped.__name__ = name_of(fun)
     return mapped
+
+
+def _flat_axes(in_axes: Any, args: Any, kwargs: Any) -> list[Dim]:
+    return flatten_axes("vmap in_axes", in_axes, args) + [0] * len(pytrees.leaves(kwargs))
 
 
 def _is_none(x: Any) -> bool:
