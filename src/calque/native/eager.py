@@ -23,6 +23,7 @@ from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine import strided
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, ProgramBuilder, Slot
+from calque.machine.program_sizes import Pattern, SizedProgram
 from calque.native import eager_layout, elements
 from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
@@ -92,7 +93,9 @@ class Template:
         b = ProgramBuilder(len(planned.inputs), [(a, nbytes(a)) for a in closed.out_avals])
         ins, outs = [b.input(i) for i in range(len(planned.inputs))], [b.output(i) for i in range(len(planned.outputs))]
         self.emit_with(b, ins, outs, self.words, COUNT)
-        self.prototype = b.build()
+        prototype, known = b.build(), {*sizes_of(HINTS), COUNT}
+        varying = [i for i, word in enumerate(prototype.immediates()) if word in known]
+        self.pattern, self.varying = Pattern(prototype, varying), [prototype.immediates()[i] for i in varying]
 
     def emit_with(
         self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], words: Sequence[int], count: int
@@ -118,11 +121,12 @@ class Template:
         sizes.values = {f"s{h}": d for h, d in values.items()}
         return sizes.value(self.extent)
 
-    def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> Program:
+    def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
         values = sizes_of(dims)
         values[COUNT] = self.count(values)
-        return self.prototype.rebound([(a, nbytes(a)) for a in outs], values, math.prod(dims) > 100_000)
+        new = [values.get(v, v) for v in self.varying]  # of a hint that has no size nothing is wanted
+        return self.pattern.program([(a, nbytes(a)) for a in outs], new, math.prod(dims) > 100_000)
 
 
 _templates: dict[Any, Template | None] = {}
@@ -297,7 +301,7 @@ def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any
     return fun
 
 
-def results(program: Program, several: bool) -> Run:
+def results(program: Program | SizedProgram, several: bool) -> Run:
     if several:
         return lambda arrays: run_program(program, arrays)
     return lambda arrays: run_program(program, arrays)[0]

@@ -17,6 +17,7 @@ from calque.core.dims import Dim, Symbols, is_symbolic, substituted
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, Slot, Varying
+from calque.machine.program_sizes import Pattern, SizedProgram
 from calque.native import views
 from calque.native.backend import Planned, is_long
 from calque.native.expr import Buffer, Expr, const, ex, item_size
@@ -119,6 +120,7 @@ class SymbolicExecutable(Planned):
         )
         self.program = self.template
         self.words = self.evaluator()
+        self.pattern = Pattern(self.template, self.places)
         self.kinds = [(a.ndim, a.dtype, a.weak_type, np.dtype(a.dtype).itemsize) for a in self.out_avals]
         self.free = sorted(
             {
@@ -138,10 +140,9 @@ class SymbolicExecutable(Planned):
     def evaluator(self) -> Callable[..., list[int]]:
         """A function of the sizes: varying immediates, parts of the arena, dimensions of the results."""
         builder = self.assembler.builder
-        first = self.template.first_immediate
         varying = [(i, e) for i, e in builder.varying() if isinstance(e, Expr)]
-        self.slots_of = [first + i for i, _ in varying]
-        self.host_slots = [first + i for i, key in builder.varying() if not isinstance(key, Expr)]
+        self.places = [i for i, _ in varying] + [i for i, key in builder.varying() if not isinstance(key, Expr)]
+        self.varying = len(varying)
         exprs = [e for _, e in varying] + self.assembler.rooms
         exprs += [self.planner.sizes.dim(d) for a in self.out_avals for d in a.shape]
         names = ", ".join(f"n{i}" for i in range(len(self.symbols.hints)))
@@ -154,20 +155,20 @@ class SymbolicExecutable(Planned):
     def resized(self, sizes: Sequence[int]) -> Sized:
         """The program for these sizes."""
         words = self.words(*sizes)
-        n = len(self.slots_of)
-        starts, total = places(words[n : n + len(self.assembler.rooms)])
-        at = n + len(self.assembler.rooms)
-        outputs = []
+        n, rooms = self.varying, self.assembler.rooms
+        at, values = n + len(rooms), words[:n]
+        outputs, arena, total = [], None, 0
         for rank, dtype, weak, item in self.kinds:
             shape = tuple(words[at : at + rank])
             at += rank
             aval = ShapedArray(shape, dtype, weak)
             outputs.append((aval, aval.size * item))
-        slots, values, kept = self.slots_of, words[:n], self.host_functions(sizes)
-        if kept:
-            slots, values = slots + self.host_slots, values + [id(f) for f in kept]
-        arena = [starts[r] for r in self.assembler.room_of]
-        return Sized(self.template.resized(outputs, slots, values, arena, total, kept))
+        if rooms:
+            starts, total = places(words[n : n + len(rooms)])
+            arena = [starts[r] for r in self.assembler.room_of]
+        kept = self.host_functions(sizes)
+        values += [id(f) for f in kept]
+        return Sized(self.pattern.program(outputs, values, None, arena, total, kept))
 
     def host_functions(self, sizes: Sequence[int]) -> list[Callable[..., None]]:
         """The host calls for these sizes."""
@@ -192,7 +193,7 @@ class Sized:
 
     __slots__ = ("out_avals", "program")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: SizedProgram) -> None:
         self.program = program
         self.out_avals = [aval for aval, _ in program.outputs]
 
