@@ -119,10 +119,6 @@ class Program:
     def first_immediate(self) -> int:
         return self.frame.starts["imm"] - self.frame.starts["own"]
 
-    def immediates(self) -> list[int]:
-        """The constant integers of the code."""
-        return self._template.tolist()[self.first_immediate :]
-
     def words(self) -> tuple[list[int], list[int], list[int]]:
         """The header, the template and the places in the arena, as numbers."""
         return self._header.tolist(), self._template.tolist(), self._offsets.tolist()

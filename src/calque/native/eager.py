@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core import reference
-from calque.core.arrays import ArrayImpl, share, to_array
+from calque.core.arrays import ArrayImpl, repeated, share, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.config import config
@@ -22,7 +22,7 @@ from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine import strided
 from calque.machine.callpath import run_program
-from calque.machine.program import Program, ProgramBuilder, Slot
+from calque.machine.program import Program, ProgramBuilder, Slot, Varying
 from calque.machine.program_sizes import Pattern, SizedProgram
 from calque.native import eager_layout, elements
 from calque.native.backend import Planned
@@ -92,10 +92,11 @@ class Template:
             raise ValueError("a size that is not known from those of the operands")
         b = ProgramBuilder(len(planned.inputs), [(a, nbytes(a)) for a in closed.out_avals])
         ins, outs = [b.input(i) for i in range(len(planned.inputs))], [b.output(i) for i in range(len(planned.outputs))]
-        self.emit_with(b, ins, outs, self.words, COUNT)
-        prototype, known = b.build(), {*sizes_of(HINTS), COUNT}
-        varying = [i for i, word in enumerate(prototype.immediates()) if word in known]
-        self.pattern, self.varying = Pattern(prototype, varying), [prototype.immediates()[i] for i in varying]
+        sizes, rest = self.words[: self.n_sizes], self.words[self.n_sizes :]
+        self.emit_with(b, ins, outs, [*[Varying(w, w) for w in sizes], *rest], Varying(COUNT, COUNT))
+        varying = [key for _, key in b.varying()]
+        self.pattern, self.varying = Pattern(b.build(), [i for i, _ in b.varying()]), varying
+        self.simple = [(i, k) for v in varying for i, h in enumerate(HINTS) for k in (0, 1) if v == h - k]
 
     def emit_with(
         self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], words: Sequence[int], count: int
@@ -123,9 +124,12 @@ class Template:
 
     def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
-        values = sizes_of(dims)
-        values[COUNT] = self.count(values)
-        new = [values.get(v, v) for v in self.varying]  # of a hint that has no size nothing is wanted
+        if self.extent is None:
+            new = [dims[i] - k for i, k in self.simple]
+        else:
+            values = sizes_of(dims)
+            values[COUNT] = self.count(values)
+            new = [values[v] for v in self.varying]
         return self.pattern.program([(a, nbytes(a)) for a in outs], new, math.prod(dims) > 100_000)
 
 
@@ -261,6 +265,8 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
     outs: list[Any] = [*out] if p.multiple_results else [out]
     if p.name in SAME_BYTES:
         return lambda arrays: share(arrays[0], out)
+    if p.name == "broadcast_in_dim" and avals[0].size == 1 and not is_extended(out.dtype):
+        return lambda arrays: repeated(arrays[0], out)
     if holds_programs(params) and not p.effect:
         return of_program(p, avals, params)
     form = normal_form(p, avals, params, frozen)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import errors, pytrees
-from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, to_numpy
+from calque.core import errors, pytrees, trace_state
+from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, repeated, to_array, to_numpy
+from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, as_size, value_of
-from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, promote
+from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_extended, is_inexact, promote
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
@@ -59,11 +60,30 @@ def placed(f: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def full_of(shape: Any, value: Any, dtype: Any) -> Any:
+def full_of(shape: Any, value: Any) -> Any:
+    """An array filled with an operand of rank 0: at once, without a program, where nothing is traced."""
     shape = canonical_shape(shape)
-    if any(d < 0 for d in shape):
+    if any([d < 0 for d in shape]):
         raise ValueError(f"sizes of a shape must be non-negative, got {shape}")
+    if trace_state.is_evaluating() and not isinstance(value, Tracer):
+        x = to_array(value)
+        if x._extra is None and not is_extended(x.dtype):
+            aval = x.aval
+            return repeated(x, ShapedArray(shape, aval.dtype, aval.weak_type))
     return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+def number(n: int, dtype: Any) -> Any:
+    """A number as an operand: an array that is kept for the next call, or where a program is traced a NumPy one, which is shown."""
+    if not trace_state.is_evaluating():
+        return np.full((), n, dtype)
+    x = _numbers.get((n, dtype))
+    if x is None:
+        x = _numbers[n, dtype] = from_numpy(np.full((), n, dtype))
+    return x
+
+
+_numbers: dict[tuple[int, Any], Any] = {}
 
 
 @placed
@@ -74,7 +94,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.zeros(3)
     Array([0., 0., 0.], dtype=float32)"""
     dtype = result_dtype(dtype, canonicalize(float))
-    return full_of(shape, np.zeros((), dtype), dtype)
+    return full_of(shape, number(0, dtype))
 
 
 @placed
@@ -85,7 +105,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> jnp.ones((2,), int)
     Array([1, 1], dtype=int32)"""
     dtype = result_dtype(dtype, canonicalize(float))
-    return full_of(shape, np.ones((), dtype), dtype)
+    return full_of(shape, number(1, dtype))
 
 
 @placed
@@ -105,7 +125,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     aval = typeof(fill_value)
     value = convert(fill_value, result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type)
     if aval.shape == ():
-        return full_of(shape, value, aval.dtype)
+        return full_of(shape, value)
     return broadcast_value(value, canonical_shape(shape))
 
 
