@@ -24,7 +24,7 @@ from calque.machine import strided
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, ProgramBuilder, Slot, Varying
 from calque.machine.program_sizes import Pattern, SizedProgram
-from calque.native import eager_layout, elements
+from calque.native import eager_layout, elements, sorting
 from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.lower_reduce import CHUNK
@@ -278,6 +278,10 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         return results(layout_program(p.name, params, avals, outs[0]), False)
     if p.name in COMPILED:
         return of_program(p, avals, params)
+    if p.name in sorting.NAMES:
+        program = sorting_program(p.name, params, avals, outs)
+        if program is not None:
+            return results(program, True)
     return lambda arrays: reference.evaluate(p, arrays, params)
 
 
@@ -295,6 +299,16 @@ def layout_program(name: str, params: dict[str, Any], avals: Sequence[ShapedArra
     b = ProgramBuilder(len(avals), [(out, nbytes(out))])
     eager_layout.emit(b, name, params, [b.input(i) for i in range(len(avals))], avals, b.output(0), out)
     return b.build()
+
+
+def sorting_program(
+    name: str, params: dict[str, Any], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Program | None:
+    b = ProgramBuilder(len(avals), [(a, nbytes(a)) for a in outs])
+    ins = [b.input(i) for i in range(len(avals))]
+    if not sorting.emit_eager(b, name, params, ins, avals, [b.output(i) for i in range(len(outs))]):
+        return None
+    return b.build(release_gil=avals[0].size > SMALL)
 
 
 def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]]:
