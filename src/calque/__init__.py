@@ -142,6 +142,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.single_map import smap
     from calque.transforms.two_passes import fwd_and_bwd
     from calque.transforms.vmap import vmap
+    from calque.transforms.wanted import ad
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 

@@ -136,9 +136,15 @@ def visualize_sharding(
         cells.setdefault((at[0], at[1]) if len(at) == 2 else (0, at[0]), []).append(str(device.id))
     rows, columns = sorted({r for r, _ in cells}), sorted({c for _, c in cells})
     names = [["CPU " + ",".join(cells[r, c]) for c in columns] for r in rows]
+    if color_map is not None:
+        raise NotImplementedError("visualize_sharding: the drawing has no colours, leave out color_map")
     width = max(min_width - 4, *(len(n) for row in names for n in row)) + 2
+    width = max(min(round(width * scale), max_width), 3)
+    height = [round(scale) // 2, max(round(scale) - 1, 0) - round(scale) // 2]  # empty lines before and after the name
     line = lambda left, between, right: left + between.join(["─" * width] * len(columns)) + right
     body = [line("┌", "┬", "┐")]
     for i, row in enumerate(names):
-        body += [line("├", "┼", "┤")] * (i > 0) + ["│" + "│".join(n.center(width) for n in row) + "│"]
+        before, after = [["│" + "│".join([" " * width] * len(columns)) + "│"] * n for n in height]
+        name = "│" + "│".join(n[:width].center(width) for n in row) + "│"
+        body += [line("├", "┼", "┤")] * (i > 0) + before + [name] + after
     sys.stdout.write("\n".join([*body, line("└", "┴", "┘")]) + "\n")

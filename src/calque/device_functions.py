@@ -26,6 +26,7 @@ def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
     """The devices of this process: all of them."""
+    process_index = host_id if process_index is None else process_index
     if process_index not in (None, 0):
         raise ValueError(f"Unknown process_index {process_index}: the only process is 0")
     return devices(backend)
@@ -48,16 +49,19 @@ def default_backend() -> str:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process: 0."""
+    devices(backend)
     return 0
 
 
 def process_count(backend: str | None = None) -> int:
     """How many processes take part: 1."""
+    devices(backend)
     return 1
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of the processes."""
+    devices(backend)
     return [0]
 
 

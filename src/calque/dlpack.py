@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.dtypes import COMPLEX, as_dtype, bfloat16
-from calque.numpy.buffers import from_dlpack
+from calque.numpy import sharing
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
@@ -26,6 +26,14 @@ _SUPPORTED = {
         "float64",
     )
 } | {bfloat16, *COMPLEX}
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+    """An array that shares the memory of any object with `__dlpack__` where it can: `calque.numpy.from_dlpack`.
+
+    >>> calque.dlpack.from_dlpack(np.arange(3.0, dtype=np.float32))
+    Array([0., 1., 2.], dtype=float32)"""
+    return sharing.from_dlpack(external_array, device=device, copy=copy)
 
 
 def is_supported_dtype(dtype: Any) -> bool:

@@ -41,6 +41,37 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     _belongs_to_xla("register_ffi_type")
 
 
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> NoReturn:
+    """Refused: there is no XLA to register with."""
+    _belongs_to_xla("register_ffi_type_id")
+
+
+def ffi_lowering(
+    call_target_name: str,
+    *,
+    operand_layouts: Any = None,
+    result_layouts: Any = None,
+    backend_config: Any = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> NoReturn:
+    """Refused: there is no XLA to lower to."""
+    _belongs_to_xla("ffi_lowering")
+
+
+def build_ffi_lowering_function(
+    call_target_name: str,
+    *,
+    operand_layouts: Any = None,
+    result_layouts: Any = None,
+    backend_config: Any = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> NoReturn:
+    """Refused: there is no XLA to lower to."""
+    _belongs_to_xla("build_ffi_lowering_function")
+
+
 def pycapsule(funcptr: Any) -> NoReturn:
     """Refused: there is nothing that takes such capsules."""
     _belongs_to_xla("pycapsule")

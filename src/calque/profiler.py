@@ -85,3 +85,46 @@ def device_memory_profile(backend: str | None = None) -> NoReturn:
 def save_device_memory_profile(filename: Any, backend: str | None = None) -> NoReturn:
     """Refused: memory is not attributed to lines."""
     _no_traces("save_device_memory_profile")
+
+
+def register_subprocess(pid: int, port: int) -> NoReturn:
+    """Refused: there are no traces."""
+    _no_traces("register_subprocess")
+
+
+class _OfTraces:
+    """What exists only with traces."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        _no_traces(type(self).__name__)
+
+
+class ProfileOptions(_OfTraces):
+    """What a trace would record. Refused: there are no traces."""
+
+
+class ProfileData(_OfTraces):
+    """A trace that was read back. Refused: there are no traces."""
+
+    @staticmethod
+    def from_file(path: Any) -> NoReturn:
+        """Refused: there are no traces."""
+        _no_traces("ProfileData.from_file")
+
+    @staticmethod
+    def from_serialized_xspace(serialized: bytes) -> NoReturn:
+        """Refused: there are no traces."""
+        _no_traces("ProfileData.from_serialized_xspace")
+
+    @staticmethod
+    def from_text_proto(text: str) -> NoReturn:
+        """Refused: there are no traces."""
+        _no_traces("ProfileData.from_text_proto")
+
+
+class ProfilePlane(_OfTraces):
+    """The events of one device in a trace. Refused: there are no traces."""
+
+
+class ProfileEvent(_OfTraces):
+    """One event of a trace. Refused: there are no traces."""

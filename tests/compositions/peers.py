@@ -33,6 +33,17 @@ def numpy_of(x: Any) -> np.ndarray:
 ours = Module(calque, ad_checkpoint=ad_checkpoint, fori=calque.lax.fori_loop, while_loop=calque.lax.while_loop)
 
 
+def _unknown_bound(lower: Any, upper: Any, body: Any, start: Any) -> Any:
+    """fori_loop as jit sees it: a bound that is computed is no number, so that the loop is no scan."""
+    if isinstance(upper, int):
+        return calque.lax.fori_loop(lower, upper, body, start)
+    first = calque.numpy.asarray(lower, upper.dtype)
+    return calque.lax.while_loop(lambda s: s[0] < upper, lambda s: (s[0] + 1, body(*s)), (first, start))[1]
+
+
+as_traced = Module(calque, ad_checkpoint=ad_checkpoint, fori=_unknown_bound, while_loop=calque.lax.while_loop)
+
+
 def jax_module() -> Any:
     """JAX with loops that it can differentiate: their bodies run a fixed number of times, and count while the loop would go on."""
     import jax

@@ -2,6 +2,7 @@
 
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS
@@ -47,3 +48,11 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+@pytest.mark.parametrize("f", [lambda o: jnp.copy(jnp.ones(2), order=o), lambda o: jnp.ravel(jnp.ones(2), order=o)])
+def test_orders_that_arrays_do_not_have_are_refused(f):
+    with pytest.raises(NotImplementedError, match="order"):
+        f("A")
+    with pytest.raises(NotImplementedError, match="order='A'"):
+        jnp.reshape(jnp.ones(2), (2, 1), order="A")

@@ -108,7 +108,7 @@ def test_masks_among_other_indices():
         np.testing.assert_array_equal(got, b)
     with pytest.raises(IndexError, match="boolean index did not match"):
         jax.jit(lambda a, m: a[m])(a, m)
-    with pytest.raises(TypeError, match="boolean scalar"):
+    with pytest.raises(jax.errors.NonConcreteBooleanIndexError, match="scalars"):
         jax.jit(lambda a, m: a[m])(a, True)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import calque.numpy as jnp
 from tests.numpy.expressions import ARRAYS, check_jax, check_jit, check_numpy, lines
 
 DATA = ARRAYS | {
@@ -52,3 +53,9 @@ def test_under_jit(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(case):
     check_jax(case, DATA)
+
+
+def test_edges_check_weights():
+    assert jnp.histogram_bin_edges(jnp.arange(3.0), 2, weights=jnp.ones(3)).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="weights"):
+        jnp.histogram_bin_edges(jnp.arange(3.0), 2, weights=jnp.ones(4))

@@ -162,3 +162,15 @@ def test_places_in_nothing() -> None:
         with pytest.raises(IndexError, match="empty axis"):
             jnp.take(x, i, axis=0)
         assert jnp.take(x, i[:0], axis=0).shape == x.shape
+
+
+def test_modes_of_take():
+    x, i = np.float32([10, 20, 30]), np.int32([-4, -1, 0, 2, 3])
+    took = lambda mode: np.asarray(jnp.take(x, i, mode=mode))
+    np.testing.assert_array_equal(took("clip"), np.take(x, i, mode="clip"))  # a negative position is the first
+    np.testing.assert_array_equal(took("wrap"), np.take(x, i, mode="wrap"))
+    np.testing.assert_array_equal(took("fill"), np.float32([np.nan, 30, 10, 30, np.nan]))
+    np.testing.assert_array_equal(jnp.take(x, np.uint8([0, 9]), mode="clip"), np.float32([10, 30]))
+    assert float(jnp.take(x, -1, mode="clip")) == 10
+    with pytest.raises(ValueError, match="Invalid mode 'nearest'"):
+        jnp.take(x, i, mode="nearest")

@@ -66,3 +66,50 @@ def test_fractions() -> None:
     fractions = [0.3, -1.7, 1e15, -1e16, float("inf"), float("nan"), 1e-320]
     assert all(callpath.is_fraction(x) for x in fractions)
     assert not any(callpath.is_fraction(x) for x in (0.0, -0.0, 0.5, -2.5, 3.0, 999999999999999.5))
+
+
+@pytest.mark.parametrize("shapes", [((3,), (4,)), ((2, 3), (2, 3)), ((3,), (2, 3)), ((2, 3), (2,))])
+def test_products_of_sizes_that_do_not_match_are_refused(shapes):
+    a, b = map(jnp.ones, shapes)
+    for _ in range(3):  # also by the operator's machine code
+        with pytest.raises(TypeError, match="contract"):
+            a @ b
+
+
+@pytest.mark.skipif(not callpath.LEARNS, reason="without machine code every call asks Python")
+def test_new_shapes_need_one_entry_for_all() -> None:
+    function = type(jnp.ones(1)).__mul__
+    rng = np.random.default_rng(0)
+    for rank in (1, 2, 3):
+        arrays = [rng.normal(size=(k + 2, *[3] * (rank - 1))).astype("f4") for k in range(12)]
+        for k, a in enumerate(arrays):
+            x = jnp.asarray(a)
+            if k == 3:
+                before = callpath.entry_count(function)
+            assert same(x * x, a * a) and same(x * 1.5, a * np.float32(1.5)) and same(jnp.float32(2) * x, a * 2)
+            assert same(-x, -a) and same(x < 0.5, a < 0.5)
+        assert callpath.entry_count(function) <= before
+    x = jnp.asarray(arrays[5])
+    _ = x * x  # the second time: an entry of its own
+    assert callpath.entry_count(function) == before + 1
+    assert same(x * x, arrays[5] ** 2) and callpath.entry_count(function) == before + 1
+
+
+def test_shapes_that_broadcast_or_do_not_fit_are_no_business_of_it() -> None:
+    for n in range(3, 9):
+        x, y = jnp.arange(1.0 * n), jnp.ones((2, n))
+        assert (x + x).shape == (n,) and (x + y).shape == (2, n) and (x[:, None] + x).shape == (n, n)
+        assert (x + jnp.float32(1)).shape == (n,) and (x + jnp.ones(1)).shape == (n,)
+        with pytest.raises((TypeError, ValueError), match="shapes"):
+            x + jnp.ones(n + 1)
+    assert (jnp.ones(0) + jnp.ones(0)).shape == (0,) and (jnp.ones((0, 3)) * 2).shape == (0, 3)
+
+
+def test_types_of_new_shapes() -> None:
+    for n in range(3, 9):
+        x, b = jnp.arange(n), jnp.arange(n) > 1
+        assert (x + 1).dtype == np.int32 and (x + 1.5).dtype == np.float32 and (b & b).dtype == bool
+        assert (x / 2).weak_type is False and (calque.lax.full((n,), 1.0) + 1).weak_type
+        with pytest.raises(OverflowError):
+            x + 2**40
+        assert (x + (2**31 - 1))[0] == 2**31 - 1

@@ -460,3 +460,10 @@ def test_batches_are_loops() -> None:
         want = jnp.stack([f(x) for x in b])
         close(f(b), want, 1e-4)
         close(calque.vmap(f)(b), want, 1e-4)
+
+
+def test_methods_of_expm_frechet():
+    for method in (None, "SPS", "blockEnlarge"):
+        assert sl.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), method=method, compute_expm=False).tolist() == [[1]]
+    with pytest.raises(ValueError, match="other"):
+        sl.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), method="other")

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.transforms.autodiff import grad
 from calque.transforms.jit import jit
@@ -66,3 +67,35 @@ def test_bad_arguments(call, error, text):
     with pytest.raises(error, match="(?s)" + text):
         call()
     assert values(1) == 1
+
+
+# ---------------------------------------------------------------- summed results, placed values
+
+
+def test_results_without_an_axis_are_summed_if_asked():
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    f = calque.vmap(lambda r: (r * 2, r.sum()), out_axes=(None, 0), sum_match=True)
+    for g in (f, calque.jit(f)):
+        total, each = g(x)
+        np.testing.assert_allclose(total, 2 * x.sum(0))
+        np.testing.assert_allclose(each, x.sum(1))
+    assert calque.vmap(lambda r: 3.0, out_axes=None, sum_match=True)(x) == 3.0  # not mapped: as it is
+    with pytest.raises(ValueError, match="out_axes is None"):
+        calque.vmap(lambda r: r, out_axes=None)(x)
+
+
+@pytest.mark.parametrize("names", ["b", ("b",), ("b", "c")])
+def test_placed_values_are_split_over_the_mesh_axes_given(names):
+    mesh = calque.make_mesh((1, 1, 1), ("b", "c", "x"))
+    P = calque.sharding.PartitionSpec
+
+    def f(row):
+        return calque.lax.with_sharding_constraint(row * 2, calque.sharding.NamedSharding(mesh, P("x")))
+
+    x = jnp.ones((4, 2))
+    out = calque.jit(calque.vmap(f, spmd_axis_name=names))(x)
+    assert out.sharding.spec == P("b" if names == ("b",) else names, "x")
+    assert calque.vmap(f, in_axes=1, out_axes=1, spmd_axis_name=names)(x).sharding.spec[0] == "x"
+    assert calque.vmap(f)(x).sharding.spec == P(None, "x")
+    with pytest.raises(ValueError, match="no such axis"):
+        calque.vmap(f, spmd_axis_name="no such axis")(x)

@@ -1,9 +1,12 @@
+import itertools
+
 import numpy as np
 import pytest
 
 import calque.numpy as jnp
 from calque import lax
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.config import config
+from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import REGISTRY
 from calque.native import backend
 from calque.transforms import while_reverse
@@ -85,6 +88,46 @@ def test_levels_of_checkpoints(monkeypatch, trips):
         return x + 0 * w
 
     close(grad(loop, argnums=(0, 1))(0.7, 1.3), grad(unrolled, argnums=(0, 1))(0.7, 1.3), 1e-4, 1e-6)
+
+
+@pytest.mark.parametrize("trips", [3, 5, 16, 21])
+def test_levels_of_checkpoints_to_third_order(monkeypatch, trips):
+    monkeypatch.setattr(while_reverse, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(while_reverse, "MOST_SLOTS", 3)
+    monkeypatch.setattr(while_reverse, "LEAST_SLOTS", 2)
+    monkeypatch.setattr(while_reverse, "ROUNDS", 6)
+    loop = lambda x, w: while_loop(lambda c: c[0] < trips, lambda c: (c[0] + 1, jnp.sin(c[1] * w) + 0.1), (0, x))[1]
+    same = lambda x, w: scan(lambda c, _: (jnp.sin(c * w) + 0.1, None), x, length=trips)[0]
+    derivatives = lambda f: (
+        grad(grad(f), argnums=(0, 1)),
+        lambda x, w: jvp(grad(f, 1), (x, w), (0.3, 0.4))[1],
+        grad(grad(grad(f, 1)), argnums=(0, 1)),
+        grad(lambda x, w: jvp(grad(f, 1), (x, w), (0.3, 0.4))[1], argnums=(0, 1)),
+    )
+    with config.override("enable_x64", True):
+        for ours, theirs in zip(derivatives(loop), derivatives(same)):
+            close(jit(ours)(0.7, 1.3), jit(theirs)(0.7, 1.3), 1e-9, 1e-12)
+
+
+def test_equations_of_derivatives_of_any_order():
+    """Each order costs a small constant factor in equations, as it does for a scan, and none keeps more than the budget."""
+
+    def loop(n, x):
+        return fori_loop(0, n, lambda i, c: jnp.sin(c) * x, x)
+
+    counts, f = [], loop
+    for _ in range(4):
+        f = grad(f, 1)
+        total, largest, todo = 0, 0, [make_jaxpr(f)(5, 1.1).jaxpr]
+        while todo:
+            for e in todo.pop().eqns:
+                total += 1
+                largest = max([largest, *(v.aval.size * v.aval.dtype.itemsize for v in e.outvars)])
+                todo += subjaxprs(e.params)
+        counts.append(total)
+        assert largest <= while_reverse.BUDGET
+    assert counts[0] <= 100
+    assert all(b <= 4 * a for a, b in itertools.pairwise(counts)), counts
 
 
 def test_inside_scan_and_around_it():

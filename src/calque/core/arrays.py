@@ -14,17 +14,19 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0, storage
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.machine.arrays import DELETED, ArrayImpl, as_numpy, delete_array, new_array, share, wrap_numpy
+from calque.machine.arrays import DELETED, ArrayImpl, as_numpy, delete_array, filled, new_array, share, wrap_numpy
 
 __all__ = [
     "Array",
     "ArrayImpl",
     "delete_array",
+    "filled",
     "from_numpy",
     "from_storage",
     "is_concrete",
     "is_deleted",
     "new_array",
+    "repeated",
     "scalar",
     "share",
     "to_array",
@@ -64,6 +66,12 @@ def from_storage(x: np.ndarray, aval: ShapedArray) -> Any:
 
 def scalar(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return wrap_numpy(ShapedArray((), dtype, weak_type), np.asarray(x).astype(dtype))
+
+
+def repeated(x: Any, aval: ShapedArray) -> Any:
+    """An Array of this aval with the only element of `x`, an Array, everywhere."""
+    size = storage(aval.dtype).itemsize
+    return filled(aval, aval.size * size, x, size)
 
 
 def to_array(x: Any) -> Any:

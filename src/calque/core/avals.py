@@ -9,6 +9,7 @@ from typing import Any
 from calque.core.dims import Dim
 from calque.core.dtypes import short_name
 
+_kinds: dict[tuple[int, Any, bool], tuple[int, Any, bool]] = {}
 _interned: dict[tuple[Any, Any, bool], ShapedArray] = {}
 _LIMIT = 100_000
 
@@ -22,13 +23,14 @@ class AbstractValue:
 class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array. `ShapedArray((2,), np.dtype("float32")) is ShapedArray((2,), ...)`."""
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "kind", "ndim", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
+    kind: tuple[int, Any, bool]  # rank, dtype, weak type: one object for each, so that machine code compares pointers
 
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
         key = (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
@@ -61,24 +63,23 @@ class ShapedArray(AbstractValue):
 
 def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
     # NumPy integers and the like hash as the ints that they equal, but the aval keeps plain ints
-    shape = tuple(d if type(d) is int or type(d) is Dim else int(d) for d in key[0])
+    shape = tuple([d if type(d) is int or type(d) is Dim else int(d) for d in key[0]])
+    dtype, weak, rank = key[1], bool(key[2]), len(shape)
     self: ShapedArray = object.__new__(ShapedArray)
     size = 1
     for d in shape:
         if d < 0:
             raise ValueError(f"shapes have no negative sizes, got {shape}")
         size *= d
-    for name, value in (
-        ("shape", shape),
-        ("dtype", key[1]),
-        ("weak_type", bool(key[2])),
-        ("ndim", len(shape)),
-        ("size", size),
-    ):
-        object.__setattr__(self, name, value)
+    kind = (rank, dtype, weak)
+    for put, value in zip(_SETTERS, (shape, dtype, weak, rank, size, _kinds.setdefault(kind, kind))):
+        put(self, value)
     if len(_interned) >= _LIMIT:
         _trim()
-    return _interned.setdefault((shape, key[1], bool(key[2])), self)
+    return _interned.setdefault((shape, dtype, weak), self)
+
+
+_SETTERS = [vars(ShapedArray)[name].__set__ for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind")]
 
 
 def _trim() -> None:

@@ -1,6 +1,7 @@
 """calque.lax: the primitives as functions, in JAX's names, and compiled control flow."""
 
 from calque.lax import linalg as linalg
+from calque.lax import placing as _placing
 from calque.ops.arithmetic import (
     abs,
     abs_p,
@@ -366,6 +367,7 @@ from calque.transforms.solves import custom_linear_solve, custom_root, linear_so
 from calque.transforms.variance import pcast
 from calque.transforms.while_loop import while_p
 
+globals().update({_name: _placing.placing(globals()[_name]) for _name in _placing.NAMES})
 device_put_p = sharding_constraint_p  # what `device_put` records of a value that is traced
 
 __all__ = [

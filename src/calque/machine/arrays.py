@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from calque.machine.pyapi import IS_KNOWN
 
 if TYPE_CHECKING or IS_KNOWN:
+    from calque.machine.filling import filled
     from calque.machine.objects import DELETED, ArrayImpl, as_numpy, delete_array, new_array, share, wrap_numpy
     from calque.machine.subscript import learn_result, learn_source, set_fallback
 else:
@@ -15,6 +16,7 @@ else:
         ArrayImpl,
         as_numpy,
         delete_array,
+        filled,
         learn_result,
         learn_source,
         new_array,
@@ -28,6 +30,7 @@ __all__ = [
     "ArrayImpl",
     "as_numpy",
     "delete_array",
+    "filled",
     "learn_result",
     "learn_source",
     "new_array",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 from typing import Any
@@ -101,6 +102,14 @@ def new_array(aval: Any, nbytes: int) -> Any:
         raise ValueError("a negative number of bytes")
     block = Block(memory.allocate(max(nbytes, 1)))
     return make(aval, block.address, block)
+
+
+def filled(aval: Any, nbytes: int, scalar: Any, width: int) -> Array:
+    """An Array of `nbytes` that repeats the `width` bytes of the Array `scalar`."""
+    check("filled", scalar)
+    array = new_array(aval, nbytes)
+    ctypes.memmove(array._ptr, ctypes.string_at(scalar._ptr, width) * (nbytes // width), nbytes)
+    return array
 
 
 def wrap_numpy(aval: Any, source: np.ndarray[Any, Any]) -> Any:

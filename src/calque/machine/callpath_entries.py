@@ -11,6 +11,7 @@ the keyword arguments in the order of `kw_names`:
                                 an int that does not fit its dtype does not match
     ("fraction", dtype, i)      the same for a float of which, rounded to dtype, `callpath.is_fraction` holds
     ("ndarray", dtype, shape, i)  exactly an ndarray, C-contiguous, aligned, in native byte order
+    ("kind", aval, i)           an Array whose aval has the `kind` of this one; likewise ("ndarray_kind", dtype, rank, i)
     ("is", obj)  ("eq", obj)    this very object; or a str, int, bool or float of the same type and value (bits)
     ("none",)  ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {key: ..})
 
@@ -25,6 +26,10 @@ An output whose size the program finds out while running (-1 bytes in its header
 place holder: give it its own with `("call", function, ...)`, where the function returns `objects.share(array, aval)`.
 
 `program` has the attribute `handle`: the address of a program as `interp` runs them.
+
+Arguments of a kind come with `choose`, a Python function of their avals (of ndarrays: of themselves), in the order of the inputs.
+It gives the program for such a call, one like `program` for other sizes, or None: then the entry does not fit. Entries of this
+sort come after all others.
 """
 
 from __future__ import annotations
@@ -33,12 +38,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from calque.machine import callpath_run
+from calque.machine.callpath_layout import Header
 from calque.machine.callpath_spec import encode, key_of
 from calque.machine.callpath_types import EntryImpl, Jitted, OpFunction, new_entry
 from calque.machine.pyapi import METH_O, make_builtin
 
 JITTED_LIMIT = 128  # entries of a jitted function; one at the end, not used lately, goes
 OPERATOR_LIMIT = 4096  # entries of an operator; then it starts afresh
+CHOOSING_LIMIT = 32  # entries of a function that choose their program
 
 run_program: Callable[[Any, Sequence[Any]], list[Any]] = make_builtin(callpath_run._run_program)
 set_epoch: Callable[[int], None] = make_builtin(callpath_run._set_epoch, METH_O)
@@ -57,13 +64,14 @@ def Entry(
     out_spec: Any,
     epoch: int,
     guards: Sequence[tuple[Any, ...]] = (),
+    choose: Callable[..., Any] | None = None,
 ) -> Any:
     """One kind of arguments and what to do with them; `guards` are questions about values that the program took as constants:
     ("item", dict, key, value) for identity, ("cell", cell, value), ("list", list, tuple of its items), ("length", dict, number of
     its items). Where an answer is another, the entry does not fit; see the top of this file."""
     if epoch <= 0:
         raise ValueError(f"an epoch is a positive number, not {epoch}")
-    words, keeps = encode(in_spec, kw_names, program, out_spec, epoch, guards)
+    words, keeps = encode(in_spec, kw_names, program, out_spec, epoch, guards, choose)
     return new_entry(words, keeps, key_of(in_spec))
 
 
@@ -72,14 +80,34 @@ def add_entry(function: Any, entry: Any) -> None:
     if type(entry) is not EntryImpl:
         raise TypeError(f"expected an Entry, got {type(entry).__name__}")
     entries = _entries(function)
-    if type(function) is OpFunction:
+    if chooses(entry):
+        add_choosing(function, entries, entry)
+    elif type(function) is OpFunction:
         if len(entries) >= OPERATOR_LIMIT:
             clear_entries(function)
         entries.append(entry)
-        _rebuild(function, entries)
-        return
-    entries.insert(0, entry)
-    del entries[JITTED_LIMIT:]
+        if not callpath_run.calque_extend_table(id(function)):
+            entries.pop()
+            raise MemoryError
+    else:
+        entries.insert(0, entry)
+        if len(entries) > JITTED_LIMIT:
+            last = next(i for i in reversed(range(len(entries))) if not chooses(entries[i]))
+            del entries[last]
+
+
+def add_choosing(function: Any, entries: list[Any], entry: Any) -> None:
+    """Entries that choose are asked last: those of a Jitted are the last of the list, those of an OpFunction the first."""
+    places = [i for i, e in enumerate(entries) if chooses(e)]
+    if len(places) >= CHOOSING_LIMIT:  # the oldest goes
+        del entries[places[-1]]
+        places.pop()
+    entries.insert(places[0] if places else 0 if type(function) is OpFunction else len(entries), entry)
+
+
+def chooses(entry: Any) -> bool:
+    """Does a function choose the program of the entry?"""
+    return bool(Header(entry._words).choose)
 
 
 def clear_entries(function: Any) -> None:
@@ -103,12 +131,6 @@ def _entries(function: Any) -> list[Any]:
         raise TypeError(f"expected a Jitted or an OpFunction, got {type(function).__name__}")
     entries: list[Any] = function._entries
     return entries
-
-
-def _rebuild(function: Any, entries: list[Any]) -> None:
-    if not callpath_run.calque_rebuild_table(id(function)):
-        entries.pop()
-        raise MemoryError
 
 
 def _empty_table(function: Any, entries: list[Any]) -> None:

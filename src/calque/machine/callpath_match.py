@@ -212,6 +212,40 @@ def equal(x: ptr, y: ptr) -> i1:
     return PyObject_RichCompareBool(x, y, EQ) == 1
 
 
+# ---- leaves whose sizes are free ----
+
+
+@unit.helper
+def pass_on(state: ptr, number: i64, x: ptr) -> None:
+    """An argument of `choose`; the first place is for who is called."""
+    store_ptr(State(state).chosen, 8 + 8 * number, x)
+
+
+@unit.function
+def match_kind(state: ptr, pc: ptr, x: ptr) -> i1:
+    """An Array whose aval is of this kind, placed nowhere; `choose` gets the aval."""
+    if PyObject(x).type != array_type or Array(x).extra != NULL:
+        return i1(0)
+    aval = Array(x).aval
+    if PyObject(aval).type != load_ptr(pc, 8) or load_ptr(aval, load_i64(pc, 16)) != load_ptr(pc, 24):
+        return i1(0)
+    keep(state, load_i64(pc, 32), Array(x).data, x)
+    pass_on(state, load_i64(pc, 40), aval)
+    return i1(1)
+
+
+@unit.function
+def match_ndarray_kind(state: ptr, pc: ptr, x: ptr) -> i1:
+    """A plain ndarray of this dtype and rank; `choose` gets it."""
+    if not is_plain_ndarray(x) or PyDescr(NdArray(x).descr).scalar_type != load_ptr(pc, 8):
+        return i1(0)
+    if i64(NdArray(x).nd) != load_i64(pc, 16):
+        return i1(0)
+    keep(state, load_i64(pc, 24), NdArray(x).data, x)
+    pass_on(state, load_i64(pc, 32), x)
+    return i1(1)
+
+
 # ---- containers ----
 
 
@@ -264,6 +298,12 @@ def match_other(state: ptr, pc: ptr, x: ptr) -> i1:
             if PyObject(x).type != list_type or PyVar(x).size != load_i64(pc, 8):
                 return i1(0)
             return match_items(state, PyList(x).items, load_i64(pc, 8))
+        case Match.KIND:
+            State(state).cursor = pc + 48
+            return match_kind(state, pc, x)
+        case Match.NDARRAY_KIND:
+            State(state).cursor = pc + 40
+            return match_ndarray_kind(state, pc, x)
         case Match.DICT:
             State(state).cursor = pc + 16
             if PyObject(x).type != dict_type or PyDict_Size(x) != load_i64(pc, 8):

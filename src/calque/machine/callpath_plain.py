@@ -48,6 +48,7 @@ def Entry(
     out_spec: Any,
     epoch: int,
     guards: Sequence[tuple[Any, ...]] = (),
+    choose: Callable[..., Any] | None = None,
 ) -> Any:
     """Entries are for machine code: see `callpath.LEARNS`."""
     raise NotImplementedError("this interpreter has no call path by machine code")

@@ -48,6 +48,7 @@ from calque.machine.objects import (
     tuple_type,
 )
 from calque.machine.pyapi import (
+    VECTORCALL_OFFSET_FLAG,
     PyCell,
     PyDict,
     PyErr_Clear,
@@ -178,6 +179,48 @@ def execute_holding(words: ptr, state: ptr) -> ptr:
     return answer
 
 
+@unit.function
+def execute_chosen(words: ptr, state: ptr) -> ptr:
+    """Run the program that a Python function chooses by the sizes of the arguments; NOT_MATCHED where it gives None."""
+    active, objects, slots = alloca(sizeof(ActiveRun)), State(state).objects, Header(words).slots
+    count = Header(words).chosen_by | VECTORCALL_OFFSET_FLAG
+    hold_arguments(objects, slots)
+    begin_active(active, objects, slots)  # nobody may take their memory while Python runs
+    program = PyObject_Vectorcall(Header(words).choose, State(state).chosen + 8, count, NULL)
+    answer = ptr(NOT_MATCHED) if program == none else NULL
+    if program not in (NULL, none):
+        answer = run_chosen(words, state, handle_of(program))
+    end_active(active)
+    xdecref(program)
+    drop_results(objects, slots)
+    return answer
+
+
+@unit.helper
+def run_chosen(words: ptr, state: ptr, program: ptr) -> ptr:
+    """Run a program that takes no memory of its arguments, which are held."""
+    answer, outputs, results = NULL, State(state).outputs, State(state).results
+    if program and make_results(program, outputs, results):
+        if run_checked(program, State(state).inputs, outputs, results):
+            State(state).cursor = words + Header(words).building
+            answer = build(state)
+        drop_results(results, Header(words).n_out)
+    return answer
+
+
+@unit.function
+def handle_of(program: ptr) -> ptr:
+    """The address of a program; NULL with an exception set."""
+    handle = PyObject_GetAttr(program, handle_name)
+    if handle == NULL:
+        return NULL
+    address = PyLong_AsVoidPtr(handle)
+    decref(handle)
+    if address == NULL and not PyErr_Occurred():
+        return refuse(type_error, "the program has no handle")
+    return address
+
+
 @unit.helper
 def all_results(program: ptr, inputs: ptr, objects: ptr, outputs: ptr, results: ptr) -> i64:
     """Make the output arrays; those of donated arguments take their memory."""
@@ -268,15 +311,20 @@ def attempt_in(entry: ptr, args: ptr, total: i64, frame: ptr, rank: i64, entries
     State(state).objects = frame + slots
     State(state).outputs = frame + slots + slots
     State(state).results = frame + slots + slots + results
-    State(state).scratch = frame + slots + slots + results + results
+    State(state).chosen = frame + slots + slots + results + results
+    State(state).scratch = frame + slots + slots + results + results + Header(words).chosen_bytes
     if not match_items(state, args, total):
         return ptr(NOT_MATCHED)
     if unlikely(Header(words).guards) and not guards_hold(words + Header(words).guard_words, Header(words).guards):
         return ptr(NOT_MATCHED)
-    if rank > 0:
-        bring_forward(PyList(entries).items, rank)
     incref(entry)  # the program may drop it: callbacks, other threads
-    answer = execute(words, state)
+    answer = ptr(0)
+    if unlikely(Header(words).choose != NULL):
+        answer = execute_chosen(words, state)
+    else:
+        if rank > 0:
+            bring_forward(PyList(entries).items, rank)
+        answer = execute(words, state)
     decref(entry)
     return answer
 
@@ -310,7 +358,7 @@ def ask_python(self: ptr, args: ptr, count: i64, names: ptr) -> ptr:
         store_ptr(pair, 8, positional)
         store_ptr(pair, 16, keywords)
         incref(miss)
-        answer = PyObject_Vectorcall(miss, pair + 8, 2 | (1 << 63), NULL)
+        answer = PyObject_Vectorcall(miss, pair + 8, 2 | VECTORCALL_OFFSET_FLAG, NULL)
         decref(miss)
     xdecref(keywords)
     decref(positional)
@@ -381,6 +429,17 @@ def calque_operator_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
                     return answer
             at = (at + 1) & mask
             entry = load_ptr(table, 8 * at)
+    entries = Callable(self).entries
+    if likely(epoch != 0 and entries != NULL):
+        i = 0
+        while i < PyVar(entries).size:  # those that choose are the first of the list
+            entry = load_ptr(PyList(entries).items, 8 * i)
+            if Header(EntryObject(entry).words).choose == NULL:
+                break
+            answer = attempt(entry, args, count, names, epoch, near, 0, NULL)
+            if i64(answer) != NOT_MATCHED:
+                return answer
+            i += 1
     return ask_python(self, args, count, names)
 
 
@@ -404,8 +463,21 @@ def calque_rebuild_table(self: ptr) -> i64:
     return 1
 
 
+@unit.function
+def calque_extend_table(self: ptr) -> i64:
+    """Put the last entry of the list into the table too; 0 when memory is out."""
+    entries = Callable(self).entries
+    count = PyVar(entries).size
+    if Callable(self).table == NULL or Callable(self).mask + 1 < 2 * count:
+        return calque_rebuild_table(self)
+    place(Callable(self).table, Callable(self).mask, load_ptr(PyList(entries).items, 8 * (count - 1)))
+    return 1
+
+
 @unit.helper
 def place(table: ptr, mask: i64, entry: ptr) -> None:
+    if Header(EntryObject(entry).words).choose != NULL:
+        return
     at = EntryObject(entry).key & mask
     while load_ptr(table, 8 * at):
         at = (at + 1) & mask
@@ -424,13 +496,9 @@ def _run_program(self: ptr, args: ptr, count: i64) -> ptr:
     kind = PyObject(arrays).type
     if kind not in (list_type, tuple_type):
         return refuse(type_error, "run_program takes a program and a list or tuple of Arrays")
-    handle = PyObject_GetAttr(load_ptr(args, 0), handle_name)
-    if handle == NULL:
-        return NULL
-    program = PyLong_AsVoidPtr(handle)
-    decref(handle)
+    program = handle_of(load_ptr(args, 0))
     if program == NULL:
-        return NULL if PyErr_Occurred() else refuse(type_error, "the program has no handle")
+        return NULL
     if PyVar(arrays).size != ProgramHeader(program).n_in:
         return refuse(type_error, "the program takes another number of arrays")
     items = PyList(arrays).items if kind == list_type else PyTuple.at(arrays).items

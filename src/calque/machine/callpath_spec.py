@@ -17,8 +17,10 @@ from calque.machine.callpath_layout import (
     Match,
     ProgramHeader,
 )
+from calque.machine.interp import DONATES
 from calque.machine.lang_types import LayoutView
 from calque.machine.objects import ArrayImpl
+from calque.machine.pyapi import slot_offset
 
 DEEPEST = 100  # nesting of containers: the machine code recurses
 SCALARS = {
@@ -42,6 +44,9 @@ class Encoder:
         self.keeps: list[Any] = []
         self.slots: dict[int, str] = {}
         self.cells = 0
+        self.chosen: list[
+            tuple[int, int]
+        ] = []  # (slot, place of a word) of what `choose` gets: in the order of the slots
         self.exotic = False  # Python code may run while the result is built
 
     def pointer(self, thing: Any) -> int:
@@ -93,11 +98,28 @@ class Encoder:
 
     def match_ndarray(self, spec: Any, depth: int) -> None:
         _, dtype, shape, index = spec
-        dtype = np.dtype(dtype)
-        if not dtype.isnative or dtype.hasobject or dtype.fields is not None:
-            raise ValueError(f"an ndarray of {dtype} cannot be passed")
+        dtype = _native(dtype)
         self.words += [Match.NDARRAY, self.pointer(dtype.type), self.slot(index, "ndarray"), len(shape)]
         self.words += [int(size) for size in shape]
+
+    def match_kind(self, spec: Any, depth: int) -> None:
+        _, aval, index = spec
+        offset = slot_offset(type(aval), "kind", aval)
+        self.words += [Match.KIND, self.pointer(type(aval)), offset, self.pointer(aval.kind)]
+        self.words += [self.slot(index, "kind"), 0]
+        self.chosen.append((index, len(self.words) - 1))
+
+    def match_ndarray_kind(self, spec: Any, depth: int) -> None:
+        _, dtype, rank, index = spec
+        dtype = _native(dtype)
+        self.words += [Match.NDARRAY_KIND, self.pointer(dtype.type), int(rank), self.slot(index, "ndarray_kind"), 0]
+        self.chosen.append((index, len(self.words) - 1))
+
+    def number_chosen(self) -> int:
+        """Give what `choose` gets its number; how many there are."""
+        for number, (_, place) in enumerate(sorted(self.chosen)):
+            self.words[place] = number
+        return len(self.chosen)
 
     def match_is(self, spec: Any, depth: int) -> None:
         self.words += [Match.IS, self.pointer(spec[1])]
@@ -191,6 +213,13 @@ class Encoder:
             self.build(item, last, n_out, depth + 1)
 
 
+def _native(dtype: Any) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if not dtype.isnative or dtype.hasobject or dtype.fields is not None:
+        raise ValueError(f"an ndarray of {dtype} cannot be passed")
+    return dtype
+
+
 def _check_named(kind: Any) -> None:
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         raise ValueError(f"{kind!r} is no namedtuple class")
@@ -210,7 +239,7 @@ def count_uses(spec: Any, n_out: int, uses: dict[int, int]) -> None:
 
 
 def encode(
-    in_spec: Any, kw_names: Any, program: Any, out_spec: Any, epoch: int, guards: Any = ()
+    in_spec: Any, kw_names: Any, program: Any, out_spec: Any, epoch: int, guards: Any = (), choose: Any = None
 ) -> tuple[bytes, tuple[Any, ...]]:
     """The words of an entry as bytes, and everything they point to."""
     names = tuple(kw_names or ())
@@ -221,6 +250,9 @@ def encode(
     for spec in in_spec:
         encoder.match(spec)
     _check_slots(encoder.slots, head.n_in)
+    chosen = encoder.number_chosen()
+    if bool(chosen) != (choose is not None) or (choose is not None and head.flags & DONATES):
+        raise ValueError("arguments of a kind need a function that chooses a program, which takes no memory of theirs")
     building = len(encoder.words)
     uses: dict[int, int] = {}
     count_uses(out_spec, head.n_out, uses)
@@ -229,6 +261,7 @@ def encode(
     for guard in guards:
         encoder.guard(*guard)
     slots, first = len(encoder.slots), Header.size // 8
+    room = (8 * (chosen + 1) + 15) // 16 * 16 if chosen else 0
     header = {
         "positional": len(in_spec) - len(names),
         "keywords": len(names),
@@ -238,12 +271,15 @@ def encode(
         "n_in": head.n_in,
         "n_out": head.n_out,
         "slots": slots,
-        "frame_bytes": 16 * slots + 16 * head.n_out + CELL * encoder.cells,
+        "frame_bytes": 16 * slots + 16 * head.n_out + room + CELL * encoder.cells,
         "matching": 8 * first,
         "building": 8 * (first + building),
         "guards": len(guards),
         "guard_words": 8 * (first + guard_words),
         "hold": int(head.flags != 0 or encoder.exotic),
+        "choose": encoder.pointer(choose) if chosen else 0,
+        "chosen_by": chosen,
+        "chosen_bytes": room,
     }
     words = [header[name] for name in Header.fields] + encoder.words
     data = np.array(words, np.int64).tobytes()
@@ -282,6 +318,8 @@ def _key_word(spec: Any) -> int:
     kind = spec[0]
     if kind == "array":
         return id(spec[1])
+    if kind == "kind":
+        return 0  # such entries are in no table
     if kind in ("is", "eq"):
         thing: Any = spec[1]
         return id(spec[1].aval) if isinstance(thing, ArrayImpl) else id(type(thing))
@@ -289,5 +327,12 @@ def _key_word(spec: Any) -> int:
         return id(SCALAR_TYPES[kind])
     if kind == "namedtuple":
         return id(spec[1])
-    types: dict[str, type] = {"ndarray": np.ndarray, "none": type(None), "tuple": tuple, "list": list, "dict": dict}
+    types: dict[str, type] = {
+        "ndarray": np.ndarray,
+        "ndarray_kind": np.ndarray,
+        "none": type(None),
+        "tuple": tuple,
+        "list": list,
+        "dict": dict,
+    }
     return id(types[kind])

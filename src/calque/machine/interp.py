@@ -114,7 +114,7 @@ Header = layout(
     donated=ptr,
 )
 # What one run has besides its frame. `thread` is the saved Python thread state while the GIL is released.
-# `owner`: the system's thread that runs it while others help, else 0. `stopped`: a kernel has been told to return early.
+# `owner`: the system's thread that runs it while others help, else 0. `stopped`: the status with which a kernel has returned early.
 Run = layout("Run", thread=ptr, turns=i64, allowed=i64, looked=i64, outputs=ptr, args=ptr, owner=i64, stopped=i64)
 
 unit = Unit("interp")
@@ -207,7 +207,7 @@ def calque_poll(run: ptr) -> i32:
         return 0
     if clock(run) == 0 or handle_signals(run) == OK:
         return 0
-    atomic_store(Run.at(run).stopped, 0, 1)
+    atomic_store(Run.at(run).stopped, 0, RAISED)
     return 1
 
 
@@ -369,7 +369,7 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 count = load_i64(pc, 16)
                 gather(frame, pc + 24, args, count)
                 _kernel_type(load_ptr(pc, 8), args, 0, 1)
-                status = RAISED if Run(run).stopped != 0 else OK
+                status = Run(run).stopped
                 pc = pc + 24 + 8 * count
             case Op.CALL_RANGE:
                 count = load_i64(pc, 40)
@@ -377,7 +377,7 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 Run(run).owner = _pthread_self()
                 calque_parallel_for(load_ptr(pc, 8), args, word(frame, pc, 2), word(frame, pc, 3), word(frame, pc, 4))
                 Run(run).owner = 0
-                status = RAISED if Run(run).stopped != 0 else OK
+                status = Run(run).stopped
                 pc = pc + 48 + 8 * count
             case Op.COPY:
                 memmove(pointer(frame, pc, 1), pointer(frame, pc, 2), word(frame, pc, 3))

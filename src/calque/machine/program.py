@@ -19,8 +19,7 @@ What kernels do with the pointers they are given is theirs.
 from __future__ import annotations
 
 import ctypes
-from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,8 +86,7 @@ class Program:
         nbytes = _frozen(np.array([size for _, size in outputs], np.int64))
         avals = _frozen(np.array([id(aval) for aval, _ in outputs], np.int64))
         self._arrays: tuple[np.ndarray, ...] = (nbytes, avals, _frozen(arena_offsets))
-        self._template: list[int] = template.tolist()
-        _frozen(template)
+        self._template, self._offsets = _frozen(template), arena_offsets
         taken = _frozen(np.array([len(donated), *(word for triple in donated for word in triple)], np.int64))
         self._arrays += (template, taken)
         owned = frame.starts["reg"] - frame.starts["own"]
@@ -110,8 +108,6 @@ class Program:
             taken.ctypes.data,
         ]
         self._header = _frozen(np.array(header, np.int64))
-        self._words: list[int] = self._header.tolist()
-        self._block: Any = self._header
         self.handle: int = self._header.ctypes.data
 
     @property
@@ -119,62 +115,13 @@ class Program:
         """The number of results."""
         return len(self.outputs)
 
-    def rebound(self, outputs: Sequence[tuple[Any, int]], immediates: Mapping[int, int], release_gil: bool) -> Program:
-        """The same code for other sizes: immediates replaced by value, results of other types. Some microseconds."""
-        first = self.first_immediate
-        template = self._template[:first] + [immediates.get(v, v) for v in self._template[first:]]
-        return self._copy(outputs, template, None, self.arena_bytes, release_gil)
-
-    def resized(
-        self,
-        outputs: Sequence[tuple[Any, int]],
-        places: Sequence[int],
-        values: Sequence[int],
-        arena: Sequence[int],
-        arena_bytes: int,
-        keepalive: object = None,
-    ) -> Program:
-        """The same code for other sizes: the immediates at `places` (`immediate_of`) replaced, the arena laid out anew."""
-        template = self._template.copy()
-        for place, value in zip(places, values):
-            template[place] = value
-        new = self._copy(outputs, template, arena, arena_bytes, bool(self.flags & interp.RELEASE_GIL))
-        new._keepalive = (new._keepalive, keepalive)
-        return new
-
     @property
     def first_immediate(self) -> int:
         return self.frame.starts["imm"] - self.frame.starts["own"]
 
-    def _copy(
-        self,
-        outputs: Sequence[tuple[Any, int]],
-        template: list[int],
-        arena: Sequence[int] | None,
-        arena_bytes: int,
-        release_gil: bool,
-    ) -> Program:
-        """Another template, other results; without `arena` its places stay. One block holds all that is new."""
-        if len(outputs) != len(self.outputs):
-            raise ProgramError(f"the program has {len(self.outputs)} results, not {len(outputs)}")
-        new = object.__new__(Program)
-        new.code, new.n_in, new.frame, new._text = self.code, self.n_in, self.frame, self._text
-        new.arena_bytes, new.outputs = arena_bytes, tuple(outputs)
-        new.flags = (self.flags & ~interp.RELEASE_GIL) | interp.RELEASE_GIL * release_gil
-        new._keepalive = (self._keepalive, [aval for aval, _ in outputs])
-        n, words = len(outputs), self._words.copy()
-        places = [] if arena is None else arena
-        sizes, avals = [size for _, size in outputs], [id(aval) for aval, _ in outputs]
-        block = array("q", [*words, *sizes, *avals, *template, *places])
-        at = block.buffer_info()[0]
-        words[2], words[3], words[4] = at + 8 * len(words), at + 8 * (len(words) + n), new.flags
-        words[7] = at + 8 * (len(words) + 2 * n)
-        words[11] = arena_bytes
-        if arena is not None:
-            words[12] = words[7] + 8 * len(template)
-        block[: len(words)] = array("q", words)
-        new._words, new._block, new._arrays, new._template, new.handle = words, block, self._arrays, template, at
-        return new
+    def words(self) -> tuple[list[int], list[int], list[int]]:
+        """The header, the template and the places in the arena, as numbers."""
+        return self._header.tolist(), self._template.tolist(), self._offsets.tolist()
 
     def run(self, inputs: Sequence[int], outputs: Sequence[int | None]) -> list[int]:
         """Run on the addresses of inputs and results; gives the addresses of the results.

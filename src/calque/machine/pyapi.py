@@ -39,6 +39,7 @@ PyCell = layout("PyCell", refcount=i64, type=ptr, value=ptr)
 PyDescr = layout("PyDescr", refcount=i64, type=ptr, scalar_type=ptr, kind=ptr, at={"kind": 24})
 DESCR_BYTEORDER = 26
 TYPE_ALLOC = 304  # PyTypeObject.tp_alloc
+MEMBER_DEFINITION = 40  # PyMemberDescrObject.d_member
 
 NDARRAY_C_CONTIGUOUS, NDARRAY_ALIGNED = 0x1, 0x100
 VECTORCALL_OFFSET_FLAG = 1 << 63
@@ -298,6 +299,15 @@ def _numpy_facts() -> list[tuple[str, bool]]:
         ("dtype scalar type", PyDescr(id(matrix.dtype)).scalar_type == id(np.float32)),
         ("dtype byte order", _byte(id(swapped) + DESCR_BYTEORDER) == b">" and _byte(a.descr + DESCR_BYTEORDER) == b"="),
     ]
+
+
+def slot_offset(kind: type, name: str, example: Any) -> int:
+    """Where the objects of a class keep what is in a slot, as the class itself says; `example` shows whether that is so."""
+    member = _word(id(kind.__dict__[name]) + MEMBER_DEFINITION)
+    offset = _word(member + 16)
+    if _word(id(example) + offset) != id(getattr(example, name)):
+        raise ValueError(f"{kind.__name__}.{name} is not where it should be")
+    return offset
 
 
 def _word(address: int) -> int:

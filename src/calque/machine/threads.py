@@ -140,6 +140,12 @@ _wanted: Any = unit.cell("threads_wanted", i64, _initial_threads)
 
 
 @unit.helper
+def threads_in_use() -> i64:
+    """How many threads work on one kernel."""
+    return _wanted
+
+
+@unit.helper
 def run_chunks() -> None:
     """Take chunks of the current job and run them until none is left."""
     while True:

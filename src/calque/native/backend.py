@@ -21,7 +21,7 @@ from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan import Planner
 from calque.native.plan_program import Assembler
 from calque.native.plan_reuse import reuse
-from calque.native.plan_steps import Call, Step, walk
+from calque.native.plan_steps import Call, Routine, Step, walk
 
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
@@ -43,6 +43,7 @@ class Planned:
         if sizes.known:
             self.share_memory()
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
+        self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
         self.kernels = kernels.compile_kernels([c.body for c in self.calls], exact=options.exact)
         for c, k in zip(self.calls, self.kernels):
             c.kernel = k
@@ -83,7 +84,8 @@ class Planned:
 
 def is_long(p: Planned) -> bool:
     """Should other Python threads run meanwhile?"""
-    return sum(c.plan.ns for c in p.calls) > RELEASE_NS or len(p.calls) != len(p.steps)
+    known = sum(c.plan.ns for c in p.calls) + sum(r.ns for r in p.routines)
+    return known > RELEASE_NS or len(p.calls) + len(p.routines) != len(p.steps)
 
 
 class Executable(Planned):

@@ -21,6 +21,8 @@ from calque.native.matmul import emit_product
 from calque.native.plan import IN_PLACE, Block, Emitter, Planner
 from calque.native.plan_roots import Roots
 from calque.native.plan_steps import Count, Repeat, Step, Swap, Switch
+from calque.native.sorting import NAMES as SORTS
+from calque.native.sorting import emit_sort
 
 
 def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
@@ -209,4 +211,5 @@ EMITTERS: Final[dict[str, Emitter]] = {
     "let_size": emit_let_size,
     "matmul_tiled": emit_product,
     "conv_tiled": emit_conv,
+    **dict.fromkeys(SORTS, emit_sort),
 }

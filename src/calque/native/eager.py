@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core import reference
-from calque.core.arrays import ArrayImpl, share, to_array
+from calque.core.arrays import ArrayImpl, repeated, share, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.config import config
@@ -22,8 +22,9 @@ from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine import strided
 from calque.machine.callpath import run_program
-from calque.machine.program import Program, ProgramBuilder, Slot
-from calque.native import eager_layout, elements
+from calque.machine.program import Program, ProgramBuilder, Slot, Varying
+from calque.machine.program_sizes import Pattern, SizedProgram
+from calque.native import eager_layout, elements, sorting
 from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.lower_reduce import CHUNK
@@ -91,8 +92,11 @@ class Template:
             raise ValueError("a size that is not known from those of the operands")
         b = ProgramBuilder(len(planned.inputs), [(a, nbytes(a)) for a in closed.out_avals])
         ins, outs = [b.input(i) for i in range(len(planned.inputs))], [b.output(i) for i in range(len(planned.outputs))]
-        self.emit_with(b, ins, outs, self.words, COUNT)
-        self.prototype = b.build()
+        sizes, rest = self.words[: self.n_sizes], self.words[self.n_sizes :]
+        self.emit_with(b, ins, outs, [*[Varying(w, w) for w in sizes], *rest], Varying(COUNT, COUNT))
+        varying = [key for _, key in b.varying()]
+        self.pattern, self.varying = Pattern(b.build(), [i for i, _ in b.varying()]), varying
+        self.simple = [(i, k) for v in varying for i, h in enumerate(HINTS) for k in (0, 1) if v == h - k]
 
     def emit_with(
         self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], words: Sequence[int], count: int
@@ -118,11 +122,15 @@ class Template:
         sizes.values = {f"s{h}": d for h, d in values.items()}
         return sizes.value(self.extent)
 
-    def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> Program:
+    def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
-        values = sizes_of(dims)
-        values[COUNT] = self.count(values)
-        return self.prototype.rebound([(a, nbytes(a)) for a in outs], values, math.prod(dims) > 100_000)
+        if self.extent is None:
+            new = [dims[i] - k for i, k in self.simple]
+        else:
+            values = sizes_of(dims)
+            values[COUNT] = self.count(values)
+            new = [values[v] for v in self.varying]
+        return self.pattern.program([(a, nbytes(a)) for a in outs], new, math.prod(dims) > 100_000)
 
 
 _templates: dict[Any, Template | None] = {}
@@ -257,6 +265,8 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
     outs: list[Any] = [*out] if p.multiple_results else [out]
     if p.name in SAME_BYTES:
         return lambda arrays: share(arrays[0], out)
+    if p.name == "broadcast_in_dim" and avals[0].size == 1 and not is_extended(out.dtype):
+        return lambda arrays: repeated(arrays[0], out)
     if holds_programs(params) and not p.effect:
         return of_program(p, avals, params)
     form = normal_form(p, avals, params, frozen)
@@ -268,6 +278,10 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         return results(layout_program(p.name, params, avals, outs[0]), False)
     if p.name in COMPILED:
         return of_program(p, avals, params)
+    if p.name in sorting.NAMES:
+        program = sorting_program(p.name, params, avals, outs)
+        if program is not None:
+            return results(program, True)
     return lambda arrays: reference.evaluate(p, arrays, params)
 
 
@@ -287,6 +301,16 @@ def layout_program(name: str, params: dict[str, Any], avals: Sequence[ShapedArra
     return b.build()
 
 
+def sorting_program(
+    name: str, params: dict[str, Any], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Program | None:
+    b = ProgramBuilder(len(avals), [(a, nbytes(a)) for a in outs])
+    ins = [b.input(i) for i in range(len(avals))]
+    if not sorting.emit_eager(b, name, params, ins, avals, [b.output(i) for i in range(len(outs))]):
+        return None
+    return b.build(release_gil=avals[0].size > SMALL)
+
+
 def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]]:
     def fun(*xs: Any) -> list[Any]:
         if "exponent" in params:
@@ -297,7 +321,7 @@ def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any
     return fun
 
 
-def results(program: Program, several: bool) -> Run:
+def results(program: Program | SizedProgram, several: bool) -> Run:
     if several:
         return lambda arrays: run_program(program, arrays)
     return lambda arrays: run_program(program, arrays)[0]

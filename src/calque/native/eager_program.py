@@ -14,7 +14,7 @@ from calque.core.avals import nbytes
 from calque.core.dtypes import is_extended
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
 from calque.machine.program import Program, ProgramBuilder, Slot
-from calque.native import eager, eager_layout
+from calque.native import eager, eager_layout, sorting
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan_program import array_at
 
@@ -73,6 +73,10 @@ class Assembler:
         ins = [self.read(a) for a in e.invars]
         if form is not None and made is not None:
             made.emit(self.builder, ins, [self.place(v) for v in e.outvars], form.dims)
+        elif p.name in sorting.NAMES and sorting.emit_eager(
+            self.builder, p.name, params, ins, avals, [self.place(v) for v in e.outvars]
+        ):
+            pass
         elif not eager_layout.emit(self.builder, p.name, params, ins, avals, self.place(e.outvars[0]), outs[0]):
             self.host(e, ins, avals, outs)
 

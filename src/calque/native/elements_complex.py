@@ -9,6 +9,7 @@ from calque.native.convert import Cx
 from calque.native.expr import Expr, both, const, either, ex, select
 
 INF: Final = float("inf")
+HALF_PI: Final = 1.5707963267948966
 SCALE: Final = {"f32": (2.0**124, 2.0**-100), "f64": (2.0**1020, 2.0**-960)}
 
 
@@ -21,8 +22,21 @@ def op2(name: str, a: Expr, b: Expr | float) -> Expr:
 
 
 def product(a: Expr, b: Expr) -> Expr:
-    """a * b, zero where a is zero though b be infinite."""
+    """a * b, zero where a is zero though b be infinite or no number."""
     return select(op2("eq", a, 0.0), ex("mul", a, ex("copysign", real(1.0, b), b)), ex("mul", a, b))
+
+
+def infinite(x: Expr) -> Expr:
+    return op2("eq", ex("abs", x), INF)
+
+
+def undefined(x: Expr) -> Expr:
+    return ex("ne", x, x)
+
+
+def endless(x: Cx) -> Expr:
+    """Has either part no end?"""
+    return either(infinite(x.re), infinite(x.im))
 
 
 def add(x: Cx, y: Cx) -> Cx:
@@ -91,11 +105,12 @@ def square(x: Cx) -> Cx:
 
 
 def exp(x: Cx) -> Cx:
-    e = ex("exp", x.re)
+    """exp(x) (cos y + i sin y), a zero or an infinity also where y has no angle."""
+    e, sine, cosine = ex("exp", x.re), ex("sin", x.im), ex("cos", x.im)
     gone = op2("eq", x.re, -INF)
-    re, im = ex("mul", e, ex("cos", x.im)), product(ex("sin", x.im), e)
-    zero = real(0.0, e)
-    return Cx(select(gone, zero, re), select(either(gone, op2("eq", x.im, 0.0)), select(gone, zero, x.im), im))
+    re = select(both(op2("eq", x.re, INF), undefined(sine)), e, ex("mul", e, cosine))
+    im = select(op2("eq", x.im, 0.0), x.im, product(sine, e))
+    return Cx(select(gone, ex("copysign", e, cosine), re), select(gone, ex("copysign", e, sine), im))
 
 
 def exp2(x: Cx) -> Cx:
@@ -104,10 +119,11 @@ def exp2(x: Cx) -> Cx:
 
 def expm1(x: Cx) -> Cx:
     """expm1(x) cos y - 2 sin(y/2)^2, exp(x) sin y."""
-    h = ex("sin", op2("mul", x.im, 0.5))
-    m = ex("expm1", x.re)
+    h, sine = ex("sin", op2("mul", x.im, 0.5)), ex("sin", x.im)
+    m, e = ex("expm1", x.re), ex("exp", x.re)
     re = ex("sub", ex("mul", m, ex("cos", x.im)), op2("mul", ex("mul", h, h), 2.0))
-    return Cx(re, product(ex("sin", x.im), ex("exp", x.re)))
+    re = select(both(infinite(x.re), undefined(sine)), m, op2("add", re, 0.0))
+    return Cx(re, select(op2("eq", x.re, -INF), ex("copysign", e, sine), product(sine, e)))
 
 
 def log(x: Cx) -> Cx:
@@ -135,8 +151,8 @@ def sqrt(x: Cx) -> Cx:
     t, u = ex("mul", t, back), ex("mul", u, back)
     left = op2("lt", x.re, 0.0)
     out = Cx(select(left, ex("abs", u), t), select(left, ex("copysign", t, x.im), u))
-    endless = op2("eq", ex("abs", x.im), INF)
-    return Cx(select(endless, real(INF, size), out.re), select(endless, x.im, out.im))
+    far = infinite(x.im)
+    return Cx(select(far, real(INF, size), out.re), select(far, x.im, out.im))
 
 
 def rsqrt(x: Cx) -> Cx:
@@ -156,11 +172,15 @@ def power(x: Cx, y: Cx) -> Cx:
 
 
 def sinh(x: Cx) -> Cx:
-    return Cx(product(ex("sinh", x.re), ex("cos", x.im)), product(ex("sin", x.im), ex("cosh", x.re)))
+    s, sine = ex("sinh", x.re), ex("sin", x.im)
+    re = select(both(infinite(s), undefined(sine)), s, product(s, ex("cos", x.im)))
+    return Cx(re, product(sine, ex("cosh", x.re)))
 
 
 def cosh(x: Cx) -> Cx:
-    return Cx(ex("mul", ex("cosh", x.re), ex("cos", x.im)), product(ex("sin", x.im), ex("sinh", x.re)))
+    c, s, sine = ex("cosh", x.re), ex("sinh", x.re), ex("sin", x.im)
+    re = select(both(infinite(x.re), undefined(sine)), c, ex("mul", c, ex("cos", x.im)))
+    return Cx(re, select(op2("eq", s, 0.0), product(s, sine), product(sine, s)))
 
 
 def sin(x: Cx) -> Cx:
@@ -186,7 +206,8 @@ def tanh(x: Cx) -> Cx:
     im = select(pole, ex("div", real(1.0, t), t), ex("div", t, d))
     sine, e = ex("sin", op2("mul", x.im, 2.0)), ex("exp", op2("mul", a, -2.0))
     far_im = select(op2("eq", e, 0.0), ex("copysign", e, sine), op2("mul", ex("mul", sine, e), 2.0))
-    return Cx(select(far, ex("copysign", real(1.0, a), x.re), re), select(far, far_im, im))
+    re, im = select(far, ex("copysign", real(1.0, a), x.re), re), select(far, far_im, im)
+    return Cx(select(op2("eq", x.re, 0.0), x.re, re), select(op2("eq", x.im, 0.0), x.im, im))
 
 
 def tan(x: Cx) -> Cx:
@@ -202,7 +223,10 @@ def logistic(x: Cx) -> Cx:
 def asin(x: Cx) -> Cx:
     a, b = sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))), sqrt(Cx(op2("add", x.re, 1.0), x.im))
     re = ex("atan2", x.re, ex("sub", ex("mul", a.re, b.re), ex("mul", a.im, b.im)))
-    return Cx(re, ex("asinh", ex("sub", ex("mul", a.re, b.im), ex("mul", a.im, b.re))))
+    im = ex("asinh", ex("sub", ex("mul", a.re, b.im), ex("mul", a.im, b.re)))
+    angle = ex("copysign", ex("atan2", ex("abs", x.re), ex("abs", x.im)), x.re)
+    out = choose(endless(x), Cx(angle, ex("copysign", real(INF, im), x.im)), Cx(re, im))
+    return Cx(select(op2("eq", x.re, 0.0), x.re, out.re), out.im)
 
 
 def op2_from(v: float, name: str, x: Expr) -> Expr:
@@ -212,13 +236,18 @@ def op2_from(v: float, name: str, x: Expr) -> Expr:
 def acos(x: Cx) -> Cx:
     a, b = sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))), sqrt(Cx(op2("add", x.re, 1.0), x.im))
     im = ex("asinh", ex("sub", ex("mul", b.re, a.im), ex("mul", b.im, a.re)))
-    return Cx(op2("mul", ex("atan2", a.re, b.re), 2.0), im)
+    out = Cx(op2("mul", ex("atan2", a.re, b.re), 2.0), im)
+    far = Cx(ex("atan2", ex("abs", x.im), x.re), ex("copysign", real(INF, im), ex("neg", x.im)))
+    out = choose(endless(x), far, out)
+    return Cx(select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, im), out.re), out.im)
 
 
 def acosh(x: Cx) -> Cx:
     a, b = sqrt(Cx(op2("sub", x.re, 1.0), x.im)), sqrt(Cx(op2("add", x.re, 1.0), x.im))
     re = ex("asinh", ex("add", ex("mul", a.re, b.re), ex("mul", a.im, b.im)))
-    return Cx(re, op2("mul", ex("atan2", a.im, b.re), 2.0))
+    out = Cx(re, op2("mul", ex("atan2", a.im, b.re), 2.0))
+    out = choose(endless(x), Cx(real(INF, re), ex("atan2", x.im, x.re)), out)
+    return Cx(out.re, select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, re), out.im))
 
 
 def asinh(x: Cx) -> Cx:
@@ -232,8 +261,8 @@ def atanh(x: Cx) -> Cx:
     y2 = ex("mul", x.im, x.im)
     re = op2("mul", ex("log1p", ex("div", op2("mul", a, 4.0), ex("add", ex("mul", u, u), y2))), 0.25)
     im = op2("mul", ex("atan2", op2("mul", x.im, 2.0), ex("sub", ex("mul", u, v), y2)), 0.5)
-    re = select(either(op2("eq", a, INF), op2("eq", ex("abs", x.im), INF)), real(0.0, a), re)
-    return Cx(ex("copysign", re, x.re), im)
+    re = select(either(endless(x), op2("eq", a, 0.0)), real(0.0, a), re)
+    return Cx(ex("copysign", re, x.re), select(infinite(x.im), ex("copysign", real(HALF_PI, a), x.im), im))
 
 
 def atan(x: Cx) -> Cx:

@@ -120,7 +120,7 @@ def product(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
     tiled = (
-        dims.hint_of(m * n * k) >= TILED
+        not dims.surely_at_most(m * n * k, TILED - 1)
         and not dims.surely_at_most(m, 1)
         and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
     )

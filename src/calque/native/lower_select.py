@@ -67,7 +67,8 @@ class Ranking:
         out = []
         left: Node | None = None
         lowest = self.full(np.iinfo(self.key.aval.dtype).min, self.key.aval.dtype)
-        behind = self.full(max(self.shape[self.axis] - 1, 0), np.dtype("int32"))
+        size = self.shape[self.axis]
+        behind = self.full(max(size - 1, 0) if type(size) is int else np.iinfo(np.int32).max, np.dtype("int32"))
         for _ in range(k):
             candidates = self.key if left is None else self.op("select_n", left, lowest, self.key, aval=self.key.aval)
             best, everywhere = self.reduced("max", candidates)

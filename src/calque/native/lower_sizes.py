@@ -220,4 +220,6 @@ def _combine(op: str, a: int, b: int, c: int, d: int) -> Interval:
         return (min(corners), max(corners))
     if a < 0 or c <= 0:
         return _WIDE
-    return (a // d, b // c) if op == "floordiv" else (0, min(b, d - 1))
+    if op == "floordiv":
+        return (a // d, b // c)
+    return (a % c, a % c) if (a, c) == (b, d) else (0, min(b, d - 1))

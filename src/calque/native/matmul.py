@@ -9,7 +9,7 @@ Every element is summed in the order of k in one accumulator, whatever the tile:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from calque.core.dims import hint_of, is_symbolic, surely_at_most, surely_divides
 from calque.machine.target import describe
@@ -66,13 +66,15 @@ class Extents:
     depth: int
 
 
-def tile_for(m: int, n: int, dtype: str, most: int = 14) -> Tile:
-    """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few shapes, so that new sizes find their kernel."""
+def tile_for(m: Any, n: Any, dtype: str, most: int = 14) -> Tile:
+    """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few shapes, so that new sizes find their kernel.
+
+    A free size may become much larger than it was while tracing: its tiles are not made for few."""
     t = describe()
     lanes = t.vector_bytes // max(item_size(dtype), 4)
-    vectors = 1 if n <= lanes else 2
+    vectors = 1 if surely_at_most(n, lanes) else 2
     most = min((t.vector_registers - vectors - 2) // vectors, most)
-    rows = min((most, 8, 4), key=lambda r: (-(-m // r) * (r + 1.5), -r))
+    rows = min((most, 8, *(() if is_symbolic((m,)) else (4,))), key=lambda r: (-(-hint_of(m) // r) * (r + 1.5), -r))
     return Tile(min(rows, most), vectors * lanes)
 
 
@@ -87,7 +89,7 @@ class Product:
         self.m, self.n, self.k = size.rows, size.columns, size.depth
         self.batched = size.batch is not None
         self.batch = size.batch or 1
-        self.tile = tile_for(hint_of(self.m), hint_of(self.n), n.dtype, self.most_rows)
+        self.tile = tile_for(self.m, self.n, n.dtype, self.most_rows)
         self.depth = DEPTH // item_size(n.dtype)
         self.rows: Buffer | None = None
         dim = p.sizes.dim

@@ -16,7 +16,7 @@ from calque.machine.threads import get_num_threads
 from calque.native.expr import Buffer, Expr
 from calque.native.lower_sizes import Sizes
 from calque.native.plan_memory import arrange
-from calque.native.plan_steps import Call, Copy, Count, Host, Repeat, Step, Swap
+from calque.native.plan_steps import Call, Copy, Count, Host, Repeat, Routine, Step, Swap
 from calque.native.schedule import Plan
 
 PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
@@ -98,6 +98,8 @@ class Assembler:
                 self.builder.copy(self.slots[s.dst], self.slots[s.src], self.bytes_of(s.dst))
             elif isinstance(s, Host):
                 self.host(s)
+            elif isinstance(s, Routine):
+                self.builder.call(s.address, [self.operand(w) for w in s.words], 0, 1, 1, name=s.name, asks=True)
             elif isinstance(s, Repeat):
                 self.repeat(s)
             elif isinstance(s, Swap):
@@ -127,6 +129,14 @@ class Assembler:
         with self.builder.loop(0, extent, piece) as begin:  # which looks at signals
             end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
             self.builder.call(k.address, args, begin, end, s.plan.grain, name=k.symbol, asks=k.polls)
+
+    def operand(self, word: Any) -> Slot | Reg | int:
+        """An argument of a routine."""
+        if isinstance(word, Buffer):
+            return self.slots[word]
+        if isinstance(word, np.ndarray):
+            return self.builder.const(word)
+        return self.integer(word) if isinstance(word, Expr) else int(word)
 
     def piece(self, plan: Plan) -> int | None:
         """How many turns of a parallel loop that takes long are run at a time: so many that nobody waits long for Ctrl-C."""

@@ -29,7 +29,7 @@ from calque.native.loops import (
     stored,
 )
 from calque.native.plan_memory import Lifetimes
-from calque.native.plan_steps import Call, Copy, Count, Host, Repeat, Step, Swap, Switch
+from calque.native.plan_steps import Call, Copy, Count, Host, Repeat, Routine, Step, Swap, Switch
 from calque.native.plan_steps import walk as walk_steps
 
 SMALLEST: Final = 1024  # bytes of a temporary that is worth a thought
@@ -187,6 +187,9 @@ def _rename(s: Step, names: Names) -> bool:
         return s.dst is not s.src
     if isinstance(s, Host):
         s.args, s.outs = [new(b) for b in s.args], [new(b) for b in s.outs]
+    elif isinstance(s, Routine):
+        s.args, s.outs = [new(b) for b in s.args], [new(b) for b in s.outs]
+        s.words = [new(w) if isinstance(w, Buffer) else w for w in s.words]
     elif isinstance(s, Repeat):
         s.body, s.test = _renamed_steps(s.body, names), _renamed_steps(s.test, names)
         s.swaps = [(new(a), new(b)) for a, b in s.swaps]

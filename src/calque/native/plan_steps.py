@@ -64,6 +64,25 @@ class Host:
 
 
 @dataclass(eq=False)
+class Routine:
+    """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers, and arrays of constants;
+    `ns` guesses how long it takes."""
+
+    name: str
+    address: int
+    words: Sequence[Any]
+    args: Sequence[Buffer]
+    outs: Sequence[Buffer]
+    ns: int
+
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset(self.args)
+
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset(self.outs)
+
+
+@dataclass(eq=False)
 class Repeat:
     """A loop of steps: `count` rounds, or while the byte `flag`, which `test` sets, is not zero. The round number is the size symbol
     `counter`. After each round the two buffers of every swap change places."""
@@ -135,7 +154,7 @@ class Count:
         return frozenset()
 
 
-Step = Call | Copy | Count | Host | Repeat | Switch | Swap
+Step = Call | Copy | Count | Host | Repeat | Routine | Switch | Swap
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:

@@ -18,6 +18,7 @@ from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.machine.arrays import as_numpy, share
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, Reg, Slot, Varying
+from calque.machine.program_sizes import Pattern, SizedProgram
 from calque.native.backend import Planned, is_long
 from calque.native.expr import Buffer, Expr, const, ex, item_size
 from calque.native.lower_sizes import Sizes
@@ -114,6 +115,8 @@ class SymbolicAssembler(Assembler):
                 del self.counters[name]
 
     def finish(self) -> None:
+        for slot in self.waiting.values():  # nothing is written to them
+            self.builder.alloc(slot, SPARE)
         for i, b in self.given:
             self.builder.give(i, self.slots[b])
 
@@ -186,7 +189,9 @@ class SymbolicExecutable(Planned):
         self.template: Program = self.assembler.program(
             self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self)
         )
+        self.program: Any = self.template
         self.words = self.evaluator()
+        self.pattern = Pattern(self.template, self.places)
         self.kinds = [(a.ndim, a.dtype, a.weak_type, np.dtype(a.dtype).itemsize) for a in self.out_avals]
         self.free = sorted(
             {
@@ -204,10 +209,9 @@ class SymbolicExecutable(Planned):
     def evaluator(self) -> Callable[..., list[int]]:
         """A function of the sizes: varying immediates, parts of the arena, dimensions of the results."""
         builder = self.assembler.builder
-        first = self.template.first_immediate
         varying = [(i, e) for i, e in builder.varying() if isinstance(e, Expr)]
-        self.slots_of = [first + i for i, _ in varying]
-        self.host_slots = [first + i for i, key in builder.varying() if not isinstance(key, Expr)]
+        self.places = [i for i, _ in varying] + [i for i, key in builder.varying() if not isinstance(key, Expr)]
+        self.varying = len(varying)
         exprs = [e for _, e in varying] + self.assembler.rooms
         found = {i for i, _ in self.assembler.given}
         exprs += [self.planner.sizes.dim(d) for i, a in enumerate(self.out_avals) if i not in found for d in a.shape]
@@ -221,10 +225,9 @@ class SymbolicExecutable(Planned):
     def resized(self, sizes: Sequence[int]) -> Sized | SizedByProgram:
         """The program for these sizes."""
         words = self.words(*sizes)
-        n = len(self.slots_of)
-        starts, total = places(words[n : n + len(self.assembler.rooms)])
-        at = n + len(self.assembler.rooms)
-        outputs = []
+        n, rooms = self.varying, self.assembler.rooms
+        at, values = n + len(rooms), words[:n]
+        outputs, arena, total = [], None, 0
         found = dict(self.assembler.given)
         for i, (rank, dtype, weak, item) in enumerate(self.kinds):
             if i in found:
@@ -234,12 +237,13 @@ class SymbolicExecutable(Planned):
             at += rank
             aval = ShapedArray(shape, dtype, weak)
             outputs.append((aval, aval.size * item))
-        slots, values, kept = self.slots_of, words[:n], self.host_functions(sizes)
-        if kept:
-            slots, values = slots + self.host_slots, values + [id(f) for f in kept]
-        arena = [starts[r] for r in self.assembler.room_of]
         outputs += self.template.outputs[len(self.kinds) :]
-        program = self.template.resized(outputs, slots, values, arena, total, kept)
+        if rooms:
+            starts, total = places(words[n : n + len(rooms)])
+            arena = [starts[r] for r in self.assembler.room_of]
+        kept = self.host_functions(sizes)
+        values += [id(f) for f in kept]
+        program = self.pattern.program(outputs, values, None, arena, total, kept)
         return SizedByProgram(program, self, sizes) if found else Sized(program)
 
     def shapes_found(self, sizes: Sequence[int], found: Sequence[int]) -> dict[int, ShapedArray]:
@@ -311,7 +315,7 @@ class Sized:
 
     __slots__ = ("out_avals", "program")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: SizedProgram) -> None:
         self.program = program
         self.out_avals = [aval for aval, _ in program.outputs]
 
@@ -322,7 +326,7 @@ class Sized:
 class SizedByProgram:
     """As `Sized`, with results whose sizes the program finds: it is called from Python, which makes their types."""
 
-    def __init__(self, program: Program, executable: SymbolicExecutable, sizes: Sequence[int]) -> None:
+    def __init__(self, program: SizedProgram, executable: SymbolicExecutable, sizes: Sequence[int]) -> None:
         self.program = None  # none for the machine's call path
         self.running, self.executable, self.sizes = program, executable, tuple(sizes)
         self.out_avals = executable.out_avals

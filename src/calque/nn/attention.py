@@ -13,6 +13,7 @@ from calque.nn.normalisation import logsumexp, softmax
 from calque.numpy.promotion import broadcast_to, check_arraylike, convert
 from calque.numpy.shaping import moveaxis, reshape, transpose, where
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.sizes import places
 
 _F32 = np.dtype("float32")
 
@@ -62,7 +63,7 @@ def dot_product_attention(
     weights = convert(softmax(convert(logits, _F32)), typeof(key).dtype)
     out = _combine(weights, value, k)
     if query_seq_lengths is not None:
-        rows = UFUNCS["less"](np.arange(t)[None, :, None, None], reshape(query_seq_lengths, (-1, 1, 1, 1)))
+        rows = UFUNCS["less"](places(t)[None, :, None, None], reshape(query_seq_lengths, (-1, 1, 1, 1)))
         out = UFUNCS["multiply"](out, convert(rows, typeof(out).dtype))
     out = reshape(out, (*shape[:-1], typeof(value).shape[-1]))
     if not return_residual:
@@ -138,17 +139,17 @@ def _allowed(
 ) -> Any:
     """Which queries see which keys: all conditions together; None where there are none."""
     _, t, s = sizes
-    rows, columns = np.arange(t)[:, None], np.arange(s)[None, :]
+    rows, columns = places(t)[:, None], places(s)[None, :]
     parts = [] if mask is None else [mask]
     if is_causal:
         parts.append((rows >= columns)[None, None])
     if window is not None:
         left, right = window if isinstance(window, (tuple, list)) else (window, window)
         parts.append(((rows <= columns + left) & (rows >= columns - right))[None, None])
-    for lengths, places in ((query_lengths, rows), (key_lengths, columns)):
+    for lengths, at in ((query_lengths, rows), (key_lengths, columns)):
         if lengths is not None:
             check_arraylike("dot_product_attention", lengths)
-            parts.append(UFUNCS["less"](places[None, None], reshape(lengths, (-1, 1, 1, 1))))
+            parts.append(UFUNCS["less"](at[None, None], reshape(lengths, (-1, 1, 1, 1))))
     if not parts:
         return None
     out = parts[0]

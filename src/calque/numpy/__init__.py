@@ -53,7 +53,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.numpy.buffers import (
         array_repr,
         array_str,
-        from_dlpack,
         frombuffer,
         fromfile,
         fromiter,
@@ -292,6 +291,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         vstack,
         where,
     )
+    from calque.numpy.sharing import from_dlpack
     from calque.numpy.sorting import argsort, nonzero, round, searchsorted, sort, take, take_along_axis
     from calque.numpy.sorting import round as around
     from calque.numpy.ufunc_objects import (

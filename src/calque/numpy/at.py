@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import ArrayImpl
+from calque.core.dtypes import is_signed
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.numpy import indexing, masked
+from calque.numpy.creation import placed
 from calque.numpy.promotion import check_arraylike, convert
+from calque.numpy.shaping import where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import scatter as lax_scatter
+from calque.ops.indexing import GatherScatterMode
 
 
 class At:
@@ -48,6 +54,7 @@ class Place:
     def __repr__(self) -> str:
         return f"{self.array!r}.at[{self.index!r}]"
 
+    @placed
     def get(
         self,
         *,
@@ -59,23 +66,24 @@ class Place:
         wrap_negative_indices: bool = True,
     ) -> Any:
         """x[index], with a choice of what places outside give."""
+        index = self.index
         if not wrap_negative_indices:
-            raise NotImplementedError(
-                "at[].get(wrap_negative_indices=False) is not supported: use mode='fill' with indices in range"
-            )
-        return indexing.getitem(self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted)
+            index = _negatives_outside(index, mode, below=mode not in ("fill", "drop", GatherScatterMode.FILL_OR_DROP))
+        return indexing.getitem(self.array, index, mode, fill_value, unique_indices, indices_are_sorted)
 
     def _update(
         self, scatter: Callable[..., Any], values: Any, unique: bool, ordered: bool, mode: Any, wrap: bool = True
     ) -> Any:
         check_arraylike("x.at[...]", values)
-        if not wrap:
-            raise NotImplementedError("at[] updates with wrap_negative_indices=False are not supported")
         mask = masked.traced_mask(self.array, self.index)
         if mask is not None:
             return masked.update(self.array, mask, values, scatter)
-        return indexing.update(self.array, self.index, values, scatter, mode, unique, ordered)
+        index = (
+            self.index if wrap else _negatives_outside(self.index, mode, below=mode in ("clip", GatherScatterMode.CLIP))
+        )
+        return indexing.update(self.array, index, values, scatter, mode, unique, ordered)
 
+    @placed
     def apply(
         self,
         func: Callable[[Any], Any],
@@ -83,14 +91,16 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
-        **_: Any,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """The elements replaced by a function of them."""
 
         def scatter(x: Any, indices: Any, updates: Any, dnums: Any, **options: Any) -> Any:
             return lax_scatter.scatter_apply(x, indices, func, dnums, update_shape=typeof(updates).shape, **options)
 
-        return self._update(scatter, np.zeros((), typeof(self.array).dtype), unique_indices, indices_are_sorted, mode)
+        zero = np.zeros((), typeof(self.array).dtype)
+        return self._update(scatter, zero, unique_indices, indices_are_sorted, mode, wrap_negative_indices)
 
     def divide(self, values: Any, **options: Any) -> Any:
         """x.at[index].divide(y): x with its elements divided by y."""
@@ -105,6 +115,24 @@ class Place:
 def _ones_like(x: Any) -> Any:
     aval = typeof(x)
     return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None)
+
+
+def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
+    """An index whose negative positions lie outside of the array: at its beginning if those `below` are taken there, else beyond
+    every end. Positions modulo the size stay."""
+    if mode == "wrap":
+        return index
+    other = 0 if below else np.iinfo(np.int32).max
+
+    def part(p: Any) -> Any:
+        if type(p) is int:
+            return other if p < 0 else p
+        if not isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or not is_signed(typeof(p).dtype):
+            return p
+        wide = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
+        return where(UFUNCS["less"](wide, 0), other, wide)
+
+    return tuple(map(part, index)) if isinstance(index, tuple) else part(index)
 
 
 def _method(name: str, scatter: Callable[..., Any], doc: str) -> Any:
@@ -122,7 +150,7 @@ def _method(name: str, scatter: Callable[..., Any], doc: str) -> Any:
 
     update.__name__ = name
     update.__doc__ = doc
-    return update
+    return placed(update)
 
 
 for _name, _scatter, _doc in (

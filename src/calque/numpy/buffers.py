@@ -1,4 +1,4 @@
-"""Arrays from and to other places: files, buffers, text, DLPack; and how arrays are printed."""
+"""Arrays from and to other places: files, buffers, text; and how arrays are printed."""
 
 import operator
 import os
@@ -7,49 +7,15 @@ from typing import Any
 import numpy as np
 from numpy import get_printoptions, printoptions, set_printoptions
 
-from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
+from calque.core.arrays import ArrayImpl, to_numpy
 from calque.core.dtypes import as_dtype
 from calque.core.trace_state import Tracer
 from calque.numpy.creation import asarray
 
 __all__ = [
-    "array_repr", "array_str", "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "get_printoptions", "load", "printoptions", "save",
+    "array_repr", "array_str", "frombuffer", "fromfile", "fromiter", "fromstring", "get_printoptions", "load", "printoptions", "save",
     "savez", "set_printoptions",
 ]  # fmt: skip
-
-
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy array) where it can.
-
-    >>> import numpy as np, calque.numpy as jnp
-    >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
-    Array([0, 1, 2], dtype=int32)"""
-    if isinstance(x, (ArrayImpl, Tracer)):
-        return asarray(x, copy=copy)
-    if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x)}")
-    kind = getattr(x, "__dlpack_device__", lambda: (1, 0))()[0]
-    if int(kind) not in (1, 3, 11):
-        raise ValueError(
-            f"from_dlpack takes arrays in the memory of the CPU, got one on DLPack device type {int(kind)}"
-        )
-    if isinstance(x, np.ndarray):
-        return from_numpy(x, copy=bool(copy))
-    try:
-        return from_numpy(np.from_dlpack(x), copy=bool(copy))
-    except (RuntimeError, BufferError):
-        # bfloat16 is not known to NumPy: its bits are
-        bits = x.view(_torch_bits(x)) if hasattr(x, "view") else None
-        if bits is None:
-            raise
-        return from_numpy(np.from_dlpack(bits).view(as_dtype("bfloat16")), copy=bool(copy))
-
-
-def _torch_bits(x: Any) -> Any:
-    name = str(x.dtype).rpartition(".")[2]
-    if name != "bfloat16":
-        raise TypeError(f"from_dlpack: dtype {x.dtype} is not supported; view it as integers first")
-    return type(x.dtype)("int16") if not hasattr(x, "int") else x.new_empty(0).short().dtype
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:

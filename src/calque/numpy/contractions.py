@@ -25,6 +25,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import moveaxis, ravel, reshape
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.dimension_numbers import canonical_precision
+from calque.ops.sizes import places
 
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
@@ -224,9 +225,5 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     a = moveaxis(as_operand(a), (i, j), (-2, -1))
     rows, columns = a.shape[-2:]
     size = larger(smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns), 0)
-    k = (
-        np.arange(size, dtype=np.int32)
-        if type(size) is int
-        else do.iota(dtype=np.dtype("int32"), shape=(size,), dimension=0, sharding=None)
-    )
+    k = places(size)
     return a[..., k + max(0, -offset), k + max(0, offset)]

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import errors, pytrees
-from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, to_numpy
+from calque.core import errors, pytrees, trace_state
+from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, repeated, to_array, to_numpy
+from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, is_found, value_of
-from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_inexact, is_integer, promote
+from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_extended, is_inexact, is_integer, promote
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
@@ -63,11 +64,30 @@ def placed(f: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def full_of(shape: Any, value: Any, dtype: Any) -> Any:
+def full_of(shape: Any, value: Any) -> Any:
+    """An array filled with an operand of rank 0: at once, without a program, where nothing is traced."""
     shape = canonical_shape(shape)
-    if any(d < 0 for d in shape):
+    if any([d < 0 for d in shape]):
         raise ValueError(f"sizes of a shape must be non-negative, got {shape}")
+    if trace_state.is_evaluating() and not isinstance(value, Tracer):
+        x = to_array(value)
+        if x._extra is None and not is_extended(x.dtype):
+            aval = x.aval
+            return repeated(x, ShapedArray(shape, aval.dtype, aval.weak_type))
     return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+def number(n: int, dtype: Any) -> Any:
+    """A number as an operand: an array that is kept for the next call, or where a program is traced a NumPy one, which is shown."""
+    if not trace_state.is_evaluating():
+        return np.full((), n, dtype)
+    x = _numbers.get((n, dtype))
+    if x is None:
+        x = _numbers[n, dtype] = from_numpy(np.full((), n, dtype))
+    return x
+
+
+_numbers: dict[tuple[int, Any], Any] = {}
 
 
 @placed
@@ -78,7 +98,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.zeros(3)
     Array([0., 0., 0.], dtype=float32)"""
     dtype = result_dtype(dtype, canonicalize(float))
-    return full_of(shape, np.zeros((), dtype), dtype)
+    return full_of(shape, number(0, dtype))
 
 
 @placed
@@ -89,7 +109,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> jnp.ones((2,), int)
     Array([1, 1], dtype=int32)"""
     dtype = result_dtype(dtype, canonicalize(float))
-    return full_of(shape, np.ones((), dtype), dtype)
+    return full_of(shape, number(1, dtype))
 
 
 @placed
@@ -109,7 +129,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     aval = typeof(fill_value)
     value = convert(fill_value, result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type)
     if aval.shape == ():
-        return full_of(shape, value, aval.dtype)
+        return full_of(shape, value)
     return broadcast_value(value, canonical_shape(shape))
 
 
@@ -194,6 +214,8 @@ def array(
 
 
 def _array(x: Any, dtype: Any, copy: bool) -> Any:
+    if type(x) is Dim:
+        x = value_of(x)
     if isinstance(x, (ArrayImpl, Tracer)) or hasattr(x, "aval"):
         if dtype is not None and dtype != x.dtype:
             return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
@@ -241,6 +263,8 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
     if any(v is None for v in leaves):
         raise TypeError("None is not a valid value for jnp.array")
+    if any(type(v) is Dim for v in leaves):
+        return _from_sequence(_with_values(x), dtype)
     if not leaves:
         return from_numpy(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
@@ -252,6 +276,13 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
             plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
             return from_numpy(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
         return from_numpy(_nested(x, dtype))
+
+
+def _with_values(x: Any) -> Any:
+    """Free sizes in a nested list, as numbers of the running program."""
+    if isinstance(x, (list, tuple)):
+        return [_with_values(v) for v in x]
+    return value_of(x) if type(x) is Dim else x
 
 
 def _nested(x: Any, dtype: Any) -> np.ndarray:
@@ -299,7 +330,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     >>> jnp.copy(jnp.arange(2))
     Array([0, 1], dtype=int32)"""
     check_arraylike("copy", a)
-    return do.copy(asarray(a))
+    return do.copy(asarray(a, order=order))
 
 
 # ---------------------------------------------------------------- ranges

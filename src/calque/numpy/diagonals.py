@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.dims import Dim
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -15,6 +14,7 @@ from calque.numpy.creation import canonical_shape, zeros
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import nonzero
+from calque.ops.sizes import places
 
 __all__ = [
     "diag", "diag_indices", "diag_indices_from", "diagflat", "fill_diagonal", "mask_indices", "tri", "tril", "tril_indices", "tril_indices_from",
@@ -50,9 +50,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 def _line(n: int, axis: int) -> np.ndarray:
     """0 .. n-1 along one axis of a matrix: indices are known while tracing."""
-    if type(n) is Dim:
-        return do.iota(dtype=np.dtype("int32"), shape=(n, 1) if axis == 0 else (1, n), dimension=axis, sharding=None)
-    return np.arange(n, dtype=np.int32).reshape((-1, 1) if axis == 0 else (1, -1))
+    return places(n).reshape((-1, 1) if axis == 0 else (1, -1))
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
@@ -184,10 +182,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         raise ValueError("All dimensions of input must be of equal length")
     n = min(a.shape)
     values = _tiled(ravel(val), n)
-    line = np.arange(n, dtype=np.int32)
+    line = places(n)
     return a.at[(line,) * a.ndim].set(convert(values, a.dtype))
 
 
 def _tiled(v: Any, n: int) -> Any:
     """The values repeated, or cut, to n."""
-    return v[np.arange(n, dtype=np.int32) % v.shape[0]] if v.shape[0] != n else v
+    return v[places(n) % v.shape[0]] if v.shape[0] != n else v

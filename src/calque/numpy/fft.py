@@ -1,19 +1,19 @@
 """calque.numpy.fft: discrete Fourier transforms."""
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core.dims import surely_less
+from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.found import refuse_empty
 from calque.numpy.promotion import array_of, canonical_axes, canonical_axis, convert, promote_inexact, result_dtype
-from calque.numpy.shaping import concatenate, moveaxis, roll, section
+from calque.numpy.shaping import concatenate, moveaxis, roll, section, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import fft as lax_fft
+from calque.ops.sizes import as_number, places
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft",
@@ -62,10 +62,7 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
             f"Shape and axes have different lengths: jnp.fft.{name} got s={tuple(sizes)} and axes={tuple(dims)}."
         )
     inverse, real = kind.startswith("I"), "RFFT" in kind
-    full = [
-        operator.index(n) if n is not None and n != -1 else x.shape[k]
-        for n, k in zip(sizes or [None] * len(dims), dims)
-    ]
+    full = [as_size(n) if n is not None and n != -1 else x.shape[k] for n, k in zip(sizes or [None] * len(dims), dims)]
     if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
         full[-1] = 2 * (x.shape[dims[-1]] - 1)
     if any(surely_less(n, 1) for n in full):
@@ -190,21 +187,22 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)"""
     n, dtype = _points("fftfreq", n), result_dtype(dtype, canonicalize(float))
-    places = np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]).astype(dtype)
-    return _spaced("fftfreq", places, n, d, dtype)
+    at = places(n)
+    at = where(at < (n + 1) // 2, at, at - n)
+    return _spaced("fftfreq", at.astype(dtype), n, d, dtype)
 
 
 @placed
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequency of each point of a real transform of n values that are d apart."""
     n, dtype = _points("rfftfreq", n), result_dtype(dtype, canonicalize(float))
-    return _spaced("rfftfreq", np.arange(n // 2 + 1).astype(dtype), n, d, dtype)
+    return _spaced("rfftfreq", places(n // 2 + 1).astype(dtype), n, d, dtype)
 
 
 def _points(name: str, n: int) -> int:
     if isinstance(n, (list, tuple)):
         raise ValueError(f"The n argument of jnp.fft.{name} only takes an int. Got n = {list(n)}.")
-    n = operator.index(n)
+    n = as_size(n)
     if n == 0:
         raise ValueError(f"jnp.fft.{name}: n must be nonzero.")
     return n
@@ -214,7 +212,7 @@ def _spaced(name: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
     if isinstance(d, (list, tuple)):
         raise ValueError(f"The d argument of jnp.fft.{name} only takes a single value. Got d = {list(d)}.")
     d = array_of(name, d)
-    return UFUNCS["true_divide"](places, convert(d, dtype) * np.asarray(n, dtype))
+    return UFUNCS["true_divide"](places, convert(d, dtype) * as_number(n, dtype))
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import is_concrete, to_numpy
+from calque.core.dims import as_size
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import typeof
 from calque.numpy import reductions
@@ -44,7 +45,7 @@ def bincount(
             most = reductions.max(convert(x, canonicalize(int)), initial=minlength - 1)
             length = found_size(most + 1, "jnp.bincount")
     else:
-        length = operator.index(length)
+        length = as_size(length)
     if weights is None:
         w: Any = np.asarray(1, canonicalize(int))
     else:
@@ -81,6 +82,11 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     Array([0., 1., 2., 3., 4.], dtype=float32)"""
     if isinstance(bins, str):
         raise NotImplementedError(f"string values for `bins` not implemented: got {bins!r}; pass a number or edges")
+    if (
+        weights is not None
+        and array_of("histogram_bin_edges", weights).shape != array_of("histogram_bin_edges", a).shape
+    ):
+        raise ValueError("histogram_bin_edges: weights should have the same shape as a.")
     a = array_of("histogram_bin_edges", a)
     edges = array_of("histogram_bin_edges", bins)
     if edges.ndim == 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import hint_of
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
@@ -354,7 +355,7 @@ def einsum(
     contraction = _Sum(canonical_precision(precision), preferred, _dot_general)
     live: list[tuple[Any, str]] = list(zip(values, inputs))
     sizes = _check_sizes(inputs, [typeof(v).shape for v in values], str(subscripts))
-    for step in _path(optimize, inputs, output, sizes):
+    for step in _path(optimize, inputs, output, {c: hint_of(n) for c, n in sizes.items()}):
         chosen = [live[i] for i in step]
         live = [v for i, v in enumerate(live) if i not in step]
         live.append(_combined(contraction, chosen, live, output))

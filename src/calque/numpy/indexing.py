@@ -11,22 +11,23 @@ from typing import Any
 
 import numpy as np
 
+from calque.core import errors
 from calque.core.arrays import ArrayImpl, is_concrete, to_array, to_numpy
 from calque.core.config import config
 from calque.core.dims import Dim, as_size, is_found, may_exceed, surely_equal, surely_same
 from calque.core.dtypes import is_inexact, is_integer, is_signed
 from calque.core.extents import slice_bounds
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
-from calque.numpy import found
+from calque.numpy import found, scalar_masks
 from calque.numpy.dynamic_slices import Slice, opened
 from calque.numpy.index_checks import check_bounds
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
 from calque.ops import scatter as lax_scatter
 from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from calque.ops.sizes import as_number
+from calque.ops.sizes import as_number, places
 
 MODES = {
     None: None,
@@ -120,7 +121,9 @@ def mask_to_arrays(p: Any) -> Any:
 
 def mask_places(mask: Any) -> list[Any]:
     if typeof(mask).ndim == 0:
-        raise TypeError("JAX arrays do not support boolean scalar indices: use jnp.where or reshape the array")
+        raise errors.NonConcreteBooleanIndexError(
+            f"Array boolean indices must be concrete where they are scalars; got {typeof(mask).str_short()}: use jnp.where.{origin(mask)}"
+        )
     if not is_concrete(mask):
         return list(found.places_found(mask, "x[mask]"))
     m = to_numpy(mask)
@@ -208,6 +211,7 @@ def getitem(
     x: Any, index: Any, mode: Any = None, fill_value: Any = None, unique: bool = False, ordered: bool = False
 ) -> Any:
     """x[index]"""
+    x, index = scalar_masks.opened(x, index)
     if needs_opening(index, x.shape):
         x, index = opened_windows(x, index)
     plan = parse(index, x.shape)
@@ -384,7 +388,10 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     nothing = IndexError("x[i]: there is no element at any index, an axis that is indexed has size 0")
     if mode is not GatherScatterMode.FILL_OR_DROP:
         found.refuse_empty([plan.shape[a] for a in axes], nothing, unless=plan.advanced_shape)
-    if 0 in plan.advanced_shape and any(x.shape[a] == 0 for a in axes):
+    if any(x.shape[a] == 0 for a in axes):
+        if 0 not in plan.advanced_shape:
+            axis = next(a for a in axes if x.shape[a] == 0)
+            raise (TypeError if rank else IndexError)(f"an index is out of bounds for axis {axis}, which has size 0")
         return with_new_axes(nothing_of(x, plan), plan, rank)
     out = lax_indexing.gather(
         x,
@@ -433,6 +440,10 @@ Scatter = Callable[..., Any]
 
 def update(x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
     """x with the places of `index` combined with `values`; places outside are left alone unless `mode` says otherwise."""
+    own, (x, index) = x.shape, scalar_masks.opened(x, index)
+    if not surely_same(x.shape, own):
+        out = update(x, index, values, scatter, mode, unique, ordered)
+        return do.reshape(out, new_sizes=own, dimensions=None, sharding=None)
     if needs_opening(index, x.shape):
         index = windows_as_places(index, x.shape)
     plan = parse(index, x.shape)
@@ -557,7 +568,7 @@ def index_columns(
         columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=dims, sharding=None)
     for a in spread:
         start, length, step = slices[a]
-        i = np.arange(length, dtype=np.int32) * np.int32(step) + np.int32(start)
+        i = as_number(start, np.int32) + places(length) * np.int32(step)
         at = (batch.index(("slice", a)),)
         columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=at, sharding=None)
     for a, start in starts.items():

@@ -10,6 +10,7 @@ import numpy as np
 from calque.core import errors
 from calque.core.arrays import ArrayImpl, delete_array, from_numpy, is_deleted, to_numpy
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
+from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, origin, typeof
 from calque.core.trace_state import Tracer
@@ -19,6 +20,8 @@ from calque.numpy.operators import operator
 from calque.numpy.promotion import convert, is_arraylike
 from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.sharding_arrays import device_put
+
+sharing = LazyModule("calque.numpy.sharing")
 
 # ---------------------------------------------------------------- operators
 
@@ -97,7 +100,8 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
 
 
 def _reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+    new = shape[0] if len(shape) == 1 else shape
+    return shaping.reshape(self, new, order, copy=copy, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
@@ -299,6 +303,16 @@ def _begin_copy(self: Any) -> None:
     _alive(self)  # there is nowhere to copy to: the memory is the host's
 
 
+def _dlpack(
+    self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> Any:
+    if stream is not None:
+        raise BufferError(f"__dlpack__: arrays on a CPU have no streams, got stream={stream!r}")
+    if dl_device is not None and tuple(dl_device) != (1, 0):
+        raise BufferError(f"__dlpack__: the array is on the CPU, (1, 0), and is not copied to {dl_device=}")
+    return sharing.export(self, max_version, dl_device, copy)
+
+
 CONCRETE: dict[str, Any] = {
     "__repr__": _repr,
     "__str__": lambda self: _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self)),
@@ -314,7 +328,7 @@ CONCRETE: dict[str, Any] = {
     "__reduce__": _reduce,
     "__copy__": lambda self: _rebuild(to_numpy(self).copy(), self.aval.weak_type),
     "__deepcopy__": lambda self, memo: _rebuild(to_numpy(self).copy(), self.aval.weak_type),
-    "__dlpack__": lambda self, **kwargs: _dlpack(self, **kwargs),
+    "__dlpack__": _dlpack,
     "__dlpack_device__": lambda self: (1, 0),
     "item": _item,
     "tolist": lambda self: to_numpy(self).tolist(),
@@ -327,31 +341,6 @@ CONCRETE: dict[str, Any] = {
     "unsafe_buffer_pointer": lambda self: _alive(self)._ptr,
     "on_device_size_in_bytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
 }
-
-
-def _dlpack(self: Any, **kwargs: Any) -> Any:
-    x = to_numpy(self)
-    if x.dtype.kind == "V" or x.dtype.name not in np.sctypeDict:
-        raise BufferError(
-            f"DLPack export of dtype {x.dtype.name} is not supported: bitcast it with .view(jnp.uint16) or .view(jnp.uint8) first"
-        )
-    x = x.view()
-    if not kwargs.get("copy"):
-        return _writeable_alias(x).__dlpack__(
-            **{k: v for k, v in kwargs.items() if k in ("max_version", "dl_device", "copy", "stream")}
-        )
-    return x.copy().__dlpack__()
-
-
-def _writeable_alias(x: np.ndarray) -> np.ndarray:
-    """NumPy refuses to export read-only arrays to consumers of the old protocol; DLPack consumers must not write."""
-    address, _ = x.__array_interface__["data"]
-
-    class Holder:
-        __array_interface__ = {**x.__array_interface__, "data": (address, False)}
-        base = x
-
-    return np.asarray(Holder()) if x.size else np.empty(x.shape, x.dtype)
 
 
 # ---------------------------------------------------------------- tracers

@@ -34,8 +34,13 @@ class ArrayNamespaceInfo:
         """The devices that arrays can be on."""
         return list(_devices.devices())
 
+    def _check(self, device: Any) -> None:
+        if device is not None and device not in self.devices():
+            raise ValueError(f"device must be None or one of {self.devices()}, got {device!r}")
+
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """The dtypes of arrays made without one."""
+        self._check(device)
         return {
             "real floating": canonicalize(float),
             "complex floating": canonicalize(complex),
@@ -45,6 +50,7 @@ class ArrayNamespaceInfo:
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """The dtypes of the standard that arrays can have now, of some kinds if asked for."""
+        self._check(device)
         names = [n for n in _NAMES if config.enable_x64 or n not in _NEEDS_X64]
         table = {n: np.dtype(as_dtype(n)) for n in names}
         return table if kind is None else {n: d for n, d in table.items() if queries.isdtype(d, kind)}

@@ -28,10 +28,28 @@ Method = Callable[..., Any]
 _SPECS = {float: "pyfloat", int: "pyint", bool: "pybool", complex: "pycomplex"}
 _PASSED_AS = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")))  # fmt: skip
 SMALL_PRODUCT = 64**3
+MOST_MET = 4096  # shapes that are remembered for operands of one kind
 
 
 class Unteachable(Exception):
     """Operands that stay with Python."""
+
+
+class Sizes:
+    """What an operator knows of operands of one kind: the shapes it met, and whether an entry serves them all."""
+
+    __slots__ = ("first", "met")
+
+    def __init__(self, first: tuple[int, ...]) -> None:
+        self.first = first
+        self.met: set[tuple[int, ...]] | None = None  # shapes that the entry for all sizes has served
+
+    def wants_all(self, shape: tuple[int, ...]) -> bool:
+        """Is it time for an entry that serves all sizes? With the second shape; and anew when the entry is gone."""
+        if self.met is not None and shape not in self.met:
+            self.first, self.met = shape, None
+            return False
+        return self.met is None and shape != self.first
 
 
 def operator(name: str, method: Method) -> Any:
@@ -39,28 +57,37 @@ def operator(name: str, method: Method) -> Any:
     teach = teach_product if name in ("__matmul__", "__rmatmul__") else teach_elementwise
 
     taught: set[Any] = set()
+    kinds: dict[Any, Sizes] = {}
 
     def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or not callpath_enabled() or is_placed(args):
             return method(*args, **kwargs)
-        key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args], text_exponent(name, args))
+        exponent = text_exponent(name, args)
+        key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
         if key in taught:  # an entry that went, or an int that does not fit the dtype of the array
             taught.discard(key)
             return method(*args)
+        kind = (key[0], *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
+        shape = next((a.aval.shape for a in args if type(a) is ArrayImpl and a.aval.shape), ())
+        sizes = kinds.setdefault(kind, Sizes(shape))
         try:
-            made = teach(name, method, args)
+            if sizes.wants_all(shape) and teach is teach_elementwise:
+                sizes.met = set()
+                made = teach_elementwise(name, method, args, sizes.met)
+            else:
+                made = teach(name, method, args)
+                taught.add(key)
         except Unteachable:
             return method(*args)
         callpath.add_entry(function, made)
-        taught.add(key)
         return function(*args)
 
     function = callpath.OpFunction(miss)
     return function
 
 
-def teach_elementwise(name: str, method: Method, args: Sequence[Any]) -> Any:
-    """An entry for operands of one shape, and scalars."""
+def teach_elementwise(name: str, method: Method, args: Sequence[Any], met: set[Any] | None = None) -> Any:
+    """An entry for operands of one shape, and scalars; with `met` it serves all shapes of these ranks and notes them there."""
     arrays = [a for a in args if type(a) is ArrayImpl]
     shapes = {a.aval.shape for a in arrays if a.aval.shape}
     if len(shapes) > 1 or any(is_extended(a.aval.dtype) for a in arrays):
@@ -78,10 +105,35 @@ def teach_elementwise(name: str, method: Method, args: Sequence[Any]) -> Any:
     )
     if made is None:
         raise Unteachable
+    if met is not None:
+        specs = [("kind", *s[1:]) if s[0] == "array" else s for s in specs]
+        return entry(specs, made.pattern.original, chooser(made, met))
     out = made.out_avals[0]
     result = out.update(shape=shape if out.shape else ())
     size = ShapedArray(shape, np.dtype(bool)).size
     return entry(specs, made.program([result], (size,)))
+
+
+def chooser(made: Any, met: set[Any]) -> Callable[..., Any]:
+    """A function that gives the program for operands of one shape, once: at the second time they get an entry of their own."""
+    dtype, weak, program = made.out_avals[0].dtype, made.out_avals[0].weak_type, made.program
+
+    def choose(*avals: Any) -> Any:
+        aval = avals[0]
+        for a in avals[1:]:
+            if a.shape != aval.shape:
+                if a.shape and aval.shape:
+                    return None
+                aval = aval if aval.shape else a
+        shape = aval.shape
+        if shape in met:
+            return None
+        if len(met) >= MOST_MET:
+            met.clear()
+        met.add(shape)
+        return program((ShapedArray(shape, dtype, weak),), (aval.size,))
+
+    return choose
 
 
 def text_exponent(name: str, args: Sequence[Any]) -> int | float | None:
@@ -117,8 +169,8 @@ def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], Shape
     return (_SPECS[t], aval.dtype, i), aval
 
 
-def entry(specs: Sequence[Any], program: Any) -> Any:
-    return callpath.Entry(list(specs), (), program, ("out", 0), epoch())
+def entry(specs: Sequence[Any], program: Any, choose: Callable[..., Any] | None = None) -> Any:
+    return callpath.Entry(list(specs), (), program, ("out", 0), epoch(), (), choose)
 
 
 def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
@@ -128,6 +180,8 @@ def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
         raise Unteachable
     x, y = a.aval, b.aval
     if x.ndim not in (1, 2) or y.ndim not in (1, 2) or x.dtype != y.dtype or is_extended(x.dtype):
+        raise Unteachable
+    if x.shape[-1] != y.shape[0]:  # the method says what is wrong
         raise Unteachable
     specs = [("array", x, 0), ("array", y, 1)]
     m, k, n = x.shape[0] if x.ndim == 2 else 1, x.shape[-1], y.shape[1] if y.ndim == 2 else 1

@@ -14,7 +14,8 @@ from calque.numpy import reductions
 from calque.numpy.averages import median
 from calque.numpy.creation import asarray
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert
-from calque.numpy.shaping import concatenate, flip, moveaxis, section
+from calque.numpy.shaping import concatenate, flip, moveaxis, section, where
+from calque.ops.sizes import places
 
 __all__ = ["pad"]
 
@@ -192,14 +193,19 @@ def _edge(x: Any, widths: Pairs) -> Any:
 # ---------------------------------------------------------------- modes that repeat the array
 
 
-def _taken(x: Any, k: int, places: np.ndarray) -> Any:
-    return x[(slice(None),) * k + (places.astype(np.int32),)]
+def _taken(x: Any, k: int, at: Any) -> Any:
+    return x[(slice(None),) * k + (at.astype(np.int32),)]
+
+
+def chosen(condition: Any, a: Any, b: Any) -> Any:
+    """`where` for places, which NumPy knows unless a size is free."""
+    return np.where(condition, a, b) if isinstance(condition, np.ndarray) else where(condition, a, b)
 
 
 def _wrap(x: Any, widths: Pairs) -> Any:
     for k, (before, after) in enumerate(widths):
         if before or after:
-            x = _taken(x, k, np.arange(-before, x.shape[k] + after) % x.shape[k])
+            x = _taken(x, k, (places(before + x.shape[k] + after) - before) % x.shape[k])
     return x
 
 
@@ -217,8 +223,8 @@ def _mirror(offset: int) -> Callable[..., Any]:
                 x = _edge(x, tuple((before, after) if i == k else (0, 0) for i in range(x.ndim)))
             elif reflect_type == "even":
                 period = 2 * (n - offset)
-                places = np.arange(-before, n + after) % period
-                x = _taken(x, k, np.where(places < n, places, period - places - 1 + offset))
+                at = (places(before + n + after) - before) % period
+                x = _taken(x, k, chosen(at < n, at, period - at - 1 + offset))
             else:
                 x = _odd(x, k, before, after, offset)
         return x

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.dims import surely_at_most
 from calque.core.primitives import do
 from calque.numpy import reductions
 from calque.numpy.calculus import convolve
@@ -53,7 +54,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     shape = broadcast_shapes("polyval", p.shape[1:], x.shape)
     y = asarray(broadcast_to(np.zeros((), p.dtype), shape))
     n = p.shape[0]
-    if n <= unroll:
+    if surely_at_most(n, unroll):
         for i in range(n):
             y = y * x + p[i]
         return y

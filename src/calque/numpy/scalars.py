@@ -26,10 +26,8 @@ class ScalarType(type):
         return asarray(x, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> bool:
-        return (
-            cls is other
-            or (other is not None and not isinstance(other, ScalarType) and bool(cls.dtype.type == other))
-            or cls.dtype == other
+        return cls is other or (
+            other is not None and not isinstance(other, ScalarType) and bool(cls.dtype.type == other)
         )
 
     def __ne__(cls, other: object) -> bool:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import is_concrete
-from calque.core.dims import Dim, as_size, is_found, surely_same
+from calque.core.dims import as_size, is_found, surely_same
 from calque.core.dtypes import canonicalize, is_integer
-from calque.core.extents import larger
+from calque.core.extents import larger, slice_bounds
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -63,11 +63,16 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     if math.prod(new) != size or any(d < 0 for d in new):
         raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
     if order == "F":
-        back = do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None)
-        return transpose(back)
-    if order != "C":
+        out = transpose(do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None))
+    elif order == "A":
+        raise NotImplementedError("reshape with order='A' is not implemented: arrays have no order of their own")
+    elif order != "C":
         raise ValueError(f"order must be 'C' or 'F' for reshape, got {order!r}")
-    return do.reshape(a, new_sizes=new, dimensions=None, sharding=None) if not surely_same(new, old) else ensure(a)
+    elif surely_same(new, old):
+        out = ensure(a)
+    else:
+        out = do.reshape(a, new_sizes=new, dimensions=None, sharding=None)
+    return do.copy(out) if copy else out
 
 
 def _wanted(old: tuple[Any, ...], shape: Any) -> tuple[Any, ...]:
@@ -89,6 +94,10 @@ def _wanted(old: tuple[Any, ...], shape: Any) -> tuple[Any, ...]:
 @placed
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All values in one axis."""
+    if order == "K":
+        raise NotImplementedError(
+            "ravel with order='K' is not implemented: arrays have no order of their own, use order='C'"
+        )
     return reshape(a, (-1,) if typeof(a).size else (0,), order)
 
 
@@ -142,7 +151,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, order)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: Any, axis: Any = 0) -> Any:
     """New axes of size 1, at positions in the result."""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
@@ -315,10 +324,10 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     k = canonical_axis(axis, len(shape))
     size = shape[k]
     if isinstance(where, (tuple, list)) or np.ndim(where) > 0:
-        if not is_concrete(where) or is_found(size) or any(isinstance(i, (Tracer, Dim)) for i in where):
+        if not is_concrete(where) or is_found(size) or any(isinstance(i, Tracer) for i in where):
             cuts = [*(where[i] for i in range(np.shape(where)[0])), None]
             return [ary[(slice(None),) * k + (slice(a, b),)] for a, b in zip([0, *cuts], cuts)]
-        cuts = [0, *[slice(0, operator.index(i)).indices(size)[1] for i in where], size]
+        cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
     else:
         n = operator.index(where)
         small, extra = divmod(size, n)

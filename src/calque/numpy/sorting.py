@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import from_numpy, is_concrete, to_numpy
-from calque.core.dims import is_found, may_exceed
+from calque.core.dims import Dim, is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
@@ -26,7 +26,8 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
-from calque.ops.sizes import as_number
+from calque.ops.sizes import as_number, places
+from calque.transforms.loops import fori_loop
 
 
 def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
@@ -125,21 +126,21 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
     low = broadcast_to(np.zeros((), i32), shape)
     high = broadcast_to(as_number(n, i32), shape)
     last = as_number(larger(n - 1, 0), i32)
-    for _ in range(_rounds(n)):
+
+    def halved(_: Any, bounds: Any) -> Any:
+        low, high = bounds
         mid = do.shift_right_logical(do.add(low, high), np.ones((), i32))
         at = indexing.getitem(a, do.min(mid, last), "fill" if is_found(n) else None)
         right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
         right = getattr(do, "and")(right, do.lt(low, high))
-        low, high = do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
+        return do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
+
+    if type(n) is Dim:
+        bits = np.asarray(np.iinfo(i32).bits, i32)
+        return fori_loop(0, do.sub(bits, do.clz(as_number(n, i32))), halved, (low, high))[0]
+    for k in range(n.bit_length()):
+        low, high = halved(k, (low, high))
     return low
-
-
-def _rounds(n: Any) -> int:
-    """How often a size can be halved; of a free one as often as the largest that it may be."""
-    rounds = 0
-    while may_exceed(n, (1 << rounds) - 1):
-        rounds += 1
-    return rounds
 
 
 def _before(x: Any, y: Any) -> Any:
@@ -161,7 +162,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     check_arraylike("nonzero", a)
     a = as_operand(a)
     if typeof(a).ndim == 0:
-        a = reshape(a, (1,))
+        raise ValueError("nonzero of an array of rank 0 is not allowed: use jnp.nonzero(jnp.atleast_1d(a))")
     dtype = canonicalize(int)
     if size is None:
         if not is_concrete(a):
@@ -209,6 +210,8 @@ def take(
 ) -> Any:
     """Elements along an axis, by position; positions outside give `fill_value` (nan) by default.
 
+    With mode "clip" they give the element at the nearest end, and negative ones are outside; with "wrap" positions go round.
+
     >>> import calque.numpy as jnp
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
     Array([30, 10], dtype=int32)"""
@@ -217,12 +220,17 @@ def take(
         raise NotImplementedError("The 'out' argument to jnp.take is not supported: arrays are immutable.")
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported: use mode='fill' or 'clip'.")
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(f"Invalid mode {mode!r} for np.take: use 'fill', 'clip' or 'wrap'.")
     a, k = _along("take", a, axis)
     if not is_integer(typeof(indices).dtype):
         raise TypeError(f"take requires indices of integer dtype, got {typeof(indices).dtype.name}")
     if typeof(a).shape[k] == 0 and typeof(indices).size:
         raise IndexError("take: cannot do a non-empty jnp.take() from an empty axis")
-    index = (slice(None),) * k + (np.asarray(indices) if isinstance(indices, int) else indices,)
+    indices = np.asarray(indices) if isinstance(indices, int) else indices
+    if mode == "clip":
+        indices = UFUNCS["maximum"](indices, 0)
+    index = (*(slice(None),) * k, indices)
     return indexing.getitem(a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted)
 
 
@@ -263,8 +271,8 @@ def take_along_axis(
         if i == k:
             parts.append(broadcast_to(as_operand(indices), full))
         else:
-            line = np.arange(full[i], dtype=np.int32) if own[i] != 1 else np.zeros(full[i], np.int32)
-            parts.append(np.broadcast_to(line.reshape((-1,) + (1,) * (n - i - 1)), full))
+            line = places(full[i] if own[i] != 1 else 1).reshape((-1,) + (1,) * (n - i - 1))
+            parts.append(broadcast_to(line, full) if is_symbolic(full) else np.broadcast_to(line, full))
     return indexing.getitem(arr, tuple(parts), mode or "fill", fill_value)
 
 

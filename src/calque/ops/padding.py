@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from calque.core.dims import as_size
+
 Pads = tuple[tuple[int, int], ...]
 
 
@@ -46,7 +48,7 @@ def padtype_to_pads(
 
 def canonical_pads(padding: Any, count: int, name: str) -> Pads:
     """Explicit padding as a tuple of pairs."""
-    pads = tuple([(operator.index(low), operator.index(high)) for low, high in padding])
+    pads = tuple([(as_size(low), as_size(high)) for low, high in padding])
     if len(pads) != count:
         raise ValueError(
             f"{name}: padding must have one pair for each of the {count} spatial dimensions, got {padding}"

@@ -27,6 +27,13 @@ def value_of(d: dims.Dim) -> Any:
 dims.set_value_of(value_of)
 
 
+def places(n: Any, dtype: Any = np.int32) -> Any:
+    """0, 1, ... n - 1: known while tracing, unless the size is free."""
+    if type(n) is dims.Dim:
+        return do.iota(dtype=np.dtype(dtype), shape=(n,), dimension=0, sharding=None)
+    return np.arange(n, dtype=dtype)
+
+
 def as_number(n: Any, dtype: Any) -> Any:
     """A size as an operand of this dtype: a NumPy scalar, or a traced number where the size is free."""
     if type(n) is dims.Dim:

@@ -307,7 +307,7 @@ def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
     """A start index with the negative ones counted from the end, as JAX does; numbers known now become constants."""
     if not isinstance(i, Tracer):
         value = int(np.asarray(i))
-        return np.asarray(value + size if value < 0 and allow_negative else value, dtype)
+        return as_number(value + size if value < 0 and allow_negative else value, dtype)
     aval = i.aval
     if is_unsigned(aval.dtype) or not allow_negative:
         return i

@@ -40,10 +40,10 @@ def taken(x: Any, indices: Any, axis: int) -> Any:
 # ---------------------------------------------------------------- sort
 
 
-def _ranks(x: np.ndarray) -> list[np.ndarray]:
+def ranks(x: np.ndarray) -> list[np.ndarray]:
     """Integers in the order of the keys, the most significant first: -0 and 0 are equal, NaN is last."""
     if is_complex(x.dtype):
-        return [*_ranks(x.real), *_ranks(x.imag)]
+        return [*ranks(x.real), *ranks(x.imag)]
     if not is_float(x.dtype):
         return [x.astype(np.int64) if x.dtype.kind == "V" else x]
     w = wide(x)
@@ -51,7 +51,7 @@ def _ranks(x: np.ndarray) -> list[np.ndarray]:
 
 
 def _sort_meaning(*xs: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
-    keys = [rank for x in xs[:num_keys] for rank in _ranks(x)]
+    keys = [rank for x in xs[:num_keys] for rank in ranks(x)]
     order = np.lexsort(keys[::-1], axis=dimension)
     return [np.take_along_axis(x, order, axis=dimension) for x in xs]
 
@@ -104,10 +104,15 @@ sort_p = Primitive(
 # ---------------------------------------------------------------- top_k and approx_top_k
 
 
+def ranks_of_largest(x: np.ndarray, descending: bool) -> np.ndarray:
+    """Integers in the total order of floats, or against it."""
+    rank = total_order(x) if x.dtype.kind != "V" or is_float(x.dtype) else x.astype(np.int64)
+    return ~rank if descending else rank
+
+
 def _largest(x: np.ndarray, k: int, axis: int, descending: bool = True) -> list[np.ndarray]:
     """In the total order of floats; of equal elements the first one first."""
-    rank = total_order(x) if x.dtype.kind != "V" or is_float(x.dtype) else x.astype(np.int64)
-    order = np.argsort(~rank if descending else rank, axis=axis, kind="stable")
+    order = np.argsort(ranks_of_largest(x, descending), axis=axis, kind="stable")
     order = order.take(np.arange(k), axis=axis)
     return [np.take_along_axis(x, order, axis=axis), order.astype(np.int32)]
 

@@ -43,7 +43,10 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
 def shuffle(key: Any, x: Any, axis: int) -> Any:
     """Sort by random words, often enough that equal words do not matter."""
     size = typeof(x).size
-    rounds = math.ceil(3 * math.log(max(1, size)) / math.log(np.iinfo(np.uint32).max))
+    most = float(np.iinfo(np.uint32).max)
+    rounds = 0
+    while size > int(most ** (rounds / 3)):  # the cube root of the words for each round
+        rounds += 1
     for _ in range(rounds):
         key, sub = pair(key)
         words = random_bits(sub, 32, typeof(x).shape)

@@ -13,9 +13,12 @@ from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
 from calque.ops.common import const
 from calque.transforms import debug_nans, linear
 from calque.transforms import jvp as forward
+from calque.transforms.refs import Ref, store_all, values_of
+from calque.transforms.refs_arguments import fresh, with_values
 from calque.transforms.shapes import aval_of
 from calque.transforms.transpose import backward_pass
 from calque.transforms.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.wanted import DontWant, delivered
 from calque.transforms.zeros import has_tangent, instantiate, tangent_aval, with_zeros, zero_like
 
 
@@ -33,6 +36,9 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     >>> calque.jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))"""
     _callable(fun)
+    primals, refs, places = with_values(primals, "jvp")
+    if refs:
+        return _jvp_with_refs(fun, (primals, refs, places), tangents, has_aux)
     for what, xs in (("primal", primals), ("tangent", tangents)):
         if not isinstance(xs, (tuple, list)):
             raise TypeError(f"{what}s passed to jvp of {name_of(fun)} must be tuples or lists; found {type(xs)}.")
@@ -50,6 +56,27 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     outs, out_tangents = forward.jvp(flat, values, ts)
     result = pytrees.unflatten(flat.out_tree, outs), pytrees.unflatten(flat.out_tree, map(instantiate, out_tangents))
     return (*result, forward.lowered(flat.aux)) if has_aux else result
+
+
+def _jvp_with_refs(
+    fun: Callable[..., Any], given: tuple[Any, list[Ref], list[int]], tangents: Any, has_aux: bool
+) -> Any:
+    """jvp at Refs, the tangents of which are Refs too: what the function writes goes to both."""
+    primals, refs, places = given
+    tangents, tangent_refs, tangent_places = with_values(tangents, "jvp")
+    if places != tangent_places:
+        raise TypeError(f"jvp of {name_of(fun)}: the tangent of a Ref is a Ref, and that of an array an array")
+
+    @functools.wraps(fun)
+    def with_last(*args: Any) -> Any:
+        args, made = fresh(args, places)
+        out = fun(*args)
+        return ((values_of(made), out[0]), out[1]) if has_aux else (values_of(made), out)
+
+    (last, out), (last_tangents, out_tangents), *aux = jvp(with_last, primals, tangents, has_aux)
+    store_all(refs, last)
+    store_all(tangent_refs, last_tangents)
+    return (out, out_tangents, *aux)
 
 
 def _tangent(x: Any, t: Any, leaf: int, fun: Any, args: Sequence[Any]) -> Any:
@@ -156,7 +183,28 @@ class VJP:
                 f"The function returned by vjp applied to {self.name} was called with {len(cotangents)} arguments, but it takes one: "
                 f"the cotangent of the result of {self.name}, of the structure {self._out_tree}. Of a tuple, give a tuple."
             )
-        cts, tree = pytrees.flatten(cotangents[0])
+        return pytrees.unflatten(self._tree, map(_result, self._found(cotangents[0])))
+
+    def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
+        """The same function with a place for each cotangent of its result: it is added to a Ref, left out for `calque.ad.DontWant()`, and
+        given as a value for anything else, such as True."""
+        places, tree = pytrees.flatten(wanted)
+        if tree != self._tree:
+            raise ValueError(
+                f"with_refs of the function returned by vjp applied to {self.name} takes one entry for each argument: got {tree}, but the "
+                f"arguments have the structure {self._tree}"
+            )
+
+        def f_vjp(cotangent: Any) -> Any:
+            found = [delivered(w, ct) for w, ct in zip(places, self._found(cotangent), strict=True)]
+            asked = [isinstance(w, (Ref, DontWant)) for w in places]
+            return pytrees.unflatten(self._tree, [ct if a else _result(ct) for ct, a in zip(found, asked)])
+
+        return f_vjp
+
+    def _found(self, cotangent: Any) -> list[Any]:
+        """Cotangents of the flat arguments, some of them Zero, from a tree of those of the results."""
+        cts, tree = pytrees.flatten(cotangent)
         if tree != self._out_tree:
             raise ValueError(
                 f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match {self._out_tree}, "
@@ -164,7 +212,7 @@ class VJP:
             )
         for ct, aval in zip(cts, self._out_avals):
             _check_cotangent(ct, aval, self.name)
-        return pytrees.unflatten(self._tree, map(_result, self.flat(cts)))
+        return self.flat(cts)
 
     def flat(self, cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the flat arguments, some of them Zero."""

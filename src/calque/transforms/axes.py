@@ -22,6 +22,7 @@ class Axis(NamedTuple):
     checked: bool = False
     devices: bool = False  # are its members devices, of `pmap` and `shard_map`
     together: bool = False  # do its members take every step at the same time
+    spmd: tuple[Hashable, ...] = ()  # mesh axes over which the mapped dimension of placed values is split
 
 
 class Frame(NamedTuple):
@@ -101,6 +102,13 @@ def size_of(axis_name: Any) -> int:
 
 class AxisPrimitive(Primitive):
     """A primitive whose batching rule needs to know the axis: `batch(axis, args, dims, **params)`."""
+
+    __slots__ = ()
+
+
+class PlacingPrimitive(Primitive):
+    """A primitive that says where a value lives: `batch(args, dims, spmd=names, **params)` is told over which mesh axes the mapped
+    dimension is split."""
 
     __slots__ = ()
 

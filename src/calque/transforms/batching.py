@@ -13,7 +13,7 @@ from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr,
 from calque.core.trace_state import Trace, Tracer
 from calque.ops.common import front, move, repeated
 from calque.transforms import axes
-from calque.transforms.axes import Axis, AxisPrimitive, Collective
+from calque.transforms.axes import Axis, AxisPrimitive, Collective, PlacingPrimitive
 
 Dim = int | None
 
@@ -70,6 +70,8 @@ class BatchTrace(Trace):
                 dims.append(None)
         if isinstance(primitive, AxisPrimitive):
             outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
+        elif isinstance(primitive, PlacingPrimitive):
+            outs, out_dims = primitive.batch(vals, dims, spmd=self.axis.spmd, **params)
         else:
             outs, out_dims = primitive.batch(vals, dims, **params)
         if primitive.multiple_results:

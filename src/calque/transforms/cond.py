@@ -22,6 +22,7 @@ from calque.transforms.found import recomputed
 from calque.transforms.jvp import jvp_jaxpr
 from calque.transforms.linear import Linearized, linearize_jaxpr
 from calque.transforms.refs import discharged_branches
+from calque.transforms.refs_arguments import with_refs_among_operands
 from calque.transforms.slices import (
     dead_code_rules,
     dependence_rules,
@@ -319,6 +320,7 @@ def _scalar(x: Any, what: str) -> Any:
     return operand(x)
 
 
+@with_refs_among_operands
 @discharged_branches
 def _choose(
     what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]

@@ -18,6 +18,7 @@ from calque.transforms.axes import Axis, AxisPrimitive
 from calque.transforms.batching import Dim, batch
 from calque.transforms.call import close_over_tracers
 from calque.transforms.flow import split, type_text
+from calque.transforms.refs_arguments import without_refs
 from calque.transforms.transpose import transpose_jaxpr
 from calque.transforms.trees import arrays, check_results, name_of
 from calque.transforms.zeros import add_tangents, instantiate, nonzero, only_nonzero, tangent_aval, zero_like
@@ -243,14 +244,15 @@ class Arguments:
         where = {i % n for i in nondiff if -n <= i < n}
         self.fixed = {i: full[i] for i in sorted(where)}
         self.size = n
-        self.dynamic = tuple(a for i, a in enumerate(full) if i not in where)
+        dynamic = tuple(a for i, a in enumerate(full) if i not in where)
+        self.dynamic, self._restore = without_refs(dynamic, name_of(fun))
         leaves, self.tree = pytrees.flatten(self.dynamic)
         self.leaves = arrays(leaves, f"the custom function {name_of(fun)}", fun, self.dynamic, {})
         self.out_tree = pytrees.LEAF
 
     def merged(self, dynamic: Sequence[Any]) -> list[Any]:
         """All arguments in order."""
-        rest = iter(dynamic)
+        rest = iter(dynamic if self._restore is None else self._restore(tuple(dynamic)))
         return [self.fixed[i] if i in self.fixed else next(rest) for i in range(self.size)]
 
     def call(self, *leaves: Any) -> list[Any]:

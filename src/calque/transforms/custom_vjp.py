@@ -34,6 +34,7 @@ from calque.transforms.custom_jvp import (
 )
 from calque.transforms.flow import convert, joined_type, split, type_text
 from calque.transforms.linear import Tape
+from calque.transforms.refs_arguments import without_refs
 from calque.transforms.transpose import backward_pass
 from calque.transforms.trees import check_results, name_of
 from calque.transforms.zeros import has_tangent, nonzero, only_nonzero, tangent_aval, with_zeros, zero_like
@@ -360,11 +361,10 @@ class _ForwardRule:
                 f"the forward pass for use on the backward pass), but instead of a pair the fwd rule {self.__name__} produced {pair}."
             )
         outs, given.out_tree = pytrees.flatten(pair[0])
-        residuals, res_tree = pytrees.flatten(pair[1])
+        kept, restore = without_refs(pair[1], name)
+        residuals, res_tree = pytrees.flatten(kept)
         avals = [typeof(x) for x in primals]
-        return Forward(
-            outs, residuals, _BackwardRule(given, self.bwd, self.symbolic_zeros, res_tree, given.out_tree, avals)
-        )
+        return Forward(outs, residuals, _BackwardRule(given, self.bwd, self.symbolic_zeros, res_tree, restore, avals))
 
 
 class _BackwardRule:
@@ -376,15 +376,17 @@ class _BackwardRule:
         bwd: Callable[..., Any],
         symbolic_zeros: bool,
         res_tree: pytrees.PyTreeDef,
-        out_tree: pytrees.PyTreeDef,
+        restore: Callable[[Any], Any] | None,
         avals: list[ShapedArray],
     ):
         self.given, self.bwd, self.symbolic_zeros = given, bwd, symbolic_zeros
-        self.res_tree, self.out_tree, self.avals = res_tree, out_tree, avals
+        self.res_tree, self.out_tree, self.avals = res_tree, given.out_tree, avals
+        self.restore = restore
         self.__name__ = name_of(bwd)
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         res = pytrees.unflatten(self.res_tree, residuals)
+        res = res if self.restore is None else self.restore(res)
         ct = pytrees.unflatten(self.out_tree, [as_seen(c, self.symbolic_zeros) for c in cts])
         out = self.bwd(*self.given.fixed.values(), res, ct)
         if isinstance(out, list):

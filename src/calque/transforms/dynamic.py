@@ -24,9 +24,32 @@ from calque.transforms.signatures import ArgumentNames, as_tuple, signature_of
 
 MOST_ENTRIES: Final = 8  # programs with free sizes of one family; then sizes stay static
 MOST_SIZED: Final = 512  # sizes of which the finished program is kept
+MOST_MET: Final = 4096  # calls that are remembered for one jitted function
+MOST_TAUGHT: Final = 32
 MET: Final = 4  # how many earlier sizes are remembered
 
 Sizes = tuple[int, ...]  # the dimensions of all arguments, one after the other
+
+
+class Met:
+    """The sizes with which one jitted function was called, for each program with free sizes."""
+
+    __slots__ = ("counts", "taught")
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[Entry, Sizes], int] = {}
+        self.taught = 0  # how often the machine code learned to serve all sizes
+
+    def again(self, entry: Entry, values: Sizes) -> bool:
+        """Is this the second call with such sizes?"""
+        return self.counts.get((entry, values)) == 1
+
+    def count(self, entry: Entry, values: Sizes) -> int:
+        """One more call with such sizes: how many there were."""
+        if len(self.counts) >= MOST_MET:
+            self.counts.clear()
+        n = self.counts[entry, values] = self.counts.get((entry, values), 0) + 1
+        return n
 
 
 class Entry:
@@ -38,7 +61,7 @@ class Entry:
         self.symbols = symbols
         self.traced: Any = None
         self.executable: Any = None
-        self.sized: OrderedDict[tuple[int, ...], list[Any]] = OrderedDict()
+        self.sized: OrderedDict[tuple[int, ...], Any] = OrderedDict()
         self.holds: Callable[..., tuple[Any, ...]] = lambda *_: ()
 
     def close(self) -> None:
@@ -46,30 +69,48 @@ class Entry:
         self.symbols.open = False
         self.wanted = tuple(self.symbols.guards.values())
         self.holds = self.symbols.program(list(self.symbols.guards))
+        self.places = [g[0] for g in self.groups]
+        self.same = [(g[0], at) for g in self.groups for at in g[1:]]
 
     def values(self, sizes: Sizes) -> tuple[int, ...] | None:
         """The free sizes of a call, if this program serves it."""
         for at, n in self.fixed:
             if sizes[at] != n:
                 return None
-        values = tuple([sizes[g[0]] for g in self.groups])
-        for g, n in zip(self.groups, values):
-            if n < 1:
+        for at, other in self.same:
+            if sizes[at] != sizes[other]:
                 return None
-            for at in g[1:]:
-                if sizes[at] != n:
-                    return None
-        return values if self.holds(*values) == self.wanted else None
+        values = tuple([sizes[at] for at in self.places])
+        if min(values) < 1 or (self.wanted and self.holds(*values) != self.wanted):
+            return None
+        return values
 
-    def program(self, values: tuple[int, ...]) -> tuple[Any, int]:
-        """(the program at these sizes, how often it was asked for)."""
+    def program(self, values: tuple[int, ...]) -> Any:
+        """The program at these sizes."""
         known = self.sized.get(values)
         if known is None:
             if len(self.sized) >= MOST_SIZED:
                 self.sized.popitem(last=False)
-            known = self.sized[values] = [self.executable.resized(values), 0]
-        known[1] += 1
-        return known[0], known[1]
+            known = self.sized[values] = self.executable.resized(values)
+        return known
+
+    def chooser(self, family: Family, met: Met) -> Callable[..., Any]:
+        """A function that gives the program for the arguments of a call (avals, or NumPy arrays), as the call path asks for it.
+
+        It gives None at the second call with the same sizes: then Python makes an entry for them, which is quicker.
+        And for sizes that an earlier program has served: perhaps with captured values that have changed since, as Python will tell."""
+
+        def choose(first: Any, *rest: Any) -> Any:
+            sizes = first.shape
+            for x in rest:
+                sizes += x.shape
+            values = self.values(sizes)
+            if values is None or met.again(self, values) or not family.is_for(self, sizes):
+                return None
+            met.count(self, values)
+            return self.program(values).program
+
+        return choose
 
     def guards(self) -> list[str]:
         """The questions and their answers, as Python would write them."""
@@ -114,6 +155,15 @@ class Family:
             if values is not None and (values in e.sized or not e.traced.captures.changed()):
                 return e, values
         return None
+
+    def is_for(self, entry: Entry, sizes: Sizes) -> bool:
+        """Is it this program that serves the sizes, if it can? Not if an earlier one did before, nor when it has been given up."""
+        for e in self.entries:
+            if e is entry:
+                return True
+            if e.values(sizes) in e.sized:
+                return False
+        return False
 
     def stale(self, sizes: Sizes) -> tuple[list[tuple[int, ...]], Sizes] | None:
         """How to trace anew what would serve these sizes but for captured values that have changed."""
@@ -188,11 +238,21 @@ def call(function: Any, given: Any) -> Any:
     if entry.traced.captures.reads and function.is_stale(entry.traced):
         family.entries.remove(entry)
         return call(function, given)
-    executable, uses = entry.program(values)
+    executable = entry.program(values)
     out = executable.call([to_array(x) for x in given.leaves])
-    if uses == 2:
+    if function.met.count(entry, values) == 1:
+        teach_all_sizes(function, given, family, entry)
+    else:
         function.learn(given.args, given.kwargs, entry.traced, executable)
     return pytrees.unflatten(entry.traced.out_tree, out)
+
+
+def teach_all_sizes(function: Any, given: Any, family: Family, entry: Entry) -> None:
+    """Teach the C callable to serve such calls with any sizes. It may have to be taught again: captured values may have changed."""
+    if function.met.taught < MOST_TAUGHT:
+        function.met.taught += 1
+        choose = entry.chooser(family, function.met)
+        function.learn(given.args, given.kwargs, entry.traced, entry.executable, choose)
 
 
 def checked(dynamic: Any) -> Any:

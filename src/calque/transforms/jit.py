@@ -25,7 +25,7 @@ from calque.machine import callpath
 from calque.transforms import axes, captures, debug_nans, donation, identity, refs_jit, retraces
 from calque.transforms import dynamic as dynamic_sizes
 from calque.transforms.call import close_over_tracers, jit_p
-from calque.transforms.call_specs import Inexpressible, argument_spec, result_spec
+from calque.transforms.call_specs import Inexpressible, call_specs, result_spec
 from calque.transforms.conversion import converted
 from calque.transforms.mesh import consult_mesh, consultations, current_mesh
 from calque.transforms.refs import RefTouched, any_alive
@@ -162,6 +162,7 @@ class _Function:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
+        self.met = dynamic_sizes.Met()
         self.with_values: dict[Any, Any] = {}  # for calls that touch Refs: the same function of values
 
     log = staticmethod(_log)
@@ -344,31 +345,26 @@ class _Function:
         return str(self.options.on_stale or config.on_stale)
 
     def learn(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, executable: backends.Executable
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        traced: Traced,
+        executable: backends.Executable,
+        choose: Callable[..., Any] | None = None,
     ) -> None:
-        """Teach the C callable to serve such calls alone."""
+        """Teach the C callable to serve such calls alone; those of all sizes, with a function that chooses the program."""
         if executable.program is None or not callpath_enabled() or not self.watches(traced):
             return
-        counter = iter(range(len(traced.closed.in_avals)))
         o = self.options
         try:
-            specs = [
-                ("eq" if type(a) in (int, str, bool) else "is", a)
-                if i in o.static_argnums
-                else argument_spec(a, counter)
-                for i, a in enumerate(args)
-            ]
-            by_name = {k: argument_spec(kwargs[k], counter) for k in sorted(kwargs) if k not in o.static_argnames}
-            named = [
-                ("eq" if type(v) in (int, str, bool) else "is", v) if k in o.static_argnames else by_name[k]
-                for k, v in kwargs.items()
-            ]
+            specs = call_specs(args, kwargs, o.static_argnums, o.static_argnames, choose is not None)
             out = result_spec(
                 pytrees.unflatten(traced.out_tree, [("out", k) for k in range(traced.out_tree.num_leaves)])
             )
         except Inexpressible:
             return
-        entry = callpath.Entry(specs + named, tuple(kwargs), executable.program, out, epoch(), self.guards(traced))
+        guards = self.guards(traced)
+        entry = callpath.Entry(specs, tuple(kwargs), executable.program, out, epoch(), guards, choose)
         callpath.add_entry(self.callable, entry)
 
 

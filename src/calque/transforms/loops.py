@@ -17,6 +17,7 @@ from calque.transforms import flow
 from calque.transforms.flow import Staged, check_carry, joined_type, staged
 from calque.transforms.found import recomputed
 from calque.transforms.refs import discharged_scan, discharged_while
+from calque.transforms.refs_arguments import discharged_rows
 from calque.transforms.scan import bind_scan
 from calque.transforms.trees import arrays, name_of
 from calque.transforms.vmap import vmap
@@ -47,6 +48,7 @@ def _check(
 # ---------------------------------------------------------------- scan
 
 
+@discharged_rows
 @discharged_scan
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],

@@ -19,8 +19,10 @@ import numpy as np
 from calque.core import pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
+from calque.core.dtypes import is_extended
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
+from calque.ops.common import zeros
 from calque.transforms.trees import FlatFunction, name_of
 
 
@@ -138,9 +140,11 @@ def _touch(ref: Ref) -> None:
     if not _trials.stack:
         raise RefTouched(
             f"a function that is traced closes over a mutable array reference of type {ref._aval}. Transformations other"
-            " than jit and control flow (custom rules, checkpoint, callbacks) take its value: pass ref[...] and return what is to be written."
+            " than jit, checkpoint and control flow (rules that run later, callbacks) take its value: pass ref[...] and return what is to be written."
         )
     _trials.stack[-1].setdefault(ref, (ref._value, ref._place))
+    if isinstance(ref._value, Tracer) and getattr(ref._value._trace, "done", False) and not is_extended(ref.dtype):
+        ref._value = zeros(ref._aval.inner_aval)  # what a function left that was staged within the trial
     ref._place = here
 
 
@@ -299,7 +303,7 @@ def _retried(function: Callable[..., Any], discharge: Callable[..., Any]) -> Cal
     return wrapped
 
 
-def _touched(error: RefTouched, funs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Ref]:
+def touched_by(error: RefTouched, funs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Ref]:
     """The Refs from outside that these functions touch when they are called with values like these."""
     flat = []
     for fun, args in funs:
@@ -315,7 +319,7 @@ def discharged_scan(scan: Callable[..., Any]) -> Callable[..., Any]:
     """A scan whose function may touch Refs from outside: they are carried along."""
 
     def discharge(error: RefTouched, f: Any, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
-        refs = _touched(error, [(f, (init, _first_rows(xs)))])
+        refs = touched_by(error, [(f, (init, _first_rows(xs)))])
         inner = threaded(f, refs)
 
         def step(carry: Any, x: Any) -> Any:
@@ -334,7 +338,7 @@ def discharged_while(while_loop: Callable[..., Any]) -> Callable[..., Any]:
     """A while_loop whose functions may touch Refs from outside; what the condition writes is lost."""
 
     def discharge(error: RefTouched, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
-        refs = _touched(error, [(cond_fun, (init_val,)), (body_fun, (init_val,))])
+        refs = touched_by(error, [(cond_fun, (init_val,)), (body_fun, (init_val,))])
         cond, body = threaded(cond_fun, refs), threaded(body_fun, refs)
         values, out = while_loop(lambda s: cond(*s)[1], lambda s: body(*s), (values_of(refs), init_val))
         store_all(refs, values)
@@ -347,7 +351,7 @@ def discharged_branches(choose: Callable[..., Any]) -> Callable[..., Any]:
     """A choice (what, index, branches, names, operands) among branches that may touch Refs from outside."""
 
     def discharge(error: RefTouched, what: str, index: Any, branches: Any, names: Any, operands: Any) -> Any:
-        refs = _touched(error, [(b, tuple(operands)) for b in branches])
+        refs = touched_by(error, [(b, tuple(operands)) for b in branches])
         with_values = [threaded(b, refs) for b in branches]
         values, out = choose(what, index, with_values, names, (values_of(refs), *operands))
         store_all(refs, values)

@@ -14,11 +14,12 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn, Var
 from calque.core.primitives import Primitive, Zero
 from calque.core.source import Source
 from calque.core.trace import JaxprTrace, JaxprTracer, eval_jaxpr, trace_to_jaxpr, typeof
-from calque.core.trace_state import recording
+from calque.core.trace_state import Tracer, recording
 from calque.ops.found_sizes import let_size_p
 from calque.transforms.call import CallPrimitive, close_over_tracers, inline_calls
 from calque.transforms.flow import split
 from calque.transforms.linear import Linearized, linearize, linearize_jaxpr
+from calque.transforms.refs_arguments import discharged_call
 from calque.transforms.signatures import ArgumentNames, resolve
 from calque.transforms.slices import (
     dead_code_rules,
@@ -28,7 +29,7 @@ from calque.transforms.slices import (
     without_dead_code,
 )
 from calque.transforms.trees import FlatFunction, arrays, name_of
-from calque.transforms.zeros import has_tangent, nonzero, only_nonzero, with_zeros, zero_like
+from calque.transforms.zeros import has_tangent, nonzero, only_nonzero, with_zeros
 
 Policy = Callable[..., Any]
 
@@ -202,30 +203,40 @@ class _Split(NamedTuple):
 
 
 def _linearize(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    policy: Policy | None,
-    prevent_cse: bool,
-    differentiated: bool,
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, policy: Policy | None, **params: Any
 ) -> Any:
-    active = nonzero(tangents)
-    parts = _split(jaxpr, active, policy)
-    found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
+    parts = _split(jaxpr, nonzero(tangents), policy)
+    params = {**params, "policy": policy}
+    if any(isinstance(x, Tracer) for x in primals):  # a derivative of this derivative shall keep as little
+        found = remat_p.call(parts.known, primals, params)
+    else:
+        found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
     outs, saved = split(found, len(parts.nonzeros))
-    if not any(parts.nonzeros):
-        return outs, [zero_like(o) for o in outs]
-    given = [x for x, r in zip([*primals, *saved], parts.reads) if r]
-    out_tangents = remat_p.bind(
-        *given,
-        *only_nonzero(tangents),
-        jaxpr=parts.again,
-        policy=policy,
-        prevent_cse=prevent_cse,
-        differentiated=True,
+    return outs, _tangents_again(
+        remat_p, parts, [*primals, *saved], tangents, jaxpr, {**params, "differentiated": True}
     )
-    return outs, with_zeros(out_tangents, parts.nonzeros, jaxpr.out_avals)
+
+
+def recomputed_tangents(
+    primitive: CallPrimitive, primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr
+) -> list[Any]:
+    """Tangents of the results of a call, by a call of this primitive that reads its operands alone and computes the rest again."""
+    return _tangents_again(primitive, _split(jaxpr, nonzero(tangents), None), primals, tangents, jaxpr, {})
+
+
+def _tangents_again(
+    primitive: CallPrimitive,
+    parts: _Split,
+    known: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    params: dict[str, Any],
+) -> list[Any]:
+    if not any(parts.nonzeros):
+        return with_zeros([], parts.nonzeros, jaxpr.out_avals)
+    given = [x for x, r in zip(known, parts.reads, strict=True) if r]
+    found = primitive.call(parts.again, [*given, *only_nonzero(tangents)], params)
+    return with_zeros(found, parts.nonzeros, jaxpr.out_avals)
 
 
 def _split(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy | None) -> _Split:
@@ -336,19 +347,29 @@ def checkpoint(
             return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **others, **named)
 
         call.__name__ = name_of(fun)
-        leaves, in_tree = pytrees.flatten((dynamic, rest))
-        leaves = arrays(leaves, "checkpoint", fun, dynamic, rest)
-        flat = FlatFunction(call, in_tree, "checkpoint")
-        traced = trace_to_jaxpr(
-            flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, dynamic, rest, fixed)
-        )
-        closed, consts = close_over_tracers(traced)
-        outs = remat_p.bind(
-            *consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False
-        )
-        return pytrees.unflatten(flat.out_tree, outs)
+        return _checkpointed(call, dynamic, rest, (fun, fixed), policy, prevent_cse)
 
     return fun_remat
+
+
+@discharged_call
+def _checkpointed(
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    user: tuple[Callable[..., Any], dict[int, Any]],
+    policy: Policy | None,
+    prevent_cse: bool,
+) -> Any:
+    """Stage a function and bind `remat2`; messages speak of the function of the user, of which some arguments are fixed."""
+    fun, fixed = user
+    leaves, in_tree = pytrees.flatten((args, kwargs))
+    leaves = arrays(leaves, "checkpoint", fun, args, kwargs)
+    flat = FlatFunction(call, in_tree, "checkpoint")
+    traced = trace_to_jaxpr(flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, args, kwargs, fixed))
+    closed, consts = close_over_tracers(traced)
+    outs = remat_p.bind(*consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False)
+    return pytrees.unflatten(flat.out_tree, outs)
 
 
 remat = checkpoint
@@ -368,22 +389,31 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         _, _, tape = linearize(
             FlatFunction(f, in_tree, "saved_residuals"), inputs, [has_tangent(typeof(x)) for x in leaves]
         )
-        makers = {v: e for e in record.eqns for v in e.outvars}
-        return [(typeof(c), _whence(c, record, makers, names)) for c in tape.consts]
+        return [(typeof(c), _whence(c, record, names)) for c in tape.consts]
 
 
-def _whence(c: Any, record: JaxprTrace, makers: dict[Var, Eqn], names: Sequence[str]) -> str:
+def _whence(c: Any, record: JaxprTrace, names: Sequence[str]) -> str:
     if not isinstance(c, JaxprTracer) or c._trace is not record:
         return "from a constant"
-    if c._var in record.invars:
-        return f"from the argument {names[record.invars.index(c._var)]}"
-    e = makers.get(c._var)
+    v, e = _maker(c._var, record.eqns)
+    if v in record.invars:
+        return f"from the argument {names[record.invars.index(v)]}"
     if e is None:
         return "from a constant"
     where: Source | None = e.source
     if e.primitive is name_p:
         return f"named '{e.params['name']}' from {where}"
     return f"output of {e.primitive.name} from {where}"
+
+
+def _maker(v: Any, eqns: Sequence[Eqn]) -> tuple[Any, Eqn | None]:
+    """The variable that `v` is, and the equation that makes it, which may stand inside a checkpoint."""
+    e = next((e for e in eqns if v in e.outvars), None)
+    if e is None or e.primitive is not remat_p:
+        return v, e
+    inner: ClosedJaxpr = e.params["jaxpr"]
+    v, made = _maker(inner.jaxpr.outvars[e.outvars.index(v)], inner.eqns)
+    return (v, made) if v not in inner.jaxpr.invars else _maker(e.invars[inner.jaxpr.invars.index(v)], eqns)
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

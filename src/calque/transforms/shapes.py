@@ -9,6 +9,8 @@ from calque.core.dtypes import canonicalize
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import drop_unused, trace_to_jaxpr, typeof
 from calque.transforms import axes
+from calque.transforms.refs import values_of
+from calque.transforms.refs_arguments import fresh, with_values
 from calque.transforms.signatures import ArgumentNames, as_tuple
 from calque.transforms.trees import FlatFunction, argument_name, name_of
 
@@ -107,7 +109,8 @@ def make_jaxpr(
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Callable[..., Any]:
-    """A function that gives the program that `fun` records for arguments of such types.
+    """A function that gives the program that `fun` records for arguments of such types. Of a Ref it takes the value, and gives what it
+    holds at last after the other results.
 
     >>> calque.make_jaxpr(lambda x: 2 * x + 1)(3.0)
     { lambda ; a:f32[]. let
@@ -127,8 +130,12 @@ def make_jaxpr(
         fixed = {i % len(args): args[i % len(args)] for i in static if -len(args) <= i < len(args)}
         dynamic = [None if i in fixed else a for i, a in enumerate(args)]
 
+        (dynamic, kwargs), _, places = with_values((dynamic, kwargs), "make_jaxpr")
+
         def call(*values: Any, **named: Any) -> Any:
-            return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **named)
+            (values, named), made = fresh((values, named), places)
+            out = fun(*[fixed.get(i, v) for i, v in enumerate(values)], **named)
+            return (out, values_of(made)) if made else out
 
         leaves, in_tree = pytrees.flatten((dynamic, kwargs))
         flat = FlatFunction(call, in_tree, "make_jaxpr")

@@ -149,11 +149,14 @@ def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
-    """The leaves of a tree as arrays on a device or with a sharding; `device` may be a tree that `x` begins with.
+    """The leaves of a tree as arrays on a device or with a sharding; `device` may be a tree that `x` begins with, and so may
+    `donate` and `may_alias`. Memory is shared, unless `may_alias` is False. A donated array may be kept, as it is here.
 
     >>> calque.device_put({"a": 1.0, "b": [2, 3]}, calque.devices()[0])["b"]
     [Array(2, dtype=int32, weak_type=True), Array(3, dtype=int32, weak_type=True)]"""
     _check_targets(device)
+    if donate is not False or may_alias is not None:
+        x = _unaliased(x, donate, may_alias)
     if _is_target(device):
         return pytrees.tree_map(lambda leaf: _put(leaf, device), x)
     leaves, tree = pytrees.flatten(x)
@@ -166,6 +169,31 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             f"{why}"
         ) from None
     return pytrees.unflatten(tree, [_put(leaf, t) for leaf, t in zip(leaves, targets, strict=True)])
+
+
+def _unaliased(x: Any, donate: Any, may_alias: Any) -> Any:
+    """The tree with copies of the leaves whose memory is not to be shared."""
+    leaves, tree = pytrees.flatten(x)
+    options = []
+    for name, given in (("donate", donate), ("may_alias", may_alias)):
+        try:
+            options.append(pytrees.prefix_broadcast(given, x, is_leaf=lambda v: v is None))
+        except ValueError:
+            why = pytrees.difference(given, x, lambda v: v is None, f"device_put {name}")
+            raise ValueError(
+                f"device_put {name} specification must be a tree prefix of the corresponding value; \n{why}"
+            ) from None
+    for d, a in zip(*options):
+        if a and d:
+            raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
+    return pytrees.unflatten(tree, [_apart(v) if a is False else v for v, a in zip(leaves, options[1])])
+
+
+def _apart(x: Any) -> Any:
+    if not isinstance(x, ArrayImpl):
+        return x  # of another library: copied on the way in; of a program: no memory yet
+    out = from_storage(to_numpy(x).copy(), x.aval)
+    return placed(out, x._extra)
 
 
 # ---------------------------------------------------------------- arrays from parts

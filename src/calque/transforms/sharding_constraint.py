@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from calque.core import pytrees, trace_state
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.devices import Device
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
-from calque.core.primitives import Primitive, Zero
+from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.ops.common import zero_like
+from calque.transforms.axes import PlacingPrimitive
 from calque.transforms.mesh import EMPTY, consult_mesh
 from calque.transforms.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding, resolved
 from calque.transforms.sharding_arrays import check_shape, on_constraint, placed
@@ -35,16 +36,20 @@ def _transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
     return [Zero(x.aval) if type(ct) is Zero else sharding_constraint_p.bind(ct, **params)]
 
 
-def _batch(args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding, **params: Any) -> Any:
-    """The new dimension is not split."""
+def _batch(
+    args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding, spmd: tuple[Hashable, ...] = (), **params: Any
+) -> Any:
+    """The new dimension is split over the mesh axes `spmd`, by default over none."""
     (x,), (d,) = args, dims
     if isinstance(sharding, NamedSharding) and d is not None:
         entries = (*sharding.spec, *[None] * (typeof(x).ndim - 1 - len(sharding.spec)))
-        sharding = NamedSharding(sharding.mesh, PartitionSpec(*entries[:d], None, *entries[d:]))
+        new = spmd[0] if len(spmd) == 1 else spmd or None
+        sharding = NamedSharding(sharding.mesh, PartitionSpec(*entries[:d], new, *entries[d:]))
+        check_shape("with_sharding_constraint under vmap with spmd_axis_name", sharding, typeof(x).shape)
     return constrained(x, sharding, params), d
 
 
-sharding_constraint_p = Primitive(
+sharding_constraint_p = PlacingPrimitive(
     "sharding_constraint",
     meaning=lambda x, **_: x,
     shape=lambda x, **_: x,

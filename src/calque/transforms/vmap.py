@@ -5,9 +5,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from calque.core import pytrees
+from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.transforms.axes import Axis
 from calque.transforms.batching import Dim, batch, placed
+from calque.transforms.refs_arguments import lane_refs
 from calque.transforms.trees import FlatFunction, argument_name, arrays, name_of
 
 
@@ -21,7 +23,8 @@ def vmap(
     sum_match: bool = False,
 ) -> Callable[..., Any]:
     """`fun` over whole batches: `in_axes` says which dimension of each argument is mapped (None: not mapped), `out_axes`
-    where the mapped dimension of the results goes.
+    where the mapped dimension of the results goes. Values placed on a mesh have the mapped dimension split over the mesh axes
+    `spmd_axis_name`. With `sum_match`, mapped results for which `out_axes` is None are summed.
 
     >>> calque.vmap(lambda w, x: w @ x, in_axes=(None, 0))(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
     (5, 2)"""
@@ -36,6 +39,7 @@ def vmap(
         )
     _check_entries("in_axes", in_axes)
     _check_entries("out_axes", out_axes)
+    spmd = () if spmd_axis_name is None else spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -44,14 +48,17 @@ def vmap(
                 f"to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, in_tree = pytrees.flatten((args, kwargs))
-        values = arrays(leaves, "vmap", fun, args, kwargs)
-        flat_axes = flatten_axes("vmap in_axes", in_axes, args) + [0] * len(pytrees.leaves(kwargs))
-        dims = _canonical(values, flat_axes, fun, args, kwargs)
+        refs = lane_refs(leaves, lambda: _flat_axes(in_axes, args, kwargs), name_of(fun))
+        values = arrays(leaves if refs is None else refs.values, "vmap", fun, args, kwargs)
+        dims = _canonical(values, _flat_axes(in_axes, args, kwargs), fun, args, kwargs)
         size = _size(values, dims, axis_size, fun, args, kwargs)
         flat = FlatFunction(fun, in_tree, "vmap")
-        outs, found = batch(flat, Axis(axis_name, size), values, dims)
+        axis = Axis(axis_name, size, spmd=spmd)
+        outs, found = batch(flat if refs is None else refs.flat(flat), axis, values, dims)
+        if refs is not None:
+            outs, found = refs.stored(outs, found, dims, size)
         targets = flatten_axes("vmap out_axes", out_axes, pytrees.unflatten(flat.out_tree, outs))
-        results = [_placed(o, d, t, size, fun) for o, d, t in zip(outs, found, targets, strict=True)]
+        results = [_placed(o, d, t, size, fun, sum_match) for o, d, t in zip(outs, found, targets, strict=True)]
         return pytrees.unflatten(flat.out_tree, results)
 
     try:
@@ -59,6 +66,10 @@ def vmap(
     except AttributeError:
         mapped.__name__ = name_of(fun)
     return mapped
+
+
+def _flat_axes(in_axes: Any, args: Any, kwargs: Any) -> list[Dim]:
+    return flatten_axes("vmap in_axes", in_axes, args) + [0] * len(pytrees.leaves(kwargs))
 
 
 def _is_none(x: Any) -> bool:
@@ -139,8 +150,10 @@ def _size(
     raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped, in {name_of(fun)}:" + ";".join(lines))
 
 
-def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any) -> Any:
+def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any, sum_match: bool) -> Any:
     if target is None:
+        if dim is not None and sum_match:
+            return do.reduce_sum(x, axes=(dim,), out_sharding=None)
         if dim is not None:
             raise ValueError(
                 f"vmap has mapped output but out_axes is None: {name_of(fun)} returns a value of type {typeof(x).str_short()} "

@@ -22,6 +22,7 @@ from calque.transforms.axes import Axis
 from calque.transforms.batching import Dim, batch_jaxpr, placed
 from calque.transforms.call import CallPrimitive, Tangents, dead_code_of_call
 from calque.transforms.flow import rearranged, split, with_inputs
+from calque.transforms.remat import recomputed_tangents, remat_p
 from calque.transforms.scan import bind_counted
 from calque.transforms.slices import (
     dead_code_rules,
@@ -53,16 +54,6 @@ class _Parts(NamedTuple):
     step: ClosedJaxpr
     back: ClosedJaxpr
     sizes: tuple[int, int, int]  # constants of the condition, known constants, linear constants
-
-
-class _Loop(NamedTuple):
-    """The parts with the values of their constants, and how much is kept."""
-
-    parts: _Parts
-    cond_consts: list[Any]
-    consts: list[Any]
-    rounds: int  # of which the values are kept
-    slots: int  # blocks of each higher level
 
 
 def reverse_while(
@@ -165,16 +156,10 @@ def _definition(parts: _Parts, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     key = ("definition", parts, tuple(avals), MOST_ROUNDS, MOST_SLOTS, LEAST_SLOTS, ROUNDS)
     cache = parts.back.cache
     if key not in cache:
-        m, n, _ = parts.sizes
-        n_carry = len(parts.step.jaxpr.outvars)
-        carry_bytes = sum(nbytes(a) for a in parts.step.out_avals)
-
-        def whole(*args: Any) -> list[Any]:
-            cond_consts, consts, start, cts = split(args, m, n, n_carry)
-            rounds, slots = (_most(carry_bytes, most) for most in (MOST_ROUNDS, MOST_SLOTS))
-            return _back(_Loop(parts, cond_consts, consts, rounds, slots), start, cts)
-
-        cache[key] = trace_to_jaxpr(whole, [a.strip_weak_type() for a in avals], "while_back")
+        m = parts.sizes[0]
+        plain = [a.strip_weak_type() for a in avals]
+        loop = _Loop(parts, plain[m:])
+        cache[key] = trace_to_jaxpr(lambda *args: _back(loop, args[:m], args[m:]), plain, "while_back")
     return cache[key]
 
 
@@ -189,9 +174,9 @@ class _BackPrimitive(CallPrimitive):
     __slots__ = ()
 
     def linearize_rule(self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        """As for the loop itself: what the rounds leave behind stays inside."""
+        """As for a checkpoint: what the rounds leave behind stays inside."""
         outs = self.bind(*primals, jaxpr=jaxpr, **params)
-        return outs, self.jvp_rule(primals, tangents, jaxpr=jaxpr, **params)[1]
+        return outs, recomputed_tangents(self, primals, tangents, jaxpr)
 
     def batch_rule(
         self,
@@ -248,35 +233,18 @@ def _batch_parts(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], parts: _P
 
 
 # ---------------------------------------------------------------- its definition
+#
+# All loops in it but the first are counted scans, and what they repeat is a checkpoint: their derivatives of any order are such
+# scans again, a small number of them for each, and keep no more than they.
 
 
 def _i32(x: int) -> Any:
     return scalar_of(I32, x)
 
 
-def _back(loop: _Loop, start: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-    """Cotangents taken back through the whole loop."""
-    count = _count(loop, start)
-    args = [count, *loop.consts, *start, *cts]
-    n, k = len(loop.consts), len(start)
-    level, reach = 1, loop.rounds
-    while reach < 1 << ROUNDS:
-        level, reach = level + 1, reach * loop.slots
-
-    def through(level: int) -> ClosedJaxpr:
-        def branch(count: Any, *values: Any) -> list[Any]:
-            consts, start, cts = split(values, n, k)
-            return _back_through(loop._replace(consts=consts), level, start, count, cts)
-
-        return trace_to_jaxpr(branch, [typeof(x) for x in args], "back")
-
-    few = do.convert_element_type(do.le(count, _i32(loop.rounds)), new_dtype=I32, weak_type=False, sharding=None)
-    return do.cond(few, *args, branches=(through(level), through(1)))
-
-
-def _count(loop: _Loop, start: Sequence[Any]) -> Any:
+def _count(parts: _Parts, cond_consts: Sequence[Any], consts: Sequence[Any], start: Sequence[Any]) -> Any:
     """The number of rounds."""
-    parts, m, n = loop.parts, len(loop.cond_consts), len(loop.consts)
+    m, n = len(cond_consts), len(consts)
     cond = with_inputs(parts.cond, [*range(m), ShapedArray((), I32), *range(m, len(parts.cond.jaxpr.invars))])
 
     def body(*args: Any) -> list[Any]:
@@ -285,96 +253,137 @@ def _count(loop: _Loop, start: Sequence[Any]) -> Any:
 
     avals = parts.step.in_avals
     counted = trace_to_jaxpr(body, [*avals[:n], ShapedArray((), I32), *avals[n:]], "count")
-    return parts.bind(loop.cond_consts, loop.consts, [_i32(0), *start], cond_jaxpr=cond, body_jaxpr=counted)[0]
+    return parts.bind(cond_consts, consts, [_i32(0), *start], cond_jaxpr=cond, body_jaxpr=counted)[0]
 
 
-def _repeat(
-    loop: _Loop, count: Any, consts: Sequence[Any], init: Sequence[Any], body: Callable[..., list[Any]]
-) -> list[Any]:
-    """`carry = body(i, consts, carry)` for i in range(count)."""
-    i32 = ShapedArray((), I32)
-    n = len(consts)
-    avals = [typeof(x).strip_weak_type() for x in init]
+class _Loop:
+    """A loop in blocks of rounds, blocks of blocks, and so on; the programs of each level hold those of the level below, and share them."""
 
-    def cond(*args: Any) -> list[Any]:
-        return [do.lt(args[0], args[1])]
+    def __init__(self, parts: _Parts, avals: Sequence[ShapedArray]):
+        self.parts = parts
+        self.n_carry = len(parts.step.jaxpr.outvars)
+        n = len(parts.step.in_avals) - self.n_carry
+        self.avals, self.ct_avals = split(avals, n + self.n_carry)
+        carry_bytes = sum(nbytes(a) for a in parts.step.out_avals)
+        self.rounds, self.slots = (_most(carry_bytes, most) for most in (MOST_ROUNDS, MOST_SLOTS))
+        self.levels = 1
+        while self.reach(self.levels) < 1 << ROUNDS:
+            self.levels += 1
+        self._found: dict[tuple[str, int], ClosedJaxpr] = {}
 
-    def counted(*args: Any) -> list[Any]:
-        given, (i, stop, *carry) = split(args, n)
-        return [do.add(i, _i32(1)), stop, *body(i, given, carry)]
+    def reach(self, level: int) -> int:
+        """How many rounds a level takes."""
+        return self.rounds * self.slots ** (level - 1)
 
-    cond_jaxpr = trace_to_jaxpr(cond, [i32, i32, *avals], "cond_fun")
-    body_jaxpr = trace_to_jaxpr(counted, [*(typeof(c) for c in consts), i32, i32, *avals], "body_fun")
-    return loop.parts.bind([], consts, [_i32(0), count, *init], cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr)[2:]
+    def length(self, level: int) -> int:
+        """Of how many blocks of the level below."""
+        return min(self.slots, -(-(1 << ROUNDS) // self.reach(level - 1)))
+
+    def advance(self, level: int) -> ClosedJaxpr:
+        """count, known constants and carry -> the known carry after so many rounds."""
+        return self._program("advance", level, self._advance, [])
+
+    def back(self, level: int) -> ClosedJaxpr:
+        """count, known constants and carry, cotangents after so many rounds -> cotangents before them."""
+        return self._program("back", level, self._back_block if level == 1 else self._back_blocks, self.ct_avals)
+
+    def _program(self, name: str, level: int, rule: Any, more: Sequence[ShapedArray]) -> ClosedJaxpr:
+        if (name, level) not in self._found:
+            whole = lambda *args: rule(level, *split(args[1:], len(self.avals) - self.n_carry, self.n_carry), args[0])
+            self._found[name, level] = trace_to_jaxpr(whole, [ShapedArray((), I32), *self.avals, *more], name)
+        return self._found[name, level]
+
+    def _advance(self, level: int, consts: list[Any], carry: list[Any], _: Any, count: Any) -> list[Any]:
+        if level > 1:
+            return self._through_blocks(level, consts, carry, count)[: self.n_carry]
+        return bind_counted(count, consts, carry, [], jaxpr=self._round(), length=self.rounds, reverse=False)
+
+    def _round(self, keeping: bool = False) -> ClosedJaxpr:
+        """One round, which may give what it starts from as well."""
+        once = _as_checkpoint(self.parts.step)
+        j = once.jaxpr
+        return (
+            ClosedJaxpr(j.replace(outvars=[*j.outvars, *j.invars[-self.n_carry :]]))
+            if keeping and self.n_carry
+            else once
+        )
+
+    def _through_blocks(self, level: int, consts: list[Any], carry: list[Any], count: Any) -> list[Any]:
+        """The carry after `count` rounds, and what each block starts from, stacked."""
+        n, block, below = len(consts), self.reach(level - 1), self.advance(level - 1)
+
+        def one(*args: Any) -> list[Any]:
+            (total,), consts, (k, *carry) = split(args, 1, n)
+            return [do.add(k, _i32(1)), *_again(below, [_rounds_in(k, block, total), *consts, *carry]), *carry]
+
+        i32 = ShapedArray((), I32)
+        body = trace_to_jaxpr(one, [i32, *self.avals[:n], i32, *self.avals[n:]], "blocks")
+        found = bind_counted(
+            _blocks(count, block),
+            [count, *consts],
+            [_i32(0), *carry],
+            [],
+            jaxpr=body,
+            length=self.length(level),
+            reverse=False,
+        )
+        return found[1:]
+
+    def _back_blocks(self, level: int, consts: list[Any], start: list[Any], cts: list[Any], count: Any) -> list[Any]:
+        n, block, below = len(consts), self.reach(level - 1), self.back(level - 1)
+        saved = self._through_blocks(level, consts, start, count)[self.n_carry :]
+        blocks = _blocks(count, block)
+
+        def one(*args: Any) -> list[Any]:
+            (total,), consts, (k, *cts), start = split(args, 1, n, 1 + len(self.ct_avals))
+            return [do.sub(k, _i32(1)), *_again(below, [_rounds_in(k, block, total), *consts, *start, *cts])]
+
+        i32 = ShapedArray((), I32)
+        body = trace_to_jaxpr(one, [i32, *self.avals[:n], i32, *self.ct_avals, *self.avals[n:]], "blocks back")
+        init = [do.sub(blocks, _i32(1)), *cts]
+        length = self.length(level)
+        return bind_counted(blocks, [count, *consts], init, saved, jaxpr=body, length=length, reverse=True)[1:]
+
+    def _back_block(self, level: int, consts: list[Any], start: list[Any], cts: list[Any], count: Any) -> list[Any]:
+        """Forward once more, keeping what each round starts from, then backward."""
+        n, n_sums, length = len(consts), self.parts.sizes[2], self.rounds
+        kept = bind_counted(count, consts, start, [], jaxpr=self._round(keeping=True), length=length, reverse=False)
+
+        def one(*args: Any) -> list[Any]:
+            consts, sums, ct_carry, carry = split(args, n, n_sums, len(cts) - n_sums)
+            ct_consts, ct_new = split(_again(self.parts.back, [*consts, *carry, *ct_carry]), n_sums)
+            return [*(add_tangents(a, b) for a, b in zip(sums, ct_consts)), *ct_new]
+
+        body = trace_to_jaxpr(one, [*self.avals[:n], *self.ct_avals, *self.avals[n:]], "back")
+        return bind_counted(count, consts, cts, kept[self.n_carry :], jaxpr=body, length=length, reverse=True)
 
 
-def _advance(loop: _Loop, consts: Sequence[Any], carry: Sequence[Any], count: Any) -> list[Any]:
-    """The known carry after `count` rounds."""
-    step = loop.parts.step
-    return _repeat(loop, count, consts, carry, lambda i, c, v: eval_jaxpr(step.jaxpr, step.consts, *c, *v))
+def _back(loop: _Loop, cond_consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Cotangents taken back through the whole loop; `args` are the known constants and carry, and the cotangents after it."""
+    n = len(loop.parts.step.in_avals) - loop.n_carry
+    count = _count(loop.parts, cond_consts, args[:n], args[n : n + loop.n_carry])
+    few = do.convert_element_type(do.le(count, _i32(loop.rounds)), new_dtype=I32, weak_type=False, sharding=None)
+    branches = tuple(_as_checkpoint(loop.back(level)) for level in (loop.levels, 1))
+    return do.cond(few, count, *args, branches=branches)
 
 
-def _back_through(loop: _Loop, level: int, start: Sequence[Any], count: Any, cts: Sequence[Any]) -> list[Any]:
-    """Cotangents taken back through `count` rounds that began at `start`; level 1 takes `rounds`, each further one `slots` times as many."""
-    if level == 1:
-        return _back_block(loop, start, count, cts)
-    block = loop.rounds * loop.slots ** (level - 2)
-    if block.bit_length() > ROUNDS:
-        return _back_through(loop, level - 1, start, count, cts)
-    blocks = do.div(do.add(count, _i32(min(block - 1, (1 << ROUNDS) - 1))), _i32(block))
-    n_consts, n_start = len(loop.consts), len(start)
-    rest = lambda k, total: do.sub(total, do.mul(k, _i32(block)))
-
-    def save(k: Any, given: Sequence[Any], state: Sequence[Any]) -> list[Any]:
-        consts, (total,) = split(given, n_consts)
-        carry, stores = split(state, n_start)
-        stores = [_put(s, x, k) for s, x in zip(stores, carry)]
-        here = do.select_n(do.gt(rest(k, total), _i32(block)), _i32(0), _i32(block))
-        return [*_advance(loop, consts, carry, here), *stores]
-
-    def back(k: Any, given: Sequence[Any], state: Sequence[Any]) -> list[Any]:
-        consts, stores, (total, number) = split(given, n_consts, n_start)
-        k = do.sub(do.sub(number, _i32(1)), k)
-        here = loop._replace(consts=consts)
-        return _back_through(here, level - 1, [_get(s, k) for s in stores], do.min(_i32(block), rest(k, total)), state)
-
-    stores = [_store(typeof(x), loop.slots) for x in start]
-    saved = _repeat(loop, blocks, [*loop.consts, count], [*start, *stores], save)
-    return _repeat(loop, blocks, [*loop.consts, *saved[n_start:], count, blocks], cts, back)
+def _blocks(count: Any, block: int) -> Any:
+    """How many blocks hold so many rounds; of none, one without rounds."""
+    return do.add(do.div(do.sub(count, _i32(1)), _i32(block)), _i32(1))
 
 
-def _back_block(loop: _Loop, start: Sequence[Any], count: Any, cts: Sequence[Any]) -> list[Any]:
-    """The same for at most `rounds`: forward once more, keeping what each round starts from, then backward."""
-    step, back, n, k = loop.parts.step, loop.parts.back, len(loop.consts), len(start)
-    n_sums = loop.parts.sizes[2]
-    j = step.jaxpr
-    keeping = ClosedJaxpr(j.replace(outvars=[*j.outvars, *j.invars[n:]]), step.consts)
-    kept = bind_counted(count, loop.consts, start, [], jaxpr=keeping, length=loop.rounds, reverse=False)[k:]
-
-    def one(*args: Any) -> list[Any]:
-        consts, sums, ct_carry, carry = split(args, n, n_sums, len(cts) - n_sums)
-        found = eval_jaxpr(back.jaxpr, back.consts, *consts, *carry, *ct_carry)
-        ct_consts, ct_new = split(found, n_sums)
-        return [*(add_tangents(a, b) for a, b in zip(sums, ct_consts)), *ct_new]
-
-    avals = [typeof(x) for x in (*loop.consts, *cts)]
-    body = trace_to_jaxpr(one, [*avals, *step.in_avals[n:]], "back")
-    return bind_counted(count, loop.consts, cts, kept, jaxpr=body, length=loop.rounds, reverse=True)
+def _rounds_in(k: Any, block: int, total: Any) -> Any:
+    return do.min(_i32(block), do.sub(total, do.mul(k, _i32(block))))
 
 
-def _store(aval: ShapedArray, slots: int) -> Any:
-    return do.empty(dtype=aval.dtype, out_sharding=None, shape=(slots, *aval.shape))
+def _again(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The results of a program of which a derivative keeps the arguments alone."""
+    return remat_p.bind(*args, jaxpr=program, policy=None, prevent_cse=True, differentiated=False)
 
 
-def _put(store: Any, x: Any, k: Any) -> Any:
-    aval = typeof(x)
-    row = do.broadcast_in_dim(
-        x, shape=(1, *aval.shape), broadcast_dimensions=tuple(range(1, aval.ndim + 1)), sharding=None
-    )
-    return do.dynamic_update_slice(store, row, k, *[_i32(0)] * aval.ndim)
-
-
-def _get(store: Any, k: Any) -> Any:
-    shape = typeof(store).shape[1:]
-    row = do.dynamic_slice(store, k, *[_i32(0)] * len(shape), slice_sizes=(1, *shape))
-    return do.squeeze(row, dimensions=(0,))
+def _as_checkpoint(program: ClosedJaxpr) -> ClosedJaxpr:
+    """A program that does that."""
+    if "checkpoint" not in program.cache:
+        whole = lambda *args: _again(program, args)
+        program.cache["checkpoint"] = trace_to_jaxpr(whole, program.in_avals, "checkpoint")
+    return program.cache["checkpoint"]

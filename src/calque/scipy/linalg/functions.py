@@ -94,6 +94,8 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     >>> import calque.scipy.linalg as sl
     >>> sl.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)"""
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise ValueError(f"expm_frechet: method must be None, 'SPS' or 'blockEnlarge', got {method!r}")
     A, E = jnp.asarray(A), jnp.asarray(E)
     for name, x in (("A", A), ("E", E)):
         if x.ndim < 2 or x.shape[-2] != x.shape[-1]:

@@ -1,0 +1,41 @@
+"""Functions of `lax` whose keyword `out_sharding` or `sharding` says where the result lives."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from calque.core.devices import Device
+from calque.transforms.sharding import PartitionSpec, Sharding
+from calque.transforms.sharding_arrays import device_put
+
+NAMES = (
+    "broadcast", "broadcast_in_dim", "broadcasted_iota", "conv_general_dilated", "dot", "dot_general", "empty", "full", "full_like", "ragged_dot",
+    "ragged_dot_general", "reduce", "reduce_sum", "reshape", "rng_bit_generator",
+)  # fmt: skip
+
+
+def placing(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its sharding obeyed: the value is computed as without it, then placed."""
+    parameters = list(inspect.signature(f).parameters)
+    keyword = "sharding" if "sharding" in parameters else "out_sharding"
+    position = parameters.index(keyword)
+
+    @functools.wraps(f)
+    def placed(*args: Any, **kwargs: Any) -> Any:
+        target = args[position] if len(args) > position else kwargs.pop(keyword, None)
+        out = f(*args[:position], **kwargs)
+        if target is None:
+            return out
+        if not isinstance(target, (Sharding, PartitionSpec, Device)):
+            raise TypeError(
+                f"`{keyword}` of {f.__name__} takes a NamedSharding or a PartitionSpec, got {target!r} of type {type(target).__name__}"
+            )
+        if f.__name__ == "rng_bit_generator":
+            key, bits = out
+            return [key, device_put(bits, target)]
+        return device_put(out, target)
+
+    return placed

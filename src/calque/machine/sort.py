@@ -1,0 +1,550 @@
+"""Sorting along an axis of arrays: the kernel behind `sort` and `top_k`.
+
+`calque_sort(args, begin, end)` sorts all rows; the range means nothing. `args` are words, see `Args`: sizes, the operands that decide the order (`Key`),
+and where operands go (`Move`). A row of one operand is sorted as it is: its keys, then the elements they stand for. With several operands, or where
+places are asked for, records of key and place are sorted, and everything is moved by their places, which makes the order stable.
+
+Keys of 8 bytes, and further keys, first count with what fits in half a record; then neighbours whose records agree are compared in full. Where that is
+much work, the places are sorted by one key after the other instead, the last one first.
+"""
+
+from __future__ import annotations
+
+from calque.machine.interp import NO_MEMORY, Run, calque_poll
+from calque.machine.lang import (
+    NULL,
+    Unit,
+    alloca,
+    atomic_cas,
+    i1,
+    i64,
+    layout,
+    load_i8,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_ptr,
+    load_u8,
+    load_u32,
+    lshr,
+    memcpy,
+    memset,
+    ptr,
+    store_i8,
+    store_i16,
+    store_i32,
+    store_i64,
+    ult,
+)
+from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.sort_keys import Key, Kind, Row, key_at, keys_load, keys_store, nan_of
+from calque.machine.sort_network import PAD
+from calque.machine.sort_radix import RECORDS_BYTES, Records, bits_of
+from calque.machine.sort_records import PLACES_BYTES, ROOM, sort_records, survey
+from calque.machine.threads import calque_parallel_for, threads_in_use
+
+# The sizes before, along and behind the axis; how many elements of a sorted row are kept; how many keys and moves follow; whether the only
+# operand is sorted as it is.
+Args = layout("Args", outer=i64, n=i64, inner=i64, kept=i64, n_keys=i64, n_moves=i64, alone=i64)
+# An operand that is moved: from where (NULL: the places themselves), to where, the bytes of an element.
+Move = layout("Move", source=ptr, target=ptr, item=i64)
+
+_NEAR = 256  # rows up to this length need no memory but the stack
+_NEAR_BYTES = 8 * (_NEAR + PAD)
+_LONG = 1 << 16  # rows from this length on are each shared by several threads
+_LONG_ROOM = 30_000  # so long rows may be split into parts
+_FEW = 500  # rows up to this length are sorted without a look at them first
+_GRAIN = 1 << 14  # elements that are worth a thread
+_BETWEEN_POLLS = 1 << 17
+
+# The work on one row, and whom to ask whether to go on; memory for keys, records and as many more; where a survey is written. The least key, the bits of
+# keys that have no room in a record, whether keys have 8 bytes. `places` is NULL unless they were sorted by one key after the other.
+Work = layout(
+    "Work",
+    args=ptr,
+    row=i64,
+    run=ptr,
+    keys=ptr,
+    records=ptr,
+    other=ptr,
+    survey=ptr,
+    least=i64,
+    shift=i64,
+    wide=i64,
+)
+# Elements that are moved: from where, to where, their bytes, the steps, and the records that say which comes where (NULL: they stay in order).
+Moved = layout("Moved", source=ptr, target=ptr, item=i64, step=i64, to_step=i64, records=ptr)
+_WORK_BYTES = 96
+_MOVED_BYTES = 48
+_ROW_BYTES = 48
+_ARGS_BYTES = 56
+_KEY_BYTES = 56
+_MOVE_BYTES = 24
+_ALL_4 = 0xFFFFFFFF
+
+unit = Unit("sort")
+
+
+@unit.helper
+def key_number(args: ptr, k: i64) -> ptr:
+    """The description of a key."""
+    return args + _ARGS_BYTES + k * _KEY_BYTES
+
+
+@unit.helper
+def move_number(args: ptr, k: i64) -> ptr:
+    """The description of a move."""
+    return args + _ARGS_BYTES + Args(args).n_keys * _KEY_BYTES + k * _MOVE_BYTES
+
+
+@unit.helper
+def first_element(args: ptr, row: i64, length: i64) -> i64:
+    """The number of the first element of a row in an array whose axis has this length."""
+    inner = Args(args).inner
+    return row // inner * length * inner + row % inner
+
+
+# ---------------------------------------------------------------- elements
+
+
+@unit.helper
+def copy_element(to: ptr, source: ptr, item: i64) -> None:
+    """Copy one element."""
+    match item:
+        case 1:
+            store_i8(to, 0, load_i8(source, 0))
+        case 2:
+            store_i16(to, 0, load_i16(source, 0))
+        case 4:
+            store_i32(to, 0, load_i32(source, 0))
+        case 8:
+            store_i64(to, 0, load_i64(source, 0))
+        case _:
+            memcpy(to, source, item)
+
+
+@unit.helper
+def move_elements(moved: ptr, item: i64, begin: i64, end: i64) -> None:
+    """Move elements of so many bytes."""
+    source = Moved(moved).source
+    to = Moved(moved).target
+    step = Moved(moved).step
+    to_step = Moved(moved).to_step
+    records = Moved(moved).records
+    if records == NULL:
+        for i in range(begin, end):
+            copy_element(to + i * to_step, source + i * step, item)
+    elif step == item and to_step == item:
+        for i in range(begin, end):
+            copy_element(to + i * item, source + load_u32(records, 8 * i) * item, item)
+    else:
+        for i in range(begin, end):
+            copy_element(to + i * to_step, source + load_u32(records, 8 * i) * step, item)
+
+
+@unit.function
+def sort_move_some(moved: ptr, begin: i64, end: i64) -> None:
+    """Move some elements, or write their places."""
+    to = Moved(moved).target
+    to_step = Moved(moved).to_step
+    item = Moved(moved).item
+    if Moved(moved).source == NULL:
+        records = Moved(moved).records
+        for i in range(begin, end):
+            if item == 8:
+                store_i64(to, i * to_step, load_u32(records, 8 * i))
+            else:
+                store_i32(to, i * to_step, load_u32(records, 8 * i))
+        return
+    match item:
+        case 1:
+            move_elements(moved, 1, begin, end)
+        case 2:
+            move_elements(moved, 2, begin, end)
+        case 4:
+            move_elements(moved, 4, begin, end)
+        case 8:
+            move_elements(moved, 8, begin, end)
+        case 16:
+            move_elements(moved, 16, begin, end)
+        case _:
+            move_elements(moved, item, begin, end)
+
+
+@unit.helper
+def move_row(work: ptr, move: ptr, records: ptr) -> None:
+    """Move a row of an operand."""
+    moved = alloca(_MOVED_BYTES)
+    args = Work(work).args
+    item = Move(move).item
+    kept = Args(args).kept
+    source = Move(move).source
+    if source != NULL:
+        source = source + first_element(args, Work(work).row, Args(args).n) * item
+    Moved(moved).source = source
+    Moved(moved).target = Move(move).target + first_element(args, Work(work).row, kept) * item
+    Moved(moved).item = item
+    Moved(moved).step = Args(args).inner * item
+    Moved(moved).to_step = Args(args).inner * item
+    Moved(moved).records = records
+    calque_parallel_for(sort_move_some, moved, 0, kept, _GRAIN)
+
+
+@unit.helper
+def key_place(work: ptr, key: ptr) -> ptr:
+    """Where the first element of the row of a key stands."""
+    return (
+        Key(key).data
+        + first_element(Work(work).args, Work(work).row, Args(Work(work).args).n) * Key(key).item
+        + Key(key).offset
+    )
+
+
+@unit.helper
+def load_keys(work: ptr, key: ptr, to: ptr) -> i64:
+    """Write the keys of a row. Not 0 when they do not tell all bits of their elements."""
+    row = alloca(_ROW_BYTES)
+    Row(row).key = key
+    Row(row).data = key_place(work, key)
+    Row(row).step = Args(Work(work).args).inner * Key(key).item
+    Row(row).keys = to
+    Row(row).odd = 0
+    calque_parallel_for(keys_load, row, 0, Args(Work(work).args).n, _GRAIN)
+    return Row(row).odd
+
+
+@unit.helper
+def is_wide(key: ptr) -> i64:
+    """1 for keys of 8 bytes."""
+    kind = Key(key).kind
+    return i64(kind in (Kind.PLAIN_8, Kind.FLOAT_8, Kind.TOTAL_8))
+
+
+# ---------------------------------------------------------------- one operand
+
+
+@unit.helper
+def sort_bytes(work: ptr, key: ptr, move: ptr) -> None:
+    """Sort bytes: count the ranks, then put each byte where those of its rank stand."""
+    args = Work(work).args
+    n = Args(args).n
+    counts = alloca(2048)
+    memset(counts, 0, 2048)
+    source = key_place(work, key)
+    to = Move(move).target + first_element(args, Work(work).row, n)
+    step = Args(args).inner
+    table = Key(key).table
+    for i in range(n):
+        rank = load_u8(table + load_u8(source, i * step), 0)
+        store_i64(counts, 8 * rank, load_i64(counts, 8 * rank) + 1)
+    total = 0
+    for rank in range(256):
+        some = load_i64(counts, 8 * rank)
+        store_i64(counts, 8 * rank, total)
+        total += some
+    for i in range(n):
+        byte = load_u8(source, i * step)
+        rank = load_u8(table + byte, 0)
+        at = load_i64(counts, 8 * rank)
+        store_i64(counts, 8 * rank, at + 1)
+        store_i8(to, at * step, byte)
+
+
+@unit.helper
+def repair(work: ptr, key: ptr, move: ptr) -> None:
+    """Zeros and nans of a sorted row of floats with the bits they had, in the order in which they stood."""
+    args = Work(work).args
+    n = Args(args).n
+    item = Key(key).item
+    step = Args(args).inner * item
+    source = key_place(work, key)
+    to = Move(move).target + first_element(args, Work(work).row, n) * item
+    zero = 1 << (8 * item - 1)
+    nan = nan_of(Key(key).infinity) | zero
+    below = 0
+    nans = 0
+    for i in range(n):
+        k = key_at(key, source + i * step)
+        below += i64(ult(k, zero))
+        nans += i64(k == nan)
+    at = below
+    last = n - nans
+    for i in range(n):
+        k = key_at(key, source + i * step)
+        if k == zero:
+            copy_element(to + at * step, source + i * step, item)
+            at += 1
+        elif k == nan:
+            copy_element(to + last * step, source + i * step, item)
+            last += 1
+
+
+@unit.helper
+def surveyed(work: ptr, records: ptr, wide: i64) -> ptr:
+    """A survey of records."""
+    job = Work(work).survey
+    Records(job).records = records
+    Records(job).other = Work(work).other
+    Records(job).n = Args(Work(work).args).n
+    Records(job).wide = wide
+    Records(job).run = Work(work).run
+    if Args(Work(work).args).n > _FEW:
+        survey(job)
+    else:
+        Records(job).disorder = 1
+    return job
+
+
+@unit.helper
+def sort_alone(work: ptr) -> i64:
+    """Sort a row of the only operand. Gives 0 when there is no memory."""
+    args = Work(work).args
+    n = Args(args).n
+    key = key_number(args, 0)
+    move = move_number(args, 0)
+    if Key(key).kind == Kind.TABLE:
+        sort_bytes(work, key, move)
+        return 1
+    odd = load_keys(work, key, Work(work).records)
+    job = surveyed(work, Work(work).records, is_wide(key))
+    if Records(job).disorder == 0:
+        move_row(work, move, NULL)
+        return 1
+    if sort_records(job) == 0:
+        return 0
+    row = alloca(_ROW_BYTES)
+    Row(row).key = key
+    Row(row).data = Move(move).target + first_element(args, Work(work).row, n) * Key(key).item
+    Row(row).step = Args(args).inner * Key(key).item
+    Row(row).keys = Work(work).records
+    calque_parallel_for(keys_store, row, 0, n, _GRAIN)
+    if odd != 0:
+        repair(work, key, move)
+    return 1
+
+
+# ---------------------------------------------------------------- several operands
+
+
+@unit.function
+def sort_pack(work: ptr, begin: i64, end: i64) -> None:
+    """Records of what fits in of each key, and its place."""
+    keys = Work(work).keys
+    records = Work(work).records
+    least = Work(work).least
+    shift = Work(work).shift
+    if Work(work).wide != 0:
+        for i in range(begin, end):
+            store_i64(records, 8 * i, (lshr(load_i64(keys, 8 * i) - least, shift) << 32) | i)
+    else:
+        for i in range(begin, end):
+            store_i64(records, 8 * i, (load_u32(keys, 4 * i) << 32) | i)
+
+
+@unit.helper
+def comes_before(work: ptr, a: i64, b: i64) -> i1:
+    """Is the element at one place less than that at another, when their records agree?"""
+    args = Work(work).args
+    if Work(work).wide != 0:
+        x = load_i64(Work(work).keys, 8 * a)
+        y = load_i64(Work(work).keys, 8 * b)
+        if x != y:
+            return ult(x, y)
+    for k in range(1, Args(args).n_keys):
+        key = key_number(args, k)
+        place = key_place(work, key)
+        step = Args(args).inner * Key(key).item
+        x = key_at(key, place + a * step)
+        y = key_at(key, place + b * step)
+        if x != y:
+            return ult(x, y)
+    return False
+
+
+@unit.function
+def sort_tidy(work: ptr) -> i64:
+    """Put records whose keys agree in their full order, one after the other. Gives 0 when that is much work."""
+    records = Work(work).records
+    left = 4 * Args(Work(work).args).n
+    for i in range(1, Args(Work(work).args).n):
+        r = load_i64(records, 8 * i)
+        if lshr(r, 32) != load_u32(records, 8 * i - 4):
+            continue
+        k = i
+        while (
+            k > 0
+            and lshr(r, 32) == load_u32(records, 8 * k - 4)
+            and comes_before(work, r & _ALL_4, load_u32(records, 8 * k - 8))
+        ):
+            store_i64(records, 8 * k, load_i64(records, 8 * k - 8))
+            k -= 1
+            left -= 1
+            if left < 0:
+                store_i64(records, 8 * k, r)
+                return 0
+        store_i64(records, 8 * k, r)
+        if i % _BETWEEN_POLLS == 0 and calque_poll(Work(work).run) != 0:
+            return 1
+    return 1
+
+
+@unit.helper
+def sort_by_half(work: ptr, places: ptr, new: ptr, half: i64) -> i64:
+    """Sort places by half of the keys: 0 or 1 of wide ones, 0 of others."""
+    n = Args(Work(work).args).n
+    keys = Work(work).keys
+    records = Work(work).records
+    size = 4 << Work(work).wide
+    for i in range(n):
+        store_i64(records, 8 * i, (load_u32(keys, load_u32(places, 4 * i) * size + 4 * half) << 32) | i)
+    job = surveyed(work, records, 1)
+    if Records(job).disorder == 0:
+        memcpy(new, places, 4 * n)
+        return 1
+    good = sort_records(job)
+    for i in range(n):
+        store_i32(new, 4 * i, load_u32(places, 4 * load_u32(records, 8 * i)))
+    return good
+
+
+@unit.helper
+def sort_by_each(work: ptr, places: ptr) -> i64:
+    """Sort by one key after the other, the last one first. Gives 0 when there is no memory."""
+    args = Work(work).args
+    n = Args(args).n
+    new = places + 4 * n
+    for i in range(n):
+        store_i32(places, 4 * i, i)
+    k = Args(args).n_keys - 1
+    good = 1
+    while k >= 0 and good != 0 and calque_poll(Work(work).run) == 0:
+        key = key_number(args, k)
+        Work(work).wide = is_wide(key)
+        load_keys(work, key, Work(work).keys)
+        for half in range(Work(work).wide + 1):
+            good &= sort_by_half(work, places, new, half)
+            was = places
+            places = new
+            new = was
+        k -= 1
+    for i in range(n):
+        store_i64(Work(work).records, 8 * i, load_u32(places, 4 * i))
+    return good
+
+
+@unit.helper
+def order(work: ptr) -> i64:
+    """Let the low halves of the records be the places of the elements in their order. Gives 0 when there is no memory."""
+    args = Work(work).args
+    n = Args(args).n
+    key = key_number(args, 0)
+    wide = is_wide(key)
+    load_keys(work, key, Work(work).keys)
+    Work(work).wide = wide
+    Work(work).shift = 0
+    Work(work).least = 0
+    job = Work(work).survey
+    disorder = 1
+    if wide != 0 or n > _FEW:
+        Records(job).records = Work(work).keys
+        Records(job).n = n
+        Records(job).wide = wide
+        survey(job)
+        disorder = Records(job).disorder
+        Work(work).least = Records(job).least
+        Work(work).shift = max(bits_of(Records(job).greatest - Records(job).least) - 32, 0)
+    calque_parallel_for(sort_pack, work, 0, n, _GRAIN)
+    if disorder != 0 and sort_records(surveyed(work, Work(work).records, 1)) == 0:
+        return 0
+    if Args(args).n_keys == 1 and (Work(work).shift == 0 or disorder == 0):
+        return 1
+    if sort_tidy(work) != 0:
+        return 1
+    places = calque_alloc(8 * n)
+    if places == NULL:
+        return 0
+    good = sort_by_each(work, places)
+    calque_free(places)
+    return good
+
+
+@unit.helper
+def sort_together(work: ptr) -> i64:
+    """Sort a row of several operands. Gives 0 when there is no memory."""
+    args = Work(work).args
+    if order(work) == 0:
+        return 0
+    for k in range(Args(args).n_moves):
+        move_row(work, move_number(args, k), Work(work).records)
+    return 1
+
+
+# ---------------------------------------------------------------- rows
+
+
+@unit.helper
+def out_of_memory(run: ptr) -> None:
+    """End the program with a MemoryError."""
+    atomic_cas(Run.at(run).stopped, 0, 0, NO_MEMORY)
+
+
+@unit.helper
+def sort_each(work: ptr, first: i64, last: i64) -> None:
+    """Sort rows one after the other."""
+    args = Work(work).args
+    n = Args(args).n
+    since = 0
+    for row in range(first, last):
+        Work(work).row = row
+        good = sort_alone(work) if Args(args).alone != 0 else sort_together(work)
+        if good == 0:
+            out_of_memory(Work(work).run)
+            return
+        since += n
+        if since >= _BETWEEN_POLLS:
+            since = 0
+            if calque_poll(Work(work).run) != 0:
+                return
+
+
+@unit.function
+def sort_rows(args: ptr, first: i64, last: i64) -> None:
+    """Sort some rows, in memory of their own."""
+    work = alloca(_WORK_BYTES)
+    job = alloca(RECORDS_BYTES)
+    places = alloca(PLACES_BYTES)
+    near = alloca(3 * _NEAR_BYTES)
+    n = Args(args).n
+    Work(work).args = args
+    Work(work).run = load_ptr(args, -8)
+    Work(work).survey = job
+    Records(job).places = places
+    room = 8 * (n + (ROOM if n > _LONG_ROOM else PAD))
+    block: ptr = NULL
+    start = near
+    if n > _NEAR:
+        block = calque_alloc(3 * room)
+        start = block
+        if block == NULL:
+            out_of_memory(Work(work).run)
+            return
+    else:
+        room = _NEAR_BYTES
+    Work(work).records = start
+    Work(work).other = start + room
+    Work(work).keys = start + 2 * room
+    sort_each(work, first, last)
+    calque_free(block)
+
+
+@unit.function
+def calque_sort(args: ptr, begin: i64, end: i64) -> None:
+    """Sort all rows: several at a time, or a long one with all threads."""
+    rows = Args(args).outer * Args(args).inner
+    n = Args(args).n
+    if rows == 0 or Args(args).kept == 0:
+        return
+    if rows == 1 or (n >= _LONG and rows < threads_in_use()):
+        sort_rows(args, 0, rows)
+    else:
+        calque_parallel_for(sort_rows, args, 0, rows, max(_GRAIN // n, 1))

@@ -1,0 +1,99 @@
+"""Sharing memory with other libraries through DLPack."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
+from calque.core.dtypes import as_dtype, bfloat16
+from calque.core.trace_state import Tracer
+from calque.numpy.creation import asarray, placed
+
+__all__ = ["export", "from_dlpack"]
+
+_BFLOAT = 4  # DLPack's number of the kind of dtype
+_OFFSETS = {b"dltensor": 20, b"dltensor_versioned": 52}  # from the start of the managed tensor to the code of its dtype
+
+
+def export(x: Any, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+    """A DLPack capsule of an array. Consumers that speak version 1 are told that the memory is read-only; older ones must not write."""
+    values = to_numpy(x)
+    is_bfloat = values.dtype == bfloat16
+    if not is_bfloat and (values.dtype.kind == "V" or values.dtype.name not in np.sctypeDict):
+        raise BufferError(
+            f"DLPack export of dtype {values.dtype.name} is not supported: bitcast it with .view(jnp.uint16) or .view(jnp.uint8) first"
+        )
+    bits = values.view(np.uint16) if is_bfloat else values.view()
+    bits = bits.copy() if copy else bits if max_version and max_version[0] >= 1 else _writeable_alias(bits)
+    capsule = bits.__dlpack__(max_version=max_version, dl_device=dl_device)
+    if is_bfloat:
+        _mark_as_bfloat(capsule)
+    return capsule
+
+
+def _writeable_alias(x: np.ndarray) -> np.ndarray:
+    """NumPy refuses to export read-only arrays to consumers of the old protocol."""
+    address, _ = x.__array_interface__["data"]
+
+    class Holder:
+        __array_interface__ = {**x.__array_interface__, "data": (address, False)}
+        base = x
+
+    return np.asarray(Holder()) if x.size else np.empty(x.shape, x.dtype)
+
+
+def _mark_as_bfloat(capsule: Any) -> None:
+    """The integers of a capsule declared to be bfloat16, which NumPy cannot say itself."""
+    api = ctypes.pythonapi
+    name_of, pointer_of = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    name = name_of(capsule)
+    ctypes.c_uint8.from_address(pointer_of(capsule, name) + _OFFSETS[name]).value = _BFLOAT
+
+
+@placed
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy array) where it can.
+
+    >>> import numpy as np, calque.numpy as jnp
+    >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
+    Array([0, 1, 2], dtype=int32)"""
+    if isinstance(x, (ArrayImpl, Tracer)):
+        return asarray(x, copy=copy)
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x)}")
+    kind = int(x.__dlpack_device__()[0])
+    if kind not in (1, 3, 11):
+        raise ValueError(f"from_dlpack takes arrays in the memory of the CPU, got one on DLPack device type {kind}")
+    values = _values_of(x)
+    out = from_numpy(values, copy=bool(copy))
+    if copy is False and values.size and not np.shares_memory(to_numpy(out), values):
+        raise ValueError(
+            "from_dlpack with copy=False: the elements must be copied, since they are not contiguous, not aligned"
+            f" or of a dtype that is not enabled ({values.dtype}, shape {values.shape}, strides {values.strides})"
+        )
+    return out
+
+
+def _values_of(x: Any) -> np.ndarray:
+    if isinstance(x, np.ndarray):
+        return x
+    try:
+        return np.from_dlpack(x)
+    except (RuntimeError, BufferError):
+        # bfloat16 is not known to NumPy: its bits are
+        bits = x.view(_torch_bits(x)) if hasattr(x, "view") else None
+        if bits is None:
+            raise
+        return np.from_dlpack(bits).view(as_dtype("bfloat16"))
+
+
+def _torch_bits(x: Any) -> Any:
+    name = str(x.dtype).rpartition(".")[2]
+    if name != "bfloat16":
+        raise TypeError(f"from_dlpack: dtype {x.dtype} is not supported; view it as integers first")
+    return type(x.dtype)("int16") if not hasattr(x, "int") else x.new_empty(0).short().dtype
