@@ -2,8 +2,9 @@
 
 import pytest
 
-from calque.core.dims import Dim, Symbols, hint_of, product, surely_divides, surely_equal
-from calque.core.extents import slice_bounds
+from calque.core.dims import Dim, Symbols, hint_of, product, surely_divides, surely_equal, surely_less
+from calque.core.errors import ConcretizationTypeError
+from calque.core.extents import larger, slice_bounds, smaller
 
 
 def sizes(*hints):
@@ -94,3 +95,34 @@ def test_division_by_zero():
     _, n = sizes(12)
     with pytest.raises(ZeroDivisionError):
         n // 0
+
+
+# ---------------------------------------------------------------- found sizes
+
+
+def test_found_sizes_answer_what_their_bounds_answer():
+    s = Symbols((7,))
+    (n,) = s.sizes()
+    k = s.found("mask", n)
+    assert k >= 0 and k <= n and not k > n and not s.guards
+    assert not surely_less(k, 3) and surely_less(k, n + 1) and not surely_less(n, k)
+    assert larger(k, -1) is k and smaller(k, n) is k and larger(n - k, 0) == n - k
+    with pytest.raises(ConcretizationTypeError, match=r"mask at .*test_dims"):
+        bool(k > 3)
+    with pytest.raises(ConcretizationTypeError, match="its value"):
+        int(k)
+    assert str(k) == "m" and not s.guards
+
+
+def test_smaller_and_larger_of_found_sizes():
+    s = Symbols(())
+    k = s.found("mask", 10)
+    a, b, c = larger(k - 1, 0), smaller(k, 3), larger(larger(k - 1, 0) - 1, 0)
+    assert c == larger(k - 2, 0)  # max(max(k - 1, 0) - 1, 0)
+    values = s.program([("value", d.poly) for d in (a, b, c, -(-k // 4), 2 * k + 1)])
+    for n in range(6):
+        assert values(a0=n) == (max(n - 1, 0), min(n, 3), max(n - 2, 0), -(-n // 4), 2 * n + 1)
+    for index in (slice(1, None), slice(None, -1), slice(2, 5), slice(-3, None), slice(-4, -1), slice(None, 3)):
+        _, length, _ = slice_bounds(index, k)
+        size = s.program([("value", length.poly)])
+        assert [size(a0=n)[0] for n in range(8)] == [len(range(n)[index]) for n in range(8)]

@@ -301,6 +301,22 @@ def test_blocks_of_sizes_known_while_running() -> None:
     assert memory.stats().live_blocks == before
 
 
+def test_any_result_can_be_given() -> None:
+    b = ProgramBuilder(0, [(None, 8), (None, -1), (None, -1)])
+    blocks = [b.owned(), b.owned()]
+    for k, block in enumerate(blocks):
+        b.alloc(block, 64)
+        b.store(block, 7 + k, "i64")
+        b.give(1 + k, block)
+    b.store(b.output(0), 5, "i64")
+    y = numbers(1)
+    _, *addresses = b.build().run([], [y.ctypes.data, None, None])
+    assert y[0] == 5
+    for k, address in enumerate(addresses):
+        assert np.frombuffer(memory.view(address, 8), np.int64)[0] == 7 + k
+        memory.free(address)
+
+
 def test_owned_blocks_are_freed_when_a_program_fails() -> None:
     b = ProgramBuilder(0, [(None, -1)])
     first, second = b.owned(), b.owned()
