@@ -75,8 +75,8 @@ def records_survey_blocks(job: ptr, first: i64, last: i64) -> None:
             survey_some(job, place, n * block // blocks, n * (block + 1) // blocks, 0)
 
 
-@unit.helper
-def survey(job: ptr) -> None:
+@unit.function
+def records_survey(job: ptr) -> None:
     """Find the least and the greatest record, and whether they are in order."""
     blocks = max(min(Records(job).n // _BLOCK, MOST_PARTS), 1)
     Records(job).blocks = blocks
