@@ -30,11 +30,11 @@ class Inexpressible(Exception):
 class Assembler:
     """Places for the values of a program, and its steps."""
 
-    def __init__(self, closed: ClosedJaxpr):
+    def __init__(self, closed: ClosedJaxpr, out_avals: Sequence[Any]):
         jaxpr = closed.jaxpr
         if closed.consts or len(jaxpr.eqns) > MOST_STEPS:
             raise Inexpressible
-        self.builder = ProgramBuilder(len(jaxpr.invars), [(a.aval, nbytes(a.aval)) for a in jaxpr.outvars])
+        self.builder = ProgramBuilder(len(jaxpr.invars), [(aval, nbytes(aval)) for aval in out_avals])
         self.slots: dict[Any, Slot] = {v: self.builder.input(i) for i, v in enumerate(jaxpr.invars)}
         self.homes: dict[Var, Slot] = {}
         self.used = 0
@@ -122,8 +122,9 @@ def meaning_at(e: Eqn, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
 
 def assemble(closed: ClosedJaxpr) -> Program:
     """The program of one step for each equation. Raises Inexpressible."""
+    out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
     closed = run_passes(closed)
-    a = Assembler(closed)
+    a = Assembler(closed, out_avals)
     for e in closed.jaxpr.eqns:
         a.step(e)
     return a.finish(closed.jaxpr.outvars)
