@@ -13,12 +13,13 @@ import numpy as np
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.backends import Options
-from calque.core.dims import Dim, Symbols, is_symbolic, substituted
-from calque.core.jaxprs import ClosedJaxpr, subjaxprs
+from calque.core.dims import Symbols
+from calque.core.jaxprs import ClosedJaxpr
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, Slot, Varying
 from calque.machine.program_sizes import Pattern, SizedProgram
 from calque.native import views
+from calque.native.at_sizes import at_sizes, free_in
 from calque.native.backend import Planned, is_long
 from calque.native.expr import Buffer, Expr, const, ex, item_size
 from calque.native.lower_sizes import Sizes
@@ -69,9 +70,7 @@ class SymbolicAssembler(Assembler):
         self.builder.arena_bytes = total
 
     def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
-        if any(is_symbolic(a.shape) for a in (*s.arg_avals, *s.out_avals) if a is not None):
-            if next(subjaxprs(s.node.params), None) is not None:
-                int(next(d for a in (*s.arg_avals, *s.out_avals) if a is not None for d in a.shape if type(d) is Dim))
+        if next(free_in([s.arg_avals, s.out_avals, s.node.params]), None) is not None:
             self.hosts.append(s)
             self.builder.host(function, args, name=s.node.op, key=("host", len(self.hosts) - 1))
         else:
@@ -122,17 +121,8 @@ class SymbolicExecutable(Planned):
         self.words = self.evaluator()
         self.pattern = Pattern(self.template, self.places)
         self.kinds = [(a.ndim, a.dtype, a.weak_type, np.dtype(a.dtype).itemsize) for a in self.out_avals]
-        self.free = sorted(
-            {
-                d
-                for s in self.assembler.hosts
-                for a in (*s.arg_avals, *s.out_avals)
-                if a is not None
-                for d in a.shape
-                if type(d) is Dim
-            },
-            key=str,
-        )
+        hosts = self.assembler.hosts
+        self.free = sorted({d for s in hosts for d in free_in([s.arg_avals, s.out_avals, s.node.params])}, key=str)
 
     def as_text(self, stage: str | None = None) -> str:
         return views.text(self, stage)
@@ -175,15 +165,9 @@ class SymbolicExecutable(Planned):
         if not self.assembler.hosts:
             return []
         numbers = self.symbols.program([("value", d.poly) for d in self.free])(*sizes)
-        values = dict(zip(self.free, numbers))
-        fixed = lambda a: None if a is None else ShapedArray(substituted(a.shape, values), a.dtype, a.weak_type)
+        number = dict(zip(self.free, numbers)).__getitem__
         return [
-            host_function(
-                s,
-                {k: substituted(v, values) for k, v in s.node.params.items()},
-                [fixed(a) for a in s.arg_avals],
-                [fixed(a) for a in s.out_avals],
-            )
+            host_function(s, *[at_sizes(x, number) for x in (s.node.params, s.arg_avals, s.out_avals)])
             for s in self.assembler.hosts
         ]
 
