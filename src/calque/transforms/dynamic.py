@@ -9,14 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core import backends, pytrees, trace_state
+from calque.core import backends, key_use, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Poly, Symbols
 from calque.core.pause import no_collection
 from calque.core.trace_state import Tracer
-from calque.transforms import debug_nans
+from calque.transforms import nan_checks
 from calque.transforms.sharding_constraint import has_constraints
 from calque.transforms.sharding_propagation import is_placed
 from calque.transforms.signatures import ArgumentNames, as_tuple, signature_of
@@ -206,8 +206,6 @@ def allowed(function: Any, given: Any) -> bool:
         and o.shardings is None
         and not (o.donate_argnums or o.donate_argnames)
         and backends.has_symbolic()
-        and not debug_nans.active()
-        and not config.debug_key_reuse
         and not any(isinstance(x, Tracer) for x in given.leaves)
         and not is_placed(given.leaves)
     )
@@ -237,6 +235,7 @@ def call(function: Any, given: Any) -> Any:
     if entry.traced.captures.reads and function.is_stale(entry.traced):
         family.entries.remove(entry)
         return call(function, given)
+    key_use.consume_again(entry.traced.key_uses, given.leaves, function.name)
     executable = entry.program(values)
     out = executable.call([to_array(x) for x in given.leaves])
     if function.met.count(entry, values) == 1:
@@ -358,4 +357,4 @@ def compile_entry(function: Any, given: Any, entry: Entry, free: set[int], hints
     symbols.lenient = True
     with no_collection():
         options = backends.Options(function.name, config.exact, ())
-        entry.executable = backends.compile_symbolic(traced.closed, options, symbols)
+        entry.executable = backends.compile_symbolic(nan_checks.checked(traced.closed, function.name), options, symbols)
