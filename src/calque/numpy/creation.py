@@ -26,6 +26,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.ops.sizes import as_number
+from calque.transforms import debug_nans
 from calque.transforms.sharding_arrays import device_put
 
 
@@ -65,7 +66,7 @@ def full_of(shape: Any, value: Any) -> Any:
     shape = canonical_shape(shape)
     if any([d < 0 for d in shape]):
         raise ValueError(f"sizes of a shape must be non-negative, got {shape}")
-    if trace_state.is_evaluating() and not isinstance(value, Tracer):
+    if trace_state.is_evaluating() and not isinstance(value, Tracer) and not debug_nans.active():
         x = to_array(value)
         if x._extra is None and not is_extended(x.dtype):
             aval = x.aval
