@@ -24,7 +24,6 @@ from calque.machine.lang import (
     load_u8,
     load_u32,
     lshr,
-    memcpy,
     memset,
     ptr,
     store_i8,
@@ -227,19 +226,25 @@ def sort_repair(work: ptr, key: ptr, move: ptr) -> None:
 
 
 @unit.helper
-def surveyed(work: ptr, records: ptr, wide: i64) -> ptr:
-    """A survey of records."""
+def job_of(work: ptr, records: ptr, wide: i64, kept: i64) -> ptr:
+    """The records of a row, of which so many are wanted in their order."""
     job = Work(work).survey
     Records(job).records = records
     Records(job).other = Work(work).other
     Records(job).n = Args(Work(work).args).n
     Records(job).wide = wide
     Records(job).run = Work(work).run
-    if Args(Work(work).args).n > _FEW:
-        records_survey(job)
-    else:
-        Records(job).disorder = 1
+    Records(job).kept = kept
     return job
+
+
+@unit.helper
+def in_order(job: ptr) -> i1:
+    """Are records in order? Few are not looked at."""
+    if Records(job).n <= _FEW:
+        return False
+    records_survey(job)
+    return Records(job).disorder == 0
 
 
 @unit.helper
@@ -255,8 +260,8 @@ def sort_alone(work: ptr) -> i64:
     to = Move(move).target + first_element(args, Work(work).row, n) * Key(key).item
     step = Args(args).inner * Key(key).item
     odd = sort_load(work, key, Work(work).records)
-    job = surveyed(work, Work(work).records, is_wide(key))
-    if Records(job).disorder == 0:
+    job = job_of(work, Work(work).records, is_wide(key), n)
+    if in_order(job):
         sort_copy(key_place(work, key), step, to, step, Key(key).item, n)
         return 1
     if sort_records(job) == 0:
@@ -347,11 +352,7 @@ def sort_by_half(work: ptr, places: ptr, new: ptr, half: i64) -> i64:
     size = 4 << Work(work).wide
     for i in range(n):
         store_i64(records, 8 * i, (load_u32(keys, load_u32(places, 4 * i) * size + 4 * half) << 32) | i)
-    job = surveyed(work, records, 1)
-    if Records(job).disorder == 0:
-        memcpy(new, places, 4 * n)
-        return 1
-    good = sort_records(job)
+    good = sort_records(job_of(work, records, 1, n))
     for i in range(n):
         store_i32(new, 4 * i, load_u32(places, 4 * load_u32(records, 8 * i)))
     return good
@@ -390,23 +391,23 @@ def order(work: ptr) -> i64:
     key = key_number(args, 0)
     wide = is_wide(key)
     sort_load(work, key, Work(work).keys)
+    job = job_of(work, Work(work).keys, wide, n)
     Work(work).wide = wide
     Work(work).shift = 0
-    Work(work).least = 0
-    job = Work(work).survey
-    disorder = 1
-    if wide != 0 or n > _FEW:
-        Records(job).records = Work(work).keys
-        Records(job).n = n
-        Records(job).wide = wide
+    sorted_already = False
+    if wide != 0:
         records_survey(job)
-        disorder = Records(job).disorder
+        sorted_already = Records(job).disorder == 0
         Work(work).least = Records(job).least
         Work(work).shift = max(bits_of(Records(job).greatest - Records(job).least) - 32, 0)
+    elif 2 * Args(args).kept > n:
+        sorted_already = in_order(job)
+    decided = Work(work).shift == 0 and Args(args).n_keys == 1
     calque_parallel_for(sort_pack, work, 0, n, GRAIN)
-    if disorder != 0 and sort_records(surveyed(work, Work(work).records, 1)) == 0:
+    kept = Args(args).kept if decided else n  # what is not decided yet may still change places
+    if not sorted_already and sort_records(job_of(work, Work(work).records, 1, kept)) == 0:
         return 0
-    if Args(args).n_keys == 1 and (Work(work).shift == 0 or disorder == 0):
+    if decided or (sorted_already and Args(args).n_keys == 1):
         return 1
     if sort_tidy(work) != 0:
         return 1
