@@ -9,11 +9,11 @@ from calque import lax
 from calque.core import reference
 from calque.core.arrays import to_array
 from calque.core.dtypes import float0
-from calque.core.jaxprs import check_jaxpr
+from calque.core.jaxprs import ClosedJaxpr, check_jaxpr
 from calque.core.primitives import do
 from calque.native.passes import pipeline
 from calque.native.passes.common import common_subexpressions
-from calque.native.passes.dead_code import dead_code
+from calque.native.passes.dead_code import dead_code, dead_parts
 from calque.native.passes.float0 import without_float0
 from calque.native.passes.inline import inline_calls
 
@@ -30,6 +30,28 @@ def test_dead_code() -> None:
     closed = traced(lambda x: [jnp.sin(x), jnp.cos(x)][0], X)
     assert [e.primitive.name for e in dead_code(closed.jaxpr).eqns] == ["sin"]
     assert dead_code(dead_code(closed.jaxpr)) is not None
+
+
+def test_dead_parts_of_loops_and_calls() -> None:
+    def f(x):
+        step = cq.checkpoint(lambda c, i, d: (jnp.sin(c), i + 1, jnp.cos(d)))
+        (c, _, _), (kept, _) = lax.scan(lambda c, _: ((new := step(*c)), (c[0], new[1])), (x, 0, x), length=3)
+        back = lax.scan(lambda t, row: (t * row[0], row[1]), 1.0, (kept[:, 0], kept), reverse=True)[0]
+        return lax.cond(c[0] > 0, lambda a, b, u: (a, b), lambda a, b, u: (b, a), back, c[0], kept[1])[0]
+
+    closed = traced(f, X)
+    pruned = dead_parts(closed.jaxpr)
+    check_jaxpr(pruned)
+    first, second = [e for e in pruned.eqns if e.primitive.name == "scan"]
+    assert (first.params["num_carry"], len(first.outvars)) == (1, 2)  # neither counter nor cosines, kept once
+    (call,) = first.params["jaxpr"].eqns
+    assert [e.primitive.name for e in call.params["jaxpr"].eqns] == ["sin"]
+    assert (len(second.outvars), len(second.invars)) == (1, 2)
+    choice = next(e for e in pruned.eqns if e.primitive.name == "cond")
+    assert (len(choice.outvars), len(choice.invars)) == (1, 3)
+    a, b = reference.run(closed, to_array(X)), reference.run(ClosedJaxpr(pruned, closed.consts), to_array(X))
+    assert np.array_equal(a[0], b[0])
+    assert dead_parts(pruned) is pruned
 
 
 def test_calls_are_inlined_at_any_depth() -> None:

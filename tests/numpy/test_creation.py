@@ -74,3 +74,8 @@ def test_bad_shapes() -> None:
 def test_placed() -> None:
     device = calque.devices()[0]
     assert jnp.zeros(3, device=device).devices() == {device}
+
+
+def test_nans_are_reported() -> None:
+    with calque.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
+        jnp.full((2,), float("nan"))

@@ -6,6 +6,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque.errors import KeyReuseError
+from calque.machine import callpath
 
 X = np.array([0, 2, 4, 6])
 
@@ -120,6 +121,38 @@ def test_a_key_in_jit(key_checks):
     with pytest.raises(KeyReuseError, match="normal in <lambda>"):
         draw(key)
     draw(jax.random.key(1))
+
+
+def test_programs_without_keys_are_served_by_machine_code(key_checks):
+    f = jax.jit(lambda x: x * 2)
+    draw = jax.jit(lambda key: jax.random.normal(key))
+    for i in range(4):
+        f(jnp.ones(3))
+        draw(jax.random.key(i))
+    assert callpath.entry_count(f) == 1 and callpath.entry_count(draw) == 0
+
+
+def test_keys_are_used_up_at_every_size(key_checks):
+    f = jax.jit(lambda key, x: jax.random.normal(key) + x)
+    for n in (3, 4, 5, 6):
+        f(jax.random.key(n), jnp.ones(n))
+    key = jax.random.key(9)
+    f(key, jnp.ones(7))
+    with pytest.raises(KeyReuseError):
+        f(key, jnp.ones(8))
+
+
+def test_eager_indices_are_checked_beside_programs(index_checks):
+    """Machine code that indexes arrays looks at nothing: it stands aside, programs that check themselves do not."""
+    f, x = jax.jit(lambda x, i: x[i]), jnp.asarray(X)
+    for _ in range(4):
+        assert int(f(x, 2)) == 4
+    assert callpath.entry_count(f) == 1
+    for _ in range(3):
+        with pytest.raises(IndexError):
+            x[4]
+        with pytest.raises(IndexError):
+            f(x, 4)
 
 
 def test_proper_use(key_checks):

@@ -8,6 +8,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.core import trace
 from calque.core.config import config
+from calque.machine import callpath
 
 
 @pytest.fixture
@@ -84,6 +85,24 @@ def test_flags_may_change_at_any_time():
             refused(lambda: jnp.log(-1.0), name="log")
     assert trace._evaluator is before
     assert np.isnan(float(f(-1.0))) and np.isnan(float(jnp.log(-1.0)))
+
+
+def test_programs_look_at_themselves(nans):
+    """Calls are served by machine code, and sizes may be free."""
+    f = calque.jit(lambda x: jnp.log(x) * 2)
+    for _ in range(4):
+        f(jnp.ones(3))
+    assert callpath.entry_count(f) == 1
+    refused(f, jnp.array([1.0, -1.0, 2.0]), name="log")
+    for n in (5, 6, 7, 8):
+        assert f(jnp.ones(n)).shape == (n,)
+        refused(f, -jnp.ones(n), name="log")
+    complexes = calque.jit(lambda x: jnp.log(x - 1) * 0)
+    refused(complexes, jnp.ones(2, "complex64"), name="mul")
+    keyed = calque.jit(lambda key, x: (calque.random.split(key), jnp.log(x)))
+    with pytest.raises(FloatingPointError, match="the jitted function <lambda>"):
+        keyed(calque.random.key(0), -1.0)
+    assert callpath.entry_count(calque.jit(lambda x: x + 1)) == 0
 
 
 def test_donated_arguments_are_kept(nans):

@@ -6,6 +6,8 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
+from calque.native import plan_program
+from calque.transforms.jit import function_of
 from tests.free_sizes import FUNCTIONS, chain, compare
 
 FEW = (0, 1, 3, 17, 64)
@@ -50,6 +52,8 @@ STAYS_FREE = [
     lambda x: jnp.fill_diagonal(jnp.outer(x, x), x[:2], inplace=False),
     lambda x: jax.nn.dot_product_attention(*[x[None, :, None, None]] * 3, is_causal=True),
     lambda x: jnp.interp(x, jnp.sort(x), x),
+    lambda x: jnp.linalg.slogdet(jnp.outer(x, x) + jnp.eye(x.shape[0])),
+    lambda x: jnp.einsum("i,ij,jk->k", x, jnp.outer(x, x), jnp.outer(x, jnp.ones(3))),
 ]
 
 
@@ -57,3 +61,39 @@ STAYS_FREE = [
 def test_what_needs_no_number_is_traced_twice(f):
     both = compare(lambda x, y: f(x), 1, np.random.default_rng(0), (20, 33, 64, 100, 7))
     assert both.traces == 2 and both.entries() == 1
+
+
+def test_programs_in_host_calls_follow_the_size():
+    """`solve` is a host call with programs inside: each size runs its own."""
+    both = compare(
+        lambda x, y: jnp.linalg.solve(x @ x.T + 9 * jnp.eye(x.shape[0]), x), 2, np.random.default_rng(0), FEW[2:]
+    )
+    assert both.entries()
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 47, 48, 63, 64, 65, 100, 1000])
+def test_sums_of_columns_keep_their_order(n):
+    """The last, incomplete block of a sum down the columns, for every number of rows in it: bit for bit as with fixed sizes."""
+    f, g = jax.jit(lambda x: x.sum(0), dynamic={0: (0, 1)}), jax.jit(lambda x: x.sum(0), dynamic="never")
+    f(np.ones((5, 300)))
+    x = np.random.default_rng(n).normal(size=(n, 200)).astype(np.float32)
+    np.testing.assert_array_equal(f(x), g(x))
+
+
+def test_small_products_serve_large_ones():
+    """What was traced small is still computed in tiles, and its loops can be shared out."""
+    f = jax.jit(lambda x, y: jnp.tanh(x @ y), dynamic={0: (0, 1), 1: (0, 1)})
+    f(np.ones((2, 3)), np.ones((3, 4)))
+    (family,) = function_of(f).cache.families.values()
+    text = family.entries[0].executable.as_text("loops")
+    assert "panels" in text and "@parallel" in text
+    x, y = np.random.default_rng(0).normal(size=(2, 300, 300)).astype(np.float32)
+    np.testing.assert_allclose(f(x, y), np.tanh(x @ y), atol=1e-4)
+
+
+def test_long_programs_are_run_in_pieces(monkeypatch):
+    monkeypatch.setattr(plan_program, "PIECE_NS", 1000)
+    f = jax.jit(lambda x: jnp.exp(jnp.sin(x)), dynamic={0: 0})
+    for n in (200_000, 50_000, 300_001):
+        x = np.linspace(0, 1, n, dtype=np.float32)
+        np.testing.assert_allclose(f(x), np.exp(np.sin(x)), rtol=1e-5)

@@ -38,6 +38,7 @@ class Symbols:
         self.lenient = (
             False  # while compiling: sizes that differ are treated as such, which is right for equal ones, too
         )
+        self.pins = False  # arithmetic with what is no size needs the number: Python's own, which may be more exact
         self.memo: dict[Poly, Dim] = {}
         self.actual: dict[int, int] = {}  # found size -> its value, where a program runs equation by equation
         self.unknown: set[int] = set()  # atoms that are found sizes, or depend on some
@@ -503,7 +504,7 @@ _value_of: Callable[[Dim], Any] = int
 
 def value_of(d: Dim) -> Any:
     """A free size as a number of the running program."""
-    return _value_of(d)
+    return int(d) if d.symbols.pins else _value_of(d)
 
 
 def set_value_of(f: Callable[[Dim], Any]) -> None:

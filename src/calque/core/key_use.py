@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from calque.core.config import config
 from calque.core.errors import KeyReuseError
 from calque.core.source import here
 
@@ -34,6 +36,13 @@ def consume(key: Any, how: str, where: str | None = None) -> None:
     if len(_used) >= MOST:
         _used.popitem(last=False)
     _used[id(key)] = Use(key, how, where)
+
+
+def consume_again(uses: Sequence[tuple[int, Use]], arguments: Sequence[Any], function: str) -> None:
+    """A traced function runs: the arguments that it uses up are used up now."""
+    if config.debug_key_reuse:
+        for i, use in uses:
+            consume(arguments[i], f"{use.how} in {function}")
 
 
 def use_of(key: Any) -> Use | None:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from calque.core import dims, errors, leaks, trace_state
+from calque.core.at_sizes import at_sizes, settled
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, check_jaxpr
 from calque.core.primitives import Primitive
-from calque.core.settled import resolved
 from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
@@ -204,14 +204,14 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     last = last_uses(jaxpr)
-    settled = False  # has a size been found, that stands in what follows?
+    has_found = False  # has a size been found, that stands in what follows?
     with source_at(None) as place:
         for i, e in enumerate(jaxpr.eqns):
             place.source = e.source
             operands = [env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars]
-            out = e.primitive.bind(*operands, **(resolved(e.params) if settled else e.params))
+            out = e.primitive.bind(*operands, **(at_sizes(e.params, settled) if has_found else e.params))
             if e.primitive.name == "let_size":
-                settled = settled or not isinstance(operands[0], Tracer)
+                has_found = has_found or not isinstance(operands[0], Tracer)
             for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,)):
                 env[v] = x
             for v in last.get(i, ()):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calque.machine.callpath_layout import is_fraction
+from calque.machine.callpath_layout import CHECKED, is_fraction
 from calque.machine.pyapi import IS_KNOWN as LEARNS
 
 if TYPE_CHECKING or LEARNS:
@@ -37,6 +37,7 @@ else:
     )
 
 __all__ = [
+    "CHECKED",
     "LEARNS",
     "Entry",
     "EntryImpl",

@@ -138,6 +138,7 @@ KIND_OF_DTYPE = {
     }.items()
 }
 HASH_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, spreads pointers; as a signed word
+CHECKED = 1 << 40  # epochs from here on are of programs that look at themselves: single operations are for Python
 
 
 def is_fraction(x: float) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import struct
+from array import array
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,6 @@ from calque.machine.callpath_layout import (
     ProgramHeader,
 )
 from calque.machine.interp import DONATES
-from calque.machine.lang_types import LayoutView
 from calque.machine.objects import ArrayImpl
 from calque.machine.pyapi import slot_offset
 
@@ -282,7 +284,7 @@ def encode(
         "chosen_bytes": room,
     }
     words = [header[name] for name in Header.fields] + encoder.words
-    data = np.array(words, np.int64).tobytes()
+    data = array("q", words).tobytes()
     return data, (data, program, *encoder.keeps)
 
 
@@ -293,6 +295,10 @@ def _check_slots(slots: dict[int, str], n_in: int) -> None:
         raise ValueError(f"no argument is input {missing[0]} (the program takes {n_in})")
 
 
+_FIELDS = list(ProgramHeader.fields)
+_WORDS = f"{len(_FIELDS)}q"
+
+
 class ProgramHeaderView:
     """The header of a program, read from Python."""
 
@@ -300,8 +306,8 @@ class ProgramHeaderView:
         self.handle = int(program.handle)
         if self.handle == 0:
             raise ValueError("the program has no handle")
-        view: LayoutView = ProgramHeader(self.handle)
-        self.n_in, self.n_out, self.flags = view.n_in, view.n_out, view.flags
+        words = struct.unpack(_WORDS, ctypes.string_at(self.handle, ProgramHeader.size))
+        self.n_in, self.n_out, self.flags = (words[_FIELDS.index(name)] for name in ("n_in", "n_out", "flags"))
 
 
 def key_of(in_spec: Any) -> int:

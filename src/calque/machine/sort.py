@@ -19,28 +19,24 @@ from calque.machine.lang import (
     i1,
     i64,
     layout,
-    load_i8,
-    load_i16,
-    load_i32,
     load_i64,
     load_ptr,
     load_u8,
     load_u32,
     lshr,
-    memcpy,
     memset,
     ptr,
     store_i8,
-    store_i16,
     store_i32,
     store_i64,
     ult,
 )
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.sort_keys import Key, Kind, Row, key_at, keys_load, keys_store, nan_of
+from calque.machine.sort_moves import GRAIN, MOVED_BYTES, Moved, copy_element, sort_copy, sort_move_some
 from calque.machine.sort_network import PAD
 from calque.machine.sort_radix import RECORDS_BYTES, Records, bits_of
-from calque.machine.sort_records import PLACES_BYTES, ROOM, sort_records, survey
+from calque.machine.sort_records import PLACES_BYTES, ROOM, records_survey, sort_records
 from calque.machine.threads import calque_parallel_for, threads_in_use
 
 # The sizes before, along and behind the axis; how many elements of a sorted row are kept; how many keys and moves follow; whether the only
@@ -54,7 +50,6 @@ _NEAR_BYTES = 8 * (_NEAR + PAD)
 _LONG = 1 << 16  # rows from this length on are each shared by several threads
 _LONG_ROOM = 30_000  # so long rows may be split into parts
 _FEW = 500  # rows up to this length are sorted without a look at them first
-_GRAIN = 1 << 14  # elements that are worth a thread
 _BETWEEN_POLLS = 1 << 17
 
 # The work on one row, and whom to ask whether to go on; memory for keys, records and as many more; where a survey is written. The least key, the bits of
@@ -72,10 +67,7 @@ Work = layout(
     shift=i64,
     wide=i64,
 )
-# Elements that are moved: from where, to where, their bytes, the steps, and the records that say which comes where (NULL: they stay in order).
-Moved = layout("Moved", source=ptr, target=ptr, item=i64, step=i64, to_step=i64, records=ptr)
 _WORK_BYTES = 96
-_MOVED_BYTES = 48
 _ROW_BYTES = 48
 _ARGS_BYTES = 56
 _KEY_BYTES = 56
@@ -104,77 +96,13 @@ def first_element(args: ptr, row: i64, length: i64) -> i64:
     return row // inner * length * inner + row % inner
 
 
-# ---------------------------------------------------------------- elements
-
-
-@unit.helper
-def copy_element(to: ptr, source: ptr, item: i64) -> None:
-    """Copy one element."""
-    match item:
-        case 1:
-            store_i8(to, 0, load_i8(source, 0))
-        case 2:
-            store_i16(to, 0, load_i16(source, 0))
-        case 4:
-            store_i32(to, 0, load_i32(source, 0))
-        case 8:
-            store_i64(to, 0, load_i64(source, 0))
-        case _:
-            memcpy(to, source, item)
-
-
-@unit.helper
-def move_elements(moved: ptr, item: i64, begin: i64, end: i64) -> None:
-    """Move elements of so many bytes."""
-    source = Moved(moved).source
-    to = Moved(moved).target
-    step = Moved(moved).step
-    to_step = Moved(moved).to_step
-    records = Moved(moved).records
-    if records == NULL:
-        for i in range(begin, end):
-            copy_element(to + i * to_step, source + i * step, item)
-    elif step == item and to_step == item:
-        for i in range(begin, end):
-            copy_element(to + i * item, source + load_u32(records, 8 * i) * item, item)
-    else:
-        for i in range(begin, end):
-            copy_element(to + i * to_step, source + load_u32(records, 8 * i) * step, item)
+# ---------------------------------------------------------------- operands
 
 
 @unit.function
-def sort_move_some(moved: ptr, begin: i64, end: i64) -> None:
-    """Move some elements, or write their places."""
-    to = Moved(moved).target
-    to_step = Moved(moved).to_step
-    item = Moved(moved).item
-    if Moved(moved).source == NULL:
-        records = Moved(moved).records
-        for i in range(begin, end):
-            if item == 8:
-                store_i64(to, i * to_step, load_u32(records, 8 * i))
-            else:
-                store_i32(to, i * to_step, load_u32(records, 8 * i))
-        return
-    match item:
-        case 1:
-            move_elements(moved, 1, begin, end)
-        case 2:
-            move_elements(moved, 2, begin, end)
-        case 4:
-            move_elements(moved, 4, begin, end)
-        case 8:
-            move_elements(moved, 8, begin, end)
-        case 16:
-            move_elements(moved, 16, begin, end)
-        case _:
-            move_elements(moved, item, begin, end)
-
-
-@unit.helper
-def move_row(work: ptr, move: ptr, records: ptr) -> None:
-    """Move a row of an operand."""
-    moved = alloca(_MOVED_BYTES)
+def sort_move(work: ptr, move: ptr) -> None:
+    """Move a row of an operand as the records say."""
+    moved = alloca(MOVED_BYTES)
     args = Work(work).args
     item = Move(move).item
     kept = Args(args).kept
@@ -186,31 +114,49 @@ def move_row(work: ptr, move: ptr, records: ptr) -> None:
     Moved(moved).item = item
     Moved(moved).step = Args(args).inner * item
     Moved(moved).to_step = Args(args).inner * item
-    Moved(moved).records = records
-    calque_parallel_for(sort_move_some, moved, 0, kept, _GRAIN)
+    Moved(moved).records = Work(work).records
+    calque_parallel_for(sort_move_some, moved, 0, kept, GRAIN)
 
 
 @unit.helper
 def key_place(work: ptr, key: ptr) -> ptr:
     """Where the first element of the row of a key stands."""
-    return (
-        Key(key).data
-        + first_element(Work(work).args, Work(work).row, Args(Work(work).args).n) * Key(key).item
-        + Key(key).offset
-    )
+    args = Work(work).args
+    return Key(key).data + first_element(args, Work(work).row, Args(args).n) * Key(key).item + Key(key).offset
+
+
+@unit.function
+def sort_load(work: ptr, key: ptr, to: ptr) -> i64:
+    """Write the keys of a row. Not 0 when they do not tell all bits of their elements."""
+    args = Work(work).args
+    n = Args(args).n
+    row = alloca(_ROW_BYTES)
+    data = key_place(work, key)
+    step = Args(args).inner * Key(key).item
+    size = key_bytes(key)
+    if step != size:
+        sort_copy(data, step, Work(work).other, size, size, n)
+        data = Work(work).other
+    Row(row).key = key
+    Row(row).data = data
+    Row(row).keys = to
+    Row(row).odd = 0
+    calque_parallel_for(keys_load, row, 0, n, GRAIN)
+    return Row(row).odd
 
 
 @unit.helper
-def load_keys(work: ptr, key: ptr, to: ptr) -> i64:
-    """Write the keys of a row. Not 0 when they do not tell all bits of their elements."""
-    row = alloca(_ROW_BYTES)
-    Row(row).key = key
-    Row(row).data = key_place(work, key)
-    Row(row).step = Args(Work(work).args).inner * Key(key).item
-    Row(row).keys = to
-    Row(row).odd = 0
-    calque_parallel_for(keys_load, row, 0, Args(Work(work).args).n, _GRAIN)
-    return Row(row).odd
+def key_bytes(key: ptr) -> i64:
+    """The bytes of what keys are made of."""
+    match Key(key).kind:
+        case Kind.TABLE:
+            return 1
+        case Kind.PLAIN_2 | Kind.FLOAT_2 | Kind.TOTAL_2:
+            return 2
+        case Kind.PLAIN_4 | Kind.FLOAT_4 | Kind.TOTAL_4:
+            return 4
+        case _:
+            return 8
 
 
 @unit.helper
@@ -223,7 +169,7 @@ def is_wide(key: ptr) -> i64:
 # ---------------------------------------------------------------- one operand
 
 
-@unit.helper
+@unit.function
 def sort_bytes(work: ptr, key: ptr, move: ptr) -> None:
     """Sort bytes: count the ranks, then put each byte where those of its rank stand."""
     args = Work(work).args
@@ -250,8 +196,8 @@ def sort_bytes(work: ptr, key: ptr, move: ptr) -> None:
         store_i8(to, at * step, byte)
 
 
-@unit.helper
-def repair(work: ptr, key: ptr, move: ptr) -> None:
+@unit.function
+def sort_repair(work: ptr, key: ptr, move: ptr) -> None:
     """Zeros and nans of a sorted row of floats with the bits they had, in the order in which they stood."""
     args = Work(work).args
     n = Args(args).n
@@ -280,19 +226,25 @@ def repair(work: ptr, key: ptr, move: ptr) -> None:
 
 
 @unit.helper
-def surveyed(work: ptr, records: ptr, wide: i64) -> ptr:
-    """A survey of records."""
+def job_of(work: ptr, records: ptr, wide: i64, kept: i64) -> ptr:
+    """The records of a row, of which so many are wanted in their order."""
     job = Work(work).survey
     Records(job).records = records
     Records(job).other = Work(work).other
     Records(job).n = Args(Work(work).args).n
     Records(job).wide = wide
     Records(job).run = Work(work).run
-    if Args(Work(work).args).n > _FEW:
-        survey(job)
-    else:
-        Records(job).disorder = 1
+    Records(job).kept = kept
     return job
+
+
+@unit.helper
+def in_order(job: ptr) -> i1:
+    """Are records in order? Few are not looked at."""
+    if Records(job).n <= _FEW:
+        return False
+    records_survey(job)
+    return Records(job).disorder == 0
 
 
 @unit.helper
@@ -305,21 +257,24 @@ def sort_alone(work: ptr) -> i64:
     if Key(key).kind == Kind.TABLE:
         sort_bytes(work, key, move)
         return 1
-    odd = load_keys(work, key, Work(work).records)
-    job = surveyed(work, Work(work).records, is_wide(key))
-    if Records(job).disorder == 0:
-        move_row(work, move, NULL)
+    to = Move(move).target + first_element(args, Work(work).row, n) * Key(key).item
+    step = Args(args).inner * Key(key).item
+    odd = sort_load(work, key, Work(work).records)
+    job = job_of(work, Work(work).records, is_wide(key), n)
+    if in_order(job):
+        sort_copy(key_place(work, key), step, to, step, Key(key).item, n)
         return 1
     if sort_records(job) == 0:
         return 0
     row = alloca(_ROW_BYTES)
     Row(row).key = key
-    Row(row).data = Move(move).target + first_element(args, Work(work).row, n) * Key(key).item
-    Row(row).step = Args(args).inner * Key(key).item
+    Row(row).data = Work(work).other if step != Key(key).item else to
     Row(row).keys = Work(work).records
-    calque_parallel_for(keys_store, row, 0, n, _GRAIN)
+    calque_parallel_for(keys_store, row, 0, n, GRAIN)
+    if step != Key(key).item:
+        sort_copy(Work(work).other, Key(key).item, to, step, Key(key).item, n)
     if odd != 0:
-        repair(work, key, move)
+        sort_repair(work, key, move)
     return 1
 
 
@@ -388,7 +343,7 @@ def sort_tidy(work: ptr) -> i64:
     return 1
 
 
-@unit.helper
+@unit.function
 def sort_by_half(work: ptr, places: ptr, new: ptr, half: i64) -> i64:
     """Sort places by half of the keys: 0 or 1 of wide ones, 0 of others."""
     n = Args(Work(work).args).n
@@ -397,11 +352,7 @@ def sort_by_half(work: ptr, places: ptr, new: ptr, half: i64) -> i64:
     size = 4 << Work(work).wide
     for i in range(n):
         store_i64(records, 8 * i, (load_u32(keys, load_u32(places, 4 * i) * size + 4 * half) << 32) | i)
-    job = surveyed(work, records, 1)
-    if Records(job).disorder == 0:
-        memcpy(new, places, 4 * n)
-        return 1
-    good = sort_records(job)
+    good = sort_records(job_of(work, records, 1, n))
     for i in range(n):
         store_i32(new, 4 * i, load_u32(places, 4 * load_u32(records, 8 * i)))
     return good
@@ -420,7 +371,7 @@ def sort_by_each(work: ptr, places: ptr) -> i64:
     while k >= 0 and good != 0 and calque_poll(Work(work).run) == 0:
         key = key_number(args, k)
         Work(work).wide = is_wide(key)
-        load_keys(work, key, Work(work).keys)
+        sort_load(work, key, Work(work).keys)
         for half in range(Work(work).wide + 1):
             good &= sort_by_half(work, places, new, half)
             was = places
@@ -439,24 +390,24 @@ def order(work: ptr) -> i64:
     n = Args(args).n
     key = key_number(args, 0)
     wide = is_wide(key)
-    load_keys(work, key, Work(work).keys)
+    sort_load(work, key, Work(work).keys)
+    job = job_of(work, Work(work).keys, wide, n)
     Work(work).wide = wide
     Work(work).shift = 0
-    Work(work).least = 0
-    job = Work(work).survey
-    disorder = 1
-    if wide != 0 or n > _FEW:
-        Records(job).records = Work(work).keys
-        Records(job).n = n
-        Records(job).wide = wide
-        survey(job)
-        disorder = Records(job).disorder
+    sorted_already = False
+    if wide != 0:
+        records_survey(job)
+        sorted_already = Records(job).disorder == 0
         Work(work).least = Records(job).least
         Work(work).shift = max(bits_of(Records(job).greatest - Records(job).least) - 32, 0)
-    calque_parallel_for(sort_pack, work, 0, n, _GRAIN)
-    if disorder != 0 and sort_records(surveyed(work, Work(work).records, 1)) == 0:
+    elif 2 * Args(args).kept > n:
+        sorted_already = in_order(job)
+    decided = Work(work).shift == 0 and Args(args).n_keys == 1
+    calque_parallel_for(sort_pack, work, 0, n, GRAIN)
+    kept = Args(args).kept if decided else n  # what is not decided yet may still change places
+    if not sorted_already and sort_records(job_of(work, Work(work).records, 1, kept)) == 0:
         return 0
-    if Args(args).n_keys == 1 and (Work(work).shift == 0 or disorder == 0):
+    if decided or (sorted_already and Args(args).n_keys == 1):
         return 1
     if sort_tidy(work) != 0:
         return 1
@@ -475,7 +426,7 @@ def sort_together(work: ptr) -> i64:
     if order(work) == 0:
         return 0
     for k in range(Args(args).n_moves):
-        move_row(work, move_number(args, k), Work(work).records)
+        sort_move(work, move_number(args, k))
     return 1
 
 
@@ -547,4 +498,4 @@ def calque_sort(args: ptr, begin: i64, end: i64) -> None:
     if rows == 1 or (n >= _LONG and rows < threads_in_use()):
         sort_rows(args, 0, rows)
     else:
-        calque_parallel_for(sort_rows, args, 0, rows, max(_GRAIN // n, 1))
+        calque_parallel_for(sort_rows, args, 0, rows, max(GRAIN // n, 1))

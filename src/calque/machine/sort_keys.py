@@ -1,6 +1,6 @@
 """Keys: unsigned integers in the order of what is sorted.
 
-The elements of a row follow each other at some distance in bytes. Bytes of any type have a table of 256 ranks. Wider integers are exclusive-ored with a
+Bytes of any type have a table of 256 ranks. Wider integers are exclusive-ored with a
 mask, which turns round the sign of signed ones, and all bits to sort in descending order. Of floats -0 becomes 0 and every nan the same, the greatest,
 unless their total order is asked for; then negative ones are turned round.
 """
@@ -12,7 +12,6 @@ import enum
 from calque.machine.lang import (
     Unit,
     atomic_store,
-    i32,
     i64,
     layout,
     load_i16,
@@ -49,14 +48,9 @@ WIDE = (Kind.PLAIN_8, Kind.FLOAT_8, Kind.TOTAL_8)  # whose keys have 8 bytes
 # An operand that decides the order: where it is, the bytes of an element, where in an element the number stands, its kind, the mask, the bits of infinity,
 # the table of ranks.
 Key = layout("Key", data=ptr, item=i64, offset=i64, kind=i64, mask=i64, infinity=i64, table=ptr)
-# The keys of one row: of an operand, from a place on, in steps of so many bytes, to an array. `odd` is set to what is not 0 where a key does not tell
-# the bits of its element.
-Row = layout("Row", key=ptr, data=ptr, step=i64, keys=ptr, odd=i64)
-
-_LEAST_4 = -(1 << 31)
-_LEAST_8 = -(1 << 63)
-_MOST_4 = (1 << 31) - 1
-_MOST_8 = (1 << 63) - 1
+# The keys of one row of an operand, whose elements follow each other, and where they are written. `odd` is set to what is not 0 where a key does not
+# tell the bits of its element.
+Row = layout("Row", key=ptr, data=ptr, keys=ptr, odd=i64)
 
 unit = Unit("sort_keys")
 
@@ -67,96 +61,57 @@ def nan_of(infinity: i64) -> i64:
     return infinity | lshr(infinity & (0 - infinity), 1)
 
 
-# Bits of floats, with their sign: as those of all their equals, and in the order of integers without sign, there and back. Those of 2 bytes as of 8.
+@unit.helper
+def sign_of(kind: i64) -> i64:
+    """The bit of the sign."""
+    match kind:
+        case Kind.FLOAT_2 | Kind.TOTAL_2:
+            return 1 << 15
+        case Kind.FLOAT_4 | Kind.TOTAL_4:
+            return 1 << 31
+        case _:
+            return -(1 << 63)
 
 
 @unit.helper
-def equal_4(raw: i32, infinity: i32, nan: i32) -> i32:
-    magnitude = raw & i32(_MOST_4)
-    some = i32(0) if magnitude == i32(0) else raw
-    return nan if magnitude > infinity else some
-
-
-@unit.helper
-def equal_8(raw: i64, infinity: i64, nan: i64, most: i64) -> i64:
-    magnitude = raw & most
-    some = 0 if magnitude == 0 else raw
-    return nan if magnitude > infinity else some
-
-
-@unit.helper
-def ordered_4(raw: i32) -> i32:
-    return raw ^ ((raw >> i32(31)) | i32(_LEAST_4))
-
-
-@unit.helper
-def ordered_8(raw: i64) -> i64:
-    return raw ^ ((raw >> 63) | _LEAST_8)
-
-
-@unit.helper
-def ordered_2(raw: i64) -> i64:
-    return raw ^ ((raw >> 63) | 0x8000)
-
-
-@unit.helper
-def restored_4(key: i32) -> i32:
-    return key ^ (~(key >> i32(31)) | i32(_LEAST_4))
-
-
-@unit.helper
-def restored_8(key: i64) -> i64:
-    return key ^ (~(key >> 63) | _LEAST_8)
-
-
-@unit.helper
-def restored_2(key: i64) -> i64:
-    return key ^ 0x8000 if key & 0x8000 != 0 else ~key
-
-
-@unit.helper
-def element(key: ptr, kind: i64, place: ptr) -> i64:
-    """The key of one element."""
-    infinity = Key(key).infinity
+def raw_of(kind: i64, place: ptr) -> i64:
+    """The bits of an element; those of floats with their sign."""
     match kind:
         case Kind.TABLE:
-            return load_u8(Key(key).table + load_u8(place, 0), 0)
+            return load_u8(place, 0)
         case Kind.PLAIN_2:
-            return load_u16(place, 0) ^ Key(key).mask
+            return load_u16(place, 0)
         case Kind.PLAIN_4:
-            return load_u32(place, 0) ^ Key(key).mask
-        case Kind.PLAIN_8:
-            return load_i64(place, 0) ^ Key(key).mask
-        case Kind.FLOAT_2:
-            return ordered_2(equal_8(i64(load_i16(place, 0)), infinity, nan_of(infinity), 0x7FFF))
-        case Kind.FLOAT_4:
-            return i64(ordered_4(equal_4(load_i32(place, 0), i32(infinity), i32(nan_of(infinity))))) & 0xFFFFFFFF
-        case Kind.FLOAT_8:
-            return ordered_8(equal_8(load_i64(place, 0), infinity, nan_of(infinity), _MOST_8))
-        case Kind.TOTAL_2:
-            return ordered_2(i64(load_i16(place, 0))) ^ Key(key).mask
-        case Kind.TOTAL_4:
-            return (i64(ordered_4(load_i32(place, 0))) & 0xFFFFFFFF) ^ Key(key).mask
+            return load_u32(place, 0)
+        case Kind.FLOAT_2 | Kind.TOTAL_2:
+            return i64(load_i16(place, 0))
+        case Kind.FLOAT_4 | Kind.TOTAL_4:
+            return i64(load_i32(place, 0))
         case _:
-            return ordered_8(load_i64(place, 0)) ^ Key(key).mask
+            return load_i64(place, 0)
 
 
 @unit.helper
-def lost(key: ptr, kind: i64, place: ptr) -> i64:
-    """Not 0 when the key of an element does not tell its bits: -0, and any nan but the usual one."""
-    infinity = Key(key).infinity
+def equal_of(kind: i64, raw: i64, infinity: i64, nan: i64) -> i64:
+    """The bits that stand for all that are equal. Choices are written as masks: conditions in a loop may keep it from becoming vectors."""
+    if kind in (Kind.FLOAT_2, Kind.FLOAT_4, Kind.FLOAT_8):
+        magnitude = raw & (sign_of(kind) - 1)
+        is_nan = 0 - i64(magnitude > infinity)
+        some = raw & (0 - i64(magnitude != 0))
+        return (some & ~is_nan) | (nan & is_nan)
+    return raw
+
+
+@unit.helper
+def key_from(kind: i64, raw: i64, mask: i64, table: ptr) -> i64:
+    """The key of an element."""
     match kind:
-        case Kind.FLOAT_2:
-            raw = i64(load_i16(place, 0))
-            return raw ^ equal_8(raw, infinity, nan_of(infinity), 0x7FFF)
-        case Kind.FLOAT_4:
-            short = load_i32(place, 0)
-            return i64(short ^ equal_4(short, i32(infinity), i32(nan_of(infinity))))
-        case Kind.FLOAT_8:
-            raw = load_i64(place, 0)
-            return raw ^ equal_8(raw, infinity, nan_of(infinity), _MOST_8)
+        case Kind.TABLE:
+            return load_u8(table + raw, 0)
+        case Kind.PLAIN_2 | Kind.PLAIN_4 | Kind.PLAIN_8:
+            return raw ^ mask
         case _:
-            return 0
+            return raw ^ ((raw >> 63) | sign_of(kind)) ^ mask
 
 
 @unit.helper
@@ -171,23 +126,38 @@ def put_key(to: ptr, i: i64, key: i64, wide: i64) -> None:
 @unit.helper
 def load_some(row: ptr, kind: i64, size: i64, wide: i64, begin: i64, end: i64) -> None:
     """Keys of one kind."""
-    key = Row(row).key
+    mask = Key(Row(row).key).mask
+    table = Key(Row(row).key).table
+    infinity = Key(Row(row).key).infinity
+    nan = nan_of(infinity)
     data = Row(row).data
-    step = Row(row).step
     to = Row(row).keys
     odd = 0
-    if step == size:
-        for i in range(begin, end):
-            place = data + i * size
-            put_key(to, i, element(key, kind, place), wide)
-            odd |= lost(key, kind, place)
-    else:
-        for i in range(begin, end):
-            place = data + i * step
-            put_key(to, i, element(key, kind, place), wide)
-            odd |= lost(key, kind, place)
+    for i in range(begin, end):
+        raw = raw_of(kind, data + i * size)
+        some = equal_of(kind, raw, infinity, nan)
+        put_key(to, i, key_from(kind, some, mask, table), wide)
+        odd |= raw ^ some
     if odd != 0:
         atomic_store(Row.at(row).odd, 0, 1)
+
+
+# A function for each kind of floats: loops in one function with others do not all become vectors.
+
+
+@unit.function
+def keys_load_float_2(row: ptr, begin: i64, end: i64) -> None:
+    load_some(row, Kind.FLOAT_2, 2, 0, begin, end)
+
+
+@unit.function
+def keys_load_float_4(row: ptr, begin: i64, end: i64) -> None:
+    load_some(row, Kind.FLOAT_4, 4, 0, begin, end)
+
+
+@unit.function
+def keys_load_float_8(row: ptr, begin: i64, end: i64) -> None:
+    load_some(row, Kind.FLOAT_8, 8, 1, begin, end)
 
 
 @unit.function
@@ -203,11 +173,11 @@ def keys_load(row: ptr, begin: i64, end: i64) -> None:
         case Kind.PLAIN_8:
             load_some(row, Kind.PLAIN_8, 8, 1, begin, end)
         case Kind.FLOAT_2:
-            load_some(row, Kind.FLOAT_2, 2, 0, begin, end)
+            keys_load_float_2(row, begin, end)
         case Kind.FLOAT_4:
-            load_some(row, Kind.FLOAT_4, 4, 0, begin, end)
+            keys_load_float_4(row, begin, end)
         case Kind.FLOAT_8:
-            load_some(row, Kind.FLOAT_8, 8, 1, begin, end)
+            keys_load_float_8(row, begin, end)
         case Kind.TOTAL_2:
             load_some(row, Kind.TOTAL_2, 2, 0, begin, end)
         case Kind.TOTAL_4:
@@ -219,19 +189,18 @@ def keys_load(row: ptr, begin: i64, end: i64) -> None:
 @unit.helper
 def restore(place: ptr, keys: ptr, i: i64, kind: i64, mask: i64) -> None:
     """Write the element of a key."""
+    key = load_i64(keys, 8 * i) if kind in (Kind.PLAIN_8, Kind.FLOAT_8) else load_u32(keys, 4 * i)
+    raw = key ^ mask
+    if kind in (Kind.FLOAT_2, Kind.FLOAT_4, Kind.FLOAT_8):
+        sign = sign_of(kind)
+        raw = key ^ (sign | (0 - i64(key & sign == 0)))
     match kind:
-        case Kind.PLAIN_2:
-            store_i16(place, 0, load_u32(keys, 4 * i) ^ mask)
-        case Kind.PLAIN_4:
-            store_i32(place, 0, load_u32(keys, 4 * i) ^ mask)
-        case Kind.PLAIN_8:
-            store_i64(place, 0, load_i64(keys, 8 * i) ^ mask)
-        case Kind.FLOAT_2:
-            store_i16(place, 0, restored_2(load_u32(keys, 4 * i)))
-        case Kind.FLOAT_4:
-            store_i32(place, 0, restored_4(load_i32(keys, 4 * i)))
+        case Kind.PLAIN_2 | Kind.FLOAT_2:
+            store_i16(place, 0, raw)
+        case Kind.PLAIN_4 | Kind.FLOAT_4:
+            store_i32(place, 0, raw)
         case _:
-            store_i64(place, 0, restored_8(load_i64(keys, 8 * i)))
+            store_i64(place, 0, raw)
 
 
 @unit.helper
@@ -239,14 +208,9 @@ def store_some(row: ptr, kind: i64, size: i64, begin: i64, end: i64) -> None:
     """Elements of one kind."""
     keys = Row(row).keys
     data = Row(row).data
-    step = Row(row).step
     mask = Key(Row(row).key).mask
-    if step == size:
-        for i in range(begin, end):
-            restore(data + i * size, keys, i, kind, mask)
-    else:
-        for i in range(begin, end):
-            restore(data + i * step, keys, i, kind, mask)
+    for i in range(begin, end):
+        restore(data + i * size, keys, i, kind, mask)
 
 
 @unit.function
@@ -270,4 +234,7 @@ def keys_store(row: ptr, begin: i64, end: i64) -> None:
 @unit.function
 def key_at(key: ptr, place: ptr) -> i64:
     """The key of the element at a place."""
-    return element(key, Key(key).kind, place)
+    infinity = Key(key).infinity
+    kind = Key(key).kind
+    raw = equal_of(kind, raw_of(kind, place), infinity, nan_of(infinity))
+    return key_from(kind, raw, Key(key).mask, Key(key).table)

@@ -34,9 +34,9 @@ _TABLE = 4 << _MOST_BITS
 MOST_BLOCKS = 64
 TABLES_BYTES = MOST_BLOCKS * _TABLE
 
-# Records to be sorted, room for more, their number, whether they have 8 bytes, whom to ask whether to go on, what a survey found (the least, the
-# greatest, whether one is less than the one before it); then the parts into which a long array is split: their number, whether pivots were bad,
-# and where they are (place, number, and a word more for the survey).
+# Records to be sorted, room for more, their number, whether they have 8 bytes, whom to ask whether to go on, how many of the sorted ones are wanted.
+# What a survey found: the least, the greatest, whether one is less than the one before it. Then the parts into which a long array is split: their
+# number, whether pivots were bad, and where they are (place, number, and a word more for the survey).
 Records = layout(
     "Records",
     records=ptr,
@@ -44,6 +44,7 @@ Records = layout(
     n=i64,
     wide=i64,
     run=ptr,
+    kept=i64,
     least=i64,
     greatest=i64,
     disorder=i64,
@@ -51,7 +52,7 @@ Records = layout(
     failed=i64,
     places=ptr,
 )
-RECORDS_BYTES = 96
+RECORDS_BYTES = 112
 
 # The same while it is sorted by digits: also tables of counts, the number of blocks, what is taken off, and the digit of a pass.
 Job = layout(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from calque.machine import target
 from calque.machine.lang import (
     NULL,
     Unit,
@@ -30,13 +31,15 @@ MOST_PARTS = 64
 ROOM = (MOST_PARTS + 1) * PAD  # records more than there are for which `other` must have room
 _BLOCK = 1 << 15  # records that are worth a thread
 _FEW = 500
-_SHORT = 4000  # up to here networks are quicker than digits
-_SHORT_WIDE = 1500
+_SHORT = {16: 500, 32: 4000, 64: 4000}  # up to here networks are quicker than digits, by the bytes of vectors
+_SHORT_WIDE = {16: 300, 32: 1500, 64: 1500}
 
 PLACES_BYTES = 24 * MOST_PARTS
 
 unit = Unit("sort_records")
 _splits: Any = unit.cell("records_can_split", i64, lambda: int(can_split()))
+_short: Any = unit.cell("records_short", i64, lambda: _SHORT[target.describe().vector_bytes])
+_short_wide: Any = unit.cell("records_short_wide", i64, lambda: _SHORT_WIDE[target.describe().vector_bytes])
 
 
 @unit.helper
@@ -75,8 +78,8 @@ def records_survey_blocks(job: ptr, first: i64, last: i64) -> None:
             survey_some(job, place, n * block // blocks, n * (block + 1) // blocks, 0)
 
 
-@unit.helper
-def survey(job: ptr) -> None:
+@unit.function
+def records_survey(job: ptr) -> None:
     """Find the least and the greatest record, and whether they are in order."""
     blocks = max(min(Records(job).n // _BLOCK, MOST_PARTS), 1)
     Records(job).blocks = blocks
@@ -121,8 +124,11 @@ def parted(job: ptr) -> i64:
         n = load_i64(places, 24 * k + 8)
         if n < _BLOCK:
             break
+        if at >= Records(job).kept:
+            store_i64(places, 24 * k + 8, 0)
+            continue
         data = Records(job).records + (at << (2 + wide))
-        pivot = pivot_of(data, n, wide)
+        pivot = pivot_of(data, n, wide, Records(job).kept - at)
         low = network_split(data, Records(job).other, n, pivot, wide)
         if low == 0:
             if pivot == (-1 if wide != 0 else 0xFFFFFFFF):
@@ -139,16 +145,26 @@ def parted(job: ptr) -> i64:
     return parts
 
 
+@unit.helper
+def parts_before(job: ptr, at: i64) -> i64:
+    """How many parts lie before a place."""
+    count = 0
+    for k in range(Records(job).blocks):
+        count += i64(load_i64(Records(job).places, 24 * k) < at)
+    return count
+
+
 @unit.function
 def records_sort_parts(job: ptr, first: i64, last: i64) -> None:
     """Sort some of the parts."""
-    shift = 2 + Records(job).wide
+    wide = Records(job).wide
+    shift = 2 + wide
     for k in range(first, last):
         at = load_i64(Records(job).places, 24 * k)
         n = load_i64(Records(job).places, 24 * k + 8)
-        other = Records(job).other + ((at + k * PAD) << shift)
-        depth = 2 * bits_of(n)
-        if quick_sort(Records(job).records + (at << shift), other, n, Records(job).wide, depth, Records(job).run) == 0:
+        data = Records(job).records + (at << shift)
+        other = Records(job).other + ((at + parts_before(job, at) * PAD) << shift)
+        if quick_sort(data, other, n, wide, Records(job).kept - at, 2 * bits_of(n) + 4, Records(job).run) == 0:
             atomic_store(Records.at(job).failed, 0, 1)
 
 
@@ -158,6 +174,7 @@ def sort_by_digits(job: ptr) -> i1:
     tables = calque_alloc(TABLES_BYTES)
     if tables == NULL:
         return False
+    records_survey(job)
     radix_sort(job, tables)
     calque_free(tables)
     return True
@@ -165,16 +182,17 @@ def sort_by_digits(job: ptr) -> i1:
 
 @unit.function
 def sort_records(job: ptr) -> i64:
-    """Sort what has been surveyed. Gives 0 when there is no memory."""
+    """Sort, at least so far that the first `kept` are in their places. Gives 0 when there is no memory."""
     n = Records(job).n
     wide = Records(job).wide
-    if n <= (_SHORT_WIDE if wide != 0 else _SHORT) and (_splits == 0 or n <= _FEW):
+    if n <= (_FEW if _splits != 0 else _short_wide if wide != 0 else _short):
         network_sort(Records(job).records, n, wide)
         return 1
     Records(job).failed = 1
     if _splits != 0:
         Records(job).failed = 0
-        calque_parallel_for(records_sort_parts, job, 0, parted(job), 1)
+        Records(job).blocks = parted(job)
+        calque_parallel_for(records_sort_parts, job, 0, Records(job).blocks, 1)
     if Records(job).failed != 0:
         return i64(sort_by_digits(job))
     return 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from calque.machine.callpath_layout import HASH_FACTOR
+from calque.machine.callpath_layout import CHECKED, HASH_FACTOR
 from calque.machine.callpath_match import int_type
 from calque.machine.callpath_run import epoch_now
 from calque.machine.lang import (
@@ -356,7 +356,8 @@ def made(self: ptr, aval: ptr, out: ptr, rank: i64, nbytes: i64, itemsize: i64, 
 @unit.function
 def calque_subscript(self: ptr, index: ptr) -> ptr:
     """mp_subscript of Array: not while a program is recorded, nor for arrays that say where they live."""
-    if likely(load_i64(epoch_now, 0) != 0 and Array(self).extra == NULL):
+    now = load_i64(epoch_now, 0)
+    if likely(now != 0 and now < CHECKED and Array(self).extra == NULL):
         answer = basic(self, index)
         if likely(i64(answer) != NOT_BASIC):
             return answer

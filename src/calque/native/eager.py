@@ -27,6 +27,7 @@ from calque.machine.program_sizes import Pattern, SizedProgram
 from calque.native import eager_layout, elements, sorting
 from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
+from calque.native.eager_families import program_of_any_size
 from calque.native.lower_reduce import CHUNK
 from calque.native.lower_sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
@@ -275,8 +276,14 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         if made is not None:
             return results(made.program(outs, form.dims), p.multiple_results)
     if p.name in eager_layout.VIEWS and not any(is_extended(a.dtype) for a in avals) and small(outs):
-        return results(layout_program(p.name, params, avals, outs[0]), False)
+        if out.size == 0:
+            return lambda arrays: repeated(arrays[0], out)
+        return results(eager_layout.view_program(p.name, params, avals[0], out), False)
     if p.name in COMPILED:
+        if frozen is not None:
+            sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
+            if sized is not None:
+                return results(sized, p.multiple_results)
         return of_program(p, avals, params)
     if p.name in sorting.NAMES:
         program = sorting_program(p.name, params, avals, outs)
@@ -293,12 +300,6 @@ def template_of(p: Primitive, form: Form) -> Template | None:
 def small(avals: Sequence[ShapedArray]) -> bool:
     """Few enough elements that a plain copy loop is as good as any."""
     return all(a.size <= SMALL and a.ndim <= strided.MAX_RANK for a in avals)
-
-
-def layout_program(name: str, params: dict[str, Any], avals: Sequence[ShapedArray], out: ShapedArray) -> Program:
-    b = ProgramBuilder(len(avals), [(out, nbytes(out))])
-    eager_layout.emit(b, name, params, [b.input(i) for i in range(len(avals))], avals, b.output(0), out)
-    return b.build()
 
 
 def sorting_program(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import storage
 from calque.machine import strided
-from calque.machine.program import ProgramBuilder, Slot
+from calque.machine.program import ProgramBuilder, Slot, Varying
+from calque.machine.program_sizes import Pattern, SizedProgram
 from calque.machine.strided import Axis, merged
 
 
@@ -65,6 +67,25 @@ def emit_copy(
     """A call of the strided copy."""
     words = [n for axis in axes for n in axis]
     b.call(strided.calque_strided_copy.address, [to, source, size, at, offset, len(axes), *words], name="copy")
+
+
+@functools.cache
+def copy_pattern(rank: int) -> Pattern:
+    """The program of one strided copy, with every word open."""
+    b = ProgramBuilder(1, [(None, 0)])
+    words: list[Any] = [Varying(0, i) for i in range(3 + 3 * rank)]
+    words.insert(3, rank)
+    b.call(strided.calque_strided_copy.address, [b.output(0), b.input(0), *words], name="copy")
+    return Pattern(b.build(), [i for i, _ in b.varying()])
+
+
+def view_program(name: str, params: dict[str, Any], x: ShapedArray, out: ShapedArray) -> SizedProgram:
+    """The program of a layout primitive alone, whose result has elements."""
+    size = storage(out.dtype).itemsize
+    view = VIEWS[name](x, dense(x.shape, size), **params)
+    axes = merged(list(zip(out.shape, dense(out.shape, size), view.strides)))
+    words = [size, 0, view.offset, *[n for axis in axes for n in axis]]
+    return copy_pattern(len(axes)).program([(out, out.size * size)], words)
 
 
 def emit(

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.avals import nbytes
 from calque.core.dtypes import is_extended
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
 from calque.machine.program import Program, ProgramBuilder, Slot
@@ -30,17 +29,30 @@ class Inexpressible(Exception):
 class Assembler:
     """Places for the values of a program, and its steps."""
 
-    def __init__(self, closed: ClosedJaxpr):
+    def __init__(self, closed: ClosedJaxpr, out_avals: Sequence[Any]):
         jaxpr = closed.jaxpr
         if closed.consts or len(jaxpr.eqns) > MOST_STEPS:
             raise Inexpressible
-        self.builder = ProgramBuilder(len(jaxpr.invars), [(a.aval, nbytes(a.aval)) for a in jaxpr.outvars])
+        self.builder = self.begin(len(jaxpr.invars), [(aval, bytes_of(aval)) for aval in out_avals])
         self.slots: dict[Any, Slot] = {v: self.builder.input(i) for i, v in enumerate(jaxpr.invars)}
         self.homes: dict[Var, Slot] = {}
         self.used = 0
         for i, a in enumerate(jaxpr.outvars):
             if isinstance(a, Var) and a not in self.slots:
                 self.homes.setdefault(a, self.builder.output(i))
+
+    def begin(self, n_in: int, outputs: Sequence[tuple[Any, Any]]) -> ProgramBuilder:
+        """What the steps are written with."""
+        return ProgramBuilder(n_in, outputs)
+
+    def room(self, size: Any) -> Slot:
+        """A place for so many bytes."""
+        size = -(-max(size, 1) // 64) * 64
+        slot = self.builder.arena(self.used, size)
+        self.used += size
+        if self.used > MOST_BYTES:
+            raise Inexpressible
+        return slot
 
     def read(self, a: Any) -> Slot:
         if isinstance(a, Literal):
@@ -51,11 +63,7 @@ class Assembler:
         """Where a result is written: its output, or temporary memory."""
         slot = self.homes.get(v)
         if slot is None:
-            size = -(-max(nbytes(v.aval), 1) // 64) * 64
-            slot = self.builder.arena(self.used, size)
-            self.used += size
-            if self.used > MOST_BYTES:
-                raise Inexpressible
+            slot = self.room(bytes_of(v.aval))
         self.slots[v] = slot
         return slot
 
@@ -91,7 +99,7 @@ class Assembler:
         """The same bytes under another name; an output gets its own."""
         source, v = self.read(e.invars[0]), e.outvars[0]
         if v in self.homes:
-            self.builder.copy(self.place(v), source, nbytes(v.aval))
+            self.builder.copy(self.place(v), source, bytes_of(v.aval))
         else:
             self.slots[v] = source
 
@@ -100,8 +108,13 @@ class Assembler:
         for i, a in enumerate(outvars):
             source = self.read(a)
             if source != self.builder.output(i):
-                self.builder.copy(self.builder.output(i), source, nbytes(a.aval))
+                self.builder.copy(self.builder.output(i), source, bytes_of(a.aval))
         return self.builder.build()
+
+
+def bytes_of(aval: Any) -> Any:
+    """Bytes of the elements, where sizes may be free."""
+    return aval.size * int(aval.dtype.itemsize)
 
 
 def meaning_at(e: Eqn, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
@@ -122,8 +135,9 @@ def meaning_at(e: Eqn, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
 
 def assemble(closed: ClosedJaxpr) -> Program:
     """The program of one step for each equation. Raises Inexpressible."""
+    out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
     closed = run_passes(closed)
-    a = Assembler(closed)
+    a = Assembler(closed, out_avals)
     for e in closed.jaxpr.eqns:
         a.step(e)
     return a.finish(closed.jaxpr.outvars)

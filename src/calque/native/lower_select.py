@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.lazy import LazyModule
 from calque.native.lower_graph import EXPANSIONS, Graph, Node
 from calque.native.lower_reduce import reshape, with_shape
 
-MOST: Final = 16  # more are sorted
+sort_network = LazyModule("calque.machine.sort_network")
+FEW, MOST = 4, 16  # more are sorted, which selects first where the processor splits quickly at a pivot
+
+
+def most() -> int:
+    """How many maxima one after another are quicker than sorting."""
+    return FEW if sort_network.can_split() else MOST
 
 
 class Ranking:
@@ -91,7 +98,7 @@ def expand_top_k(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: 
     x, k = args[0], params["k"]
     axis = params.get("axis", -1) % max(len(x.shape), 1)
     if (
-        not 0 < k <= MOST
+        not 0 < k <= most()
         or x.dtype not in ("f32", "f64", "i32", "i64", "i16", "i8", "u32", "u8", "u16")
         or x.aval.size == 0
     ):

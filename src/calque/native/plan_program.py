@@ -122,13 +122,14 @@ class Assembler:
             self.builder.call(k.address, args, name=k.symbol, asks=k.polls)
             return
         extent = self.integer(s.plan.extent)
+        grain = self.integer(s.plan.grain) if isinstance(s.plan.grain, Expr) else s.plan.grain
         piece = self.piece(s.plan)
         if piece is None:
-            self.builder.call(k.address, args, 0, extent, s.plan.grain, name=k.symbol, asks=k.polls)
+            self.builder.call(k.address, args, 0, extent, grain, name=k.symbol, asks=k.polls)
             return
         with self.builder.loop(0, extent, piece) as begin:  # which looks at signals
             end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
-            self.builder.call(k.address, args, begin, end, s.plan.grain, name=k.symbol, asks=k.polls)
+            self.builder.call(k.address, args, begin, end, grain, name=k.symbol, asks=k.polls)
 
     def operand(self, word: Any) -> Slot | Reg | int:
         """An argument of a routine."""
@@ -142,8 +143,9 @@ class Assembler:
         """How many turns of a parallel loop that takes long are run at a time: so many that nobody waits long for Ctrl-C."""
         if plan.ns < 2 * PIECE_NS or plan.extent is None or any(n in self.counters for n in plan.extent.names):
             return None
-        turns = self.sizes.value(plan.extent)
-        some = get_num_threads() * max(plan.grain, 1)  # work for every thread
+        turns = self.sizes.hinted.value(plan.extent)
+        grain = self.sizes.hinted.value(plan.grain) if isinstance(plan.grain, Expr) else plan.grain
+        some = get_num_threads() * max(grain, 1)  # work for every thread
         piece = max(round(turns * PIECE_NS / plan.ns / some), 1) * some
         return piece if piece < turns else None
 

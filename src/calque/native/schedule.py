@@ -12,6 +12,7 @@ from typing import Final
 
 from calque.machine.target import describe
 from calque.native.expr import (
+    ZERO,
     Buffer,
     Expr,
     const,
@@ -75,7 +76,7 @@ class Plan:
     def __init__(self, body: Body, ns: float, reasons: list[str]) -> None:
         self.body, self.ns, self.reasons = body, ns, reasons
         self.extent: Expr | None = None
-        self.grain = 0
+        self.grain: int | Expr = 0  # turns that are worth a thread
 
 
 class Schedule:
@@ -98,8 +99,9 @@ class Schedule:
     def finish(self, body: Body, slower: float = 1.0) -> Plan:
         """Threads only: the vectors are there already."""
         plan = Plan(body, slower * self.time(body), self.reasons)
-        if self.threads and plan.ns > PARALLEL_NS and len(body) == 1 and isinstance(body[0], For):
-            self.parallel(plan, body[0])
+        if self.threads and len(body) == 1 and isinstance(body[0], For):
+            if plan.ns > PARALLEL_NS or self.may_grow(body[0].extent):
+                self.parallel(plan, body[0])
         return plan
 
     def body(self, body: Body) -> Body:
@@ -368,7 +370,7 @@ class Schedule:
         low, high = self.sizes.interval(f.extent)
         base = ex("mul", blocks, const(BLOCK))
         if low != high or not self.sizes.known:
-            return [For(j, tuple(self.block(a, p, f, base, j, True) for a, p in parts))]
+            return self.any_rest(f, parts, base, j)
         some, extra = divmod(low % BLOCK, LANES)
         left = ex("sub", ex("sub", f.extent, base), const(some * LANES))
         out: list[Statement] = []
@@ -379,6 +381,18 @@ class Schedule:
             i = var(f"{j.attr[0]}.b", ex("sub", const(LANES), left))
             at = ex("add", i, left)
             out.append(For(i, tuple(self.block(a, p, f, base, at, False, some) for a, p in parts)))
+        return out
+
+    def any_rest(self, f: For, parts: Sequence[tuple[Acc, Buffer]], base: Expr, j: Expr) -> list[Statement]:
+        """The same for any size: a loop for the sums that take one more element, one for those that take two, three, four."""
+        left = ex("sub", f.extent, base)
+        reach = lambda n: ex("min", ex("max", ex("sub", left, const(LANES * (n - 1))), ZERO), const(LANES))
+        out: list[Statement] = []
+        for count in (1, 2, 3, 4):
+            more = reach(count + 1) if count < 4 else ZERO
+            i = var(f"{j.attr[0]}.{count}", ex("sub", reach(count), more))
+            at = ex("add", i, more)
+            out.append(For(i, tuple(self.block(a, p, f, base, at, False, count) for a, p in parts)))
         return out
 
     def block(self, a: Acc, p: Buffer, f: For, base: Expr, j: Expr, guard: bool, count: int = 4) -> Store:
@@ -444,21 +458,42 @@ class Schedule:
         """The outermost loop shared out among threads, in pieces of at least `GRAIN_NS`."""
         if f.accs or not self.independent(f) or not self.sizes.known:
             return
-        n = self.sizes.hinted.interval(f.extent)[1]
+        n, grows = self.sizes.hinted.interval(f.extent)[1], self.may_grow(f.extent)
+        per, inner = plan.ns / max(n, 1), self.growing_turns(f.body) if grows else None
         if f.kind in ("vector", "tile"):
             size = TILES if f.kind == "tile" else f.width if holds(f, (Loop, If)) else SPLIT
-            if n < 4 * size:
+            if n < 4 * size and not grows:
                 return
-            f = self.split(f, size)
+            f, per = self.split(f, size), per * size
             n = -(-n // size)
-        if n < 2:
+        if n < 2 and not grows:
             return
-        per = plan.ns / n
-        least = max(1, int(GRAIN_NS / max(per, 1e-3)))
-        plan.grain = -(-n // max(n // least, 1))  # pieces of one size
+        least = max(1, int((PARALLEL_NS / 2 if grows else GRAIN_NS) / max(per, 1e-3)))
+        if inner is not None:  # less of a loop whose turns have become longer
+            turns = int(self.turns(inner))
+            plan.grain = ex("add", ex("floordiv", const(least * turns), ex("max", inner, const(1))), const(1))
+        else:
+            plan.grain = least if grows else -(-n // max(n // least, 1))  # pieces of one size
         plan.extent = f.extent
         plan.body = (replace(f, kind="parallel"),)
-        self.note(f, f"threads: about {plan.ns / 1000:.0f} us of work, {plan.grain} iterations at a time")
+        self.note(
+            f, f"threads: about {plan.ns / 1000:.0f} us of work, {least if grows else plan.grain} iterations at a time"
+        )
+
+    def may_grow(self, extent: Expr) -> bool:
+        """May this program be called with a much longer loop than this one? Then pieces that are worth a thread are cut when it is."""
+        return not self.sizes.free.isdisjoint(extent.names)
+
+    def growing_turns(self, body: Body) -> Expr | None:
+        """The free extents inside, multiplied: of the nest that runs longest."""
+        found: list[Expr] = []
+        for s in body:
+            if isinstance(s, For):
+                inside = self.growing_turns(s.body)
+                if self.may_grow(s.extent) and s.extent.names <= self.sizes.values.keys():
+                    inside = s.extent if inside is None else ex("mul", s.extent, inside)
+                found += [inside] if inside is not None else []
+        return max(found, key=self.turns, default=None)
 
     def split(self, f: For, size: int) -> For:
         """before: for i < n @vector        after: for b < ceil(n / 4096): for i < min(4096, n - 4096 b) @vector, at 4096 b + i"""

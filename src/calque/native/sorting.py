@@ -15,9 +15,8 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex, is_float, storage
+from calque.core.lazy import LazyModule
 from calque.machine.program import ProgramBuilder, Slot
-from calque.machine.sort import calque_sort
-from calque.machine.sort_keys import Kind
 from calque.native.expr import Expr, const, ex
 from calque.native.lower import View
 from calque.native.lower_graph import Node
@@ -29,9 +28,7 @@ NAMES: Final = frozenset(("sort", "top_k", "approx_top_k"))
 _LONGEST: Final = 1 << 32  # places are counted with 32 bits
 _NS: Final = 5  # a guess of the time for an element
 
-_PLAIN: Final = {2: Kind.PLAIN_2, 4: Kind.PLAIN_4, 8: Kind.PLAIN_8}
-_FLOAT: Final = {2: Kind.FLOAT_2, 4: Kind.FLOAT_4, 8: Kind.FLOAT_8}
-_TOTAL: Final = {2: Kind.TOTAL_2, 4: Kind.TOTAL_4, 8: Kind.TOTAL_8}
+kernel, keys = LazyModule("calque.machine.sort"), LazyModule("calque.machine.sort_keys")
 
 
 # ---------------------------------------------------------------- keys
@@ -51,20 +48,25 @@ def infinity(dtype: np.dtype[Any]) -> int:
     return int(np.array([np.inf]).astype(dtype).view(f"u{dtype.itemsize}")[0])
 
 
+def kind(how: str, size: int | None = None) -> int:
+    """The number of a kind of keys."""
+    return int(keys.Kind[how if size is None else f"{how}_{size}"])
+
+
 def keys_of(operand: Any, dtype: np.dtype[Any], largest: bool | None) -> list[list[Any]]:
     """The words of the keys of an operand: two for complex numbers."""
     size = dtype.itemsize
     if is_complex(dtype):
         part = np.dtype(f"f{size // 2}")
-        return [[operand, size, at, _FLOAT[size // 2], 0, infinity(part), 0] for at in (0, size // 2)]
+        return [[operand, size, at, kind("FLOAT", size // 2), 0, infinity(part), 0] for at in (0, size // 2)]
     if size == 1:
-        return [[operand, 1, 0, Kind.TABLE, 0, 0, table(dtype, largest)]]
+        return [[operand, 1, 0, kind("TABLE"), 0, 0, table(dtype, largest)]]
     turned = (1 << 8 * size) - 1 if largest else 0
     if is_float(dtype):
-        kind = _FLOAT[size] if largest is None else _TOTAL[size]
-        return [[operand, size, 0, kind, turned, infinity(dtype), 0]]
+        how = kind("FLOAT" if largest is None else "TOTAL", size)
+        return [[operand, size, 0, how, turned, infinity(dtype), 0]]
     sign = 1 << (8 * size - 1) if dtype.kind == "i" else 0
-    return [[operand, size, 0, _PLAIN[size], turned ^ sign, 0, 0]]
+    return [[operand, size, 0, kind("PLAIN", size), turned ^ sign, 0, 0]]
 
 
 def item_of(aval: ShapedArray) -> int:
@@ -95,11 +97,11 @@ def words(
         largest, n_keys, kept = params.get("is_max_k", True), 1, params["k"]
         given = ((operands[0], item_of(avals[0])), (0, 4))
         moves = [[x, to, item] for (x, item), to in zip(given, results) if to is not None]
-    keys = [k for x, a in zip(operands[:n_keys], avals) for k in keys_of(x, a.dtype, largest)]
+    deciding = [k for x, a in zip(operands[:n_keys], avals) for k in keys_of(x, a.dtype, largest)]
     shape = avals[0].shape
     sizes = [product(shape[:axis]), product(shape[axis : axis + 1]), product(shape[axis + 1 :]), product((kept,))]
-    alone = name == "sort" and len(avals) == 1 and len(keys) == 1
-    return [*sizes, len(keys), len(moves), int(alone), *itertools.chain(*keys, *moves)]
+    alone = name == "sort" and len(avals) == 1 and len(deciding) == 1
+    return [*sizes, len(deciding), len(moves), int(alone), *itertools.chain(*deciding, *moves)]
 
 
 def too_long(name: str, params: dict[str, Any], x: ShapedArray) -> bool:
@@ -128,7 +130,7 @@ def emit_sort(p: Planner, n: Node, block: Block) -> list[Step]:
     given = words(n.op, n.params, avals, operands, results, lambda shape: extent(p, shape))
     ns = hint_of(avals[0].size) * _NS
     ins, outs = [x for x in operands if x is not None], [x for x in results if x is not None]
-    return [Routine(n.op, calque_sort.address, given, ins, outs, ns)]
+    return [Routine(n.op, kernel.calque_sort.address, given, ins, outs, ns)]
 
 
 def n_keys(n: Node) -> int:
@@ -171,6 +173,12 @@ def emit_eager(
         return False
     given = words(name, params, avals, ins, outs, math.prod)
     b.call(
-        calque_sort.address, [b.const(w) if isinstance(w, np.ndarray) else w for w in given], 0, 1, 1, name, asks=True
+        kernel.calque_sort.address,
+        [b.const(w) if isinstance(w, np.ndarray) else w for w in given],
+        0,
+        1,
+        1,
+        name,
+        asks=True,
     )
     return True

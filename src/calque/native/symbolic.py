@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.arrays import to_array
+from calque.core.at_sizes import at_sizes, free_in
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
-from calque.core.dims import Dim, Symbols, is_symbolic, poly_of, substituted
-from calque.core.jaxprs import ClosedJaxpr, subjaxprs
+from calque.core.dims import Symbols, poly_of
+from calque.core.jaxprs import ClosedJaxpr
 from calque.machine.arrays import as_numpy, share
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, Reg, Slot, Varying
@@ -138,9 +139,7 @@ class SymbolicAssembler(Assembler):
         self.builder.arena_bytes = total
 
     def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
-        if any(is_symbolic(a.shape) for a in (*s.arg_avals, *s.out_avals) if a is not None):
-            if next(subjaxprs(s.node.params), None) is not None:
-                int(next(d for a in (*s.arg_avals, *s.out_avals) if a is not None for d in a.shape if type(d) is Dim))
+        if next(free_in([s.arg_avals, s.out_avals, s.node.params]), None) is not None:
             found = [n for n in self.sizes.found if n in self.counters]
             self.hosts.append((s, found))
             words: list[Slot | Reg | int] = [*args, *[self.counters[n] for n in found]]
@@ -193,14 +192,6 @@ class SymbolicExecutable(Planned):
         self.words = self.evaluator()
         self.pattern = Pattern(self.template, self.places)
         self.kinds = [(a.ndim, a.dtype, a.weak_type, np.dtype(a.dtype).itemsize) for a in self.out_avals]
-        self.free = sorted(
-            {
-                d
-                for s, _ in self.assembler.hosts
-                for d in sizes_in([a and a.shape for a in (*s.arg_avals, *s.out_avals)], s.node.params)
-            },
-            key=str,
-        )
 
     @property
     def driver(self) -> Program:
@@ -273,41 +264,19 @@ class SymbolicExecutable(Planned):
 
     def host_function(self, s: Host, found: list[str], sizes: Sequence[int]) -> Callable[..., None]:
         """A host call for these sizes; those that the program has found come after the addresses."""
-        atoms = self.numbers_of_found()
-        used = sizes_in([a and a.shape for a in (*s.arg_avals, *s.out_avals)], s.node.params)
+        atoms, described = self.numbers_of_found(), (s.node.params, s.arg_avals, s.out_avals)
+        used = list(dict.fromkeys(free_in(described)))
         polys = [d.poly for d in used]
-        numbers = self.symbols.program([("value", p) for p in polys])
-        needed = set(self.symbols.needed(polys))
+        numbers, needed = self.symbols.program([("value", p) for p in polys]), set(self.symbols.needed(polys))
 
-        def run(*words: int) -> None:
-            n = len(words) - len(found)
-            known = {f"a{atoms[f]}": v for f, v in zip(found, words[n:]) if atoms[f] in needed}
-            values = dict(zip(used, numbers(*sizes, **known)))
-            fixed = lambda a: None if a is None else ShapedArray(substituted(a.shape, values), a.dtype, a.weak_type)
-            params = {k: substituted(v, values) for k, v in s.node.params.items()}
-            host_function(s, params, list(map(fixed, s.arg_avals)), list(map(fixed, s.out_avals)))(*words[:n])
+        def at(words: Sequence[int]) -> Callable[..., None]:
+            known = {f"a{atoms[f]}": v for f, v in zip(found, words) if atoms[f] in needed}
+            number = dict(zip(used, numbers(*sizes, **known))).__getitem__
+            return host_function(s, *[at_sizes(x, number) for x in described])
 
-        if found:
-            return run
-        values = dict(zip(used, numbers(*sizes)))
-        fixed = lambda a: None if a is None else ShapedArray(substituted(a.shape, values), a.dtype, a.weak_type)
-        params = {k: substituted(v, values) for k, v in s.node.params.items()}
-        return host_function(s, params, list(map(fixed, s.arg_avals)), list(map(fixed, s.out_avals)))
-
-
-def sizes_in(*values: Any) -> list[Dim]:
-    """The free sizes in shapes and parameters."""
-    out: dict[Dim, None] = {}
-    todo = list(values)
-    while todo:
-        v = todo.pop()
-        if type(v) is Dim:
-            out[v] = None
-        elif type(v) in (tuple, list):
-            todo += v
-        elif type(v) is dict:
-            todo += v.values()
-    return list(out)
+        if not found:
+            return at(())
+        return lambda *words: at(words[len(words) - len(found) :])(*words[: len(words) - len(found)])
 
 
 class Sized:

@@ -151,5 +151,5 @@ def _checked(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:
 
 def sort_complex(a: Any) -> Any:
     """The values in order, as complex numbers."""
-    a = sort(array_of("sort_complex", a), 0)
+    a = sort(array_of("sort_complex", a), -1)
     return a if is_complex(a.dtype) else convert(a, canonicalize(complex_of(a.dtype)))

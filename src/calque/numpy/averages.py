@@ -336,7 +336,7 @@ def cov(
         return (
             asarray(np.empty((0, 0), x.dtype))
             if x.shape[0] == 0
-            else asarray(np.full((x.shape[0],) * 2, np.nan, x.dtype))
+            else asarray(np.full((x.shape[0],) * 2, np.nan, x.dtype)).squeeze()
         )
     if ddof is None:
         ddof = 0 if bias else 1

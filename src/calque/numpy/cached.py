@@ -18,13 +18,15 @@ from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.machine import callpath
+from calque.numpy.any_size import Kinds
 from calque.transforms.call_specs import result_spec
 from calque.transforms.jit import callpath_enabled, epoch
 
 eager_program = lazy.LazyModule("calque.native.eager_program")
 
 SEEN_LIMIT = 10_000
-MET, TAUGHT, REFUSED = range(3)
+TAUGHT, REFUSED = -1, -2
+TURNS = 20  # calls like `zeros(3)` after which machine code learns them
 _STATIC = (int, bool, str, type(None))
 
 
@@ -38,6 +40,10 @@ class Arguments:
         for k, v in kwargs.items():
             self.key.append(k)
             self.specs.append(self.spec(v))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple([n for a in self.avals for n in a.shape])
 
     def spec(self, a: Any) -> tuple[Any, ...]:
         t = type(a)
@@ -62,36 +68,98 @@ class Arguments:
         raise eager_program.Inexpressible
 
 
+class Teacher:
+    """Serves the calls of a function that machine code does not know, and teaches it: with the second call of a sort, or `at_once`.
+
+    `exact` gives the entry for arguments of just this sort."""
+
+    def __init__(self, f: Callable[..., Any], exact: Exact | None = None, at_once: bool = False) -> None:
+        self.f, self.exact, self.at_once = f, exact or entry_of_steps, at_once
+        self.function: Any = None  # whom to teach
+        self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
+        self.kinds = Kinds()
+        self.makes = getattr(f, "__name__", "") in _MAKE_ARRAYS
+        self.calls: dict[Any, int] = {}  # of functions that make arrays
+
+    def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call."""
+        if not callpath_enabled() or (self.makes and self.is_rare(args, kwargs)):
+            return self.f(*args, **kwargs)
+        try:
+            given = Arguments(args, kwargs)
+            key = (epoch(), *given.key)
+            known = self.seen.get(key)
+        except (eager_program.Inexpressible, TypeError):  # not for machine code, or arguments that cannot be a key
+            return self.f(*args, **kwargs)
+        if known != REFUSED and self.learns(given, key, known, args, kwargs):
+            return self.function(*args, **kwargs)
+        return self.f(*args, **kwargs)
+
+    def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Has a function that makes arrays been called seldom with such arguments, none of which are arrays? Python is quick there."""
+        try:
+            key = (epoch(), args, *kwargs.items())
+            n = self.calls[key] = self.calls.get(key, 0) + 1
+        except TypeError:
+            return False
+        if len(self.calls) > SEEN_LIMIT:
+            self.calls.clear()
+        return n <= TURNS
+
+    def learns(
+        self, given: Arguments, key: Any, known: int | None, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> bool:
+        """Is there an entry for such arguments now?"""
+        if len(self.seen) > SEEN_LIMIT:
+            self.seen.clear()
+        if known is None and given.sizes:
+            self.seen[key] = 1
+            if self.kinds.is_often(key, given.sizes):
+                known = 1
+            elif self.kinds.teach(self.function, lambda: flat_function(self.f, args, kwargs), given, kwargs, key):
+                return True
+        met = max(known or 0, 0)  # an entry that went, or that does not take this very value, counts as nothing
+        if met or (known is None and self.at_once):
+            self.seen[key] = TAUGHT if self.teach(given, args, kwargs) else REFUSED
+            return self.seen[key] == TAUGHT
+        self.seen[key] = met + 1
+        return False
+
+    def teach(self, given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        """Add an entry for such arguments; False when the function is not for machine code."""
+        try:
+            with no_collection():
+                entry = self.exact(self.f, given, args, kwargs)
+        except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
+            return False
+        callpath.add_entry(self.function, entry)
+        return True
+
+
+Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]], Any]
+
+
 def cached(f: Callable[..., Any]) -> Any:
     """`f` with a call path of its own for eager calls."""
-    seen: dict[Any, int] = {}  # kinds of arguments met before -> what is to be done for the next ones
-
-    def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if callpath_enabled():
-            try:
-                given = Arguments(args, kwargs)
-                key = (epoch(), *given.key)
-                known = seen.get(key)
-            except (eager_program.Inexpressible, TypeError):  # not for machine code, or arguments that cannot be a key
-                return f(*args, **kwargs)
-            if known is None or known == TAUGHT:  # an entry that went, or that does not take this very value
-                if len(seen) > SEEN_LIMIT:
-                    seen.clear()
-                seen[key] = MET
-            elif known == MET:
-                seen[key] = TAUGHT if teach(function, f, given, args, kwargs) else REFUSED
-                if seen[key] == TAUGHT:
-                    return function(*args, **kwargs)
-        return f(*args, **kwargs)
-
-    function = callpath.Jitted(miss)
+    teacher = Teacher(f)
+    teacher.function = function = callpath.Jitted(teacher.miss)
     functools.update_wrapper(function, f, updated=())
     function.__wrapped__ = f
     return function
 
 
-def teach(function: Any, f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Add an entry for such arguments; False when the function is not for machine code."""
+def entry_of_steps(f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """An entry with a program that does one step for each primitive."""
+    flat, tree = flat_function(f, args, kwargs)
+    program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
+    out = result_spec(pytrees.unflatten(tree[0], [("out", k) for k in range(tree[0].num_leaves)]))
+    return callpath.Entry(given.specs, tuple(kwargs), program, out, epoch())
+
+
+def flat_function(
+    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
+    """`f` as a function of the arrays among these arguments, and a cell that receives the structure of its result."""
     tree: list[pytrees.PyTreeDef] = []
 
     def flat(*arrays: Any) -> list[Any]:
@@ -103,14 +171,7 @@ def teach(function: Any, f: Callable[..., Any], given: Arguments, args: Sequence
         tree[:] = [structure]
         return out
 
-    try:
-        with no_collection():
-            program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
-        out = result_spec(pytrees.unflatten(tree[0], [("out", k) for k in range(tree[0].num_leaves)]))
-        callpath.add_entry(function, callpath.Entry(given.specs, tuple(kwargs), program, out, epoch()))
-    except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
-        return False
-    return True
+    return flat, tree
 
 
 def substituted(a: Any, arrays: Any) -> Any:
@@ -124,6 +185,8 @@ def substituted(a: Any, arrays: Any) -> Any:
 
 
 # ---------------------------------------------------------------- which functions
+
+_MAKE_ARRAYS = frozenset(("zeros", "ones", "empty", "full", "arange", "eye", "identity", "linspace", "tri"))
 
 _NOT = frozenset(
     [

@@ -30,6 +30,7 @@ from calque.numpy.promotion import (
 from calque.ops.common import scalar_of
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
+from calque.transforms import debug_nans
 from calque.transforms.checks import raise_if
 from calque.transforms.sharding_arrays import device_put
 
@@ -69,7 +70,7 @@ def full_of(shape: Any, value: Any) -> Any:
     shape = canonical_shape(shape)
     if any([d < 0 for d in shape]):
         raise ValueError(f"sizes of a shape must be non-negative, got {shape}")
-    if trace_state.is_evaluating() and not isinstance(value, Tracer):
+    if trace_state.is_evaluating() and not isinstance(value, Tracer) and not debug_nans.active():
         x = to_array(value)
         if x._extra is None and not is_extended(x.dtype):
             aval = x.aval

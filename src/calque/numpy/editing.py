@@ -23,7 +23,7 @@ from calque.numpy.promotion import (
     convert,
     promote_dtypes,
 )
-from calque.numpy.shaping import broadcast_arrays, concatenate, flip, moveaxis, ravel, reshape, where
+from calque.numpy.shaping import broadcast_arrays, clip, concatenate, flip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
 from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.cond import switch
@@ -139,7 +139,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     single = index.ndim == 0 or index.shape[0] == 1
     count = values.shape[k] if single else index.shape[0]
     i = broadcast_to(reshape(index, (-1,)), (count,)) if single else index
-    i = where(i < 0, i + n, i)
+    i = clip(where(i < 0, i + n, i), 0, n)
     shape = list(a.shape)
     shape[k] = count
     values = broadcast_to(convert(values, a.dtype), tuple(shape))

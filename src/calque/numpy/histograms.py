@@ -70,7 +70,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return zeros(x.shape, canonicalize(int))
     options = {} if method is None else {"method": method}
     rising = searchsorted(bins, x, side="left" if right else "right", **options)
-    falling = bins.shape[0] - searchsorted(bins[::-1], x, side="right" if right else "left", **options)
+    falling = bins.shape[0] - searchsorted(bins[::-1], x, side="left" if right else "right", **options)
     return where(bins[-1] >= bins[0], rising, falling)
 
 

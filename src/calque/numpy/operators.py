@@ -18,6 +18,7 @@ from calque.core.dtypes import PYTHON_SCALARS, is_extended
 from calque.core.lazy import LazyModule
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine import callpath
+from calque.numpy.cached import Teacher
 from calque.numpy.promotion import common_type
 from calque.transforms.jit import callpath_enabled, epoch
 from calque.transforms.sharding_propagation import is_placed
@@ -54,10 +55,14 @@ class Sizes:
 
 def operator(name: str, method: Method) -> Any:
     """The operator `method` as a callable of machine code."""
-    teach = teach_product if name in ("__matmul__", "__rmatmul__") else teach_elementwise
+    if name in ("__matmul__", "__rmatmul__"):
+        product = Teacher(method, lambda f, given, args, kwargs: teach_product(name, f, args), at_once=True)
+        product.function = callpath.OpFunction(product.miss)
+        return product.function
 
     taught: set[Any] = set()
     kinds: dict[Any, Sizes] = {}
+    general = Teacher(method)  # for operands that broadcast
 
     def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or not callpath_enabled() or is_placed(args):
@@ -71,18 +76,18 @@ def operator(name: str, method: Method) -> Any:
         shape = next((a.aval.shape for a in args if type(a) is ArrayImpl and a.aval.shape), ())
         sizes = kinds.setdefault(kind, Sizes(shape))
         try:
-            if sizes.wants_all(shape) and teach is teach_elementwise:
+            if sizes.wants_all(shape):
                 sizes.met = set()
                 made = teach_elementwise(name, method, args, sizes.met)
             else:
-                made = teach(name, method, args)
+                made = teach_elementwise(name, method, args)
                 taught.add(key)
         except Unteachable:
-            return method(*args)
+            return general.miss(args, kwargs) if all(type(a) is ArrayImpl for a in args) else method(*args)
         callpath.add_entry(function, made)
         return function(*args)
 
-    function = callpath.OpFunction(miss)
+    function = general.function = callpath.OpFunction(miss)
     return function
 
 

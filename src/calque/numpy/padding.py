@@ -171,6 +171,8 @@ def _statistic(fold: Callable[..., Any]) -> Callable[..., Any]:
 
 def _folded(fold: Callable[..., Any], part: Any, k: int) -> Any:
     out = fold(part, axis=k, keepdims=True)
+    if part.dtype == np.dtype(bool):
+        return out != 0
     if out.dtype != part.dtype:
         out = out if is_inexact(part.dtype) else do.round(out, rounding_method=1)
     return convert(out, part.dtype)

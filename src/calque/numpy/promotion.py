@@ -211,7 +211,10 @@ def is_complex_value(x: Any) -> bool:
 
 def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
     """A non-negative axis; out of range is a ValueError with the array's rank."""
-    k = axis.__index__()
+    try:
+        k = axis.__index__()
+    except AttributeError:
+        raise TypeError(f"{what} must be an integer, got {axis!r} of type {type(axis).__name__}") from None
     if not -ndim <= k < ndim:
         raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
     return k % ndim if ndim else k

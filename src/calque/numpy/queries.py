@@ -22,7 +22,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.creation import placed
-from calque.numpy.promotion import array_of, check_arraylike, convert
+from calque.numpy.promotion import array_of, canonical_axes, check_arraylike, convert
 
 __all__ = [
     "astype", "can_cast", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype", "iterable", "ndim", "promote_types", "result_type", "shape", "size",
@@ -218,9 +218,8 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, in all or along axes."""
     sizes = _aval_of("size", a).shape
     n = 1
-    axes = range(len(sizes)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    for i in axes:
-        n *= sizes[i]  # type: ignore[index]
+    for i in canonical_axes(axis, len(sizes)):
+        n *= sizes[i]
     return n
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from calque.core.dims import is_found
 from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned, real_part
+from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -26,6 +27,8 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
+
+collectives = LazyModule("calque.transforms.collectives")
 
 
 def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -78,6 +81,18 @@ def accumulator_dtype(dtype: Any, promote_integers: bool = True) -> Any:
     return dtype
 
 
+_ACROSS = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}  # of the members of a mapped axis
+
+
+def axes_and_names(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The axes of the array to be folded, and the mapped axes, which have names."""
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    names = tuple([a for a in given if isinstance(a, str)])
+    if not names:
+        return canonical_axes(axis, ndim), ()
+    return canonical_axes(tuple([a for a in given if not isinstance(a, str)]), ndim), names
+
+
 def fold(
     name: str,
     primitive: str,
@@ -91,9 +106,13 @@ def fold(
     params: dict[str, Any],
 ) -> Any:
     aval = typeof(a)
-    axes = canonical_axes(axis, aval.ndim)
+    axes, names = axes_and_names(axis, aval.ndim)
     x = masked(a, where, neutral)
     out = getattr(do, primitive)(x, axes=axes, **params) if axes else x
+    if names:
+        if primitive not in _ACROSS:
+            raise NotImplementedError(f"{name} over the mapped axes {names} is not offered: fold positional axes only")
+        out = getattr(collectives, _ACROSS[primitive])(out, names)
     if initial is not None:
         out = combine(out, convert(initial, aval.dtype))
     return keep(out, aval.shape, axes, keepdims)
@@ -160,7 +179,7 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
         refuse_out(name, out)
         a = as_operand(a)
         aval = typeof(a)
-        axes = canonical_axes(axis, aval.ndim)
+        axes, _ = axes_and_names(axis, aval.ndim)
         if initial is None:
             empty = f"zero-size array to reduction operation {name} which has no identity"
             if 0 in [aval.shape[i] for i in axes]:
@@ -207,13 +226,15 @@ def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     return n
 
 
-def counted(a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: Any) -> Any:
+def counted(a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: Any, names: tuple[str, ...] = ()) -> Any:
     """How many values each fold takes, as a number or, with a mask, an array."""
     shape = typeof(a).shape
     if where is None:
-        return as_number(count(shape, axes), dtype)
+        members = collectives.axis_size(names) if names else 1
+        with np.errstate(all="ignore"):
+            return as_number(count(shape, axes) * members, dtype)
     mask = broadcast_to(where_mask(where), shape)
-    return sum(convert(mask, dtype), axis=axes, keepdims=keepdims)
+    return sum(convert(mask, dtype), axis=(*axes, *names), keepdims=keepdims)
 
 
 def mean(
@@ -230,9 +251,9 @@ def mean(
     target = result_dtype(dtype, typeof(x).dtype)
     work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
     x = convert(x, work, typeof(x).weak_type and dtype is None and work == typeof(x).dtype)
-    axes = canonical_axes(axis, typeof(x).ndim)
-    total = sum(x, axis=axes, keepdims=keepdims, where=where)
-    return convert(do.div(total, counted(x, axes, where, keepdims, work)), target, typeof(x).weak_type)
+    axes, names = axes_and_names(axis, typeof(x).ndim)
+    total = sum(x, axis=(*axes, *names), keepdims=keepdims, where=where, promote_integers=False)
+    return convert(do.div(total, counted(x, axes, where, keepdims, work, names)), target, typeof(x).weak_type)
 
 
 def var(
@@ -262,31 +283,33 @@ def var(
     target = result_dtype(dtype, real_part(typeof(x).dtype))
     if is_complex(typeof(x).dtype) and dtype is not None and not is_complex(target) and not is_float(target):
         raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
+    if target == np.dtype(bool):
+        raise TypeError("var: a variance cannot have dtype bool")
     work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
     if not is_complex(typeof(x).dtype):
         x = convert(x, work)
-    axes = canonical_axes(axis, typeof(x).ndim)
-    center = _mean(x, axes, where) if mean is None else convert(mean, typeof(x).dtype)
+    axes, names = axes_and_names(axis, typeof(x).ndim)
+    center = _mean(x, (*axes, *names), where) if mean is None else convert(mean, typeof(x).dtype)
     centered = UFUNCS["subtract"](x, center)
     if is_complex(typeof(x).dtype):
         squares = UFUNCS["add"](do.square(do.real(centered)), do.square(do.imag(centered)))
     else:
         squares = do.square(centered)
-    total = sum(squares, axis=axes, keepdims=keepdims, where=where)
+    total = sum(squares, axis=(*axes, *names), keepdims=keepdims, where=where)
     kind = typeof(squares).dtype
-    n = counted(squares, axes, where, keepdims, kind)
+    n = counted(squares, axes, where, keepdims, kind, names)
     freedom = np.asarray(ddof).astype(kind)
     left = UFUNCS["subtract"](n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
     few = count(typeof(squares).shape, axes)
     if is_found(few) and ddof > 0:  # no values, or too few: NaN as well
         zero, nan = np.zeros((), kind), np.full((), np.nan, kind)
         return convert(do.div(total, do.select_n(do.gt(left, zero), nan, left)), target)
-    if where is None and not is_found(few) and few <= math.floor(ddof):
+    if where is None and not names and not is_found(few) and few <= math.floor(ddof):
         return convert(do.div(do.mul(total, np.asarray(np.nan, kind)), np.asarray(1, kind)), target)
     return convert(do.div(total, left), target)
 
 
-def _mean(x: Any, axes: tuple[int, ...], where: Any) -> Any:
+def _mean(x: Any, axes: tuple[Any, ...], where: Any) -> Any:
     return mean(x, axis=axes, keepdims=True, where=where)
 
 

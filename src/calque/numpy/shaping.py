@@ -53,7 +53,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     unknown = sum(type(d) is int and d == -1 for d in new)
     if unknown:
         if unknown > 1:
-            raise ValueError(f"can only specify one unknown axis size with a `-1` value, got {new}")
+            raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
         rest = math.prod(d for d in new if not (type(d) is int and d == -1))
         if rest == 0 or size % rest:
             raise TypeError(
@@ -108,7 +108,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     n = typeof(a).ndim
     order = tuple(range(n))[::-1] if axes is None else tuple(canonical_axis(i, n, "axes") for i in axes)
     if sorted(order) != list(range(n)):
-        raise ValueError(
+        raise TypeError(
             f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for operand shape {typeof(a).shape}"
         )
     return do.transpose(a, permutation=order) if order != tuple(range(n)) else ensure(a)
@@ -141,7 +141,10 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Axes moved to other positions, the others in order."""
     check_arraylike("moveaxis", a)
     n = typeof(a).ndim
-    src = canonical_axes(source if isinstance(source, (tuple, list)) else (source,), n, "source")
+    sources = source if isinstance(source, (tuple, list)) else (source,)
+    src = [canonical_axis(i, n, "source") for i in sources]
+    if len(set(src)) != len(src):
+        raise TypeError(f"duplicate value in 'source': {source}")
     dst = canonical_axes(destination if isinstance(destination, (tuple, list)) else (destination,), n, "destination")
     if len(src) != len(dst):
         raise ValueError(f"Inconsistent number of elements: {len(src)} vs {len(dst)}")
@@ -330,6 +333,8 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
         cuts = [0, *[sum(slice_bounds(slice(0, as_size(i)), size)[:2]) for i in where], size]
     else:
         n = operator.index(where)
+        if n < 1:
+            raise ValueError(f"{name}: the number of sections must be larger than 0, got {n}")
         small, extra = divmod(size, n)
         if extra and name == "split":
             raise ValueError(f"array split does not result in an equal division: size {size} in {n} parts")
@@ -368,7 +373,13 @@ def flip(m: Any, axis: Any = None) -> Any:
     """The order of elements along axes reversed."""
     check_arraylike("flip", m)
     m = as_operand(m)
-    return do.rev(m, dimensions=canonical_axes(axis, typeof(m).ndim))
+    n = typeof(m).ndim
+    axes = (
+        canonical_axes(axis, n) if not isinstance(axis, (tuple, list)) else tuple([canonical_axis(i, n) for i in axis])
+    )
+    if len(set(axes)) != len(axes):
+        raise TypeError(f"duplicate value in 'axis': {axis}")
+    return do.rev(m, dimensions=axes)
 
 
 def fliplr(m: Any) -> Any:
@@ -430,11 +441,13 @@ def repeat(
     if axis is None:
         a, axis = ravel(a), 0
     k = canonical_axis(axis, typeof(a).ndim)
+    if isinstance(repeats, int) and repeats < 0:
+        raise TypeError(f"repeat: repeats must not be negative, got {repeats}")
     if total_repeat_length is None and isinstance(repeats, int):
         shape = typeof(a).shape
         wide = expand_dims(a, k + 1)
-        full = (*shape[: k + 1], max(0, repeats), *shape[k + 1 :])
-        return reshape(_broadcast_to(wide, full), (*shape[:k], shape[k] * max(0, repeats), *shape[k + 1 :]))
+        full = (*shape[: k + 1], repeats, *shape[k + 1 :])
+        return reshape(_broadcast_to(wide, full), (*shape[:k], shape[k] * repeats, *shape[k + 1 :]))
     return _repeat_by_counts(a, repeats, k, total_repeat_length)
 
 

@@ -223,8 +223,10 @@ def take(
     if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"Invalid mode {mode!r} for np.take: use 'fill', 'clip' or 'wrap'.")
     a, k = _along("take", a, axis)
+    if typeof(indices).dtype == np.dtype(bool):
+        indices = convert(indices, canonicalize(int))
     if not is_integer(typeof(indices).dtype):
-        raise TypeError(f"take requires indices of integer dtype, got {typeof(indices).dtype.name}")
+        raise ValueError(f"take requires indices of integer dtype, got {typeof(indices).dtype.name}")
     if typeof(a).shape[k] == 0 and typeof(indices).size:
         raise IndexError("take: cannot do a non-empty jnp.take() from an empty axis")
     indices = np.asarray(indices) if isinstance(indices, int) else indices
@@ -281,7 +283,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     check_arraylike("round", a)
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.round is not supported: arrays are immutable.")
-    a = as_operand(a)
+    a, decimals = as_operand(a), operator.index(decimals)
     dtype = typeof(a).dtype
     if is_integer(dtype) or dtype == np.dtype(bool):
         if decimals < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce as fold_left
@@ -94,7 +95,7 @@ def reducing(op: str) -> Callable[..., np.ndarray]:
 def _fold_complex(op: str, x: np.ndarray, axes: tuple[int, ...], identity: Any) -> np.ndarray:
     choose = {"max": lexicographic(np.greater, np.maximum), "min": lexicographic(np.less, np.minimum)}[op]
     rows = np.moveaxis(x, axes, range(len(axes)))
-    rows = rows.reshape(-1, *rows.shape[len(axes) :])
+    rows = rows.reshape(math.prod(rows.shape[: len(axes)]), *rows.shape[len(axes) :])
     return fold_left(choose, rows, np.full(rows.shape[1:], identity, x.dtype))
 
 

@@ -1,7 +1,7 @@
 """`calque_debug_nans` and `calque_debug_infs`: the first operation that makes a nan raises FloatingPointError.
 
-While a flag is on, single operations are evaluated through `_checked`, and jitted programs stay with Python, which looks at
-their results. Bad results of a program are explained by running it again, one equation after the other. While both flags are
+While a flag is on, single operations are evaluated through `_checked`; jitted programs look at their own results
+(`nan_checks`). Bad results of a program are explained by running it again, one equation after the other. While both flags are
 off nothing of this module stands in anybody's way."""
 
 from __future__ import annotations
@@ -59,12 +59,16 @@ def _refuse(kind: str, name: str) -> FloatingPointError:
     return FloatingPointError(f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else ""))
 
 
-def check_program(closed: ClosedJaxpr, args: Sequence[Any], outs: Sequence[Any], name: str) -> None:
-    """Raise if the results of a jitted program hold what a flag forbids, naming the equation that made it."""
-    kind = _first_bad(outs)
-    if kind is not None:
-        eval_jaxpr(closed.jaxpr, closed.consts, *args)  # every operation is checked
-        raise _refuse(kind, f"the jitted function {name}, though in none of its operations when they run one by one")
+def explain(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> None:
+    """A result of a jitted program holds what a flag forbids: raise, naming the equation that made it."""
+    eval_jaxpr(closed.jaxpr, closed.consts, *args)  # every operation is checked
+    blame(name)
+
+
+def blame(name: str) -> None:
+    """Raise where no operation can be named."""
+    kind = "nan" if config.debug_nans else "inf"
+    raise _refuse(kind, f"the jitted function {name}, though in none of its operations when they run one by one")
 
 
 # ---------------------------------------------------------------- operations

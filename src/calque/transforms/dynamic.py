@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core import backends, pytrees, trace_state
+from calque.core import backends, key_use, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -17,7 +17,7 @@ from calque.core.dims import Symbols
 from calque.core.pause import no_collection
 from calque.core.polynomials import Poly
 from calque.core.trace_state import Tracer
-from calque.transforms import debug_nans
+from calque.transforms import nan_checks
 from calque.transforms.sharding_constraint import has_constraints
 from calque.transforms.sharding_propagation import is_placed
 from calque.transforms.signatures import ArgumentNames, as_tuple, signature_of
@@ -26,6 +26,7 @@ MOST_ENTRIES: Final = 8  # programs with free sizes of one family; then sizes st
 MOST_SIZED: Final = 512  # sizes of which the finished program is kept
 MOST_MET: Final = 4096  # calls that are remembered for one jitted function
 MOST_TAUGHT: Final = 32
+TURNS: Final = 6  # calls with the same sizes after which they get an entry of their own
 MET: Final = 4  # how many earlier sizes are remembered
 
 Sizes = tuple[int, ...]  # the dimensions of all arguments, one after the other
@@ -34,15 +35,16 @@ Sizes = tuple[int, ...]  # the dimensions of all arguments, one after the other
 class Met:
     """The sizes with which one jitted function was called, for each program with free sizes."""
 
-    __slots__ = ("counts", "taught")
+    __slots__ = ("counts", "taught", "turns")
 
-    def __init__(self) -> None:
+    def __init__(self, turns: int = TURNS) -> None:
+        self.turns = turns
         self.counts: dict[tuple[Entry, Sizes], int] = {}
         self.taught = 0  # how often the machine code learned to serve all sizes
 
-    def again(self, entry: Entry, values: Sizes) -> bool:
-        """Is this the second call with such sizes?"""
-        return self.counts.get((entry, values)) == 1
+    def often(self, entry: Entry, values: Sizes) -> bool:
+        """Is it time for an entry for just these sizes? One that is met less often is not worth it."""
+        return self.counts.get((entry, values)) == self.turns
 
     def count(self, entry: Entry, values: Sizes) -> int:
         """One more call with such sizes: how many there were."""
@@ -55,10 +57,11 @@ class Met:
 class Entry:
     """A program with free sizes and the calls it serves."""
 
-    def __init__(self, groups: Sequence[tuple[int, ...]], fixed: dict[int, int], symbols: Symbols) -> None:
-        self.groups, self.fixed = tuple(groups), tuple(fixed.items())
-        self.hints: Sizes = ()
-        self.symbols = symbols
+    def __init__(self, groups: Sequence[tuple[int, ...]], hints: Sequence[int]) -> None:
+        free = {i for g in groups for i in g}
+        self.groups, self.hints = tuple(groups), tuple(hints)
+        self.fixed = tuple([(i, n) for i, n in enumerate(hints) if i not in free])
+        self.symbols = Symbols([hints[g[0]] for g in groups])
         self.traced: Any = None
         self.executable: Any = None
         self.sized: OrderedDict[tuple[int, ...], Any] = OrderedDict()
@@ -97,7 +100,7 @@ class Entry:
     def chooser(self, family: Family, met: Met) -> Callable[..., Any]:
         """A function that gives the program for the arguments of a call (avals, or NumPy arrays), as the call path asks for it.
 
-        It gives None at the second call with the same sizes: then Python makes an entry for them, which is quicker.
+        It gives None when it was asked often for the same sizes: then Python makes an entry for them, which is quicker.
         And for sizes that an earlier program has served: perhaps with captured values that have changed since, as Python will tell."""
 
         def choose(first: Any, *rest: Any) -> Any:
@@ -105,7 +108,7 @@ class Entry:
             for x in rest:
                 sizes += x.shape
             values = self.values(sizes)
-            if values is None or met.again(self, values) or not family.is_for(self, sizes):
+            if values is None or met.often(self, values) or not family.is_for(self, sizes):
                 return None
             met.count(self, values)
             return self.program(values).program
@@ -207,8 +210,6 @@ def allowed(function: Any, given: Any) -> bool:
         and o.shardings is None
         and not (o.donate_argnums or o.donate_argnames)
         and backends.has_symbolic()
-        and not debug_nans.active()
-        and not config.debug_key_reuse
         and not any(isinstance(x, Tracer) for x in given.leaves)
         and not is_placed(given.leaves)
     )
@@ -238,21 +239,16 @@ def call(function: Any, given: Any) -> Any:
     if entry.traced.captures.reads and function.is_stale(entry.traced):
         family.entries.remove(entry)
         return call(function, given)
+    key_use.consume_again(entry.traced.key_uses, given.leaves, function.name)
     executable = entry.program(values)
     out = executable.call([to_array(x) for x in given.leaves])
-    if function.met.count(entry, values) == 1:
-        teach_all_sizes(function, given, family, entry)
-    else:
+    met = function.met
+    if met.count(entry, values) > met.turns or met.taught >= MOST_TAUGHT:
         function.learn(given.args, given.kwargs, entry.traced, executable)
+    else:  # perhaps anew: captured values may have changed
+        met.taught += 1
+        function.learn(given.args, given.kwargs, entry.traced, entry.executable, entry.chooser(family, met))
     return pytrees.unflatten(entry.traced.out_tree, out)
-
-
-def teach_all_sizes(function: Any, given: Any, family: Family, entry: Entry) -> None:
-    """Teach the C callable to serve such calls with any sizes. It may have to be taught again: captured values may have changed."""
-    if function.met.taught < MOST_TAUGHT:
-        function.met.taught += 1
-        choose = entry.chooser(family, function.met)
-        function.learn(given.args, given.kwargs, entry.traced, entry.executable, choose)
 
 
 def checked(dynamic: Any) -> Any:
@@ -326,12 +322,9 @@ def new_entry(
     function: Any, given: Any, family: Family, groups: list[tuple[int, ...]], hints: Sequence[int]
 ) -> Entry | None:
     """Trace and compile with free sizes. What fails so, or needs its sizes as numbers, stays static from now on."""
-    symbols = Symbols([hints[g[0]] for g in groups])
-    free = {i for g in groups for i in g}
-    entry = Entry(groups, {i: n for i, n in enumerate(hints) if i not in free}, symbols)
-    entry.hints = tuple(hints)
+    entry, free = Entry(groups, hints), {i for g in groups for i in g}
     try:
-        compile_entry(function, given, entry, free, hints)
+        compile_entry(function, given, entry, free)
     except Exception as error:  # the same function with static sizes says what is wrong, if anything is
         family.reason = f"tracing with a free size failed: {error}"
         function.log(f"Sizes of {function.name} stay static, {family.reason}")
@@ -345,14 +338,18 @@ def new_entry(
     return entry
 
 
-def compile_entry(function: Any, given: Any, entry: Entry, free: set[int], hints: Sequence[int]) -> None:
-    symbols = entry.symbols
-    shape: list[Any] = list(hints)
-    for d, g in zip(symbols.sizes(), entry.groups):
+def free_avals(entry: Entry, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+    """The avals of arguments with the sizes that a program leaves free as symbols."""
+    shape: list[Any] = list(entry.hints)
+    for d, g in zip(entry.symbols.sizes(), entry.groups):
         for i in g:
             shape[i] = d
     places = iter(shape)
-    avals = [ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in given.avals]
+    return [ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in avals]
+
+
+def compile_entry(function: Any, given: Any, entry: Entry, free: set[int]) -> None:
+    symbols, avals = entry.symbols, free_avals(entry, given.avals)
     with trace_state.with_symbols(symbols):
         traced = entry.traced = function.trace_new(given, avals)
     if traced.hoisted or traced.ambient or has_constraints(traced.closed) or free <= entry.pinned():
@@ -360,4 +357,4 @@ def compile_entry(function: Any, given: Any, entry: Entry, free: set[int], hints
     symbols.lenient = True
     with no_collection():
         options = backends.Options(function.name, config.exact, ())
-        entry.executable = backends.compile_symbolic(traced.closed, options, symbols)
+        entry.executable = backends.compile_symbolic(nan_checks.checked(traced.closed, function.name), options, symbols)

@@ -22,7 +22,7 @@ from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine import callpath
-from calque.transforms import axes, captures, debug_nans, donation, identity, refs_jit, retraces
+from calque.transforms import axes, captures, debug_nans, donation, identity, nan_checks, refs_jit, retraces
 from calque.transforms import dynamic as dynamic_sizes
 from calque.transforms.call import close_over_tracers, jit_p
 from calque.transforms.call_specs import Inexpressible, call_specs, result_spec
@@ -80,7 +80,7 @@ class Traced:
             donation.warn_unusable(self.unusable, self.name)
             options = backends.Options(self.name, config.exact, self.donated)
             with no_collection():
-                self.executable = backends.compile_program(self.closed, options)
+                self.executable = backends.compile_program(nan_checks.checked(self.closed, self.name), options)
             _log(f"Finished compiling {self.name}")
         return self.executable
 
@@ -308,9 +308,7 @@ class _Function:
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(given), given.leaves
-        if config.debug_key_reuse:
-            for i, use in traced.key_uses:
-                key_use.consume(leaves[i], f"{use.how} in {self.name}")
+        key_use.consume_again(traced.key_uses, leaves, self.name)
         if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
             if traced.finds:  # the sizes belong to the enclosing program, anew for each call
                 return self.fun(*given.args, **given.kwargs)
@@ -321,8 +319,6 @@ class _Function:
         if self.options.shardings is not None:
             self.options.shardings.check(leaves, *self.placeable(*self.split(given.args, given.kwargs)[:2]))
         out, is_somewhere = traced.run(leaves)
-        if debug_nans.active():
-            debug_nans.check_program(traced.closed, leaves, out, self.name)
         if not is_somewhere and not traced.ambient:
             self.learn(given.args, given.kwargs, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
@@ -353,7 +349,8 @@ class _Function:
         choose: Callable[..., Any] | None = None,
     ) -> None:
         """Teach the C callable to serve such calls alone; those of all sizes, with a function that chooses the program."""
-        if executable.program is None or not callpath_enabled() or not self.watches(traced):
+        keys = config.debug_key_reuse and traced.key_uses  # which ones are used up is known to Python
+        if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
             return
         o = self.options
         try:
@@ -399,16 +396,27 @@ _tracing = False
 
 def epoch() -> int:
     """The number of the present configuration; entries made under another one do not match."""
-    return _epochs.setdefault(config.trace_key(), len(_epochs) + 1)
+    number = _epochs.setdefault(config.trace_key(), len(_epochs) + 1)
+    return number + callpath.CHECKED if checks() else number
+
+
+def checks() -> bool:
+    """Are single operations looked at? Jitted programs look at themselves."""
+    return config.debug_index or config.debug_key_reuse or debug_nans.active()
+
+
+def programs_enabled() -> bool:
+    """May machine code serve calls of jitted functions?"""
+    return callpath.LEARNS and not (_tracing or config.disable_jit)
 
 
 def callpath_enabled() -> bool:
-    checks = config.debug_index or config.debug_key_reuse
-    return callpath.LEARNS and not (_tracing or config.disable_jit or checks or debug_nans.active())
+    """May machine code serve calls of single operations?"""
+    return programs_enabled() and not checks()
 
 
 def _refresh_epoch() -> None:
-    callpath.set_epoch(epoch() if callpath_enabled() else 0)
+    callpath.set_epoch(epoch() if programs_enabled() else 0)
 
 
 def _on_tracing(active: bool) -> None:
@@ -566,13 +574,8 @@ def clear_cache(jitted: Any) -> None:
     callpath.clear_entries(jitted)
 
 
-_STAGES = {
-    "trace": "trace",
-    "lower": "lower",
-    "eval_shape": "eval_shape",
-    "_cache_size": "cache_size",
-    "__repr__": "jitted_repr",
-}
+_SAME = ("trace", "lower", "eval_shape")
+_STAGES = {n: n for n in _SAME} | {"_cache_size": "cache_size", "__repr__": "jitted_repr"}
 for _name, _stage in _STAGES.items():  # methods that few programs call
     setattr(callpath.Jitted, _name, lazy.function("calque.transforms.stages", _stage))
 callpath.Jitted.clear_cache = clear_cache

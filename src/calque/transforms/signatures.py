@@ -38,6 +38,8 @@ def resolve(
     fun: Callable[..., Any], argnums: Any, argnames: Any, option: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the chosen parameters, each inferred from the other where the signature allows it."""
+    if argnums is None and argnames is None:
+        return (), ()
     nums, names = as_tuple(argnums, int, f"{option}_argnums"), as_tuple(argnames, str, f"{option}_argnames")
     sig = signature_of(fun)
     if sig is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calque.core.jaxprs import Eqn, Jaxpr, Var, has_effects, subjaxprs
+from calque.transforms.slices import without_dead_code
 
 
 def dead_code(jaxpr: Jaxpr) -> Jaxpr:
@@ -21,6 +22,18 @@ def dead_code(jaxpr: Jaxpr) -> Jaxpr:
     if len(kept) == len(jaxpr.eqns):
         return jaxpr
     return jaxpr.replace(eqns=kept[::-1])
+
+
+def dead_parts(jaxpr: Jaxpr) -> Jaxpr:
+    """Take out of loops, choices and calls what they carry, give and read for nothing.
+
+    before: a, _ = scan[a', b' = f(a), g(b)] a0 b0; in (a,)
+    after:  a = scan[a' = f(a)] a0; in (a,)
+
+    Runs second, while calls are whole and share their bodies: a reverse loop reads little of what the loop before it might keep."""
+    found = without_dead_code(jaxpr)
+    same = len(found.eqns) == len(jaxpr.eqns) and all(a is b for a, b in zip(found.eqns, jaxpr.eqns))
+    return jaxpr if same else found
 
 
 def has_effect(e: Eqn) -> bool:

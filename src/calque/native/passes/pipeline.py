@@ -7,7 +7,7 @@ from collections.abc import Callable
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.native.passes import algebra, constants
 from calque.native.passes.common import common_subexpressions
-from calque.native.passes.dead_code import dead_code
+from calque.native.passes.dead_code import dead_code, dead_parts
 from calque.native.passes.float0 import without_float0
 from calque.native.passes.inline import inline_calls
 from calque.native.passes.sweep import Rule, rewrite
@@ -33,6 +33,7 @@ def on_jaxpr(f: Callable[[Jaxpr], Jaxpr]) -> Callable[[ClosedJaxpr], ClosedJaxpr
 
 PASSES: tuple[Callable[[ClosedJaxpr], ClosedJaxpr], ...] = (
     on_jaxpr(dead_code),
+    on_jaxpr(dead_parts),
     inline_calls,
     without_float0,
     on_jaxpr(simplify),

@@ -23,6 +23,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import concatenate, matrix_transpose, reshape, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import linalg as lax_linalg
+from calque.ops.sizes import places
 from calque.transforms.cond import cond
 from calque.transforms.custom_jvp import custom_jvp
 from calque.transforms.solves import custom_linear_solve
@@ -36,7 +37,7 @@ class SlogdetResult(NamedTuple):
 
 
 def _diagonal(x: Any) -> Any:
-    k = np.arange(min(x.shape[-2:]), dtype=np.int32)
+    k = places(min(x.shape[-2:]))
     return x[..., k, k]
 
 
@@ -46,7 +47,7 @@ def _diagonal(x: Any) -> Any:
 def _parity(pivots: Any, dtype: Any) -> Any:
     """1 for an even number of exchanged rows, -1 for an odd one."""
     n = pivots.shape[-1]
-    moved = reductions.sum(pivots != np.arange(n, dtype=pivots.dtype), axis=-1, dtype=np.int32)
+    moved = reductions.sum(pivots != places(n, pivots.dtype), axis=-1, dtype=np.int32)
     return convert(where(moved % 2 == 1, -1, 1), dtype)
 
 
@@ -311,7 +312,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = Fal
             else rcond
         )
         u, s, vh = svd(a, full_matrices=False)
-        there = s >= np.asarray(limit, real) * s[0]
+        there = s >= convert(asarray(limit), real) * s[0]
         rank = reductions.sum(there, dtype=np.int32)
         safe = where(there, s, np.ones((), real))
         weights = convert(where(there, 1 / safe, np.zeros((), real)), a.dtype)[:, None]
