@@ -10,6 +10,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque.explaining.effects import side_effects
 from calque.transforms.retraces import RetraceError
 
 SCALE = 7.25
@@ -57,8 +58,29 @@ def test_side_effects_are_named_with_their_lines():
         return x + 1
 
     words = [e.what for e in jax.explain(noisy, 3.0).effects]
-    assert words == ["print()", "seen.append()", "the global SCALE is assigned"]
+    assert words == ["print()", "seen.append()", "an item of box is assigned", "the global SCALE is assigned"]
     assert all(e.line for e in jax.explain(noisy, 3.0).effects)
+
+
+def test_items_and_attributes_of_what_is_captured():
+    table = {"a": [0]}
+
+    def f(self, x):
+        table["a"][0] = 1
+        table["n"] += 1
+        self.cache["x"] = x
+        del table["n"], self.y
+        own = {}
+        own["x"] = own["y"] = 1
+        return x
+
+    words = [e.what for e in side_effects(f)]
+    assert words == [
+        "an item of table is assigned",
+        "an item of cache is assigned",
+        "an item of table is deleted",
+        "the attribute y is deleted",
+    ]
 
 
 def test_unrolled_loops_are_named():
@@ -75,7 +97,14 @@ def test_free_sizes_and_their_guards():
     f = jax.jit(lambda x: x[2:].sum())
     for n in (5, 6):
         f(jnp.ones(n))
-    assert "n - 2 >= 0" in jax.explain(f, jnp.ones(7)).guards
+    traces = jax.stats()["traces"]
+    r = jax.explain(f, jnp.ones(7))
+    assert "n - 2 >= 0" in r.guards and r.sizes == {"n": 7} and r.signature == [("x", "f32[n]")]
+    assert r.memory.argument_size_in_bytes == 28 and r.costs["flops"] > 0 and "for d0 < (n0 + -2)" in r.loops
+    text = str(r)
+    assert "n = 7" in text and "f32[n]" in text and len(r.assembly) > 100 and "f32[n]" in r._repr_html_()
+    assert jax.stats()["traces"] == traces  # the program that serves the call, not another one
+    assert jax.explain(f, jnp.ones(5)).sizes == {}
 
 
 def test_why_it_was_retraced():

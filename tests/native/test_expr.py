@@ -15,6 +15,7 @@ from calque.native.expr import (
     const_value,
     either,
     ex,
+    index_and_guard,
     invert,
     is_const,
     linear,
@@ -31,6 +32,7 @@ from calque.native.expr import (
     var,
     walk,
 )
+from calque.native.lower_layout import guarded
 
 n, m = var("n"), var("m")
 i, j = var("i", n), var("j", m)
@@ -253,3 +255,16 @@ def test_threads_share_one_pool():
     for column in zip(*found, strict=True):
         assert all(e is column[0] for e in column)
     assert is_const(const(2.0, "f16"), 2.0)
+
+
+def test_what_guards_a_load_is_guarded_too() -> None:
+    """A load stands under a condition that loads; under a second condition neither is done where that one fails."""
+    places, values = Buffer("p", (8,), "i64"), Buffer("v", (8,), "f32")
+    i, ok = var("i", 16), ex("lt", var("i", 16), const(8))
+    inner = ex("lt", load(places, [i]), const(8))
+    found = guarded(load(values, [load(places, [i], inner)], inner), ok)
+    loads = [e for e in walk(found, set()) if e.op == "load"]
+    assert sorted(e.attr.name for e in loads) == ["p", "v"]  # the place is read once, for both
+    for e in loads:
+        _, guard = index_and_guard(e)
+        assert guard is not None and ok in (guard, *guard.args)

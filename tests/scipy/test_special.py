@@ -4,9 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special as reference
 
 import calque
+import calque.numpy as jnp
 from calque.scipy import special
+from tests.ops.helpers import x64
 from tests.peers import compare, jax
 
 F = lambda *x: np.array(x, np.float32)
@@ -131,6 +134,50 @@ def test_bad_arguments() -> None:
     for bad in (lambda: special.ndtr(1), lambda: special.log_ndtr(1.0, 2.5), lambda: special.gammaln([1.0])):
         with pytest.raises(TypeError):
             bad()
-    for bad in (lambda: special.gammaln(1j), lambda: special.bernoulli(-1), lambda: special.log_ndtr(1.0, 31)):
+    for bad in (lambda: special.entr(1j), lambda: special.bernoulli(-1), lambda: special.log_ndtr(1.0, 31)):
         with pytest.raises(ValueError):
             bad()
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def test_shares_are_of_all_axes():
+    x = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
+    for name in ("softmax", "log_softmax"):
+        ours, theirs = getattr(special, name), getattr(reference, name)
+        for axis in (None, 0, -1, (0, 1)):
+            np.testing.assert_allclose(ours(x, axis=axis), theirs(x, axis=axis), rtol=2e-6, atol=1e-6)
+        np.testing.assert_allclose(ours(x), theirs(x), rtol=2e-6, atol=1e-6)
+        assert ours(2.0).shape == () and ours(2.0) == theirs(2.0)
+        with pytest.raises(TypeError):
+            ours(x, 0)
+
+
+def test_complex_numbers():
+    z = np.array([0.5 + 1j, -2.5 + 0.25j, 3 - 2j, -4.0 + 1e-3j, 12 + 0j, -0.25 - 8j], np.complex128)
+    with x64():
+        np.testing.assert_allclose(special.gamma(z), reference.gamma(z), rtol=1e-12)
+        np.testing.assert_allclose(special.expit(z), 1 / (1 + np.exp(-z)), rtol=1e-12)
+        np.testing.assert_allclose(special.logit(z), np.log(z / (1 - z)), rtol=1e-12)
+        assert np.isnan(special.gamma(np.array([0, -1, -2], np.complex128))).all()
+    assert special.gamma(z.astype(np.complex64)).dtype == "complex64"
+    for name, error in (("erf", TypeError), ("gammaln", TypeError), ("entr", ValueError), ("dawsn", ValueError)):
+        with pytest.raises(error, match="complex"):
+            getattr(special, name)(z)
+
+
+def test_refusals_and_weak_types():
+    for f in (special.xlogy, special.betaln, special.zeta, special.gammainc):
+        with pytest.raises(ValueError, match="shapes"):
+            f(np.ones((3, 4), np.float32), np.ones(5, np.float32))
+    with pytest.raises(ValueError, match="integer"):
+        special.polygamma(0.5, 1.0)
+    for f in (
+        special.entr,
+        lambda x: special.xlogy(x, x),
+        lambda x: special.rel_entr(x, x),
+        lambda x: special.kl_div(x, x),
+    ):
+        assert f(0.5).weak_type and not f(jnp.float32(0.5)).weak_type
+    assert not special.ndtr(0.5).weak_type and not special.ndtri(0.5).weak_type

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from calque.transforms.captures import MUTATING, is_library
+
+DONE: Final = {"STORE": "assigned", "DELET": "deleted"}
 
 
 class SideEffect(NamedTuple):
@@ -34,6 +36,7 @@ def of_code(code: types.CodeType) -> Iterator[SideEffect]:
     line: int | None = code.co_firstlineno
     captured = set(code.co_freevars)
     previous: Any = None
+    done: list[Any] = []
     for i in dis.get_instructions(code):
         line = i.starts_line if type(i.starts_line) is int else getattr(i.positions, "lineno", line) or line
         name = i.argval
@@ -45,13 +48,25 @@ def of_code(code: types.CodeType) -> Iterator[SideEffect]:
             yield SideEffect(f"the global {name} is assigned", line)
         elif i.opname == "STORE_DEREF" and name in captured:
             yield SideEffect(f"the variable {name} of an enclosing function is assigned", line)
-        elif i.opname == "STORE_ATTR":
-            yield SideEffect(f"the attribute {name} is assigned", line)
-        if i.opname not in ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "COPY"):
+        elif i.opname in ("STORE_ATTR", "DELETE_ATTR"):
+            yield SideEffect(f"the attribute {name} is {DONE[i.opname[:5]]}", line)
+        elif i.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") and held_outside(container := container_of(done), captured):
+            yield SideEffect(f"an item of {container.argval} is {DONE[i.opname[:5]]}", line)
+        if i.opname not in ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "COPY", "SWAP"):
             previous = i
+            done.append(i)
     for c in code.co_consts:
         if isinstance(c, types.CodeType):
             yield from of_code(c)
+
+
+def container_of(done: Sequence[Any]) -> Any:
+    """What `x[key]`, with a key that is a constant or a name, is an item of, given the instructions so far; also in `x[key] += 1`."""
+    where = next((k for k in range(len(done) - 1, -1, -1) if done[k].opname == "BINARY_SUBSCR"), None)
+    if where is not None and done[-1].opname == "BINARY_OP":
+        done = done[:where]
+    simple = len(done) >= 2 and done[-1].opname in ("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
+    return done[-2] if simple else None
 
 
 def held_outside(loaded: Any, captured: set[str]) -> bool:

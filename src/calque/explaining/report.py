@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from calque.core.avals import nbytes
+from calque.core.backends import MemoryStats, flops, traffic
 from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.explaining import page
 from calque.explaining.effects import SideEffect, side_effects
+from calque.native.at_sizes import at_sizes, free_in
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
+from calque.transforms import dynamic
 from calque.transforms.captures import Read, short
 from calque.transforms.jit import Given, function_of, jit
 
@@ -23,7 +27,8 @@ class Report:
 
     name         the function                     captured      values read besides the arguments
     signature    argument names and types         effects       side effects seen while tracing
-    guards       questions about free sizes       unrolled      (line, equations) of unrolled Python loops
+    sizes        free sizes, and what they are    unrolled      (line, equations) of unrolled Python loops
+    guards       questions about them, answered
     jaxpr        the program as traced            kernels       how many kernels; `loops`, `assembly`: their text
     passes       (name, equations before, after)  host_calls    primitives that run in Python
     costs        flops and bytes                  retraced      why it was last traced again"""
@@ -31,20 +36,18 @@ class Report:
     def __init__(self, jitted: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         function = function_of(jitted)
         given = Given(function, tuple(args), kwargs)
-        traced = function.trace_given(given)
-        executable: Any = traced.compiled()
+        serving = program_of(function, given)
+        traced, executable = serving.traced, serving.executable
         self.fun, self.name, self.closed = function.fun, function.name, traced.closed
-        names = list(argument_names(function, given))
-        self.signature = [(n, a.str_short()) for n, a in zip(names, given.avals)]
-        family = function.cache.families.get(given.family_key)
-        self.guards = [g for e in family.entries for g in e.guards()] if family is not None else []
+        names, avals = list(argument_names(function, given)), traced.closed.in_avals[len(traced.hoisted) :]
+        self.signature = [(n, a.str_short()) for n, a in zip(names, avals)]
+        self.sizes, self.guards = serving.sizes, serving.guards
         self.jaxpr = str(traced.closed)
         self.passes = list(counted_passes(traced.closed))
         self.kernels = len({k.code for k in executable.kernels})
         self.loops, self.executable = kernels_text(executable, "loops"), executable
         self.host_calls = list(executable.host_calls)
-        self.costs = dict(executable.cost_analysis())
-        self.memory = executable.memory_analysis()
+        self.costs, self.memory = serving.costs, serving.memory
         self.captured: tuple[Read, ...] = traced.captures.reads
         self.constants = [(v.aval.str_short(), v.aval.size) for v in traced.closed.jaxpr.constvars]
         self.effects: list[SideEffect] = side_effects(function.fun)
@@ -72,7 +75,17 @@ class Report:
         flops, moved = self.costs.get("flops", 0.0), self.costs.get("bytes accessed", 0.0)
         return [
             ("Signature", lines(f"{n}: {t}" for n, t in self.signature) or "no arguments"),
-            ("Guards on free sizes", lines(self.guards) or "none: every size of this program is fixed"),
+            (
+                "Guards on free sizes",
+                lines(
+                    [
+                        ", ".join(f"{n} = {k}" for n, k in self.sizes.items()),
+                        *(self.guards or ["no questions were asked"]),
+                    ]
+                )
+                if self.sizes
+                else "none: every size of this program is fixed",
+            ),
             ("Program (jaxpr)", clipped(self.jaxpr)),
             ("Passes", lines(f"{n}: {a} -> {b} equations" for n, a, b in self.passes)),
             (
@@ -132,6 +145,37 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
         raise TypeError(f"explain: a function is needed, got {type(fun).__name__}")
     jitted = fun if hasattr(fun, "_function") else jit(fun)
     return Report(jitted, args, kwargs)
+
+
+class Serving(NamedTuple):
+    """The program that serves a call."""
+
+    traced: Any
+    executable: Any
+    costs: dict[str, float]
+    memory: MemoryStats
+    sizes: dict[str, int]
+    guards: list[str]
+
+
+def program_of(function: Any, given: Given) -> Serving:
+    """The program with free sizes that this call gets, if it would get one; else one of its own."""
+    family = function.cache.families.get(given.family_key)
+    found = family.find(given.sizes) if family is not None and given.key not in function.cache.programs else None
+    if found is None or not dynamic.allowed(function, given):
+        traced = function.trace_given(given)
+        executable = traced.compiled()
+        return Serving(traced, executable, dict(executable.cost_analysis()), executable.memory_analysis(), {}, [])
+    entry, values = found
+    symbols, closed = entry.symbols, entry.traced.closed
+    dims = list(free_in(closed))
+    numbers = dict(zip(dims, symbols.program([("value", d.poly) for d in dims])(*values)))
+    sized = at_sizes(closed, numbers.__getitem__)
+    costs = {"flops": float(flops(sized.eqns)), "bytes accessed": float(traffic(sized))}
+    room = int(entry.program(values).program.arena_bytes)
+    memory = MemoryStats(sum(map(nbytes, sized.in_avals)), sum(map(nbytes, sized.out_avals)), room)
+    names = {str(d): n for d, n in zip(symbols.sizes(), values)}
+    return Serving(entry.traced, entry.executable, costs, memory, names, entry.guards())
 
 
 def argument_names(function: Any, given: Given) -> Sequence[str]:

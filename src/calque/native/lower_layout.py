@@ -138,7 +138,8 @@ def guarded(value: Value, ok: Expr) -> Value:
         if e.op != "load":
             return None
         idx, old = index_and_guard(e)
-        return load(e.attr, [rewrite(i, rule, memo) for i in idx], ok if old is None else both(old, ok))
+        both_hold = ok if old is None else both(rewrite(old, rule, memo), ok)  # what guards a load may load as well
+        return load(e.attr, [rewrite(i, rule, memo) for i in idx], both_hold)
 
     if isinstance(value, Cx):
         return Cx(rewrite(value.re, rule, memo), rewrite(value.im, rule, memo))

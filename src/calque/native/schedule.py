@@ -211,7 +211,7 @@ class Schedule:
 
     def suits_outer(self, f: For, inner: Sequence[For]) -> bool:
         """Can `f` be a vector with the loops inside it serial?"""
-        if f.accs or not self.independent(f):
+        if not all(isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs) or not self.independent(f):
             return False
         for i in inner:
             if any(isinstance(s, (For, Loop, If)) for s in i.body) or any(a.running for a in i.accs):

@@ -42,6 +42,8 @@ def dot_product_attention(
     (2, 1, 3)"""
     name = "dot_product_attention"
     check_arraylike(name, query, key, value)
+    if implementation == "cudnn":
+        raise RuntimeError("dot_product_attention: cuDNN is not used here: leave implementation out, or pass 'xla'")
     if implementation not in (None, "xla"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     query, key, value = (to_array(x) for x in (query, key, value))

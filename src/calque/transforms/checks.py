@@ -22,12 +22,25 @@ def raise_if(failed: Any, error: Callable[..., Exception], operands: Sequence[An
             raise error(*map(to_numpy, operands))
         return
 
-    def fail(*values: Any) -> None:
-        raise error(*map(np.asarray, values))
-
     n = typeof(failed).ndim
-    pred = do.reduce_or(failed, axes=tuple(range(n)), out_sharding=None) if n else failed
-    cond(pred, lambda *xs: debug_callback(fail, *xs), lambda *xs: None, *operands)
+    raise_when(do.reduce_or(failed, axes=tuple(range(n)), out_sharding=None) if n else failed, Fail(error), operands)
+
+
+class Fail:
+    """Raises the exception that is made of the values. Compilers know it: nothing else than raising happens."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Callable[..., Exception]) -> None:
+        self.error = error
+
+    def __call__(self, *values: Any) -> None:
+        raise self.error(*map(np.asarray, values))
+
+
+def raise_when(failed: Any, fail: Fail, operands: Sequence[Any]) -> None:
+    """Raise while the program runs, if a traced bool is true."""
+    cond(failed, lambda *xs: debug_callback(fail, *xs), lambda *xs: None, *operands)
 
 
 def check(condition: Any, message: str, *, error: type[Exception] = ValueError, **values: Any) -> None:

@@ -9,6 +9,7 @@ from calque.native.passes import algebra, constants
 from calque.native.passes.common import common_subexpressions
 from calque.native.passes.dead_code import dead_code, dead_parts
 from calque.native.passes.float0 import without_float0
+from calque.native.passes.hoisted_checks import hoisted_checks
 from calque.native.passes.inline import inline_calls
 from calque.native.passes.sweep import Rule, rewrite
 
@@ -35,6 +36,7 @@ PASSES: tuple[Callable[[ClosedJaxpr], ClosedJaxpr], ...] = (
     on_jaxpr(dead_code),
     on_jaxpr(dead_parts),
     inline_calls,
+    hoisted_checks,
     without_float0,
     on_jaxpr(simplify),
     inline_calls,  # branches whose index has turned out to be known

@@ -1,6 +1,6 @@
 """Special functions."""
 
-from calque.nn.normalisation import log_softmax, logsumexp, softmax
+from calque.nn.normalisation import logsumexp
 from calque.scipy.special.entropies import *  # noqa: F403
 from calque.scipy.special.entropies import __all__ as _entropies
 from calque.scipy.special.faddeeva import dawsn, erfcx, wofz
@@ -11,6 +11,7 @@ from calque.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from calque.scipy.special.integrals import exp1, expi, expn, fresnel, owens_t, sici, spence
 from calque.scipy.special.normals import *  # noqa: F403
 from calque.scipy.special.normals import __all__ as _normals
+from calque.scipy.special.shares import log_softmax, softmax
 
 __all__ = [
     *_entropies, *_gammas, *_normals, "bessel_jn", "dawsn", "erfcx", "exp1", "expi", "expn", "fresnel",

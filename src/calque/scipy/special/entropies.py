@@ -21,7 +21,7 @@ def expit(x: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> float(sp.expit(0.0))
     0.5"""
-    return do.logistic(*inexact("expit", x))
+    return do.logistic(*inexact("expit", x, complex_too=True))
 
 
 @custom_jvp
@@ -38,11 +38,11 @@ def logit(x: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> float(sp.logit(0.5))
     0.0"""
-    return _logit(*inexact("logit", x))
+    return _logit(*inexact("logit", x, complex_too=True))
 
 
 def _or_zero(x: Any, product: Any) -> Any:
-    return jnp.where(x == 0, 0.0, product).astype(typeof(product).dtype)
+    return jnp.where(x == 0, 0.0, product)
 
 
 @custom_jvp
@@ -87,7 +87,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 @custom_jvp
 def _entr(x: Any) -> Any:
-    return jnp.where(x < 0, -np.inf, -_xlogy(x, x)).astype(typeof(x).dtype)
+    return jnp.where(x < 0, -np.inf, -_xlogy(x, x))
 
 
 _entr.defjvp(lambda primals, tangents: (_entr(*primals), tangents[0] * (-1 - jnp.log(primals[0]))))
@@ -113,7 +113,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     safe_p, safe_q = jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)
     value = safe_p * (jnp.log(safe_p) - jnp.log(safe_q))
     out = jnp.where(both, value, jnp.where((p == 0) & (q >= 0), 0.0, np.inf))
-    return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, out).astype(typeof(p).dtype)
+    return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, out)
 
 
 def kl_div(p: Any, q: Any) -> Any:

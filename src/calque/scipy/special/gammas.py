@@ -8,7 +8,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import to_array
-from calque.core.dtypes import is_complex
+from calque.core.dtypes import is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import check_arraylike, promote_inexact
@@ -21,12 +21,20 @@ __all__ = [
 ]  # fmt: skip
 
 
-def inexact(name: str, *args: Any) -> list[Any]:
-    """Operands as floats of one dtype and shape; complex numbers are refused."""
+_PRIMITIVE = frozenset(
+    ("digamma", "erf", "erfc", "erfinv", "factorial", "gammaln", "i0", "i0e", "i1", "i1e")
+)  # JAX's primitives refuse a dtype by a TypeError, its functions by a ValueError
+
+
+def inexact(name: str, *args: Any, complex_too: bool = False) -> list[Any]:
+    """Operands as floats of one dtype and shape; complex numbers are refused unless asked for."""
     check_arraylike(name, *args)
-    out = [to_array(x) for x in together(name, *promote_inexact(*args))]
-    if is_complex(typeof(out[0]).dtype):
-        raise ValueError(f"{name} does not support complex-valued inputs")
+    try:
+        out = [to_array(x) for x in together(name, *promote_inexact(*args))]
+    except TypeError as e:  # shapes that do not fit are a ValueError here
+        raise ValueError(str(e)) from None
+    if is_complex(typeof(out[0]).dtype) and not complex_too:
+        raise (TypeError if name in _PRIMITIVE else ValueError)(f"{name} does not support complex-valued inputs")
     return out
 
 
@@ -71,8 +79,29 @@ def gamma(x: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> float(sp.gamma(5.0))
     24.0"""
-    (x,) = inexact("gamma", x)
+    (x,) = inexact("gamma", x, complex_too=True)
+    if is_complex(typeof(x).dtype):
+        return _gamma_of_complex(x)
     return gammasgn(x) * jnp.exp(do.lgamma(x))
+
+
+# Lanczos's series for g = 7: gamma(z + 1) = sqrt(2 pi) (z + 7.5)^(z + 0.5) exp(-z - 7.5) (c0 + c1 / (z + 1) + ...)
+_LANCZOS = (
+    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059, 12.507343278686905,
+    -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
+)  # fmt: skip
+
+
+def _gamma_of_complex(z: Any) -> Any:
+    """By Lanczos's series, reflected left of 1/2; NaN at the poles."""
+    left = z.real < 0.5
+    w = jnp.where(left, -z, z - 1)
+    series = _LANCZOS[0] + sum(c / (w + k) for k, c in enumerate(_LANCZOS[1:], 1))
+    t = w + 7.5
+    value = math.sqrt(2 * math.pi) * jnp.exp((w + 0.5) * jnp.log(t) - t) * series
+    pole = (z.imag == 0) & (z.real <= 0) & (z.real == jnp.floor(z.real))
+    reflected = math.pi / (jnp.where(pole, 1, jnp.sin(math.pi * z)) * value)
+    return jnp.where(pole, np.nan * (1 + 1j), jnp.where(left, reflected, value)).astype(z.dtype)
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
@@ -137,6 +166,9 @@ def polygamma(n: Any, x: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> round(float(sp.polygamma(1, 1.0)), 4)
     1.6449"""
+    check_arraylike("polygamma", n, x)
+    if not is_integer(typeof(n).dtype) and typeof(n).dtype != np.dtype(bool):
+        raise ValueError(f"polygamma: n must be of integer type, got {typeof(n).dtype.name}")
     return do.polygamma(*full("polygamma", n, x))
 
 

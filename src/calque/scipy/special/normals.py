@@ -9,7 +9,7 @@ from calque import numpy as jnp
 from calque.core.dtypes import is_float
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy.promotion import check_arraylike
+from calque.numpy.promotion import check_arraylike, convert
 from calque.scipy.special.gammas import inexact
 from calque.transforms.custom_jvp import custom_jvp
 
@@ -52,7 +52,7 @@ def _floating(name: str, x: Any) -> Any:
         raise TypeError(
             f"{name}: x.dtype={typeof(x).dtype.name} is not supported, see docstring for supported types: floats"
         )
-    return x
+    return convert(x, x.dtype)
 
 
 def ndtr(x: Any) -> Any:

@@ -1,0 +1,34 @@
+"""Exponentials as shares of their sum, over all axes unless told otherwise."""
+
+from typing import Any
+
+from calque import numpy as jnp
+from calque.nn import normalisation
+from calque.numpy.promotion import check_arraylike
+
+
+def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """exp(x) / sum(exp(x)), over all axes by default.
+
+    >>> import calque.scipy.special as sp
+    >>> sp.softmax(jnp.zeros((2, 2)))
+    Array([[0.25, 0.25],
+           [0.25, 0.25]], dtype=float32)"""
+    return _over_axes("softmax", normalisation.softmax, x, axis)
+
+
+def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """The logarithm of softmax, over all axes by default.
+
+    >>> import calque.scipy.special as sp
+    >>> sp.log_softmax(jnp.zeros(1))
+    Array([0.], dtype=float32)"""
+    return _over_axes("log_softmax", normalisation.log_softmax, x, axis)
+
+
+def _over_axes(name: str, f: Any, x: Any, axis: Any) -> Any:
+    check_arraylike(name, x)
+    x = jnp.asarray(x)
+    if x.ndim == 0 and axis is None:
+        return f(x.reshape(1), 0).reshape(())
+    return f(x, tuple(range(x.ndim)) if axis is None else axis)
