@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from calque.core.at_sizes import at_sizes, free_in
 from calque.core.avals import nbytes
 from calque.core.backends import MemoryStats, flops, traffic
 from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.explaining import page
 from calque.explaining.effects import SideEffect, side_effects
-from calque.native.at_sizes import at_sizes, free_in
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
 from calque.transforms import dynamic

@@ -9,10 +9,10 @@ import numpy as np
 
 from calque.core import backends
 from calque.core.arrays import to_array
+from calque.core.at_sizes import free_in
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
 from calque.core.trace import trace_to_jaxpr
-from calque.native.at_sizes import free_in
 from calque.native.passes.inline import inline_calls
 from calque.transforms.checks import Fail, raise_when
 
