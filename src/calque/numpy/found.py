@@ -126,12 +126,30 @@ def is_window(part: Any, size: Any) -> bool:
 
 def window(part: slice, size: Any) -> Any:
     """The places that a slice selects, as a vector of a size that the program finds."""
+    start, length, step = window_bounds(part, size)
+    line = do.iota(dtype=PLACE, shape=(length,), dimension=0, sharding=None)
+    return do.add(do.mul(line, _number(step)) if step != 1 else line, start)
+
+
+def cut(x: Any, axis: int, part: slice) -> Any:
+    """The elements that a slice selects along an axis: in one piece where its step is 1."""
+    shape = typeof(x).shape
+    start, length, step = window_bounds(part, shape[axis])
+    if step == 1:
+        starts = [start if k == axis else _number(0) for k in range(len(shape))]
+        return do.dynamic_slice(x, *starts, slice_sizes=(*shape[:axis], length, *shape[axis + 1 :]))
+    return x[(*[slice(None)] * axis, window(part, shape[axis]))]
+
+
+def window_bounds(part: slice, size: Any) -> tuple[Any, Any, int]:
+    """(start, length, step) of a slice with traced bounds, of an axis of this size."""
     bounds = [part.start, part.stop]
     key = ("window", *[("traced", id(v)) if isinstance(v, Tracer) else v for v in bounds], part.step, size)
-    return once(key, bounds, lambda: _window(part, size))
+    found: tuple[Any, Any, int] = once(key, bounds, lambda: _window_bounds(part, size))
+    return found
 
 
-def _window(part: slice, size: Any) -> Any:
+def _window_bounds(part: slice, size: Any) -> tuple[Any, Any, int]:
     step = 1 if part.step is None else operator.index(part.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
@@ -142,9 +160,7 @@ def _window(part: slice, size: Any) -> Any:
     span = do.sub(stop, start) if step > 0 else do.sub(start, stop)
     if abs(step) != 1:
         span = do.div(do.add(span, _number(abs(step) - 1)), _number(abs(step)))
-    length = found_size(do.max(span, _number(0)), f"x[{_shown(part)}]", size)
-    line = do.iota(dtype=PLACE, shape=(length,), dimension=0, sharding=None)
-    return do.add(do.mul(line, _number(step)) if step != 1 else line, start)
+    return start, found_size(do.max(span, _number(0)), f"x[{_shown(part)}]", size), step
 
 
 def _bound(v: Any, default: Any, n: Any, low: Any, high: Any) -> Any:

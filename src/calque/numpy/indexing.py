@@ -240,7 +240,7 @@ def opened_windows(x: Any, index: Any) -> tuple[Any, Any]:
         if p is None:
             continue
         if found.is_window(p, x.shape[axis]):
-            x = getitem(x, (*[slice(None)] * axis, found.window(p, x.shape[axis])))
+            x = found.cut(x, axis, p)
             parts[k] = slice(None)
         elif type(p) is int and is_found(x.shape[axis]):
             parts[k] = np.asarray(p, np.int32)

@@ -101,7 +101,7 @@ def _check_indices(name: str, x: ShapedArray, sizes: Shape, indices: Sequence[Sh
                 f"index arguments to {name} must be scalar integers of the same type, got: {', '.join(a.str_short() for a in indices)}"
             )
     for size, n in zip(x.shape, sizes):
-        if not 0 <= n <= size:
+        if surely_less(n, 0) or surely_less(size, n):
             raise TypeError(f"{name}: slice sizes must be within operand shape {x.shape}, got {sizes}")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.extents import smaller
 from calque.core.jaxprs import Atom, Eqn, Literal
 from calque.native.passes.sweep import Rule, Sweep
 from calque.native.vmath.power_roots import NAMES
@@ -160,7 +161,7 @@ def known_start(s: Sweep, e: Eqn) -> Eqn | None:
     if any(v is None for v in starts):
         return None
     shape, sizes = e.invars[0].aval.shape, e.params["slice_sizes"]
-    lo = tuple(min(max(v, 0), d - n) for v, d, n in zip(starts, shape, sizes))
+    lo = tuple(smaller(max(v, 0), d - n) for v, d, n in zip(starts, shape, sizes))
     hi = tuple(i + n for i, n in zip(lo, sizes))
     return s.new("slice", e.invars[:1], e.outvars[0], e, start_indices=lo, limit_indices=hi, strides=None)
 
