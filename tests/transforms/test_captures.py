@@ -64,11 +64,11 @@ def silent(call):
 
 def test_what_is_found():
     k, rows, model = 3.0, [1.0, 2.0], Model(4.0)
-    assert names(scaled) == ["SCALE"] and names(through) == ["SCALE"]
+    assert names(scaled) == ["SCALE"] and names(through) == ["SCALE", "scaled"]
     assert names(lambda x: x * k + rows[0]) == ["k", "rows"]
     assert names(lambda x: x + TABLE["a"]) == ["TABLE"]
-    assert names(model.scaled) == ["self.w"] and names(model) == ["self.w"]
-    assert names(lambda x: model(x)) == ["self.w"]
+    assert names(model.scaled) == ["self.w"] and names(model) == ["self.kind", "self.w"]
+    assert names(lambda x: model(x)) == ["self.kind", "self.w"]
     assert names(lambda x: x * model.twice) == ["self.w"]
     assert names(lambda x: [model.w * y for y in (x,)]) == ["model.w"]
     assert names(functools.partial(scaled)) == ["SCALE"] and names(jax.grad(scaled)) == ["SCALE"]
@@ -207,3 +207,93 @@ def test_objects_that_go_elsewhere_are_not_shared():
     assert float(make()(1.0)) == 2.0
     model.w = 3.0
     assert float(make()(1.0)) == 3.0
+
+
+class Rate:
+    step = 0.5
+
+    def __init__(self, k):
+        self.k = k
+
+    def scaled(self, x):
+        return x * self.k * self.step
+
+
+class Holder:
+    def __init__(self, k):
+        self.rate = Rate(k)
+
+
+def helper(x):
+    return x * 2
+
+
+holder, nested, table = Holder(2.0), [[1.0], {"a": [2.0]}], {"deep": {"k": 3.0}}
+CHANGES = {
+    "an object on the way is replaced": (
+        lambda x: x * holder.rate.k,
+        lambda: setattr(holder, "rate", Rate(7.0)),
+        "holder.rate.k",
+    ),
+    "the object of a method is replaced": (
+        lambda x: holder.rate.scaled(x),
+        lambda: setattr(holder, "rate", Rate(8.0)),
+        "self.k",
+    ),
+    "an attribute of the class": (lambda x: holder.rate.scaled(x), lambda: setattr(Rate, "step", 0.25), "self.step"),
+    "of the class itself": (lambda x: x * Rate.step, lambda: setattr(Rate, "step", 0.125), "Rate.step"),
+    "a list in a list": (
+        lambda x: x * nested[0][0],
+        lambda: nested[0].append(5.0),
+        r"nested was \[\[1.0\], .* now \[\[1.0, 5.0\]",
+    ),
+    "a list in a dict in a list": (lambda x: x * nested[1]["a"][0], lambda: nested[1]["a"].clear(), "nested"),
+    "a dict in a dict": (lambda x: x * table["deep"]["k"], lambda: table["deep"].update(k=9.0), "'k': 3.0.*'k': 9.0"),
+    "a function is defined anew": (
+        lambda x: helper(x),
+        lambda: globals().update(helper=lambda x: x * 5),
+        "helper was <function helper",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_is_reached_through_objects_and_containers(what):
+    f, change, message = CHANGES[what]
+    g = jax.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = [float(g(1.0)) for _ in range(4)]
+    change()
+    with pytest.warns(StaleCaptureWarning, match=message):
+        assert float(g(1.0)) == before[0]
+
+
+def test_sets_defaults_and_bound_arguments():
+    seen, rows = {1, 2}, [1.0]
+    for f, change, message in (
+        (lambda x: x * len(seen), lambda: seen.add(7), r"seen was \{1, 2\}"),
+        (lambda x, k=rows: x * k[0], lambda: rows.append(3.0), r"was \[1.0\].* now \[1.0, 3.0\]"),
+        (functools.partial(lambda k, x: x * len(k), rows), lambda: rows.append(3.0), r"was \[1.0, 3.0\]"),
+    ):
+        g = jax.jit(f)
+        first = [float(g(2.0)) for _ in range(3)]
+        change()
+        with pytest.warns(StaleCaptureWarning, match=message):
+            assert float(g(2.0)) == first[0]
+
+
+def test_equal_objects_and_functions_are_no_change():
+    def make():
+        return Holder(3.0), (lambda x: x * 2)
+
+    model, twice = make()
+    f = jax.jit(lambda x: twice(x) * model.rate.k)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            assert float(f(1.0)) == 6.0
+            model, twice = make()
+    model.rate.k = 4.0
+    with pytest.warns(StaleCaptureWarning, match="model.rate.k was 3.0"):
+        f(1.0)

@@ -48,7 +48,7 @@ class Report:
         self.loops, self.executable = kernels_text(executable, "loops"), executable
         self.host_calls = list(executable.host_calls)
         self.costs, self.memory = serving.costs, serving.memory
-        self.captured: tuple[Read, ...] = traced.captures.reads
+        self.captured: list[Read] = [r for r in traced.captures.reads if not callable(r.value)]
         self.constants = [(v.aval.str_short(), v.aval.size) for v in traced.closed.jaxpr.constvars]
         self.effects: list[SideEffect] = side_effects(function.fun)
         self.unrolled = unrolled_lines(traced.closed.jaxpr)

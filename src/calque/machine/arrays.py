@@ -9,12 +9,14 @@ from calque.machine.pyapi import IS_KNOWN
 if TYPE_CHECKING or IS_KNOWN:
     from calque.machine.filling import filled
     from calque.machine.objects import DELETED, ArrayImpl, as_numpy, delete_array, new_array, share, wrap_numpy
-    from calque.machine.subscript import learn_result, learn_source, set_fallback
+    from calque.machine.subscript import basic_part, basic_shape, learn_result, learn_source, set_fallback
 else:
     from calque.machine.arrays_plain import (
         DELETED,
         ArrayImpl,
         as_numpy,
+        basic_part,
+        basic_shape,
         delete_array,
         filled,
         learn_result,
@@ -29,6 +31,8 @@ __all__ = [
     "DELETED",
     "ArrayImpl",
     "as_numpy",
+    "basic_part",
+    "basic_shape",
     "delete_array",
     "filled",
     "learn_result",

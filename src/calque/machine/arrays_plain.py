@@ -168,6 +168,16 @@ def learn_result(aval: Any, shape: tuple[int, ...], result: Any) -> None:
     """Nothing is kept."""
 
 
+def basic_shape(x: Any, index: Any) -> tuple[int, ...] | None:
+    """Not known here."""
+    return None
+
+
+def basic_part(x: Any, index: Any) -> Any:
+    """Not known here."""
+    return None
+
+
 def set_fallback(function: Callable[[Any, Any], Any]) -> None:
     """What indexes an array."""
     _subscript[:] = [function]

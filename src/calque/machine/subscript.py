@@ -36,6 +36,7 @@ from calque.machine.objects import (
     PyLong_AsSsize_t,
     PyObject_Vectorcall,
     array_object,
+    array_type,
     fresh_array,
     lend,
     refuse,
@@ -74,6 +75,8 @@ slice_type = unit.cell("calque_slice_type", ptr, id(slice))
 ellipsis = unit.cell("calque_ellipsis", ptr, id(Ellipsis))
 
 PyLong_AsLongLongAndOverflow = unit.extern("PyLong_AsLongLongAndOverflow", i64, ptr, ptr)
+PyLong_FromLongLong = unit.extern("PyLong_FromLongLong", ptr, i64)
+PyTuple_New = unit.extern("PyTuple_New", ptr, i64)
 NOT_BASIC = -1  # no address of an object
 NEW_AXIS, WHOLE, AT, SLICE, OTHER = 0, 1, 2, 3, 4
 
@@ -275,6 +278,16 @@ def put(out: ptr, made: i64, size: i64, step: i64) -> i64:
     return made + 1
 
 
+@unit.helper
+def parse_index(line: ptr, index: ptr, out: ptr) -> i64:
+    """`parse` for an index, which may be a tuple."""
+    single = alloca(8)
+    store_ptr(single, 0, index)
+    tuple_given = PyObject(index).type == tuple_type
+    parts = PyTuple.at(index).items if tuple_given else single
+    return parse(line, parts, PyVar(index).size if tuple_given else 1, out)
+
+
 # ---- the result ----
 
 
@@ -309,11 +322,8 @@ def basic(self: ptr, index: ptr) -> ptr:
     line = source_line(Array(self).aval)
     if load_ptr(line, 0) != Array(self).aval:
         return ptr(NOT_BASIC)
-    out, single = alloca(8 + 16 * MAX_RANK), alloca(8)
-    store_ptr(single, 0, index)
-    tuple_given = PyObject(index).type == tuple_type
-    parts = PyTuple.at(index).items if tuple_given else single
-    rank = parse(line, parts, PyVar(index).size if tuple_given else 1, out)
+    out = alloca(8 + 16 * MAX_RANK)
+    rank = parse_index(line, index, out)
     if rank < 0:
         return ptr(NOT_BASIC)
     found = result_line(Array(self).aval, out + 8, rank)
@@ -370,8 +380,44 @@ def calque_subscript(self: ptr, index: ptr) -> ptr:
     return PyObject_Vectorcall(function, pair + 8, 2 | (1 << 63), NULL)
 
 
+@unit.function
+def _basic_shape(self: ptr, args: ptr, count: i64) -> ptr:
+    """basic_shape(array, index): the shape of a part of an Array whose aval is known; None where machine code cannot say."""
+    if count != 2 or PyObject(load_ptr(args, 0)).type != array_type:
+        return refuse(type_error, "basic_shape takes an Array and an index")
+    x, index = load_ptr(args, 0), load_ptr(args, 8)
+    line = source_line(Array(x).aval)
+    if load_ptr(line, 0) != Array(x).aval:
+        return new_reference(none)
+    out = alloca(8 + 16 * MAX_RANK)
+    rank = parse_index(line, index, out)
+    if rank < 0:
+        return new_reference(none)
+    shape = PyTuple_New(rank)
+    for k in range(rank if shape else 0):
+        size = PyLong_FromLongLong(load_i64(out, 8 + 8 * k))
+        if size == NULL:
+            decref(shape)
+            return NULL
+        store_ptr(PyTuple.at(shape).items, 8 * k, size)
+    return shape
+
+
+@unit.function
+def _basic_part(self: ptr, args: ptr, count: i64) -> ptr:
+    """basic_part(array, index): the part, where machine code knows all that it needs; else None."""
+    if count != 2 or PyObject(load_ptr(args, 0)).type != array_type:
+        return refuse(type_error, "basic_part takes an Array and an index")
+    if Array(load_ptr(args, 0)).extra != NULL:
+        return new_reference(none)
+    answer = basic(load_ptr(args, 0), load_ptr(args, 8))
+    return new_reference(none) if i64(answer) == NOT_BASIC else answer
+
+
 # ---- from Python ----
 
+basic_shape: Callable[[Any, Any], tuple[int, ...] | None] = make_builtin(_basic_shape)
+basic_part: Callable[[Any, Any], Any] = make_builtin(_basic_part)
 learn_source: Callable[[Any, tuple[int, ...], int], None] = make_builtin(_learn_source)
 learn_result: Callable[[Any, tuple[int, ...], Any], None] = make_builtin(_learn_result)
 _kept: list[Any] = []

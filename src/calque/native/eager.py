@@ -279,11 +279,11 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         if out.size == 0:
             return lambda arrays: repeated(arrays[0], out)
         return results(eager_layout.view_program(p.name, params, avals[0], out), False)
+    if frozen is not None and (p.name in COMPILED or p.name in sorting.NAMES):
+        sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
+        if sized is not None:
+            return results(sized, p.multiple_results)
     if p.name in COMPILED:
-        if frozen is not None:
-            sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
-            if sized is not None:
-                return results(sized, p.multiple_results)
         return of_program(p, avals, params)
     if p.name in sorting.NAMES:
         program = sorting_program(p.name, params, avals, outs)

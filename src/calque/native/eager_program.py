@@ -12,6 +12,7 @@ import numpy as np
 
 from calque.core.dtypes import is_extended
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
+from calque.core.primitives import Primitive
 from calque.machine.program import Program, ProgramBuilder, Slot
 from calque.native import eager, eager_layout, sorting
 from calque.native.passes.pipeline import run as run_passes
@@ -93,7 +94,11 @@ class Assembler:
         if e.primitive.effect or eager.holds_programs(e.params) or e.primitive.name in eager.COMPILED:
             raise Inexpressible
         slots = [self.place(v) if v not in self.slots else self.slots[v] for v in e.outvars]
-        self.builder.host(meaning_at(e, avals, outs), [*ins, *slots], name=e.primitive.name)
+        self.call_host(e, [*ins, *slots], avals, outs)
+
+    def call_host(self, e: Eqn, slots: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Run the meaning of a primitive."""
+        self.builder.host(meaning_at(e.primitive, e.params, avals, outs), slots, name=e.primitive.name)
 
     def alias(self, e: Eqn) -> None:
         """The same bytes under another name; an output gets its own."""
@@ -117,9 +122,8 @@ def bytes_of(aval: Any) -> Any:
     return aval.size * int(aval.dtype.itemsize)
 
 
-def meaning_at(e: Eqn, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
-    """A function of addresses that runs the meaning of an equation."""
-    primitive, params = e.primitive, e.params
+def meaning_at(primitive: Primitive, params: dict[str, Any], avals: Sequence[Any], outs: Sequence[Any]) -> Any:
+    """A function of addresses that runs the meaning of a primitive."""
 
     def run(*addresses: int) -> None:
         args = [array_at(p, a) for p, a in zip(addresses, avals)]

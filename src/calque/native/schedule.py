@@ -234,8 +234,12 @@ class Schedule:
     def outer(self, f: For, why: str) -> Body:
         """A vector loop around serial ones: eight accumulators hide the latency of an addition."""
         lanes = self.vector_bytes // self.element_bytes(f)
+        sums = any(isinstance(s, For) and any(map(self.keeps_order, s.accs)) for s in f.body)
         f = replace(f, body=tuple(x for s in f.body for x in self.serial(s)))
         width = self.fit(8 * lanes, f.extent)
+        if self.may_grow(f.extent) and not sums:  # rows may stay as short as they were while tracing: not much wider
+            while width > 2 * lanes and width // 2 >= self.sizes.hinted.interval(f.extent)[1]:
+                width //= 2
         f = replace(f, kind="vector", width=width)
         return (self.note(f, f"vector around serial loops: {why}"),)
 

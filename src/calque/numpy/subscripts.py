@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from calque.core.arrays import ArrayImpl
+from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended, storage
-from calque.machine.arrays import learn_result, learn_source, set_fallback
+from calque.machine.arrays import basic_part, basic_shape, learn_result, learn_source, set_fallback
 from calque.numpy import indexing
 from calque.numpy.cached import cached
+from calque.transforms.jit import callpath_enabled
 
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
@@ -31,12 +33,17 @@ def subscripted(x: Any, index: Any) -> Any:
     """x[index], when machine code does not know the answer."""
     if not is_basic(index):
         return _with_arrays(x, index)
-    out = indexing.getitem(x, index)
     aval = x.aval
-    if type(out) is ArrayImpl and not is_extended(aval.dtype):
-        learn_source(aval, aval.shape, storage(aval.dtype).itemsize)
-        learn_result(aval, out.aval.shape, out.aval)
-    return out
+    if type(x) is not ArrayImpl or is_extended(aval.dtype) or not callpath_enabled():
+        return indexing.getitem(x, index)
+    learn_source(aval, aval.shape, storage(aval.dtype).itemsize)
+    shape = basic_shape(x, index)
+    if shape is not None:
+        learn_result(aval, shape, ShapedArray(shape, aval.dtype, aval.weak_type))
+        out = basic_part(x, index)
+        if out is not None:
+            return out
+    return indexing.getitem(x, index)
 
 
 def install() -> None:

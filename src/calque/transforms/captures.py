@@ -7,6 +7,7 @@ remembered with the trace, and compared on later calls: by the machine code of a
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import types
 import warnings
@@ -24,8 +25,10 @@ dis = LazyModule("dis")
 
 MOST_FUNCTIONS: Final = 200  # user functions that are looked through
 MOST_ITEMS: Final = 64  # items of a container that are watched
+MOST_CONTAINERS: Final = 32  # containers in one another that are watched
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), np.generic, np.ndarray, ArrayImpl)
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
+_COMPARED: Final = (int, float, complex, str, bytes, bool, tuple, list, dict, frozenset, np.generic, type(None))
 LIBRARIES: Final = frozenset(sys.stdlib_module_names) | {"calque", "numpy", "scipy", "jax"}
 MUTATING: Final = frozenset(
     (
@@ -48,12 +51,13 @@ _MISSING: Final = object()
 
 
 class Read:
-    """One captured value: where it is found again, what it was, and what its items were."""
+    """One captured value: where it is found again, what it was, and what the containers in it held."""
 
-    __slots__ = ("held", "holder", "key", "kind", "name", "value")
+    __slots__ = ("held", "holder", "key", "kind", "name", "parent", "value")
 
-    def __init__(self, kind: str, name: str, holder: Any, key: Any, value: Any) -> None:
+    def __init__(self, kind: str, name: str, holder: Any, key: Any, value: Any, parent: Read | None = None) -> None:
         self.kind, self.name, self.holder, self.key = kind, name, holder, key
+        self.parent = parent  # what was read to find the holder, which may be replaced
         self.take(value)
 
     def take(self, value: Any) -> None:
@@ -62,11 +66,15 @@ class Read:
 
     def now(self) -> Any:
         """The value at this moment."""
+        if self.kind == "bound":
+            return self.value
         if self.kind == "cell":
-            try:
-                return self.holder.cell_contents
-            except ValueError:
+            return contents(self.holder)
+        if self.parent is not None:
+            table = getattr(self.parent.now(), "__dict__", None)
+            if type(table) is not dict:
                 return _MISSING
+            self.holder = table
         return self.holder.get(self.key, _MISSING)
 
     def changed(self) -> bool:
@@ -74,44 +82,92 @@ class Read:
         if value is not self.value:
             if not same(value, self.value):
                 return True
-            self.value = value  # an equal one: the machine code compares addresses
-        return not same_items(held(value), self.held)
+            self.take(value)  # an equal one: the machine code compares addresses
+        return not all(same_items(items(c), before) for c, before in self.held)
+
+    def present(self) -> Any:
+        """What must be found for the program to be right: the same data or function; of an object, those who read from it see."""
+        return self.value if is_data(self.value) or isinstance(self.value, types.FunctionType) else self.now()
 
     def words(self) -> Iterator[tuple[Any, ...]]:
         """The questions that the machine code of a call asks."""
         if self.kind == "cell":
-            yield ("cell", self.holder, self.value)
-        else:
-            yield ("item", self.holder, self.key, self.value)
-        if type(self.value) is list:
-            yield ("list", self.value, self.held)
-        elif type(self.value) is dict:
-            yield ("length", self.value, len(self.value))
-            for k, v in self.value.items():
-                yield ("item", self.value, k, v)
+            yield ("cell", self.holder, self.present())
+        elif self.kind != "bound":
+            yield ("item", self.holder, self.key, self.present())
+        for container, before in self.held:
+            if type(container) is list:
+                yield ("list", container, before)
+            else:
+                yield ("length", container, len(container))
+                for k, v in container.items():
+                    yield ("item", container, k, v)
+
+    def watchable(self) -> bool:
+        """Can the machine code compare it?"""
+        containers = [c for c, _ in self.held]
+        return sum(map(len, containers)) <= MOST_ITEMS and all(isinstance(c, (list, dict)) for c in containers)
+
+    def was(self) -> Any:
+        """The value as it was remembered: containers with the items they had."""
+        before = {id(c): old for c, old in self.held}
+
+        def old(x: Any) -> Any:
+            found = before.get(id(x))
+            if found is None or (len(found) and len(found) > 2 * MOST_ITEMS):
+                return x
+            if isinstance(x, dict):
+                return {k: old(v) for k, v in zip(found[::2], found[1::2])}
+            return [old(v) for v in found] if type(x) is list else set(found[0])
+
+        return old(self.value)
 
 
-def held(value: Any) -> tuple[Any, ...]:
+def held(value: Any) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
+    """The containers that can change in a value, itself among them, each with its items."""
+    found: dict[int, Any] = {}
+    todo = [value] if isinstance(value, (*_CONTAINERS,)) else []
+    while todo and len(found) < MOST_CONTAINERS:
+        x = todo.pop()
+        if id(x) in found:
+            continue
+        found[id(x)] = x
+        inside = x.values() if isinstance(x, dict) else x
+        todo += [v for v in list(inside)[:MOST_ITEMS] if isinstance(v, (list, dict, set, tuple))]
+    return tuple((x, items(x)) for x in found.values() if isinstance(x, (list, dict, set)))
+
+
+def items(value: Any) -> tuple[Any, ...]:
     """The items of a container that can change; dictionaries with their keys. Of long ones the first, and how many there are."""
     if type(value) is list:
         return tuple(value) if len(value) <= MOST_ITEMS else (len(value), *value[:MOST_ITEMS])
-    if type(value) is dict:
-        items = tuple(x for item in list(value.items())[:MOST_ITEMS] for x in item)
-        return items if len(value) <= MOST_ITEMS else (len(value), *items)
-    if type(value) is set:
-        return (frozenset(value),)
-    return ()
+    if isinstance(value, dict):
+        flat = tuple(x for item in list(value.items())[:MOST_ITEMS] for x in item)
+        return flat if len(value) <= MOST_ITEMS else (len(value), *flat)
+    return (frozenset(value),)
 
 
 def same(a: Any, b: Any) -> bool:
     """Are two values equal as constants of a trace?"""
     if a is b:
         return True
-    if type(a) is not type(b) or not isinstance(a, (int, float, complex, str, bytes, bool, tuple, np.generic)):
+    if isinstance(a, types.FunctionType) and isinstance(b, types.FunctionType):
+        return same_functions(a, b)
+    if type(a) is not type(b) or not isinstance(a, _COMPARED):
         return False
-    if type(a) is tuple:
+    if isinstance(a, (tuple, list)):
         return same_items(a, b)
+    if isinstance(a, dict):
+        return same_items(tuple(a), tuple(b)) and same_items(tuple(a.values()), tuple(b.values()))
+    if isinstance(a, frozenset):
+        return a == b
     return bool(a == b) and str(a) == str(b)
+
+
+def same_functions(a: types.FunctionType, b: types.FunctionType) -> bool:
+    """Is it the same function, made again from the same code with the same captured values?"""
+    inside = lambda f: (f.__defaults__, f.__kwdefaults__, tuple(map(contents, f.__closure__ or ())))
+    return a.__code__ == b.__code__ and same(inside(a), inside(b))
 
 
 def same_items(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -119,12 +175,19 @@ def same_items(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 class Captures:
-    """The captured values of one trace."""
+    """The captured values of one trace, and the objects through which they were found."""
 
-    __slots__ = ("reads",)
+    __slots__ = ("objects", "reads")
 
     def __init__(self, reads: Sequence[Read]) -> None:
         self.reads = tuple(reads)
+        objects = {}
+        for r in self.reads:
+            parent = r.parent
+            while parent is not None:
+                objects[id(parent)] = parent
+                parent = parent.parent
+        self.objects = tuple(objects.values())
 
     def settle(self) -> None:
         """After tracing: what tracing itself changed is not watched."""
@@ -134,11 +197,11 @@ class Captures:
         return [r for r in self.reads if r.changed()]
 
     def words(self) -> list[tuple[Any, ...]]:
-        return [w for r in self.reads for w in r.words()]
+        return [w for r in (*self.objects, *self.reads) for w in r.words()]
 
     def watchable(self) -> bool:
         """Can the machine code watch all of them?"""
-        return all(type(r.value) is not set and len(r.held) <= 2 * MOST_ITEMS for r in self.reads)
+        return all(r.watchable() for r in self.reads)
 
 
 NOTHING: Final = Captures(())
@@ -157,7 +220,7 @@ def report(changed: Sequence[Read], policy: str, function: str) -> bool:
         return False
     if policy == "retrace":
         return True
-    lines = [f"{r.name} was {short(r.value)} when {function} was traced and is now {short(r.now())}" for r in changed]
+    lines = [f"{r.name} was {short(r.was())} when {function} was traced and is now {short(r.now())}" for r in changed]
     message = (
         f"{'; '.join(lines)}. The compiled program still uses the old value. Pass it as an argument,"
         ' or jit with on_stale="retrace" to trace again, "ignore" to be silent.'
@@ -203,6 +266,7 @@ class Finder:
         self.reads: dict[tuple[int, Any], Read] = {}
         self.opaque = False
         self.seen: set[tuple[int, int]] = set()
+        self.found_at: dict[int, Read] = {}  # objects whose methods are looked into -> where they were read
 
     def function(self, f: Any) -> None:
         """A callable: look into its code where it is the user's."""
@@ -219,10 +283,13 @@ class Finder:
             self.method(f, "__call__")
 
     def argument(self, x: Any) -> None:
-        """A value bound to a parameter: what the function does with it is not followed."""
-        if isinstance(x, (types.FunctionType, types.MethodType, functools.partial)):
+        """A value bound to a parameter: what the function does with it is not followed, but containers are watched."""
+        if is_data(x):
+            if held(x):
+                self.reads[id(x), "bound"] = Read("bound", "a default or bound argument", None, None, x)
+        elif isinstance(x, (types.FunctionType, types.MethodType, functools.partial)):
             self.function(x)
-        elif not is_data(x) and not isinstance(x, (type, types.ModuleType, types.BuiltinFunctionType)):
+        elif not isinstance(x, (type, types.ModuleType, types.BuiltinFunctionType)):
             self.opaque = True
 
     def code(self, f: types.FunctionType, owner: Any) -> None:
@@ -263,7 +330,7 @@ class Finder:
             if op == "LOAD_GLOBAL" and name in scope and name not in stored:
                 path = Path(Read("global", name, scope, name, scope[name]))
             elif op == "LOAD" and name in own:
-                path = Path(None, own[name], name)
+                path = Path(None, own[name], name, self.found_at.get(id(own[name])))
             elif op == "LOAD" and name in cells and name not in stored:
                 path = Path(Read("cell", name, cells[name], None, contents(cells[name])))
         if path is not None:
@@ -276,8 +343,10 @@ class Finder:
         """A value is used: data is remembered, a function is looked into."""
         value = path.value
         for r in path.reads:
-            if is_data(r.value):
+            if is_data(r.value) or (isinstance(r.value, types.FunctionType) and not is_library(r.value)):
                 self.reads[id(r.holder), r.key] = r
+            else:
+                self.found_at.setdefault(id(r.value), r)
         if path.method is not None:
             self.function(path.method)
         elif (
@@ -346,8 +415,9 @@ def changed_items(steps: Sequence[tuple[str, Any]]) -> set[str]:
 class Path:
     """A name and the attributes that are read from it: `model.layer.w`."""
 
-    def __init__(self, root: Read | None, value: Any = _MISSING, name: str = "") -> None:
+    def __init__(self, root: Read | None, value: Any = _MISSING, name: str = "", parent: Read | None = None) -> None:
         self.reads = [] if root is None else [root]
+        self.parent = parent  # where the value was read by whoever called a method of it
         self.value = value if root is None else root.value
         self.name = name if root is None else root.name
         self.method: Any = None
@@ -361,15 +431,31 @@ class Path:
         table = getattr(x, "__dict__", None) if not isinstance(x, (*_PLAIN, *_CONTAINERS)) else None
         if type(table) is dict and name in table:
             self.value = table[name]
+            parent = self.reads[-1] if self.reads else self.parent
+            self.reads.append(Read("attribute", self.name, table, name, self.value, parent))
+            return self
+        owner = x if isinstance(x, type) else type(x)
+        table = None if table is None or is_library(owner) else class_table(owner, name)
+        if table is not None and is_data(table[name]):
+            self.value = table[name]
             self.reads.append(Read("attribute", self.name, table, name, self.value))
             return self
-        found = getattr(type(x), name, None) if table is not None else None
+        found = getattr(owner, name, None) if table is not None else None
         if isinstance(found, types.FunctionType):
             self.method = types.MethodType(found, x)
         elif isinstance(found, property) and isinstance(found.fget, types.FunctionType):
             self.method = types.MethodType(found.fget, x)
         self.value = _MISSING
         return self
+
+
+def class_table(owner: type, name: str) -> dict[str, Any] | None:
+    """The dictionary of the class in which an attribute is found; what `__dict__` shows is a view of it."""
+    for c in owner.__mro__:
+        if name in c.__dict__:
+            table = next(iter(gc.get_referents(c.__dict__)), None)
+            return table if type(table) is dict else None
+    return None
 
 
 def contents(cell: Any) -> Any:
@@ -383,9 +469,9 @@ def is_data(x: Any) -> bool:
     """Numbers, texts, arrays, and containers of them."""
     if isinstance(x, _PLAIN):
         return True
-    if type(x) is dict:
+    if isinstance(x, dict):
         return all(is_data(v) for v in list(x.values())[:MOST_ITEMS])
-    return type(x) in _CONTAINERS and all(is_data(v) for v in list(x)[:MOST_ITEMS])
+    return (type(x) in _CONTAINERS or isinstance(x, tuple)) and all(is_data(v) for v in list(x)[:MOST_ITEMS])
 
 
 def is_library(x: Any) -> bool:

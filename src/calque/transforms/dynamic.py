@@ -84,9 +84,16 @@ class Entry:
             if sizes[at] != sizes[other]:
                 return None
         values = tuple([sizes[at] for at in self.places])
-        if min(values) < 1 or (self.wanted and self.holds(*values) != self.wanted):
+        if min(values) < 1 or (self.wanted and not self.answers(values)):
             return None
         return values
+
+    def answers(self, values: tuple[int, ...]) -> bool:
+        """Do these sizes give the answers that were taken for granted?"""
+        try:
+            return self.holds(*values) == self.wanted
+        except ZeroDivisionError:  # where the trace divided by a size, which is none here
+            return False
 
     def program(self, values: tuple[int, ...]) -> Any:
         """The program at these sizes."""
