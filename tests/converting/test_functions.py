@@ -1,5 +1,6 @@
 """Which functions are converted, and what a converted function has in common with the one as it is written."""
 
+import dataclasses
 import functools
 import inspect
 import traceback
@@ -297,6 +298,39 @@ def test_recursion():
     assert jax.convert(factorial)(5) == 120
     with pytest.raises(ControlFlowError, match="calls itself"):
         converted(factorial)(5)
+    in_a_value = lambda n: 1 if n <= 1 else n * in_a_value(n - 1)
+    in_a_test = lambda n: n <= 1 or in_a_test(n - 1)
+    for f in (in_a_value, in_a_test):
+        with pytest.raises(ControlFlowError, match="calls itself"):
+            converted(f)(5)
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float = 2.0
+
+
+def moved(x):
+    p = Point(x)
+    if x > 1:
+        p = dataclasses.replace(p, x=p.x * 2)
+    return p.x - p.y
+
+
+def test_objects_that_branches_set_are_pytrees():
+    with pytest.raises(NameError, match=r"Point is no pytree: .*register_dataclass"):
+        converted(moved)(3.0)
+    Registered = jax.tree_util.register_dataclass(dataclasses.make_dataclass("Registered", ["x", ("y", float, 2.0)]))
+
+    def f(x):
+        p = Registered(x)
+        if x > 1:
+            p = dataclasses.replace(p, x=p.x * 2)
+        return p.x - p.y
+
+    for x in (0.5, 3.0):
+        assert float(converted(f)(x)) == f(x)
 
 
 def foreign(source):

@@ -6,6 +6,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
+from calque.transforms.jit import function_of
 
 
 def host_calls_in_loops(f, *args):
@@ -178,6 +179,16 @@ def test_indices_in_loops():
 
 def test_free_sizes():
     f = jax.jit(scanned)
+    for n in (3, 4):
+        f(jnp.zeros(n))
+    (family,) = function_of(f).cache.families.values()
+    driver = family.entries[0].executable.as_text("loops").split("driver:")[1]
+    assert "switch" in driver and "loop" not in driver  # the check is behind the loop, which is a kernel
+    half = jax.jit(lambda xs: scanned(xs[: xs.shape[0] // 2])[0])
+    for n in (4, 6, 9, 30):
+        assert float(half(jnp.ones(n))) == n // 2
+        with pytest.raises(KeyError, match=r"9\.0 after"):
+            half(jnp.ones(n).at[n // 2 - 1].set(9.0))
     for n in (1, 2, 3, 4, 5):
         xs = jnp.ones(n)
         assert float(f(xs)[0]) == n

@@ -87,6 +87,18 @@ def test_flags_may_change_at_any_time():
     assert np.isnan(float(f(-1.0))) and np.isnan(float(jnp.log(-1.0)))
 
 
+def test_long_loops_are_explained_by_the_round(nans):
+    line = first_line.__code__.co_firstlineno + 2
+
+    def bad_at(k):
+        body = lambda i, c: jnp.where(i == k, first_line(c - 9), c * 0.5 + 0.1)
+        return calque.jit(lambda x: lax.fori_loop(0, 20_000, body, x))
+
+    refused(bad_at(15_000), 0.3, name="log", line=line)
+    counted = calque.jit(lambda x: lax.while_loop(lambda c: c[1] < 9000, lambda c: (c[0] - 0.001, c[1] + 1), (x, 0)))
+    assert float(counted(1.0)[0]) < 0
+
+
 def test_programs_look_at_themselves(nans):
     """Calls are served by machine code, and sizes may be free."""
     f = calque.jit(lambda x: jnp.log(x) * 2)

@@ -109,3 +109,23 @@ def test_sizes_that_divide_by_nothing_get_another_program():
         x = np.arange(m, dtype=np.float32)
         got = f(x, np.ones(n))
         np.testing.assert_array_equal(got, x[: m // (n - 3)] * 2 if n > 3 and m // (n - 3) < 9 else x)
+
+
+def test_a_special_size_does_not_make_all_sizes_static():
+    """Traced at 2, `x[:2]` is all of x, and the size is a number; at 7 it is not."""
+    traces = []
+
+    @jax.jit
+    def f(x):
+        traces.append(x.shape)
+        return jnp.split(x, [2])
+
+    for n in (1, 2, 7, 8, 9, 100, 7):
+        head, tail = f(np.arange(n, dtype=np.float32))
+        assert head.tolist() == [0, 1][:n] and tail.tolist() == list(range(2, n))
+    assert [len(set(map(type, t)) & {int}) for t in traces] == [
+        1,
+        0,
+        1,
+        0,
+    ]  # 1; 2 free, then fixed; 7 and all others free

@@ -29,6 +29,9 @@ _CONTAINERS: Final = (list, dict, set)
 _REF: Final = "what a Ref holds"
 _COUNTER: Final = "the counter of a loop"
 Thunk = Callable[[], Any]
+ENDLESS: Final = (
+    "a function calls itself under a traced condition: whether it stops is not known while tracing. Write a loop."
+)
 Act = Callable[[Sequence[Ref]], tuple[list[Any], list[bool]]]
 
 
@@ -62,7 +65,7 @@ def and_(value: Any, *rest: Thunk) -> Any:
     for following in rest:
         t = truth(value)
         if isinstance(t, Tracer):
-            value = _both("and", t, value, following())
+            value = _both("and", t, value, ending(following))
         elif t:
             value = following()
         else:
@@ -75,7 +78,7 @@ def or_(value: Any, *rest: Thunk) -> Any:
     for following in rest:
         t = truth(value)
         if isinstance(t, Tracer):
-            value = _both("or", t, value, following())
+            value = _both("or", t, value, ending(following))
         elif t:
             return value
         else:
@@ -126,7 +129,15 @@ def choose(test: Any, then: Thunk, other: Thunk, line: int) -> Any:
 
 
 def _chosen(p: Any, then: Thunk, other: Thunk, where: str) -> Any:
-    return branched(p, lambda: [(then(), False)], lambda: [(other(), False)], [""], where)[0][0]
+    return ending(lambda: branched(p, lambda: [(then(), False)], lambda: [(other(), False)], [""], where)[0][0])
+
+
+def ending(part: Thunk) -> Any:
+    """What is computed under a traced condition; a function that calls itself there never ends."""
+    try:
+        return part()
+    except RecursionError:
+        raise ControlFlowError(ENDLESS) from None
 
 
 def asserted(test: Any, line: int) -> bool:
@@ -432,9 +443,7 @@ class Scope:
                 after, kept = act(refs)
         except RecursionError:
             state.write(before)
-            raise ControlFlowError(
-                "a function calls itself under a traced condition: whether it stops is not known while tracing. Write a loop."
-            ) from None
+            raise ControlFlowError(ENDLESS) from None
         except BaseException:
             state.write(before)
             raise

@@ -237,6 +237,9 @@ class Joined:
 
     def differ(self, name: str, a: Variable, b: Variable) -> None:
         how = f"{described(a, self.then)} in one branch and {described(b, self.other)} in the other"
+        own = next((type(x.value).__name__ for x in (*a.leaves, *b.leaves) if hasattr(x.value, "__dict__")), None)
+        if own is not None:
+            how += f" ({own} is no pytree: register it, for example with calque.tree_util.register_dataclass)"
         if name in RESULTS or not name:
             what = "the value that is returned" if name else "the value of the conditional expression"
             raise ControlFlowError(

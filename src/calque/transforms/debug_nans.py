@@ -6,12 +6,12 @@ off nothing of this module stands in anybody's way."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import trace
+from calque.core import backends, trace
 from calque.core.arrays import from_numpy, to_array, to_numpy
 from calque.core.config import config
 from calque.core.dtypes import is_inexact
@@ -90,6 +90,17 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
+def _round(closed: ClosedJaxpr) -> Callable[[Sequence[Any]], list[Any]]:
+    """One round of a loop, compiled; of the round whose results are bad every operation is looked at."""
+    executable = backends.compile_program(closed, backends.Options("round", config.exact, ()))
+
+    def run(args: Sequence[Any]) -> list[Any]:
+        outs: list[Any] = list(executable.call([to_array(a) for a in args]))
+        return outs if _first_bad(outs) is None else _run(closed, args)
+
+    return run
+
+
 def _rerun_call(args: Sequence[Any], jaxpr: Any = None, call_jaxpr: Any = None, **_: Any) -> None:
     program = jaxpr if jaxpr is not None else call_jaxpr
     if isinstance(program, ClosedJaxpr):
@@ -112,18 +123,19 @@ def _rerun_while(
     **_: Any,
 ) -> None:
     cond_consts, body_consts, carry = split(args, cond_nconsts, body_nconsts)
-    while bool(to_numpy(_run(cond_jaxpr, [*cond_consts, *carry])[0])):
-        carry = _run(body_jaxpr, [*body_consts, *carry])
+    go_on, body = _round(cond_jaxpr), _round(body_jaxpr)
+    while bool(to_numpy(go_on([*cond_consts, *carry])[0]).any()):
+        carry = body([*body_consts, *carry])
 
 
 def _rerun_scan(
     args: Sequence[Any], jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int, reverse: bool, **_: Any
 ) -> None:
     consts, carry, xs = split(args, num_consts, num_carry)
-    columns = [(to_numpy(x), typeof(x).weak_type) for x in xs]
+    columns, body = [(to_numpy(x), typeof(x).weak_type) for x in xs], _round(jaxpr)
     for i in reversed(range(length)) if reverse else range(length):
         rows = [from_numpy(np.asarray(x[i]), weak) for x, weak in columns]
-        carry = _run(jaxpr, [*consts, *carry, *rows])[:num_carry]
+        carry = body([*consts, *carry, *rows])[:num_carry]
 
 
 _RERUNS: dict[str, Any] = {

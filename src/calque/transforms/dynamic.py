@@ -149,12 +149,13 @@ def single(poly: Poly, count: int) -> int | None:
 class Family:
     """Calls of one function that differ in sizes alone."""
 
-    __slots__ = ("entries", "met", "reason", "static", "varying")
+    __slots__ = ("entries", "met", "pinned", "reason", "static", "varying")
 
     def __init__(self) -> None:
         self.met: list[Sizes] = []
         self.entries: list[Entry] = []
         self.static: set[int] = set()
+        self.pinned: set[int] = set()  # needed as numbers by one trace: by another one, of other sizes, perhaps not
         self.varying: set[int] = set()
         self.reason = ""  # why a size that was to be free is not
 
@@ -235,7 +236,7 @@ def call(function: Any, given: Any) -> Any:
         plan = family.stale(sizes) or family.next(sizes, declared)
         family.remember(sizes)
         entry = None if plan is None else new_entry(function, given, family, *plan)
-        stay = sorted(family.static & declared)
+        stay = sorted((family.static | family.pinned) & declared)
         if stay:
             raise ValueError(why_static(function, given, stay[0], family.reason))
         values = None if entry is None else entry.values(sizes)
@@ -336,7 +337,8 @@ def new_entry(
         family.reason = f"tracing with a free size failed: {error}"
         function.log(f"Sizes of {function.name} stay static, {family.reason}")
     pinned = free if entry.executable is None else entry.pinned()
-    family.static |= pinned
+    family.static |= pinned & family.pinned  # at the second time: sizes of 2 or 3 are special cases now and then
+    family.pinned |= pinned
     if pinned >= free:
         return None
     entry.close()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from calque.core import backends
 from calque.core.arrays import to_array
-from calque.core.at_sizes import free_in
+from calque.core.at_sizes import at_sizes, free_in
 from calque.core.avals import ShapedArray
+from calque.core.dims import Dim, Symbols
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
+from calque.core.polynomials import Poly
 from calque.core.trace import trace_to_jaxpr
 from calque.native.passes.inline import inline_calls
 from calque.transforms.checks import Fail, raise_when
@@ -95,7 +97,8 @@ def without_checks(e: Eqn) -> list[Eqn]:
         or (e.primitive.name == "scan" and may_not_end(rest))
         or has_lanes(e)
         or not all(isinstance(a.aval.dtype, np.dtype) for a in operands)
-        or next(free_in([e.params, [a.aval for a in operands]]), None) is not None
+        or not sizes_in(free_in([e.params, [a.aval for a in operands]]))
+        <= sizes_alone(free_in([a.aval for a in operands]))
     ):
         return [e]
     failed = Var(FLAG)
@@ -153,14 +156,57 @@ def ends_early(cond: ClosedJaxpr, consts: int) -> ClosedJaxpr:
     return ClosedJaxpr(cond.jaxpr.replace(invars=invars, eqns=[*cond.jaxpr.eqns, *eqns], outvars=outs), cond.consts)
 
 
+def sizes_in(dims: Iterable[Dim]) -> set[int]:
+    """The numbers of the free sizes in these expressions."""
+    return {i for d in dims for i in sizes_of(d.symbols, d.poly)}
+
+
+def sizes_of(symbols: Symbols, poly: Poly) -> Iterator[int]:
+    for monomial, _ in poly:
+        for i in monomial:
+            op, a, b = symbols.atoms[i]
+            if op == "size":
+                yield a
+            else:
+                yield from sizes_of(symbols, a)
+                yield from sizes_of(symbols, b)
+
+
+def alone(d: Dim) -> int | None:
+    """The number of the free size that an expression is."""
+    return next((i for i, own in enumerate(d.symbols.sizes()) if own.poly == d.poly), None)
+
+
+def sizes_alone(dims: Iterable[Dim]) -> set[int]:
+    """The free sizes that can be read off shapes with these dimensions."""
+    return {i for d in dims if (i := alone(d)) is not None}
+
+
+def at_shapes(closed: ClosedJaxpr, shapes: Sequence[Sequence[int]]) -> ClosedJaxpr:
+    """A program at the sizes that operands of these shapes have."""
+    dims = list(free_in(closed))
+    if not dims:
+        return closed
+    symbols = dims[0].symbols
+    values = list(symbols.hints)
+    for aval, shape in zip(closed.in_avals, shapes):
+        for d, n in zip(aval.shape, shape):
+            for i in sizes_alone(free_in([d])):
+                values[i] = n
+    numbers = dict(zip(dims, symbols.program([("value", d.poly) for d in dims])(*values)))
+    fixed: ClosedJaxpr = at_sizes(closed, numbers.__getitem__)
+    return fixed
+
+
 def raising(e: Eqn, failed: Var, operands: Sequence[Var]) -> list[Eqn]:
     """If a check has failed the loop is run as it was written: it raises where it did."""
     outs = [Var(v.aval) for v in e.outvars]
     original = ClosedJaxpr(Jaxpr([], list(operands), outs, [e.replace(outvars=outs)]))
-    original.cache[KEPT] = True
 
     def run_again(*values: np.ndarray) -> Exception:
-        backends.compile_program(original, backends.Options("checked", False, ())).call([to_array(v) for v in values])
+        program = at_shapes(original, [v.shape for v in values])
+        program.cache[KEPT] = True
+        backends.compile_program(program, backends.Options("checked", False, ())).call([to_array(v) for v in values])
         return RuntimeError("a check failed in a loop, but not when the loop was run again")
 
     def check(flag: Any, *xs: Any) -> list[Any]:
