@@ -115,6 +115,11 @@ def test_masks_among_other_indices():
 def test_arrays_selected_by_one_mask_have_one_size():
     f = jax.jit(lambda x, y: (lambda m: x[m] * y[m])(x > 0.5))
     np.testing.assert_array_equal(f(X, 2 * X), (X * 2 * X)[X > 0.5])
+    g = jax.jit(lambda a: (a[a[:, 0] > 0.5].T @ a[a[:, 0] > 0.5], a[a > 0.5] - a[a > 0.5].mean()))
+    a = X.reshape(10, 4)
+    rows = a[a[:, 0] > 0.5]
+    np.testing.assert_allclose(g(a)[0], rows.T @ rows, rtol=1e-5)
+    np.testing.assert_allclose(g(a)[1], a[a > 0.5] - a[a > 0.5].mean(), rtol=1e-5)
     with pytest.raises(TypeError, match="one and the same mask"):
         jax.jit(lambda x: x[x > 0.5] + x[x < 0.5])(X)
 
@@ -227,6 +232,11 @@ def test_bad_sizes():
         jax.jit(lambda n: jnp.ones((n, 1 << 20, 1 << 20)))(1 << 30)
     with pytest.raises(ZeroDivisionError):
         jax.jit(lambda s: jnp.arange(0, 5, s))(0)
+
+
+def test_random_keys():
+    keys = jax.jit(lambda x: random.split(random.key(0), 40)[x > 0.5])(X)
+    np.testing.assert_array_equal(random.key_data(keys), random.key_data(random.split(random.key(0), 40))[X > 0.5])
 
 
 def test_wide_integers():

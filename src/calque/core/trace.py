@@ -111,6 +111,8 @@ class JaxprTrace(Trace):
         self.constvars: dict[int, tuple[Var, Any]] = {}
         self.function, self.argument_names = function, argument_names
         self.kept: list[Any] = []  # keeps constants alive while their ids are keys
+        self.makers: dict[Var, tuple[Eqn, int]] = {}  # of the first `indexed` equations: variable -> its equation
+        self.indexed = 0
         self.found: dict[Any, Any] = {}  # what was made of a mask or a bound whose size the program finds
 
     def new_argument(self, aval: ShapedArray) -> JaxprTracer:
@@ -153,6 +155,24 @@ class JaxprTrace(Trace):
         t = self.tracer(out)
         self.eqns.append(Eqn(primitive, atoms, [t._var], params, here()))
         return t
+
+    def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
+        """How a value was made, as a key: equal for values that are computed in the same way from the same ones."""
+        if isinstance(atom, Literal):
+            return (atom.aval, atom.val.tobytes())
+        for e in self.eqns[self.indexed :]:
+            self.makers |= {v: (e, k) for k, v in enumerate(e.outvars)}
+        self.indexed = len(self.eqns)
+        made = self.makers.get(atom)
+        if made is None or made[0].primitive.effect or depth == 0:
+            return id(atom)
+        e, place = made
+        params = tuple(e.params.items())
+        try:
+            hash(params)
+        except TypeError:
+            return id(atom)
+        return (e.primitive.name, place, params, *[self.made_as(a, depth - 1) for a in e.invars])
 
     def finish(self, outs: Sequence[Any]) -> ClosedJaxpr:
         """The recorded program with these results."""

@@ -191,7 +191,7 @@ class SymbolicExecutable(Planned):
         self.program: Any = self.template
         self.words = self.evaluator()
         self.pattern = Pattern(self.template, self.places)
-        self.kinds = [(a.ndim, a.dtype, a.weak_type, np.dtype(a.dtype).itemsize) for a in self.out_avals]
+        self.kinds = [(a.ndim, a.dtype, a.weak_type, int(a.dtype.itemsize)) for a in self.out_avals]
 
     @property
     def driver(self) -> Program:

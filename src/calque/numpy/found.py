@@ -14,7 +14,7 @@ from calque.core.dtypes import canonicalize, is_integer, is_signed
 from calque.core.errors import ConcretizationTypeError
 from calque.core.extents import slice_bounds
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import JaxprTracer, typeof
 from calque.core.trace_state import Tracer, dynamic_trace
 from calque.ops.found_sizes import found_size, places
 from calque.ops.sizes import as_number
@@ -32,7 +32,7 @@ def extent(n: Any, maker: str) -> Any:
     """A size, which may be a traced integer: the program makes arrays of that size; a negative one is an error while it runs."""
     if not is_traced_integer(n):
         return as_size(n)
-    return once(("size", id(n)), [n], lambda: _extent(n, maker))
+    return once(("size", made_as(n)), [n], lambda: _extent(n, maker))
 
 
 def _extent(n: Any, maker: str) -> Any:
@@ -70,7 +70,12 @@ def may_be_empty(n: Any) -> bool:
 
 def places_found(a: Any, maker: str) -> tuple[Any, ...]:
     """The places of a traced array that are not zero, as many as there are."""
-    return once(("places", id(a)), [a], lambda: _places(a, maker))
+    return once(("places", made_as(a)), [a], lambda: _places(a, maker))
+
+
+def made_as(x: Any) -> Any:
+    """A key that equal computations of one program share: `x[x < 0]` twice has one size."""
+    return x._trace.made_as(x._var) if type(x) is JaxprTracer else id(x)
 
 
 def once(key: Any, reads: Sequence[Any], make: Callable[[], Any]) -> Any:
@@ -144,7 +149,7 @@ def cut(x: Any, axis: int, part: slice) -> Any:
 def window_bounds(part: slice, size: Any) -> tuple[Any, Any, int]:
     """(start, length, step) of a slice with traced bounds, of an axis of this size."""
     bounds = [part.start, part.stop]
-    key = ("window", *[("traced", id(v)) if isinstance(v, Tracer) else v for v in bounds], part.step, size)
+    key = ("window", *[("traced", made_as(v)) if isinstance(v, Tracer) else v for v in bounds], part.step, size)
     found: tuple[Any, Any, int] = once(key, bounds, lambda: _window_bounds(part, size))
     return found
 
