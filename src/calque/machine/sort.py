@@ -10,7 +10,7 @@ much work, the places are sorted by one key after the other instead, the last on
 
 from __future__ import annotations
 
-from calque.machine.interp import NO_MEMORY, Run, calque_poll
+from calque.machine.interp import NO_MEMORY, TOO_LARGE, Run, calque_poll
 from calque.machine.lang import (
     NULL,
     Unit,
@@ -434,9 +434,9 @@ def sort_together(work: ptr) -> i64:
 
 
 @unit.helper
-def out_of_memory(run: ptr) -> None:
-    """End the program with a MemoryError."""
-    atomic_cas(Run.at(run).stopped, 0, 0, NO_MEMORY)
+def stop(run: ptr, status: i64) -> None:
+    """End the program with an error."""
+    atomic_cas(Run.at(run).stopped, 0, 0, status)
 
 
 @unit.helper
@@ -449,7 +449,7 @@ def sort_each(work: ptr, first: i64, last: i64) -> None:
         Work(work).row = row
         good = sort_alone(work) if Args(args).alone != 0 else sort_together(work)
         if good == 0:
-            out_of_memory(Work(work).run)
+            stop(Work(work).run, NO_MEMORY)
             return
         since += n
         if since >= _BETWEEN_POLLS:
@@ -477,7 +477,7 @@ def sort_rows(args: ptr, first: i64, last: i64) -> None:
         block = calque_alloc(3 * room)
         start = block
         if block == NULL:
-            out_of_memory(Work(work).run)
+            stop(Work(work).run, NO_MEMORY)
             return
     else:
         room = _NEAR_BYTES
@@ -494,6 +494,9 @@ def calque_sort(args: ptr, begin: i64, end: i64) -> None:
     rows = Args(args).outer * Args(args).inner
     n = Args(args).n
     if rows == 0 or Args(args).kept == 0:
+        return
+    if n > _ALL_4 and Args(args).alone == 0:  # places are counted with 32 bits
+        stop(load_ptr(args, -8), TOO_LARGE)
         return
     if rows == 1 or (n >= _LONG and rows < threads_in_use()):
         sort_rows(args, 0, rows)
