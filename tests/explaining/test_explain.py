@@ -177,8 +177,25 @@ def test_the_page_links_source_and_program(tmp_path):
     marks.feed(text)
     assert not marks.open and "http" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
     line = scaled.__code__.co_firstlineno + 1
-    assert marks.lines.count(str(line)) == 3  # the source line and two equations
+    assert marks.lines.count(str(line)) == 6  # source, two equations, head and body of the loops, machine code
     assert r._repr_html_() in text and "&lt;" in text
+
+
+def two_steps(x, w):
+    y = jnp.tanh(x @ w)
+    z = jnp.sin(y).sum(0)
+    return z * 2, jnp.sort(y.ravel())
+
+
+def test_loops_and_machine_code_are_linked_with_the_source():
+    r = jax.explain(two_steps, jnp.ones((30, 20)), jnp.ones((20, 10)))
+    first = two_steps.__code__.co_firstlineno
+    heads = [lines for lines, row in r.loop_lines if row.startswith("kernel")]
+    assert {first + 1} in heads and any(first + 2 in lines for lines in heads)
+    assert all(lines <= set(range(first, first + 4)) for lines, _ in r.loop_lines)
+    assert [lines for lines, _ in r.assembly_parts] == heads
+    stored = [lines for lines, row in r.loop_lines if "tanh(" in row and " = " in row]
+    assert stored and all(first + 1 in lines for lines in stored)
 
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
+import threading
 import weakref
 from typing import Any
 
@@ -160,6 +162,34 @@ def test_what_the_choice_raises_and_what_it_does_to_the_arguments() -> None:
     spec = [("list", [("kind", mine.aval, 0)])]
     add_entry(f, Entry(spec, (), copying(mine.aval), ("out", 0), 7, choose=deleting))
     assert numbers(f(items)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("make", [Jitted, OpFunction])
+def test_threads_add_and_drop_entries(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, failed, x = make(missing), [], vector(3)
+    monkeypatch.setattr(callpath_entries, "OPERATOR_LIMIT", 50)
+    before = sys.getswitchinterval()
+
+    def work(seed: int) -> None:
+        try:
+            for i in range(400):
+                kind = ("kind", Aval((seed, i), 3), 0) if i % 3 else ("array", Aval((seed, i), 3), 0)
+                choose = (lambda aval: None) if i % 3 else None
+                add_entry(f, Entry([kind], (), copying(x.aval), ("out", 0), 7, choose=choose))
+                assert f(x)[0] == "miss"
+                if i % 100 == 99:
+                    clear_entries(f)
+        except BaseException as e:
+            failed.append(e)
+
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    sys.setswitchinterval(before)
+    assert not failed and entry_count(f) <= callpath_entries.JITTED_LIMIT
 
 
 def test_a_cycle_through_the_choice_is_collected() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calque.machine import sort, sort_network, sort_quick, sort_radix, sort_records
-from calque.machine.interp import Run
+from calque.machine.interp import TOO_LARGE, Run
 from calque.machine.sort_keys import Kind
 
 TYPES = ((np.uint32, 0), (np.uint64, 1))
@@ -126,6 +126,15 @@ def test_a_stopped_run_ends_soon() -> None:
     args = words(x, out, 1000, run)
     sort.calque_sort(args.ctypes.data + 8, 0, 1)
     np.testing.assert_array_equal(out.reshape(1000, 1000), np.sort(x.reshape(1000, 1000)))
+
+
+def test_more_places_than_are_counted() -> None:
+    run = idle_run()
+    args = words(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1, run)
+    args[1 + sort.Args.offset("n") // 8] = 1 << 32
+    args[1 + sort.Args.offset("alone") // 8] = 0
+    sort.calque_sort(args.ctypes.data + 8, 0, 1)
+    assert run[Run.offset("stopped") // 8] == TOO_LARGE
 
 
 def test_room_for_layouts() -> None:

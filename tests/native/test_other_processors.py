@@ -15,7 +15,7 @@ import calque.numpy as jnp
 from calque import lax, machine
 from calque.core.backends import Options
 from calque.machine import llvm as modules
-from calque.machine import target
+from calque.machine import sort_network, target
 from calque.machine.lang import Unit
 from calque.native import backend, kernels, matmul, schedule
 
@@ -72,6 +72,12 @@ def test_the_runtime(unit: Unit, machines: dict[str, Any]) -> None:
     text = assembly(machines["generic"], unit.ir())
     for function in unit.functions:
         assert not function.exported or f"{function.name}:" in text
+
+
+@pytest.mark.usefixtures("arm")
+def test_sorting_networks(machines: dict[str, Any]) -> None:
+    text = assembly(machines["generic"], sort_network.text())
+    assert "calque_network_sort_32_4:" in text and "split" not in text
 
 
 def test_there_are_units() -> None:

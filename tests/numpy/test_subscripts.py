@@ -8,8 +8,8 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.machine import subscript
-from calque.numpy import subscripts
+from calque.machine import callpath, subscript
+from calque.numpy import indexing, subscripts
 
 DTYPES = ["bool", "int8", "uint16", "int32", "float16", "float32", "bfloat16", "complex64", "float8_e4m3fn"]
 SHAPES = [(), (7,), (1,), (0,), (5, 6), (4, 0, 3), (3, 4, 5), (2, 1, 3, 1, 2), (2,) * 8]
@@ -139,3 +139,19 @@ def test_deep_and_wide() -> None:
     for _ in range(2):
         assert y[None, None].shape == (1,) * 9
     assert sum(float(row[0]) for row in jnp.arange(20.0).reshape(10, 2)) == 90
+
+
+@pytest.mark.skipif(not callpath.LEARNS, reason="without machine code Python indexes")
+def test_new_shapes_need_no_python_to_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    getitem = indexing.getitem
+    monkeypatch.setattr(indexing, "getitem", lambda x, index: asked.append(index) or getitem(x, index))
+    for n in range(3, 40):
+        for a in (np.arange(n, dtype="f4"), np.arange(3 * n).reshape(n, 3)):
+            x = jnp.asarray(a)
+            for index in (0, -1, slice(1, None), slice(None, None, -2), (slice(0, 2), None), (Ellipsis, slice(1, 2))):
+                np.testing.assert_array_equal(x[index], a[index])
+                np.testing.assert_array_equal(x[index], a[index])
+    assert not asked
+    with pytest.raises(IndexError):
+        jnp.ones(51)[0, 0]

@@ -5,6 +5,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
+from calque import lax
 from calque.errors import KeyReuseError
 from calque.machine import callpath
 
@@ -140,6 +141,38 @@ def test_keys_are_used_up_at_every_size(key_checks):
     f(key, jnp.ones(7))
     with pytest.raises(KeyReuseError):
         f(key, jnp.ones(8))
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda key: lax.map(lambda x: x + jax.random.normal(key), jnp.ones(3)),
+        lambda key: lax.fori_loop(0, 3, lambda i, c: c + jax.random.normal(key), 0.0),
+        lambda key: lax.while_loop(lambda c: c < 3, lambda c: c + jax.random.uniform(key), 0.0),
+        lambda key: lax.scan(lambda k, _: (k, jax.random.normal(k)), key, None, length=3),
+    ],
+)
+@pytest.mark.parametrize("wrap", [jax.jit, lambda f: f])
+def test_a_key_in_every_round(key_checks, loop, wrap):
+    with pytest.raises(KeyReuseError, match=r"in every round of a loop"):
+        wrap(loop)(jax.random.key(0))
+
+
+def test_loops_and_branches_that_use_keys_properly(key_checks):
+    def step(state, _):
+        key, x = state
+        key, sub = jax.random.split(key)
+        return (key, x + jax.random.normal(sub)), None
+
+    lax.scan(step, (jax.random.key(0), 0.0), None, length=3)
+    lax.scan(lambda c, k: (c + jax.random.normal(k), k), 0.0, jax.random.split(jax.random.key(1), 3))
+    key = jax.random.key(2)
+    lax.fori_loop(0, 3, lambda i, c: c + jax.random.normal(jax.random.fold_in(key, i)), 0.0)
+    lax.scan(lambda c, _: (c + jax.random.normal(jax.random.key(3)), None), 0.0, None, length=1)
+    either = jax.random.key(4)
+    lax.cond(True, lambda: jax.random.normal(either), lambda: jax.random.uniform(either))
+    with pytest.raises(KeyReuseError, match=r"normal used it|uniform used it"):
+        jax.random.normal(either)
 
 
 def test_eager_indices_are_checked_beside_programs(index_checks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.config import config
@@ -43,6 +43,41 @@ def consume_again(uses: Sequence[tuple[int, Use]], arguments: Sequence[Any], fun
     if config.debug_key_reuse:
         for i, use in uses:
             consume(arguments[i], f"{use.how} in {function}")
+
+
+def one_of(parts: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Record parts of which only one will run: each finds the keys as if the others were not there. Used up is what any of them uses."""
+    if not config.debug_key_reuse:
+        return [part() for part in parts]
+    before, found, out = dict(_used), dict(_used), []
+    try:
+        for part in parts:
+            _used.clear()
+            _used.update(before)
+            out.append(part())
+            found.update(_used)
+    finally:
+        _used.clear()
+        _used.update(found)
+    return out
+
+
+def in_rounds(record: Callable[[], Any], carried: int) -> Any:
+    """Record the body of a loop with so many carried values: a key that is not made in the round is used in every one."""
+    if not config.debug_key_reuse:
+        return record()
+    before = set(_used)
+    part = record()
+    jaxpr, captured = part.closed.jaxpr, {id(c) for c in part.consts}
+    own = jaxpr.invars[len(part.consts) :][:carried]
+    passed_on = {id(v) for v, out in zip(own, jaxpr.outvars) if v is out}
+    for use in [u for i, u in _used.items() if i not in before]:
+        if id(use.key) in captured or id(getattr(use.key, "_var", None)) in passed_on:
+            raise KeyReuseError(
+                f"A random key is reused: {use.how} uses it at {use.where} in every round of a loop. The same key gives the same"
+                " numbers. Carry a key and split it in each round, go through random.split(key, n), or use fold_in with the counter."
+            )
+    return part
 
 
 def use_of(key: Any) -> Use | None:

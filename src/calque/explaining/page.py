@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as escaping
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 STYLE = """
@@ -17,7 +18,7 @@ pre { font: 12.5px/1.45 ui-monospace, monospace; background: #f6f6f4; padding: .
 """
 SCRIPT = """
 for (const e of document.querySelectorAll("[data-line]")) {
-  const same = () => document.querySelectorAll(`[data-line="${e.dataset.line}"]`);
+  const same = () => document.querySelectorAll(e.dataset.line.split(" ").map(n => `[data-line~="${n}"]`).join());
   e.addEventListener("mouseenter", () => same().forEach(x => x.classList.add("lit")));
   e.addEventListener("mouseleave", () => same().forEach(x => x.classList.remove("lit")));
 }
@@ -45,9 +46,9 @@ def fragment(report: Any) -> str:
             parts.append(f"<h2>{text(title)}</h2><pre>{text(body)}</pre>")
     kernels = f"{report.kernels} kernel{'s' * (report.kernels != 1)}"
     parts.append(
-        f"<h2>Machine code: {kernels}</h2><details open><summary>loops</summary><pre>{text(report.loops)}</pre></details>"
+        f"<h2>Machine code: {kernels}</h2><details open><summary>loops</summary>{marked(report.loop_lines)}</details>"
     )
-    parts.append(f"<details><summary>assembly</summary><pre>{text(report.assembly)}</pre></details>")
+    parts.append(f"<details><summary>assembly</summary>{marked(report.assembly_parts)}</details>")
     return "\n".join(parts)
 
 
@@ -58,15 +59,15 @@ def source(report: Any) -> str:
         found, first = inspect.getsourcelines(fun)
     except (OSError, TypeError):
         return "<pre>the source is not at hand</pre>"
-    return "<pre>" + "".join(line(first + i, x.rstrip("\n")) for i, x in enumerate(found)) + "</pre>"
+    return marked([({first + i}, x.rstrip("\n")) for i, x in enumerate(found)])
 
 
 def program(report: Any) -> str:
     """The equations, each linked with the line that made it."""
     rows = []
     for e, shown in zip(report.closed.jaxpr.eqns, equations(report)):
-        rows.append(line(e.source.line if e.source is not None else None, shown))
-    return "<pre>" + "".join(rows) + "</pre>"
+        rows.append((report.links.of(e.source), shown))
+    return marked(rows)
 
 
 def equations(report: Any) -> list[str]:
@@ -79,6 +80,11 @@ def equations(report: Any) -> list[str]:
     return out
 
 
-def line(number: int | None, text: str) -> str:
-    mark = f' data-line="{number}"' if number is not None else ""
+def marked(rows: Iterable[tuple[set[int], str]]) -> str:
+    """Rows of text, each with the lines of the source that it belongs to."""
+    return "<pre>" + "".join(line(numbers, text) for numbers, text in rows) + "</pre>"
+
+
+def line(numbers: set[int], text: str) -> str:
+    mark = f' data-line="{" ".join(map(str, sorted(numbers)))}"' if numbers else ""
     return f'<span class="line"{mark}>{escaping.escape(text) or " "}</span>'

@@ -12,6 +12,7 @@ from calque.core.backends import MemoryStats, flops, traffic
 from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.explaining import page
 from calque.explaining.effects import SideEffect, side_effects
+from calque.explaining.links import Links, by_kernel, loop_lines
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
 from calque.transforms import dynamic
@@ -42,6 +43,7 @@ class Report:
         names, avals = list(argument_names(function, given)), traced.closed.in_avals[len(traced.hoisted) :]
         self.signature = [(n, a.str_short()) for n, a in zip(names, avals)]
         self.sizes, self.guards = serving.sizes, serving.guards
+        self.links = Links(function.fun)
         self.jaxpr = str(traced.closed)
         self.passes = list(counted_passes(traced.closed))
         self.kernels = len({k.code for k in executable.kernels})
@@ -55,6 +57,16 @@ class Report:
         history = list(function.cache.history)
         self.traces = len(history)
         self.retraced = history[-1].reason(history[:-1]) if len(history) > 1 else ""
+
+    @property
+    def loop_lines(self) -> list[tuple[set[int], str]]:
+        """The loops, line by line, with the lines of the source that each belongs to."""
+        return loop_lines(self.loops, self.links.of_arrays(self.executable))
+
+    @property
+    def assembly_parts(self) -> list[tuple[set[int], str]]:
+        """The machine code, kernel by kernel, in the same way."""
+        return by_kernel(self.assembly, self.loop_lines)
 
     @property
     def assembly(self) -> str:

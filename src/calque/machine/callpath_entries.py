@@ -34,6 +34,8 @@ sort come after all others.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,6 +47,7 @@ from calque.machine.pyapi import METH_O, make_builtin
 
 JITTED_LIMIT = 128  # entries of a jitted function; one at the end, not used lately, goes
 OPERATOR_LIMIT = 4096  # entries of an operator; then it starts afresh
+_changing = threading.RLock()  # entries of a function are added and dropped by one thread at a time
 CHOOSING_LIMIT = 32  # entries of a function that choose their program
 
 run_program: Callable[[Any, Sequence[Any]], list[Any]] = make_builtin(callpath_run._run_program)
@@ -80,20 +83,21 @@ def add_entry(function: Any, entry: Any) -> None:
     if type(entry) is not EntryImpl:
         raise TypeError(f"expected an Entry, got {type(entry).__name__}")
     entries = _entries(function)
-    if chooses(entry):
-        add_choosing(function, entries, entry)
-    elif type(function) is OpFunction:
-        if len(entries) >= OPERATOR_LIMIT:
-            clear_entries(function)
-        entries.append(entry)
-        if not callpath_run.calque_extend_table(id(function)):
-            entries.pop()
-            raise MemoryError
-    else:
-        entries.insert(0, entry)
-        if len(entries) > JITTED_LIMIT:
-            last = next(i for i in reversed(range(len(entries))) if not chooses(entries[i]))
-            del entries[last]
+    with _changing:
+        if chooses(entry):
+            add_choosing(function, entries, entry)
+        elif type(function) is OpFunction:
+            if len(entries) >= OPERATOR_LIMIT:
+                clear_entries(function)
+            entries.append(entry)
+            if not callpath_run.calque_extend_table(id(function)):
+                entries.pop()
+                raise MemoryError
+        else:
+            entries.insert(0, entry)
+            if len(entries) > JITTED_LIMIT:
+                last = next(i for i in reversed(range(len(entries))) if not chooses(entries[i]))
+                del entries[last]
 
 
 def add_choosing(function: Any, entries: list[Any], entry: Any) -> None:
@@ -113,17 +117,22 @@ def chooses(entry: Any) -> bool:
 def clear_entries(function: Any) -> None:
     """Forget all entries."""
     entries = _entries(function)
-    dropped = list(entries)
-    if type(function) is OpFunction:
-        _empty_table(function, entries)
-    else:
-        entries.clear()
+    with _changing:
+        dropped = list(entries)
+        if type(function) is OpFunction:
+            _empty_table(function, entries)
+        else:
+            entries.clear()
     del dropped  # entries die here, when nothing points to them any more
 
 
 def entry_count(function: Any) -> int:
     """How many entries a function has."""
     return len(_entries(function))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
 
 
 def _entries(function: Any) -> list[Any]:

@@ -10,7 +10,7 @@ much work, the places are sorted by one key after the other instead, the last on
 
 from __future__ import annotations
 
-from calque.machine.interp import NO_MEMORY, Run, calque_poll
+from calque.machine.interp import NO_MEMORY, TOO_LARGE, Run, calque_poll
 from calque.machine.lang import (
     NULL,
     Unit,
@@ -24,6 +24,7 @@ from calque.machine.lang import (
     load_u8,
     load_u32,
     lshr,
+    memcpy,
     memset,
     ptr,
     store_i8,
@@ -32,9 +33,9 @@ from calque.machine.lang import (
     ult,
 )
 from calque.machine.memory import calque_alloc, calque_free
-from calque.machine.sort_keys import Key, Kind, Row, key_at, keys_load, keys_store, nan_of
+from calque.machine.sort_keys import Key, Kind, Row, key_at, keys_load, keys_store, nan_of, raw_of, sign_of
 from calque.machine.sort_moves import GRAIN, MOVED_BYTES, Moved, copy_element, sort_copy, sort_move_some
-from calque.machine.sort_network import PAD
+from calque.machine.sort_network import PAD, network_sort
 from calque.machine.sort_radix import RECORDS_BYTES, Records, bits_of
 from calque.machine.sort_records import PLACES_BYTES, ROOM, records_survey, sort_records
 from calque.machine.threads import calque_parallel_for, threads_in_use
@@ -49,6 +50,8 @@ _NEAR = 256  # rows up to this length need no memory but the stack
 _NEAR_BYTES = 8 * (_NEAR + PAD)
 _LONG = 1 << 16  # rows from this length on are each shared by several threads
 _LONG_ROOM = 30_000  # so long rows may be split into parts
+_SHORT = 100  # rows up to this length are read and written many at a time
+_BATCH = 2048  # elements of them
 _FEW = 500  # rows up to this length are sorted without a look at them first
 _BETWEEN_POLLS = 1 << 17
 
@@ -196,33 +199,53 @@ def sort_bytes(work: ptr, key: ptr, move: ptr) -> None:
         store_i8(to, at * step, byte)
 
 
-@unit.function
-def sort_repair(work: ptr, key: ptr, move: ptr) -> None:
-    """Zeros and nans of a sorted row of floats with the bits they had, in the order in which they stood."""
-    args = Work(work).args
-    n = Args(args).n
-    item = Key(key).item
-    step = Args(args).inner * item
+@unit.helper
+def first_not_below(records: ptr, wide: i64, n: i64, key: i64) -> i64:
+    """The place of the first of the sorted keys that is not less than one."""
+    low = 0
+    high = n
+    while low < high:
+        middle = (low + high) >> 1
+        some = load_i64(records, 8 * middle) if wide != 0 else load_u32(records, 4 * middle)
+        if ult(some, key):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@unit.helper
+def repair_some(work: ptr, key: ptr, kind: i64, item: i64, to: ptr, zeros: i64, nans: i64) -> None:
+    """Write zeros and nans from two places on, in the order in which they stand."""
+    step = Args(Work(work).args).inner * item
     source = key_place(work, key)
-    to = Move(move).target + first_element(args, Work(work).row, n) * item
-    zero = 1 << (8 * item - 1)
-    nan = nan_of(Key(key).infinity) | zero
-    below = 0
-    nans = 0
-    for i in range(n):
-        k = key_at(key, source + i * step)
-        below += i64(ult(k, zero))
-        nans += i64(k == nan)
-    at = below
-    last = n - nans
-    for i in range(n):
-        k = key_at(key, source + i * step)
-        if k == zero:
-            copy_element(to + at * step, source + i * step, item)
-            at += 1
-        elif k == nan:
-            copy_element(to + last * step, source + i * step, item)
-            last += 1
+    infinity = Key(key).infinity
+    for i in range(Args(Work(work).args).n):
+        place = source + i * step
+        magnitude = raw_of(kind, place) & (sign_of(kind) - 1)
+        if magnitude == 0:
+            copy_element(to + zeros * step, place, item)
+            zeros += 1
+        elif magnitude > infinity:
+            copy_element(to + nans * step, place, item)
+            nans += 1
+
+
+@unit.function
+def sort_repair(work: ptr, key: ptr, to: ptr) -> None:
+    """Give the zeros and nans of a sorted row of floats the bits they had."""
+    n = Args(Work(work).args).n
+    wide = is_wide(key)
+    zero = 1 << (8 * Key(key).item - 1)
+    zeros = first_not_below(Work(work).records, wide, n, zero)
+    nans = first_not_below(Work(work).records, wide, n, nan_of(Key(key).infinity) | zero)
+    match Key(key).kind:
+        case Kind.FLOAT_2:
+            repair_some(work, key, Kind.FLOAT_2, 2, to, zeros, nans)
+        case Kind.FLOAT_4:
+            repair_some(work, key, Kind.FLOAT_4, 4, to, zeros, nans)
+        case _:
+            repair_some(work, key, Kind.FLOAT_8, 8, to, zeros, nans)
 
 
 @unit.helper
@@ -274,8 +297,40 @@ def sort_alone(work: ptr) -> i64:
     if step != Key(key).item:
         sort_copy(Work(work).other, Key(key).item, to, step, Key(key).item, n)
     if odd != 0:
-        sort_repair(work, key, move)
+        sort_repair(work, key, to)
     return 1
+
+
+@unit.function
+def sort_short(work: ptr, first: i64, last: i64) -> None:
+    """Sort short rows of the only operand that follow each other: their keys are loaded and stored many rows at a time."""
+    args = Work(work).args
+    n = Args(args).n
+    key = key_number(args, 0)
+    wide = is_wide(key)
+    size = n * (4 << wide)
+    row = alloca(_ROW_BYTES)
+    Row(row).key = key
+    Row(row).keys = Work(work).records
+    at = first
+    while at < last and calque_poll(Work(work).run) == 0:
+        count = min(_BATCH // n, last - at)
+        Row(row).data = Key(key).data + at * n * Key(key).item
+        Row(row).odd = 0
+        keys_load(row, 0, count * n)
+        if Row(row).odd != 0:
+            for k in range(count):
+                Work(work).row = at + k
+                sort_alone(work)
+        else:
+            for k in range(count):
+                place = Work(work).records + k * size
+                memcpy(Work(work).other, place, size)
+                network_sort(Work(work).other, n, wide)
+                memcpy(place, Work(work).other, size)
+            Row(row).data = Move(move_number(args, 0)).target + at * n * Key(key).item
+            keys_store(row, 0, count * n)
+        at += count
 
 
 # ---------------------------------------------------------------- several operands
@@ -434,9 +489,9 @@ def sort_together(work: ptr) -> i64:
 
 
 @unit.helper
-def out_of_memory(run: ptr) -> None:
-    """End the program with a MemoryError."""
-    atomic_cas(Run.at(run).stopped, 0, 0, NO_MEMORY)
+def stop(run: ptr, status: i64) -> None:
+    """End the program with an error."""
+    atomic_cas(Run.at(run).stopped, 0, 0, status)
 
 
 @unit.helper
@@ -449,13 +504,24 @@ def sort_each(work: ptr, first: i64, last: i64) -> None:
         Work(work).row = row
         good = sort_alone(work) if Args(args).alone != 0 else sort_together(work)
         if good == 0:
-            out_of_memory(Work(work).run)
+            stop(Work(work).run, NO_MEMORY)
             return
         since += n
         if since >= _BETWEEN_POLLS:
             since = 0
             if calque_poll(Work(work).run) != 0:
                 return
+
+
+@unit.helper
+def is_short(args: ptr) -> i1:
+    """Are the rows of the only operand short, and do they follow each other?"""
+    return (
+        Args(args).alone != 0
+        and Args(args).inner == 1
+        and Args(args).n <= _SHORT
+        and Key(key_number(args, 0)).kind != Kind.TABLE
+    )
 
 
 @unit.function
@@ -470,21 +536,25 @@ def sort_rows(args: ptr, first: i64, last: i64) -> None:
     Work(work).run = load_ptr(args, -8)
     Work(work).survey = job
     Records(job).places = places
-    room = 8 * (n + (ROOM if n > _LONG_ROOM else PAD))
+    short = is_short(args) and last - first > 1
+    room = 8 * (_BATCH + PAD) if short else 8 * (n + (ROOM if n > _LONG_ROOM else PAD))
     block: ptr = NULL
     start = near
-    if n > _NEAR:
+    if n > _NEAR or short:
         block = calque_alloc(3 * room)
         start = block
         if block == NULL:
-            out_of_memory(Work(work).run)
+            stop(Work(work).run, NO_MEMORY)
             return
     else:
         room = _NEAR_BYTES
     Work(work).records = start
     Work(work).other = start + room
     Work(work).keys = start + 2 * room
-    sort_each(work, first, last)
+    if short:
+        sort_short(work, first, last)
+    else:
+        sort_each(work, first, last)
     calque_free(block)
 
 
@@ -494,6 +564,9 @@ def calque_sort(args: ptr, begin: i64, end: i64) -> None:
     rows = Args(args).outer * Args(args).inner
     n = Args(args).n
     if rows == 0 or Args(args).kept == 0:
+        return
+    if n > _ALL_4 and Args(args).alone == 0:  # places are counted with 32 bits
+        stop(load_ptr(args, -8), TOO_LARGE)
         return
     if rows == 1 or (n >= _LONG and rows < threads_in_use()):
         sort_rows(args, 0, rows)

@@ -65,7 +65,7 @@ class Graph:
 
     `effects` are the nodes that must run though nobody may read them."""
 
-    __slots__ = ("consts", "effects", "inputs", "next", "nodes", "outputs")
+    __slots__ = ("consts", "effects", "inputs", "next", "nodes", "outputs", "source")
 
     def __init__(self, first: int = 0) -> None:
         self.nodes: list[Node] = []
@@ -74,9 +74,10 @@ class Graph:
         self.outputs: list[Node] = []
         self.effects: list[Node] = []
         self.next = first
+        self.source: Any = None  # of the equation that is being written
 
     def add(self, op: str, args: Sequence[Node], params: dict[str, Any], aval: Any, source: Any = None) -> Node:
-        n = Node(op, args, params, aval, self.next, source)
+        n = Node(op, args, params, aval, self.next, source if source is not None else self.source)
         self.next += 1
         self.nodes.append(n)
         return n
@@ -109,7 +110,7 @@ def extend(g: Graph, jaxpr: Jaxpr, inputs: Sequence[Node]) -> list[Node]:
     literals: dict[Any, Node] = {}
     for e in jaxpr.eqns:
         args = [env[a] if a.__class__ is not Literal else _literal(g, a, literals) for a in e.invars]  # type: ignore[index,arg-type]
-        name = e.primitive.name
+        name, g.source = e.primitive.name, e.source
         expand = EXPANSIONS.get(name)
         avals = [v.aval for v in e.outvars]
         results = expand(g, args, e.params, avals) if expand is not None else None

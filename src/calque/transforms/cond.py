@@ -1,11 +1,12 @@
 """Choice between programs: the primitive `cond` with all its rules, and `cond` and `switch` for users."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import pytrees, reference
+from calque.core import key_use, pytrees, reference
 from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -331,7 +332,8 @@ def _choose(
     order = list(range(len(funs)))
     if what == "cond":
         order.reverse()  # true_fun is traced first
-    traced = [recomputed(flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what) for i in order]
+    branch = lambda i: recomputed(flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what)
+    traced = key_use.one_of([functools.partial(branch, i) for i in order])
     parts = [traced[order.index(i)] for i in range(len(funs))]
     _check_structures(what, funs, names, parts)
     joined = _common_types(what, funs, names, parts)

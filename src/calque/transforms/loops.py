@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core import pytrees
+from calque.core import key_use, pytrees
 from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -76,7 +76,8 @@ def scan(
     unroll = _checked_unroll(unroll, n)
     while True:
         avals = [*map(typeof, init_leaves), *x_avals]
-        part = recomputed(staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan"), f, "scan")
+        body = lambda: staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
+        part = recomputed(body() if n < 2 else key_use.in_rounds(body, len(init_leaves)), f, "scan")
         carry_tree, ys_tree = _pair(f, part)
         outs = part.closed.out_avals
         promoted = _with_joined_types(init_leaves, outs[: carry_tree.num_leaves]) if carry_tree == init_tree else None
@@ -177,7 +178,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         return _python_while(cond_fun, body_fun, init_val)
     while True:
         avals = [typeof(x) for x in leaves]
-        body = recomputed(staged(body_fun, (init_val,), avals, "while_loop"), body_fun, "while_loop")
+        record = lambda: staged(body_fun, (init_val,), avals, "while_loop")
+        body = recomputed(key_use.in_rounds(record, len(leaves)), body_fun, "while_loop")
         outs = body.closed.out_avals
         promoted = _with_joined_types(leaves, outs) if body.out_tree == tree else None
         if promoted is None:
