@@ -175,6 +175,29 @@ def test_results_own_their_memory():
         np.testing.assert_array_equal(b, X[X < 0][::-1])
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_products_of_any_number_of_rows(wide):
+    rng = np.random.RandomState(0)
+    with jax.enable_x64(wide):
+        a, b = (rng.randn(300, n).astype(np.float64 if wide else np.float32) for n in (40, 70))
+        f = jax.jit(lambda a, b, m: (a[m].T @ b[m], a[m] @ a.T, a[m] @ a[m].T, a[m][:, 0] @ b[m], a[m] @ a[0]))
+        for k in (0, 1, 2, 9, 17, 65, 299, 300):
+            m = np.zeros(300, bool)
+            m[rng.permutation(300)[:k]] = True
+            want = (a[m].T @ b[m], a[m] @ a.T, a[m] @ a[m].T, a[m][:, 0] @ b[m], a[m] @ a[0])
+            for x, y in zip(f(a, b, m), want):
+                np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4)
+
+
+def test_convolutions_of_found_sizes():
+    x, kernel = X.reshape(1, 50), np.array([0.5, 1.0, -2.0], np.float32)
+    conv = lambda y: lax.conv_general_dilated(y[None], kernel[None, None], (1,), "SAME")
+    f = jax.jit(lambda x, m: conv(x[:, m]))
+    for p in (1.0, 0.4, 0.02):
+        m = np.arange(50) < 50 * p
+        np.testing.assert_allclose(f(x, m), conv(x[:, m]), rtol=1e-5)
+
+
 def test_random_masks_of_many_sizes():
     rng = np.random.RandomState(1)
     f = jax.jit(lambda x, m: (x[m], jnp.cumsum(x[m]), x[m].sum(), (x[m][:, None] * jnp.arange(3.0)).sum(0)))

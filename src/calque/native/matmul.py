@@ -197,6 +197,8 @@ class Product:
         first = ex("mul", blocks, const(TILES))
         t, q = var("t", ex("min", const(TILES), ex("sub", tiles, first))), var("q", self.panels)
         rounds = ceil_div(self.K, self.depth)
+        if self.p.sizes.interval(self.K)[0] < 1:  # a sum of nothing is a round, too
+            rounds = ex("max", rounds, const(1))
         before_last = ex("sub", rounds, const(1))
         r = var("r", before_last)
         out = []

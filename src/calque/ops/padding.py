@@ -6,7 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from calque.core.dims import as_size
+from calque.core.dims import as_size, is_found
+from calque.core.extents import larger
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -18,6 +19,8 @@ def dilated(size: Any, dilation: int) -> Any:
 
 def window_count(size: Any, window: Any, stride: int) -> Any:
     """How many windows fit side by side into `size`."""
+    if is_found(size):
+        return larger(size - window + stride, 0) // stride
     if size < window:
         return 0
     return size - window + 1 if stride == 1 else (size - window) // stride + 1
@@ -40,7 +43,7 @@ def padtype_to_pads(
     out = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         count = -(-size // stride)
-        total = max((count - 1) * stride + window - size, 0)
+        total = larger((count - 1) * stride + window - size, 0)
         less, more = total // 2, total - total // 2
         out.append((less, more) if name == "SAME" else (more, less))
     return out

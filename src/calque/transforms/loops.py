@@ -7,7 +7,7 @@ from calque.core import key_use, pytrees
 from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Dim
+from calque.core.dims import Dim, surely_less
 from calque.core.dtypes import bool_, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -77,7 +77,7 @@ def scan(
     while True:
         avals = [*map(typeof, init_leaves), *x_avals]
         body = lambda: staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
-        part = recomputed(body() if n < 2 else key_use.in_rounds(body, len(init_leaves)), f, "scan")
+        part = recomputed(body() if surely_less(n, 2) else key_use.in_rounds(body, len(init_leaves)), f, "scan")
         carry_tree, ys_tree = _pair(f, part)
         outs = part.closed.out_avals
         promoted = _with_joined_types(init_leaves, outs[: carry_tree.num_leaves]) if carry_tree == init_tree else None
