@@ -129,3 +129,13 @@ def test_a_special_size_does_not_make_all_sizes_static():
         1,
         0,
     ]  # 1; 2 free, then fixed; 7 and all others free
+
+
+def test_parts_of_nothing():
+    """What a slice of nothing reads lies outside of its array, in a loop that makes no turn."""
+
+    def f(x, y):
+        part = (x * jnp.linspace(0, 1, x.shape[0]))[1:][::2][1:].reshape(1, -1, 1).sum((0, 2))
+        return part, part.sum()
+
+    compare(f, 1, np.random.default_rng(0), (2, 3, 4, 9), exact=True)

@@ -46,13 +46,13 @@ Header = layout(
     hold=i64,  # keep references to the arguments while running: other Python code may run meanwhile
     choose=ptr,  # a Python function that gives the program for the sizes of a call; 0 where the entry has its own
     chosen_by=i64,  # how many arguments it takes
-    chosen_bytes=i64,  # their place in the frame
+    chosen_at=i64,  # where in the frame they stand, counted from the cells
 )
 
 ProgramHeader = layout("ProgramHeader", n_in=i64, n_out=i64, nbytes=ptr, avals=ptr, flags=i64)
 
 # While a call runs: the cursor in a program and the arrays of the frame.
-State = layout("State", cursor=ptr, inputs=ptr, objects=ptr, scratch=ptr, outputs=ptr, results=ptr, chosen=ptr)
+State = layout("State", cursor=ptr, inputs=ptr, objects=ptr, scratch=ptr, outputs=ptr, results=ptr)
 
 NEAR_FRAME = 2048  # bytes of a frame on the stack; larger ones come from PyMem_Malloc
 HALVES_BELOW = 1e15  # beyond, every float counts as a fraction: see `callpath.is_fraction`
@@ -74,8 +74,8 @@ class Match(IntEnum):
     LIST = 9  # count, items...
     DICT = 10  # count, (key, item)...
     FRACTION = 11  # kind, slot, cell
-    KIND = 12  # type of the aval, offset of its kind, kind, slot, number among the arguments of `choose`
-    NDARRAY_KIND = 13  # scalar type, rank, slot, number among the arguments of `choose`
+    KIND = 12  # type of the aval, offset of its kind, kind, slot, place of the argument of `choose`, counted from the cells
+    NDARRAY_KIND = 13  # scalar type, rank, slot, that place
 
 
 class Guard(IntEnum):

@@ -216,9 +216,9 @@ def equal(x: ptr, y: ptr) -> i1:
 
 
 @unit.helper
-def pass_on(state: ptr, number: i64, x: ptr) -> None:
-    """An argument of `choose`; the first place is for who is called."""
-    store_ptr(State(state).chosen, 8 + 8 * number, x)
+def pass_on(state: ptr, place: i64, x: ptr) -> None:
+    """An argument of `choose`."""
+    store_ptr(State(state).scratch, place, x)
 
 
 @unit.function

@@ -186,7 +186,7 @@ def execute_chosen(words: ptr, state: ptr) -> ptr:
     count = Header(words).chosen_by | VECTORCALL_OFFSET_FLAG
     hold_arguments(objects, slots)
     begin_active(active, objects, slots)  # nobody may take their memory while Python runs
-    program = PyObject_Vectorcall(Header(words).choose, State(state).chosen + 8, count, NULL)
+    program = PyObject_Vectorcall(Header(words).choose, State(state).scratch + Header(words).chosen_at, count, NULL)
     answer = ptr(NOT_MATCHED) if program == none else NULL
     if program not in (NULL, none):
         answer = run_chosen(words, state, handle_of(program))
@@ -311,8 +311,7 @@ def attempt_in(entry: ptr, args: ptr, total: i64, frame: ptr, rank: i64, entries
     State(state).objects = frame + slots
     State(state).outputs = frame + slots + slots
     State(state).results = frame + slots + slots + results
-    State(state).chosen = frame + slots + slots + results + results
-    State(state).scratch = frame + slots + slots + results + results + Header(words).chosen_bytes
+    State(state).scratch = frame + slots + slots + results + results
     if not match_items(state, args, total):
         return ptr(NOT_MATCHED)
     if unlikely(Header(words).guards) and not guards_hold(words + Header(words).guard_words, Header(words).guards):

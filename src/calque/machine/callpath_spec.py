@@ -117,10 +117,15 @@ class Encoder:
         self.words += [Match.NDARRAY_KIND, self.pointer(dtype.type), int(rank), self.slot(index, "ndarray_kind"), 0]
         self.chosen.append((index, len(self.words) - 1))
 
+    @property
+    def chosen_at(self) -> int:
+        """Where what `choose` gets begins, counted from the cells; before it is a place for who is called."""
+        return CELL * self.cells + 8
+
     def number_chosen(self) -> int:
-        """Give what `choose` gets its number; how many there are."""
+        """Give what `choose` gets its place; how many there are."""
         for number, (_, place) in enumerate(sorted(self.chosen)):
-            self.words[place] = number
+            self.words[place] = self.chosen_at + 8 * number
         return len(self.chosen)
 
     def match_is(self, spec: Any, depth: int) -> None:
@@ -263,7 +268,7 @@ def encode(
     for guard in guards:
         encoder.guard(*guard)
     slots, first = len(encoder.slots), Header.size // 8
-    room = (8 * (chosen + 1) + 15) // 16 * 16 if chosen else 0
+    room = 8 * (chosen + 1) if chosen else 0
     header = {
         "positional": len(in_spec) - len(names),
         "keywords": len(names),
@@ -281,7 +286,7 @@ def encode(
         "hold": int(head.flags != 0 or encoder.exotic),
         "choose": encoder.pointer(choose) if chosen else 0,
         "chosen_by": chosen,
-        "chosen_bytes": room,
+        "chosen_at": encoder.chosen_at,
     }
     words = [header[name] for name in Header.fields] + encoder.words
     data = array("q", words).tobytes()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from calque.native.canonical import canonical
-from calque.native.expr import LANE, Buffer, Expr, index_and_guard, scalar_dtype, show, walk
+from calque.native.expr import LANE, Buffer, Expr, index_and_guard, is_const, scalar_dtype, show, walk
 from calque.native.loops import (
     BLOCK,
     FOLDS,
@@ -39,6 +39,7 @@ class _Verifier:
     known: dict[str, str]  # names in scope -> dtype
     vec: str | None = None
     vecnames: set[str] = field(default_factory=set)
+    idle: bool = False  # inside a loop of no turns: what stands there may mean nothing
 
     def need(self, ok: bool, what: str) -> None:
         if not ok:
@@ -82,7 +83,8 @@ class _Verifier:
         self.need(len(idx) == len(buf.shape), f"{buf.name} has {len(buf.shape)} dimensions, {len(idx)} indices given")
         for i, d in zip(idx, buf.shape, strict=True):
             self.need(i.dtype == "i64", f"an index into {buf.name} is {i.dtype}")
-            never = i.op == "const" and d.op == "const" and not 0 <= i.attr < max(d.attr, 1) and guard is None
+            outside = i.op == "const" and d.op == "const" and not 0 <= i.attr < max(d.attr, 1)
+            never = outside and guard is None and not self.idle
             self.need(not never, f"{buf.name}[{show(i)}] of {show(d)}")
         self.need(guard is None or guard.dtype == "i1", f"a guard of {buf.name} is {guard and guard.dtype}")
         if buf.place == "lane" and self.vec is not None:
@@ -141,7 +143,8 @@ class _Verifier:
             self.need(1 <= s.width <= 512 and s.width & (s.width - 1) == 0, f"width {s.width} is no power of two")
         for a in s.accs:
             self.acc_outside(s, a)
-        outer, names = self.vec, set(self.vecnames)
+        outer, names, idle = self.vec, set(self.vecnames), self.idle
+        self.idle = idle or (is_const(s.extent) and s.extent.attr == 0)  # its body never runs
         with self.scope():
             self.bind(s.name, "i64", s.kind == "vector")
             if s.kind == "vector":
@@ -149,7 +152,7 @@ class _Verifier:
                 self.vecnames.add(LANE)
             self.inside(s)
             vec = [any(self.varies(e) for e in acc_exprs(a)) for a in s.accs]
-        self.vec = outer
+        self.vec, self.idle = outer, idle
         if s.kind == "vector":
             self.vecnames, vec = names, [False] * len(vec)
         for a, v in zip(s.accs, vec, strict=True):
