@@ -11,6 +11,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque.explaining.effects import side_effects
+from calque.machine import callpath
 from calque.transforms.retraces import RetraceError
 
 SCALE = 7.25
@@ -152,6 +153,17 @@ def test_stats_count():
     assert after["traces"] == before["traces"] + 1
     found = sum(after[k] - before[k] for k in ("compiles", "kernels_from_disk", "kernels_from_memory"))
     assert found >= 1 and after["bytes_in_use"] > 0
+
+
+def test_calls_are_counted():
+    f, x = jax.jit(lambda x: x * 3.5), jnp.ones(3)
+    before = jax.stats()
+    for _ in range(100):
+        f(x)
+    after = jax.stats()
+    assert after["calls"] - before["calls"] == 100
+    through = after["calls_through_python"] - before["calls_through_python"]
+    assert through <= 3 if callpath.LEARNS else through == 100
 
 
 class Marks(html.parser.HTMLParser):

@@ -54,6 +54,12 @@ run_program: Callable[[Any, Sequence[Any]], list[Any]] = make_builtin(callpath_r
 set_epoch: Callable[[int], None] = make_builtin(callpath_run._set_epoch, METH_O)
 
 
+def calls_served() -> int:
+    """How many calls of jitted functions machine code has served alone."""
+    number: int = callpath_run.calls_served.read()
+    return number
+
+
 def epoch() -> int:
     """The epoch that entries must have been made for."""
     number: int = callpath_run.epoch_now.read()
@@ -153,6 +159,7 @@ __all__ = [
     "Jitted",
     "OpFunction",
     "add_entry",
+    "calls_served",
     "clear_entries",
     "entry_count",
     "epoch",

@@ -68,6 +68,11 @@ def entry_count(function: Any) -> int:
     return 0
 
 
+def calls_served() -> int:
+    """How many calls machine code has served: none."""
+    return 0
+
+
 def epoch() -> int:
     """The epoch that entries would have to be made for."""
     return _epoch

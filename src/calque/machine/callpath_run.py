@@ -81,6 +81,7 @@ PyObject_GetAttr = unit.extern("PyObject_GetAttr", ptr, ptr, ptr)
 PyLong_AsVoidPtr = unit.extern("PyLong_AsVoidPtr", ptr, ptr)
 
 epoch_now = unit.var("calque_epoch", i64)  # 0: no entry may be used
+calls_served = unit.var("calque_calls", i64)  # of jitted functions, without Python
 handle_name = unit.cell("calque_handle_name", ptr, lambda: id(HANDLE_NAME))
 HANDLE_NAME = "handle"
 GUARD_ITEM, GUARD_CELL, GUARD_LENGTH = int(Guard.ITEM), int(Guard.CELL), int(Guard.LENGTH)
@@ -389,6 +390,7 @@ def calque_jitted_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
             entry = load_ptr(PyList(entries).items, 8 * i)
             answer = attempt(entry, args, count, names, epoch, near, i, entries)
             if i64(answer) != NOT_MATCHED:
+                store_i64(calls_served, 0, load_i64(calls_served, 0) + 1)
                 return answer
             i += 1
     return ask_python(self, args, count, names)

@@ -97,9 +97,9 @@ class Traced:
 
 
 class Stats:
-    """How often functions were traced and compiled in this process."""
+    """How often functions were traced in this process, and how often called through Python."""
 
-    traces = 0
+    traces = asked = 0
 
 
 stats = Stats()
@@ -288,6 +288,7 @@ class _Function:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.fun(*args, **kwargs)
+        stats.asked += 1
         if any_alive():
             out = refs_jit.call_with_arguments(self, jit, args, kwargs)
             if out is not NotImplemented:
