@@ -51,7 +51,9 @@ def test_full():
 
 def test_operands():
     assert C.operand(np.float64(1)).dtype == np.float32
-    assert [type(x) for x in C.operands("add", 1, 2.0)] == [float, float]
+    assert [type(x) for x in C.operands("add", 1.0, 2.0)] == [float, float]
+    with pytest.raises(TypeError, match="same dtypes"):
+        C.operands("add", 1, 2.0)
     with pytest.raises(TypeError, match="is not a valid calque type"):
         C.operand([1, 2])
     with pytest.raises(TypeError, match=r"lax.f requires arguments to have the same dtypes, got float32, int32"):

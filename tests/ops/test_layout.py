@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import calque
 from calque.core.avals import ShapedArray
 from calque.core.trace import trace_to_jaxpr
 from calque.ops import layout as L
@@ -182,3 +183,22 @@ def test_beside_jax():
         ]
     )
     peer.compare([(lambda lax, x: lax.shape_as_value((1, 2)), x)], printed=False)
+
+
+@pytest.mark.parametrize("order", [(1, 0), (0, 1)])
+def test_reshape_reads_the_dimensions_in_the_order_given(order):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    want = np.transpose(x, order).reshape(2, 6)
+    f = lambda v: L.reshape(v, (2, 6), order)
+    stack = lambda v: calque.vmap(f)(v[None])[0]
+    for g in (
+        f,
+        calque.jit(f),
+        stack,
+        calque.jit(stack),
+        lambda v: calque.jit(lambda u: L.reshape(u, (4, 3), (1, 0)))(v),
+    ):
+        got = np.asarray(g(x))
+        np.testing.assert_array_equal(got, want if got.shape == (2, 6) else x.T)
+    square = x[:, :3]
+    np.testing.assert_array_equal(calque.jit(lambda v: L.reshape(v, (3, 3), (1, 0)))(square), square.T)

@@ -160,7 +160,7 @@ def test_many_keys_at_once() -> None:
 REFUSED: list[tuple[type[Exception], Any]] = [
     (ValueError, lambda k: random.uniform(k, (2,), int)),
     (ValueError, lambda k: random.normal(k, (2,), int)),
-    (ValueError, lambda k: random.randint(k, (2,), 0, 5, float)),
+    (TypeError, lambda k: random.randint(k, (2,), 0, 5, float)),
     (TypeError, lambda k: random.randint(k, (2,), 0.5, 5)),
     (ValueError, lambda k: random.bits(k, (2,), int)),
     (ValueError, lambda k: random.choice(k, 3, (5,), replace=False)),
@@ -182,3 +182,23 @@ def test_bad_arguments(case: int) -> None:
     error, call = REFUSED[case]
     with pytest.raises(error):
         call(random.key(0))
+
+
+def test_arguments_that_are_refused():
+    key = random.key(0)
+    with pytest.raises(TypeError, match="integer dtype"):
+        random.randint(key, (3,), 0, 10, "float32")
+    for p in (1, np.array([True])):
+        with pytest.raises(TypeError, match="floating"):
+            random.bernoulli(key, p)
+    with pytest.raises(OverflowError, match="-1"):
+        random.fold_in(key, -1)
+
+
+@pytest.mark.parametrize(("shape", "parameters", "result"), [((), (), ()), ((2,), (), (2,)), ((), (3,), (3, 3)), ((3,), (3,), (3, 3)), ((2,), (3,), (2, 3))])  # fmt: skip
+def test_double_sided_maxwell_has_a_shape_for_each_parameter(shape, parameters, result):
+    loc = np.zeros(parameters, np.float32)
+    got = random.double_sided_maxwell(random.key(1), loc, 1.0, shape)
+    assert got.shape == result
+    peer = jax().random
+    np.testing.assert_allclose(got, peer.double_sided_maxwell(peer.key(1), loc, 1.0, shape), rtol=1e-4)

@@ -69,7 +69,7 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
     size = 1
     for d in shape:
         if d < 0:
-            raise ValueError(f"shapes have no negative sizes, got {shape}")
+            raise TypeError(f"shapes have no negative sizes, got {shape}")
         size *= d
     kind = (rank, dtype, weak)
     for put, value in zip(_SETTERS, (shape, dtype, weak, rank, size, _kinds.setdefault(kind, kind))):

@@ -69,7 +69,7 @@ def full_of(shape: Any, value: Any) -> Any:
     """An array filled with an operand of rank 0: at once, without a program, where nothing is traced."""
     shape = canonical_shape(shape)
     if any([d < 0 for d in shape]):
-        raise ValueError(f"sizes of a shape must be non-negative, got {shape}")
+        raise TypeError(f"sizes of a shape must be non-negative, got {shape}")
     if trace_state.is_evaluating() and not isinstance(value, Tracer) and not debug_nans.active():
         x = to_array(value)
         if x._extra is None and not is_extended(x.dtype):

@@ -305,7 +305,7 @@ def same_dtypes(name: str, xs: list[Any]) -> list[Any]:
     if len(known) > 1:
         raise dtype_mismatch(name, [typeof(x).dtype for x in xs])
     if not known:
-        return _all_python(xs)
+        return _all_python(name, xs)
     if None in dtypes:
         (dtype,) = known
         weak = all(typeof(x).weak_type for x, d in zip(xs, dtypes) if d is not None)
@@ -358,9 +358,12 @@ def _dtype_rank(dtype: Any) -> int:
     return 1 if is_integer(dtype) else _KIND_RANK[_PYTHON_KIND[dtype.kind]]
 
 
-def _all_python(xs: list[Any]) -> list[Any]:
-    """Python scalars only: all become the widest of their kinds."""
-    kind = PYTHON_SCALARS[max(next(i for i, p in enumerate(PYTHON_SCALARS) if isinstance(x, p)) for x in xs)]
+def _all_python(name: str, xs: list[Any]) -> list[Any]:
+    """Python scalars only: they must be of one kind."""
+    kinds = {next(p for p in PYTHON_SCALARS if isinstance(x, p)) for x in xs}
+    if len(kinds) > 1:
+        raise dtype_mismatch(name, [typeof(x).dtype for x in xs])
+    (kind,) = kinds
     return [x if type(x) is kind else kind(x) for x in xs]
 
 

@@ -254,7 +254,9 @@ def dot(
     if dimension_numbers is None:
         a, b = typeof(lhs), typeof(rhs)
         if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2 and a.shape[-1] == b.shape[0]):
-            raise TypeError(f"Incompatible shapes for dot: got {a.shape} and {b.shape}.")
+            raise ValueError(
+                f"Incompatible shapes for dot: got {a.shape} and {b.shape}; give dimension_numbers for other products."
+            )
         dimension_numbers = (((a.ndim - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 

@@ -249,7 +249,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
 def _tile_shape(x: ShapedArray, *, reps: Shape) -> ShapedArray:
     if len(reps) != x.ndim:
-        raise ValueError(
+        raise TypeError(
             f"tile: reps must have one number for each dimension, got reps={reps} for operand shape {x.shape}"
         )
     if any(r < 0 for r in reps):

@@ -176,18 +176,14 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Maxwell values with random signs, scaled and shifted."""
+    """Maxwell values with random signs, scaled and shifted: `shape` of them (by default as many as parameters) for each of the parameters."""
     typed, _ = wrapped(key, "double_sided_maxwell")
     d = float_dtype("double_sided_maxwell", dtype)
     check_arraylike("double_sided_maxwell", loc, scale)
     loc, scale = convert(loc, d), convert(scale, d)
     shape = canonical_shape(shape)
     common = broadcast_shapes("double_sided_maxwell", typeof(loc).shape, typeof(scale).shape)
-    whole = (
-        (*shape[: len(shape) - len(common)], *common)
-        if shape[len(shape) - len(common) :] == common
-        else (*shape, *common)
-    )
+    whole = (*(shape or common), *common)
     first, second = pair(typed)
     sides = do.mul(rademacher(second, whole, d), maxwell(first, whole, d))
     return UFUNCS["add"](UFUNCS["multiply"](sides, scale), loc)

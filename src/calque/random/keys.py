@@ -160,7 +160,9 @@ def fold_in(key: Any, data: Any) -> Any:
         raise TypeError(
             f"fold_in accepts a scalar, but was given an array of shape {typeof(data).shape}. Use calque.vmap for batching."
         )
-    word = np.asarray(data & 0xFFFFFFFF, np.uint32) if isinstance(data, int) else convert(data, np.dtype("uint32"))
+    if isinstance(data, int) and data < 0:
+        raise OverflowError(f"fold_in: Python integer {data} out of bounds for uint32")
+    word = np.asarray(data, np.uint32) if isinstance(data, int) else convert(data, np.dtype("uint32"))
     return unwrapped(do.random_fold_in(typed, word), raw)
 
 

@@ -24,7 +24,9 @@ def float_dtype(name: str, dtype: Any) -> Any:
 def int_dtype(name: str, dtype: Any) -> Any:
     d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
     if not is_integer(d):
-        raise ValueError(f"dtype argument to `{name}` must be an integer dtype, got {d.name}")
+        raise (TypeError if name == "randint" else ValueError)(
+            f"dtype argument to `{name}` must be an integer dtype, got {d.name}"
+        )
     return d
 
 
@@ -198,7 +200,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     if mode not in ("low", "high"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     check_arraylike("bernoulli", p)
-    dtype = typeof(p).dtype if is_float(typeof(p).dtype) else canonicalize(float)
+    dtype = typeof(p).dtype
+    if not is_float(dtype):
+        raise TypeError(f"bernoulli: the probability p must have a floating dtype, got {dtype.name}")
     p = convert(p, dtype)
     shape = parameter_shape("bernoulli", shape, p)
     p = broadcast_one(p, shape)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.extents import smaller
-from calque.core.jaxprs import Atom, Eqn, Literal
+from calque.core.jaxprs import Atom, Eqn, Literal, Var
 from calque.native.passes.sweep import Rule, Sweep
 from calque.native.vmath.power_roots import NAMES
 
@@ -149,6 +149,17 @@ def transposed_product(s: Sweep, e: Eqn) -> Eqn | None:
     return s.new("dot_general", [b, a], e.outvars[0], dot, **params)
 
 
+def read_in_order(s: Sweep, e: Eqn) -> Eqn | None:
+    """reshape[dimensions=(1, 0)] x -> reshape[dimensions=None] (transpose x)"""
+    order = e.params["dimensions"]
+    if order is None:
+        return None
+    aval = e.invars[0].aval
+    turned = Var(aval.update(shape=tuple([aval.shape[d] for d in order])))
+    s.eqns.append(s.new("transpose", e.invars, turned, e, permutation=tuple(order)))
+    return s.new("reshape", [turned], e.outvars[0], e, **{**e.params, "dimensions": None})
+
+
 def single_part(_: Sweep, e: Eqn) -> Atom | None:
     """concatenate of one operand (empty ones aside) -> that operand"""
     parts = [a for a in e.invars if a.aval.shape[e.params["dimension"]]]
@@ -199,7 +210,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "sharding_constraint": (identity,),
     "copy": (identity,),
     "copy_p": (identity,),
-    "reshape": (identity,),
+    "reshape": (read_in_order, identity),
     "broadcast_in_dim": (identity,),
     "squeeze": (identity,),
     "transpose": (still_transposed, transposed_product),
