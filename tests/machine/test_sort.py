@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine import sort, sort_network, sort_quick, sort_radix, sort_records
+from calque.machine import sort, sort_network, sort_quick, sort_radix, sort_records, sort_work
 from calque.machine.interp import TOO_LARGE, Run
-from calque.machine.sort_keys import Kind
+from calque.machine.sort_keys import Key, Kind
 
 TYPES = ((np.uint32, 0), (np.uint64, 1))
 RNG = np.random.default_rng(0)
@@ -131,8 +131,8 @@ def test_a_stopped_run_ends_soon() -> None:
 def test_more_places_than_are_counted() -> None:
     run = idle_run()
     args = words(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1, run)
-    args[1 + sort.Args.offset("n") // 8] = 1 << 32
-    args[1 + sort.Args.offset("alone") // 8] = 0
+    args[1 + sort_work.Args.offset("n") // 8] = 1 << 32
+    args[1 + sort_work.Args.offset("alone") // 8] = 0
     sort.calque_sort(args.ctypes.data + 8, 0, 1)
     assert run[Run.offset("stopped") // 8] == TOO_LARGE
 
@@ -140,10 +140,10 @@ def test_more_places_than_are_counted() -> None:
 def test_room_for_layouts() -> None:
     """The bytes that are set aside hold what is kept there."""
     pairs = (
-        (sort.Work, sort._WORK_BYTES),
+        (sort_work.Work, sort_work.WORK_BYTES),
         (sort_radix.Records, sort_radix.RECORDS_BYTES),
         (sort_radix.Job, sort_radix.JOB_BYTES),
     )
     for layout, nbytes in pairs:
         assert layout.size <= nbytes
-    assert (sort.Args.size, sort.Key.size, sort.Move.size) == (sort._ARGS_BYTES, sort._KEY_BYTES, sort._MOVE_BYTES)
+    assert (sort_work.Args.size, Key.size, sort_work.Move.size) == (sort_work.ARGS_BYTES, sort_work.KEY_BYTES, sort_work.MOVE_BYTES)

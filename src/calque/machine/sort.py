@@ -10,15 +10,13 @@ much work, the places are sorted by one key after the other instead, the last on
 
 from __future__ import annotations
 
-from calque.machine.interp import NO_MEMORY, TOO_LARGE, Run, calque_poll
+from calque.machine.interp import NO_MEMORY, TOO_LARGE, calque_poll
 from calque.machine.lang import (
     NULL,
     Unit,
     alloca,
-    atomic_cas,
     i1,
     i64,
-    layout,
     load_i64,
     load_ptr,
     load_u8,
@@ -34,17 +32,30 @@ from calque.machine.lang import (
 )
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.sort_keys import Key, Kind, Row, key_at, keys_load, keys_store, nan_of, raw_of, sign_of
-from calque.machine.sort_moves import GRAIN, MOVED_BYTES, Moved, copy_element, sort_copy, sort_move_some
+from calque.machine.sort_moves import GRAIN, copy_element, sort_copy
 from calque.machine.sort_network import PAD, network_sort
 from calque.machine.sort_radix import RECORDS_BYTES, Records, bits_of
 from calque.machine.sort_records import PLACES_BYTES, ROOM, records_survey, sort_records
+from calque.machine.sort_work import (
+    FEW,
+    ROW_BYTES,
+    WORK_BYTES,
+    Args,
+    Move,
+    Work,
+    first_element,
+    in_order,
+    is_stopped,
+    is_wide,
+    job_of,
+    key_number,
+    key_place,
+    move_number,
+    sort_load,
+    sort_move,
+    stop,
+)
 from calque.machine.threads import calque_parallel_for, threads_in_use
-
-# The sizes before, along and behind the axis; how many elements of a sorted row are kept; how many keys and moves follow; whether the only
-# operand is sorted as it is.
-Args = layout("Args", outer=i64, n=i64, inner=i64, kept=i64, n_keys=i64, n_moves=i64, alone=i64)
-# An operand that is moved: from where (NULL: the places themselves), to where, the bytes of an element.
-Move = layout("Move", source=ptr, target=ptr, item=i64)
 
 _NEAR = 256  # rows up to this length need no memory but the stack
 _NEAR_BYTES = 8 * (_NEAR + PAD)
@@ -52,121 +63,11 @@ _LONG = 1 << 16  # rows from this length on are each shared by several threads
 _LONG_ROOM = 30_000  # so long rows may be split into parts
 _SHORT = 100  # rows up to this length are read and written many at a time
 _BATCH = 2048  # elements of them
-_FEW = 500  # rows up to this length are sorted without a look at them first
 _BETWEEN_POLLS = 1 << 17
-
-# The work on one row, and whom to ask whether to go on; memory for keys, records and as many more; where a survey is written. The least key, the bits of
-# keys that have no room in a record, whether keys have 8 bytes. `places` is NULL unless they were sorted by one key after the other.
-Work = layout(
-    "Work",
-    args=ptr,
-    row=i64,
-    run=ptr,
-    keys=ptr,
-    records=ptr,
-    other=ptr,
-    survey=ptr,
-    least=i64,
-    shift=i64,
-    wide=i64,
-)
-_WORK_BYTES = 96
-_ROW_BYTES = 48
-_ARGS_BYTES = 56
-_KEY_BYTES = 56
-_MOVE_BYTES = 24
+_PIECE = 1 << 20
 _ALL_4 = 0xFFFFFFFF
 
 unit = Unit("sort")
-
-
-@unit.helper
-def key_number(args: ptr, k: i64) -> ptr:
-    """The description of a key."""
-    return args + _ARGS_BYTES + k * _KEY_BYTES
-
-
-@unit.helper
-def move_number(args: ptr, k: i64) -> ptr:
-    """The description of a move."""
-    return args + _ARGS_BYTES + Args(args).n_keys * _KEY_BYTES + k * _MOVE_BYTES
-
-
-@unit.helper
-def first_element(args: ptr, row: i64, length: i64) -> i64:
-    """The number of the first element of a row in an array whose axis has this length."""
-    inner = Args(args).inner
-    return row // inner * length * inner + row % inner
-
-
-# ---------------------------------------------------------------- operands
-
-
-@unit.function
-def sort_move(work: ptr, move: ptr) -> None:
-    """Move a row of an operand as the records say."""
-    moved = alloca(MOVED_BYTES)
-    args = Work(work).args
-    item = Move(move).item
-    kept = Args(args).kept
-    source = Move(move).source
-    if source != NULL:
-        source = source + first_element(args, Work(work).row, Args(args).n) * item
-    Moved(moved).source = source
-    Moved(moved).target = Move(move).target + first_element(args, Work(work).row, kept) * item
-    Moved(moved).item = item
-    Moved(moved).step = Args(args).inner * item
-    Moved(moved).to_step = Args(args).inner * item
-    Moved(moved).records = Work(work).records
-    calque_parallel_for(sort_move_some, moved, 0, kept, GRAIN)
-
-
-@unit.helper
-def key_place(work: ptr, key: ptr) -> ptr:
-    """Where the first element of the row of a key stands."""
-    args = Work(work).args
-    return Key(key).data + first_element(args, Work(work).row, Args(args).n) * Key(key).item + Key(key).offset
-
-
-@unit.function
-def sort_load(work: ptr, key: ptr, to: ptr) -> i64:
-    """Write the keys of a row. Not 0 when they do not tell all bits of their elements."""
-    args = Work(work).args
-    n = Args(args).n
-    row = alloca(_ROW_BYTES)
-    data = key_place(work, key)
-    step = Args(args).inner * Key(key).item
-    size = key_bytes(key)
-    if step != size:
-        sort_copy(data, step, Work(work).other, size, size, n)
-        data = Work(work).other
-    Row(row).key = key
-    Row(row).data = data
-    Row(row).keys = to
-    Row(row).odd = 0
-    calque_parallel_for(keys_load, row, 0, n, GRAIN)
-    return Row(row).odd
-
-
-@unit.helper
-def key_bytes(key: ptr) -> i64:
-    """The bytes of what keys are made of."""
-    match Key(key).kind:
-        case Kind.TABLE:
-            return 1
-        case Kind.PLAIN_2 | Kind.FLOAT_2 | Kind.TOTAL_2:
-            return 2
-        case Kind.PLAIN_4 | Kind.FLOAT_4 | Kind.TOTAL_4:
-            return 4
-        case _:
-            return 8
-
-
-@unit.helper
-def is_wide(key: ptr) -> i64:
-    """1 for keys of 8 bytes."""
-    kind = Key(key).kind
-    return i64(kind in (Kind.PLAIN_8, Kind.FLOAT_8, Kind.TOTAL_8))
 
 
 # ---------------------------------------------------------------- one operand
@@ -249,30 +150,8 @@ def sort_repair(work: ptr, key: ptr, to: ptr) -> None:
 
 
 @unit.helper
-def job_of(work: ptr, records: ptr, wide: i64, kept: i64) -> ptr:
-    """The records of a row, of which so many are wanted in their order."""
-    job = Work(work).survey
-    Records(job).records = records
-    Records(job).other = Work(work).other
-    Records(job).n = Args(Work(work).args).n
-    Records(job).wide = wide
-    Records(job).run = Work(work).run
-    Records(job).kept = kept
-    return job
-
-
-@unit.helper
-def in_order(job: ptr) -> i1:
-    """Are records in order? Few are not looked at."""
-    if Records(job).n <= _FEW:
-        return False
-    records_survey(job)
-    return Records(job).disorder == 0
-
-
-@unit.helper
 def sort_alone(work: ptr) -> i64:
-    """Sort a row of the only operand. Gives 0 when there is no memory."""
+    """Sort a row of the only operand. Gives 0 when there is no memory or the run is stopped."""
     args = Work(work).args
     n = Args(args).n
     key = key_number(args, 0)
@@ -289,7 +168,7 @@ def sort_alone(work: ptr) -> i64:
         return 1
     if sort_records(job) == 0:
         return 0
-    row = alloca(_ROW_BYTES)
+    row = alloca(ROW_BYTES)
     Row(row).key = key
     Row(row).data = Work(work).other if step != Key(key).item else to
     Row(row).keys = Work(work).records
@@ -309,7 +188,7 @@ def sort_short(work: ptr, first: i64, last: i64) -> None:
     key = key_number(args, 0)
     wide = is_wide(key)
     size = n * (4 << wide)
-    row = alloca(_ROW_BYTES)
+    row = alloca(ROW_BYTES)
     Row(row).key = key
     Row(row).keys = Work(work).records
     at = first
@@ -373,74 +252,105 @@ def comes_before(work: ptr, a: i64, b: i64) -> i1:
 
 @unit.function
 def sort_tidy(work: ptr) -> i64:
-    """Put records whose keys agree in their full order, one after the other. Gives 0 when that is much work."""
+    """Put records whose keys agree in their full order, one after the other. Gives 0 when that is much work, or the run is stopped."""
     records = Work(work).records
-    left = 4 * Args(Work(work).args).n
+    compared = 0
     for i in range(1, Args(Work(work).args).n):
+        if i % _BETWEEN_POLLS == 0 and calque_poll(Work(work).run) != 0:
+            return 0
         r = load_i64(records, 8 * i)
         if lshr(r, 32) != load_u32(records, 8 * i - 4):
             continue
         k = i
-        while (
-            k > 0
-            and lshr(r, 32) == load_u32(records, 8 * k - 4)
-            and comes_before(work, r & _ALL_4, load_u32(records, 8 * k - 8))
-        ):
+        while k > 0 and lshr(r, 32) == load_u32(records, 8 * k - 4):
+            compared += 1
+            if not comes_before(work, r & _ALL_4, load_u32(records, 8 * k - 8)):
+                break
             store_i64(records, 8 * k, load_i64(records, 8 * k - 8))
             k -= 1
-            left -= 1
-            if left < 0:
-                store_i64(records, 8 * k, r)
-                return 0
         store_i64(records, 8 * k, r)
-        if i % _BETWEEN_POLLS == 0 and calque_poll(Work(work).run) != 0:
-            return 1
+        if compared > 4 * i + FEW:
+            return 0
     return 1
 
 
 @unit.function
-def sort_by_half(work: ptr, places: ptr, new: ptr, half: i64) -> i64:
-    """Sort places by half of the keys: 0 or 1 of wide ones, 0 of others."""
-    n = Args(Work(work).args).n
-    keys = Work(work).keys
+def sort_pack_places(work: ptr, begin: i64, end: i64) -> None:
+    """Records of half of the key of each place, and the place's number."""
+    keys = Work(work).keys + 4 * Work(work).half
     records = Work(work).records
+    places = Work(work).places
     size = 4 << Work(work).wide
-    for i in range(n):
-        store_i64(records, 8 * i, (load_u32(keys, load_u32(places, 4 * i) * size + 4 * half) << 32) | i)
-    good = sort_records(job_of(work, records, 1, n))
-    for i in range(n):
+    for i in range(begin, end):
+        store_i64(records, 8 * i, (load_u32(keys, load_u32(places, 4 * i) * size) << 32) | i)
+
+
+@unit.function
+def sort_follow_places(work: ptr, begin: i64, end: i64) -> None:
+    """The places that the numbers in records stand for."""
+    records = Work(work).records
+    places = Work(work).places
+    new = Work(work).new
+    for i in range(begin, end):
         store_i32(new, 4 * i, load_u32(places, 4 * load_u32(records, 8 * i)))
-    return good
+
+
+@unit.helper
+def in_pieces(work: ptr, kernel: ptr) -> i1:
+    """Run a kernel over all elements, a piece at a time; False when the run is stopped."""
+    n = Args(Work(work).args).n
+    at = 0
+    while at < n:
+        calque_parallel_for(kernel, work, at, min(at + _PIECE, n), GRAIN)
+        at += _PIECE
+        if calque_poll(Work(work).run) != 0:
+            return False
+    return True
+
+
+@unit.function
+def sort_by_half(work: ptr, half: i64) -> i64:
+    """Sort places by half of the keys: 0 or 1 of wide ones, 0 of others. Gives 0 when that fails."""
+    Work(work).half = half
+    if not in_pieces(work, sort_pack_places):
+        return 0
+    if sort_records(job_of(work, Work(work).records, 1, Args(Work(work).args).n)) == 0 or is_stopped(work):
+        return 0
+    if not in_pieces(work, sort_follow_places):
+        return 0
+    was = Work(work).places
+    Work(work).places = Work(work).new
+    Work(work).new = was
+    return 1
 
 
 @unit.helper
 def sort_by_each(work: ptr, places: ptr) -> i64:
-    """Sort by one key after the other, the last one first. Gives 0 when there is no memory."""
+    """Sort by one key after the other, the last one first. Gives 0 when that fails."""
     args = Work(work).args
     n = Args(args).n
-    new = places + 4 * n
+    Work(work).places = places
+    Work(work).new = places + 4 * n
     for i in range(n):
         store_i32(places, 4 * i, i)
     k = Args(args).n_keys - 1
-    good = 1
-    while k >= 0 and good != 0 and calque_poll(Work(work).run) == 0:
+    while k >= 0:
         key = key_number(args, k)
         Work(work).wide = is_wide(key)
         sort_load(work, key, Work(work).keys)
         for half in range(Work(work).wide + 1):
-            good &= sort_by_half(work, places, new, half)
-            was = places
-            places = new
-            new = was
+            if sort_by_half(work, half) == 0:
+                return 0
         k -= 1
+    places = Work(work).places
     for i in range(n):
         store_i64(Work(work).records, 8 * i, load_u32(places, 4 * i))
-    return good
+    return 1
 
 
 @unit.helper
 def order(work: ptr) -> i64:
-    """Let the low halves of the records be the places of the elements in their order. Gives 0 when there is no memory."""
+    """Let the low halves of the records be the places of the elements in their order. Gives 0 when there is no memory or the run is stopped."""
     args = Work(work).args
     n = Args(args).n
     key = key_number(args, 0)
@@ -464,8 +374,12 @@ def order(work: ptr) -> i64:
         return 0
     if decided or (sorted_already and Args(args).n_keys == 1):
         return 1
+    if is_stopped(work):
+        return 0
     if sort_tidy(work) != 0:
         return 1
+    if is_stopped(work):
+        return 0
     places = calque_alloc(8 * n)
     if places == NULL:
         return 0
@@ -476,9 +390,9 @@ def order(work: ptr) -> i64:
 
 @unit.helper
 def sort_together(work: ptr) -> i64:
-    """Sort a row of several operands. Gives 0 when there is no memory."""
+    """Sort a row of several operands. Gives 0 when there is no memory or the run is stopped."""
     args = Work(work).args
-    if order(work) == 0:
+    if order(work) == 0 or is_stopped(work):
         return 0
     for k in range(Args(args).n_moves):
         sort_move(work, move_number(args, k))
@@ -486,12 +400,6 @@ def sort_together(work: ptr) -> i64:
 
 
 # ---------------------------------------------------------------- rows
-
-
-@unit.helper
-def stop(run: ptr, status: i64) -> None:
-    """End the program with an error."""
-    atomic_cas(Run.at(run).stopped, 0, 0, status)
 
 
 @unit.helper
@@ -527,7 +435,7 @@ def is_short(args: ptr) -> i1:
 @unit.function
 def sort_rows(args: ptr, first: i64, last: i64) -> None:
     """Sort some rows, in memory of their own."""
-    work = alloca(_WORK_BYTES)
+    work = alloca(WORK_BYTES)
     job = alloca(RECORDS_BYTES)
     places = alloca(PLACES_BYTES)
     near = alloca(3 * _NEAR_BYTES)
