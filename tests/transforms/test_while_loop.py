@@ -231,6 +231,19 @@ def test_lanes_of_different_lengths_in_reverse():
     )
 
 
+def test_lanes_of_a_part_of_the_gradient():
+    """What nobody needs of a gradient is taken out of it before it is batched."""
+    loop = lambda x, w, n: fori_loop(0, n, lambda i, c: jnp.sin(c) * w, x)
+    first = jit(lambda x, n: grad(loop, argnums=(0, 1))(x, 1.3, n)[0])
+    second = lambda x, n: grad(first)(x, n)
+    xs = np.linspace(0.1, 1, 4, dtype=np.float32)
+    for f in (first, second):
+        close(vmap(f, (0, None))(xs, 3), np.float32([f(x, 3) for x in xs]), 1e-4)
+        close(
+            vmap(f)(xs, np.array([3, 0, 2, 3], np.int32)), np.float32([f(x, n) for x, n in zip(xs, (3, 0, 2, 3))]), 1e-4
+        )
+
+
 def test_what_never_changes_is_not_kept():
     big = np.ones((200, 200), np.float32)
     f = lambda x: while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1], jnp.sin(c[2] * c[1][0, 0])), (0, big, x))[2]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
 from calque.ops.common import add_tangents, scalar_of
@@ -196,8 +196,16 @@ class _BackPrimitive(CallPrimitive):
         return super().batch_rule(axis, args, dims, jaxpr=jaxpr, **params)
 
 
+def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
+    """As of a call; the parts are those of all operands and results."""
+    kept = dead_code_of_call(e, used)
+    if kept is None or (len(kept.invars) == len(e.invars) and len(kept.outvars) == len(e.outvars)):
+        return kept
+    return kept.replace(params={**kept.params, "parts": None})
+
+
 while_back_p = _BackPrimitive("while_back", adapt=lambda params: {}, hidden=("parts",))
-dead_code_rules["while_back"] = dead_code_of_call
+dead_code_rules["while_back"] = _dead_code
 dependence_rules["while_back"] = lambda e, unknown: dependent_results(e.params["jaxpr"], tuple(unknown))
 
 
