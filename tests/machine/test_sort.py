@@ -146,4 +146,8 @@ def test_room_for_layouts() -> None:
     )
     for layout, nbytes in pairs:
         assert layout.size <= nbytes
-    assert (sort_work.Args.size, Key.size, sort_work.Move.size) == (sort_work.ARGS_BYTES, sort_work.KEY_BYTES, sort_work.MOVE_BYTES)
+    assert (sort_work.Args.size, Key.size, sort_work.Move.size) == (
+        sort_work.ARGS_BYTES,
+        sort_work.KEY_BYTES,
+        sort_work.MOVE_BYTES,
+    )
