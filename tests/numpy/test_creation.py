@@ -61,7 +61,7 @@ def test_where_something_is_traced() -> None:
 
 
 def test_bad_shapes() -> None:
-    with pytest.raises(ValueError, match="non-negative"):
+    with pytest.raises(TypeError, match="non-negative"):
         jnp.zeros((2, -1))
     with pytest.raises(TypeError, match="1D sequences"):
         jnp.ones((2.5,))
