@@ -3,6 +3,7 @@ import pytest
 
 import calque.numpy as jnp
 from calque.core.config import config
+from calque.transforms.jit import jit
 from calque.transforms.loops import associative_scan, fori_loop, map_, scan, while_loop
 from calque.transforms.shapes import make_jaxpr
 
@@ -112,3 +113,14 @@ def body_dtype(c, x):
 def test_bad_arguments(call, error, text):
     with pytest.raises(error, match="(?s)" + text):
         call()
+
+
+def test_errors_name_the_function_of_the_user():
+    def widen(i, v):
+        return v[None]
+
+    for upper in (3, np.int32(3)):
+        with pytest.raises(TypeError, match="widen"):
+            fori_loop(0, upper, widen, np.ones(3, np.float32))
+    with pytest.raises(TypeError, match="widen"):
+        jit(lambda n: fori_loop(0, n, widen, np.ones(3, np.float32)))(3)

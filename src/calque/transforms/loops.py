@@ -281,6 +281,7 @@ def _fixed_loop(first: Any, lower: int, upper: int, body_fun: Any, init_val: Any
         i, x = loop_carry
         return (do.add(i, one), body_fun(i, x)), None
 
+    body.__name__ = name_of(body_fun)
     return scan(body, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll)[0][1]
 
 
