@@ -62,3 +62,9 @@ def test_powers_have_the_bits_of_jit() -> None:
         for _ in range(2):
             assert to_numpy(x**y).tobytes() == to_numpy(jnp.power(x, y)).tobytes() == want
         assert to_numpy(cq.vmap(lambda x, y=y: x**y)(x)).tobytes() == want
+
+
+def test_repeated_values_without_bytes() -> None:
+    """Tangents of integers take no memory, and batch."""
+    outs = cq.vmap(lambda t: cq.jvp(lambda x: (x, jnp.int32(3)), (1.0,), (t,))[1])(jnp.ones(4))
+    assert [o.shape for o in outs] == [(4,), (4,)] and outs[1].dtype == cq.float0

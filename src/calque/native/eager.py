@@ -16,7 +16,7 @@ from calque.core.arrays import ArrayImpl, repeated, share, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.config import config
-from calque.core.dtypes import is_extended
+from calque.core.dtypes import float0, is_extended
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
@@ -268,7 +268,7 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         return of_program(p, avals, params)
     if p.name in SAME_BYTES:
         return lambda arrays: share(arrays[0], out)
-    if p.name == "broadcast_in_dim" and avals[0].size == 1 and not is_extended(out.dtype):
+    if p.name == "broadcast_in_dim" and avals[0].size == 1 and out.dtype != float0 and not is_extended(out.dtype):
         return lambda arrays: repeated(arrays[0], out)
     if holds_programs(params) and not p.effect:
         return of_program(p, avals, params)
