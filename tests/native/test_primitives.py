@@ -34,6 +34,7 @@ WITHOUT_CASES: dict[str, str] = {
     **dict.fromkeys(("after_all", "create_token", "dce_sink", "stage"), "order and staging: tests/ops/test_staging.py"),
     "rng_uniform": "gives other numbers each time: tests/ops/test_rng.py",
     "size_value": "a free size: tests/transforms/test_dynamic.py",
+    **dict.fromkeys(("let_size", "places"), "sizes that are found: tests/transforms/test_found_sizes.py"),
     "composite": "the same lowering as jit: tests/transforms/test_composites.py",
 }  # fmt: skip
 
