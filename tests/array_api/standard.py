@@ -1,4 +1,15 @@
-"""What the array API standard 2024.12 says, as tables: signatures, dtypes by category, the promotion lattice."""
+"""What the array API standard 2024.12 says, as tables: signatures, dtypes by category, the promotion lattice.
+
+Where JAX differs on purpose, so does calque:
+
+    astype(copy=True) by default   copy=False: arrays are immutable
+    asarray(copy=False)            copies where it must, instead of an error
+    x[i] = y                       refused: x.at[i].set(y)
+    x[i] out of bounds             clamped (the standard leaves it open)
+    floor_divide, remainder        a zero has the sign of the dividend, not that of Python
+    integers with floats           promote to the float (left open)
+    from_dlpack(copy=None)         copies what cannot be shared
+"""
 
 import re
 
