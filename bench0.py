@@ -1,1 +1,3 @@
-import sys,time; sys.path[:0]=['/work/shared/bench']
+import sys, time
+
+sys.path[:0] = ["/work/shared/bench"]

@@ -1,16 +1,25 @@
 import os, sys, time, warnings, argparse
-os.environ.setdefault("CALQUE_VERIFY_KERNELS","1")
+
+os.environ.setdefault("CALQUE_VERIFY_KERNELS", "1")
 import numpy as np
 import calque as jax, calque.numpy as jnp
 from calque import lax, nn
 from calque.transforms.jit import function_of
-SIZES=(0,1,2,3,5,16,17,64,100)
-V={}
-M={}
-def v(f): V[f.__name__ if f.__name__!="<lambda>" else f.src]=f
+
+SIZES = (0, 1, 2, 3, 5, 16, 17, 64, 100)
+V = {}
+M = {}
+
+
+def v(f):
+    V[f.__name__ if f.__name__ != "<lambda>" else f.src] = f
+
+
 def add(table, src):
-    table[src]=eval("lambda x, y: ("+src+")")
-VEC="""
+    table[src] = eval("lambda x, y: (" + src + ")")
+
+
+VEC = """
 x.mean()
 x.sum()
 x.prod()
@@ -221,7 +230,7 @@ jnp.sum(x, where=x > 0), jnp.mean(x, where=x > 0), jnp.max(x, where=x > 0, initi
 jnp.cumsum(x[::-1])[::-1], jnp.cumsum((x > 0))
 jnp.swapaxes(jnp.outer(x, y), 0, 1), jnp.moveaxis(jnp.outer(x, y), 0, -1)
 """
-MAT="""
+MAT = """
 x @ y
 x.T @ x
 x @ x.T
@@ -314,64 +323,107 @@ jax.jacrev(lambda w: jnp.tanh(x @ w).sum(0))(y)
 jax.image.resize(x, (4, 4), "linear") if x.size else x
 jax.image.resize(x, (x.shape[0] * 2, x.shape[1]), "nearest") if x.size else x
 """
-for s in VEC.strip().splitlines(): add(V,s.strip())
-for s in MAT.strip().splitlines(): add(M,s.strip())
+for s in VEC.strip().splitlines():
+    add(V, s.strip())
+for s in MAT.strip().splitlines():
+    add(M, s.strip())
+
+
 def compare(name, sizes, got, want, exact=False):
-    g,w=jax.tree.leaves(got),jax.tree.leaves(want)
-    assert len(g)==len(w),(len(g),len(w))
-    bits=True
-    for a,b in zip(g,w):
-        assert type(a)==type(b),(type(a),type(b))
-        if str(getattr(a,'dtype','')).startswith('key'): a,b=jax.random.key_data(a),jax.random.key_data(b)
-        a_,b_=np.asarray(a),np.asarray(b)
-        assert a_.shape==b_.shape,(a_.shape,b_.shape)
-        assert a_.dtype==b_.dtype,(a_.dtype,b_.dtype)
-        if hasattr(a,'weak_type'): assert a.weak_type==b.weak_type, "weak"
+    g, w = jax.tree.leaves(got), jax.tree.leaves(want)
+    assert len(g) == len(w), (len(g), len(w))
+    bits = True
+    for a, b in zip(g, w):
+        assert type(a) == type(b), (type(a), type(b))
+        if str(getattr(a, "dtype", "")).startswith("key"):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        a_, b_ = np.asarray(a), np.asarray(b)
+        assert a_.shape == b_.shape, (a_.shape, b_.shape)
+        assert a_.dtype == b_.dtype, (a_.dtype, b_.dtype)
+        if hasattr(a, "weak_type"):
+            assert a.weak_type == b.weak_type, "weak"
         if a_.dtype.kind in "fc":
-            np.testing.assert_allclose(a_,b_,rtol=2e-3 if a_.dtype.itemsize==2 else 2e-5,atol=1e-2 if a_.dtype.itemsize==2 else 2e-5*max(1,float(np.nanmax(np.abs(b_))) if b_.size and np.isfinite(b_).any() else 1))
-            bits = bits and np.array_equal(a_,b_,equal_nan=True)
+            np.testing.assert_allclose(
+                a_,
+                b_,
+                rtol=2e-3 if a_.dtype.itemsize == 2 else 2e-5,
+                atol=1e-2
+                if a_.dtype.itemsize == 2
+                else 2e-5 * max(1, float(np.nanmax(np.abs(b_))) if b_.size and np.isfinite(b_).any() else 1),
+            )
+            bits = bits and np.array_equal(a_, b_, equal_nan=True)
         else:
-            np.testing.assert_array_equal(a_,b_)
+            np.testing.assert_array_equal(a_, b_)
     return bits
+
+
 def main():
-    p=argparse.ArgumentParser(); p.add_argument("-k",default=""); p.add_argument("--seed",type=int,default=0); p.add_argument("--rounds",type=int,default=1); p.add_argument("--sizes", type=int, default=9)
-    a=p.parse_args()
-    rng=np.random.default_rng(a.seed)
-    t0=time.time()
-    for rank,table in ((1,V),(2,M)):
-        for name,f in table.items():
-            if a.k and a.k not in name: continue
+    p = argparse.ArgumentParser()
+    p.add_argument("-k", default="")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--sizes", type=int, default=9)
+    a = p.parse_args()
+    rng = np.random.default_rng(a.seed)
+    t0 = time.time()
+    for rank, table in ((1, V), (2, M)):
+        for name, f in table.items():
+            if a.k and a.k not in name:
+                continue
             for r in range(a.rounds):
-                traces=[]
-                def counted(x,y,f=f,traces=traces):
-                    traces.append(x.shape); return f(x,y)
-                g=jax.jit(counted); h=jax.jit(lambda x,y,f=f: f(x,y),dynamic="never")
-                order=list(rng.permutation(SIZES))[:a.sizes]
-                order=order+order[::-1][:3]
-                worse=0
+                traces = []
+
+                def counted(x, y, f=f, traces=traces):
+                    traces.append(x.shape)
+                    return f(x, y)
+
+                g = jax.jit(counted)
+                h = jax.jit(lambda x, y, f=f: f(x, y), dynamic="never")
+                order = list(rng.permutation(SIZES))[: a.sizes]
+                order = order + order[::-1][:3]
+                worse = 0
                 for n in order:
-                    n=int(n)
-                    k=int(rng.choice(SIZES))
-                    if rank==1: args=(rng.normal(size=n).astype("f4"),rng.normal(size=n).astype("f4"))
-                    else: args=(rng.normal(size=(n,k)).astype("f4"),rng.normal(size=(k,8)).astype("f4"))
-                    eg=eh=None
-                    try: got=g(*args)
-                    except Exception as e: eg=e
-                    try: want=h(*args)
-                    except Exception as e: eh=e
-                    if (eg is None)!=(eh is None) or eg is not None and type(eg)!=type(eh):
-                        print(f"ERR  {name}  n={n},{k} order={order}: symbolic {type(eg).__name__}: {str(eg)[:150]} | static {type(eh).__name__}: {str(eh)[:100]}",flush=True); continue
+                    n = int(n)
+                    k = int(rng.choice(SIZES))
+                    if rank == 1:
+                        args = (rng.normal(size=n).astype("f4"), rng.normal(size=n).astype("f4"))
+                    else:
+                        args = (rng.normal(size=(n, k)).astype("f4"), rng.normal(size=(k, 8)).astype("f4"))
+                    eg = eh = None
+                    try:
+                        got = g(*args)
+                    except Exception as e:
+                        eg = e
+                    try:
+                        want = h(*args)
+                    except Exception as e:
+                        eh = e
+                    if (eg is None) != (eh is None) or eg is not None and type(eg) != type(eh):
+                        print(
+                            f"ERR  {name}  n={n},{k} order={order}: symbolic {type(eg).__name__}: {str(eg)[:150]} | static {type(eh).__name__}: {str(eh)[:100]}",
+                            flush=True,
+                        )
+                        continue
                     if eg is not None:
-                        worse="raises "+type(eg).__name__+" "+str(eg)[:80]; continue
-                    try: 
-                        if not compare(name,args[0].shape,got,want): worse=(worse or 0)+1 if isinstance(worse,int) else worse
+                        worse = "raises " + type(eg).__name__ + " " + str(eg)[:80]
+                        continue
+                    try:
+                        if not compare(name, args[0].shape, got, want):
+                            worse = (worse or 0) + 1 if isinstance(worse, int) else worse
                     except AssertionError as e:
-                        print(f"BAD  {name}  n={n},{k} order={order}: {str(e)[:300]}",flush=True)
-                fam=list(function_of(g).cache.families.values())
-                info=""
+                        print(f"BAD  {name}  n={n},{k} order={order}: {str(e)[:300]}", flush=True)
+                fam = list(function_of(g).cache.families.values())
+                info = ""
                 for F in fam:
-                    if F.reason: info+=" reason="+F.reason[:160]
-                    if F.static: info+=f" static={F.static}"
-                print(f"ok  {name}: traces {len(traces)} entries {sum(len(F.entries) for F in fam)} inexact {worse}{info}",flush=True)
-    print("time",time.time()-t0)
+                    if F.reason:
+                        info += " reason=" + F.reason[:160]
+                    if F.static:
+                        info += f" static={F.static}"
+                print(
+                    f"ok  {name}: traces {len(traces)} entries {sum(len(F.entries) for F in fam)} inexact {worse}{info}",
+                    flush=True,
+                )
+    print("time", time.time() - t0)
+
+
 main()
