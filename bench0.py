@@ -1,3 +1,0 @@
-import sys, time
-
-sys.path[:0] = ["/work/shared/bench"]
