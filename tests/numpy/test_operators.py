@@ -81,7 +81,7 @@ def test_new_shapes_need_one_entry_for_all() -> None:
     function = type(jnp.ones(1)).__mul__
     rng = np.random.default_rng(0)
     for rank in (1, 2, 3):
-        arrays = [rng.normal(size=(k + 2, *[3] * (rank - 1))).astype("f4") for k in range(12)]
+        arrays = [rng.normal(size=(k + 997, *[3] * (rank - 1))).astype("f4") for k in range(12)]
         for k, a in enumerate(arrays):
             x = jnp.asarray(a)
             if k == 3:
