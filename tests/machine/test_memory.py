@@ -109,6 +109,21 @@ def test_random_use_keeps_blocks_apart() -> None:
         memory.free(address)
 
 
+@pytest.mark.parametrize("nbytes", [48, 496, 1008, 8176])
+def test_small_blocks_end_where_their_slab_ends(nbytes: int) -> None:
+    """Enough blocks to use up slabs to the last byte; those recycled from earlier tests come first and are passed over."""
+    blocks, inside = [], 0
+    for _ in range(3 * memory._SLAB // (nbytes + 16) + 5000):
+        blocks.append(memory.allocate(nbytes))
+        end = memory._slab.read(1)
+        if end - memory._SLAB <= blocks[-1] < end + 64:
+            assert end - memory._SLAB <= blocks[-1] - 16 and blocks[-1] + nbytes <= end
+            inside += 1
+    for block in blocks:
+        memory.free(block)
+    assert inside >= memory._SLAB // (nbytes + 16) - 1
+
+
 def test_threads_share_it() -> None:
     alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(memory.calque_alloc.address)  # without the GIL
     free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(memory.calque_free.address)

@@ -66,7 +66,7 @@ _sched_yield = unit.extern("sched_yield", i32)
 
 # One entry per class: head of the list of idle blocks (or the mark), blocks in use, idle blocks, blocks ever handed out.
 _table: Any = unit.var("memory_table", i64, _CLASSES * _ENTRY // 8)
-# The rest of the slab: first byte, end, lock.
+# The rest of the slab: the place of the next header, end, lock.
 _slab: Any = unit.var("memory_slab", i64, 3)
 # Bytes above the small classes: idle, and obtained from the system in all.
 _idle: Any = unit.var("memory_idle", i64)
@@ -148,11 +148,11 @@ def cut_from_slab(nbytes: i64) -> ptr:
         if _posix_memalign(cell, ALIGNMENT, _SLAB) != 0:
             atomic_release(_slab + 16, 0, 0)
             return NULL
-        place = load_ptr(cell, 0)
-        store_i64(_slab, 8, i64(place) + _SLAB)
+        place = load_ptr(cell, 0) + (ALIGNMENT - _HEADER)  # headers stand here, so that what follows them is aligned
+        store_i64(_slab, 8, i64(place) + (_SLAB - ALIGNMENT + _HEADER))
     store_ptr(_slab, 0, place + nbytes)
     atomic_release(_slab + 16, 0, 0)
-    return place + ALIGNMENT
+    return place + _HEADER
 
 
 @unit.helper
