@@ -109,6 +109,32 @@ def test_fork():
     assert run(code).strip() == "[0, 0, 0] True"
 
 
+def test_fork_waits_for_the_lazy_imports_of_other_threads(tmp_path):
+    """A child could not end an import that another thread had begun: it would wait for ever."""
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(0.5)\nvalue = 3\n")
+    code = f"""
+        import os, sys, threading, time, calque
+        from calque.machine.lazy import LazyModule
+        sys.path.insert(0, {str(tmp_path)!r})
+        slow = LazyModule("slow_to_import")
+        thread = threading.Thread(target=lambda: slow.value)
+        thread.start()
+        while "slow_to_import" not in sys.modules: time.sleep(0.01)
+        pid = os.fork()
+        if pid == 0:
+            os._exit(LazyModule("slow_to_import").value)
+        thread.join()
+        for _ in range(100):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done: break
+            time.sleep(0.1)
+        else:
+            os.kill(pid, 9)
+        print(os.waitstatus_to_exitcode(status) if done else "hangs", slow.value)
+    """
+    assert run(code).strip() == "3 3"
+
+
 def test_set_num_threads():
     code = """
         import calque, calque.numpy as jnp

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from calque.machine.lazy import LazyModule
+from calque.machine.lazy import LazyModule, imported
 
 __all__ = ["LazyModule", "facade", "function", "imports_of", "source_of"]
 
@@ -19,7 +18,7 @@ def function(module: str, name: str) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if not found:
-            found.append(getattr(importlib.import_module(module), name))
+            found.append(getattr(imported(module), name))
         return found[0](*args, **kwargs)
 
     return call
@@ -55,9 +54,9 @@ def facade(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, own = place
         if module == package:  # one of its modules
-            value = importlib.import_module(f"{module}.{own}")
+            value = imported(f"{module}.{own}")
         else:
-            value = finish(name, getattr(importlib.import_module(module), own))
+            value = finish(name, getattr(imported(module), own))
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,7 +1,8 @@
 """SciPy's functions on calque's arrays. Modules are imported when they are first used."""
 
-import importlib
 from typing import Any
+
+from calque.machine.lazy import imported
 
 _MODULES = (
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats",
@@ -10,7 +11,7 @@ _MODULES = (
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"calque.scipy.{name}")
+        return imported(f"calque.scipy.{name}")
     raise AttributeError(f"module 'calque.scipy' has no attribute {name!r}")
 
 
