@@ -6,7 +6,8 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.experimental.jet import jet
+from calque.experimental.jet import def_comp, def_deriv, deflinear, defzero, fact, jet, jet2, jet_rules
+from calque.extend.core import Primitive
 from tests import peers
 
 ORDER = 5
@@ -189,3 +190,64 @@ def test_beside_jax(scaled):
         got = jet(getattr(jnp, name), (x,), series, factorial_scaled=scaled)
         want = theirs(getattr(their_jnp, name), (x,), series, factorial_scaled=scaled)
         peers.compare(got, want, 1e-4)
+
+
+# ---------------------------------------------------------------- the table of rules
+
+
+@pytest.fixture
+def cube_p():
+    cube_p = Primitive("cube")
+    cube_p.def_impl(lambda x: x**3)
+    cube_p.def_abstract_eval(lambda x: x)
+    yield cube_p
+    jet_rules.pop(cube_p, None)
+
+
+def test_a_primitive_of_ones_own_has_the_series_of_its_rule(cube_p):
+    assert cube_p not in jet_rules
+    with pytest.raises(NotImplementedError, match="cube"):
+        jet(cube_p.bind, (2.0,), ((1.0, 0.0),))
+    for define in (
+        lambda: def_deriv(cube_p, lambda x: 3 * x**2),
+        lambda: def_comp(cube_p, lambda x: x * x * x),
+        lambda: jet_rules.update({cube_p: lambda primals, series: jet2(lambda x: x**3, primals, series)}),
+    ):
+        define()
+        assert cube_p in jet_rules and cube_p in list(jet_rules)
+        for f in (cube_p.bind, calque.jit(cube_p.bind)):
+            check_series = jet(lambda x: f(jnp.sin(x)), (0.7,), ((1.0, 0.5, 0.25),))
+            want = jet(lambda x: jnp.sin(x) ** 3, (0.7,), ((1.0, 0.5, 0.25),))
+            np.testing.assert_allclose(calque.tree.leaves(check_series), calque.tree.leaves(want), rtol=1e-12)
+
+
+def test_rules_of_the_table_are_those_of_jet_and_can_be_replaced():
+    x, s = [0.5, 2.0], [[1.0, 0.5], [0.25, 1.0]]
+    value, series = jet_rules[lax.mul_p]([jnp.float64(v) for v in x], [list(map(jnp.float64, t)) for t in s])
+    np.testing.assert_allclose([value, *series], [1.0, 2.125, 1.0 + 0.25 + 0.5], rtol=1e-12)
+    assert len(jet_rules) > 100 and lax.sin_p in jet_rules
+    want = jet(jnp.exp, (0.5,), ((1.0, 0.0),))[1]
+    try:
+        defzero(lax.sin_p)
+        assert [float(t) for t in jet(jnp.sin, (0.5,), ((1.0, 0.0),))[1]] == [0.0, 0.0]
+        jet_rules[lax.mul_p] = lambda p, s, f=jet_rules[lax.mul_p]: f(p, s)  # within the recurrence of exp as well
+        deflinear(lax.neg_p)
+        np.testing.assert_allclose(jet(lambda x: -jnp.exp(x), (0.5,), ((1.0, 0.0),))[1], -np.array(want))
+    finally:
+        for p in (lax.sin_p, lax.neg_p, lax.mul_p):
+            del jet_rules[p]
+    assert float(jet(jnp.sin, (0.0,), ((1.0, 0.0),))[1][0]) == 1.0
+    with pytest.raises(KeyError):
+        jet_rules[lax.lt_p, None]
+    with pytest.raises(TypeError, match="primitive"):
+        jet_rules["sin"] = len
+
+
+def test_a_rule_with_too_few_terms_is_refused(cube_p):
+    jet_rules[cube_p] = lambda primals, series: (primals[0] ** 3, series[0][:1])
+    with pytest.raises(ValueError, match=r"jet rule of cube.* gave 1 terms where 2"):
+        jet(cube_p.bind, (2.0,), ((1.0, 0.0),))
+
+
+def test_factorials():
+    assert [fact(n) for n in range(4)] == [1.0, 1.0, 2.0, 6.0]

@@ -191,10 +191,10 @@ def test_long_products_in_rounds() -> None:
 
 
 def test_what_follows_a_product_is_fused() -> None:
-    x, w, b = normal(50, 60), normal(60, 70), normal(70)
+    x, w, b = normal(50, 100), normal(100, 90), normal(90)
     e = check(lambda x, w, b: jnp.maximum(x @ w + b, 0.0), x, w, b, tol=1e-4)
     assert len(e.steps) == 2, e.as_text()
-    e = check(lambda x, w, b: jnp.tanh((x @ w).reshape(5, 10, 70) + b) * 2.0, x, w, b, tol=1e-4)
+    e = check(lambda x, w, b: jnp.tanh((x @ w).reshape(5, 10, 90) + b) * 2.0, x, w, b, tol=1e-4)
     assert len(e.steps) == 2, e.as_text()
     check(lambda x, w, b: [x @ w, x @ w + b], x, w, b, tol=1e-4)
     check(lambda x, w, b: (x @ w + b).sum(1), x, w, b, tol=1e-3)

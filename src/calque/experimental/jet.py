@@ -1,9 +1,12 @@
 """Taylor mode: derivatives of high order along a curve, all at once.
 
 `jet(f, (x,), ((1.0, 0.0, 0.0),))` gives `f(x)` and its first three derivatives at x. Every primitive that can be differentiated
-has a series; loops, branches, calls and custom rules work as well."""
+has a series; loops, branches, calls and custom rules work as well. `jet_rules` is the table of their rules: a primitive of
+one's own, or one whose series one knows better, is entered there."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,17 +15,48 @@ from calque.core import pytrees
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize, float0
+from calque.core.primitives import REGISTRY, NotApplicable, Primitive, do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
-from calque.ops.common import zeros
-from calque.transforms import jet_rules  # noqa: F401 - installs the rules
+from calque.ops.common import const, zeros
+from calque.transforms import jet_rules as _installed  # noqa: F401 - installs the rules
 from calque.transforms.flow import convert, type_text
-from calque.transforms.jet import JetTrace, JetTracer, factorials, times
+from calque.transforms.jet import (
+    JetTrace,
+    JetTracer,
+    ZeroSeries,
+    ZeroTerm,
+    factorials,
+    given_rules,
+    program_rules,
+    rules,
+    times,
+)
 from calque.transforms.jet import jet as flat_jet
 from calque.transforms.trees import FlatFunction, name_of
 from calque.transforms.zeros import has_tangent
 
-__all__ = ["JetTrace", "JetTracer", "jet"]
+__all__ = [
+    "JetTrace",
+    "JetTracer",
+    "ZeroSeries",
+    "ZeroTerm",
+    "def_comp",
+    "def_deriv",
+    "deflinear",
+    "defzero",
+    "deriv_prop",
+    "fact",
+    "jet",
+    "jet2",
+    "jet_rules",
+    "linear_prop",
+    "zero_prop",
+    "zero_series",
+    "zero_term",
+]
+
+zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
 @boundary
@@ -115,3 +149,127 @@ def _result(out: Any, terms: Sequence[Any] | None, factors: Sequence[float]) -> 
 
 def _as_array(x: Any) -> Any:
     return x if hasattr(x, "aval") else to_array(x)
+
+
+jet2 = partial(jet, factorial_scaled=False)
+
+
+def fact(n: Any) -> float:
+    """n!
+
+    >>> from calque.experimental.jet import fact
+    >>> fact(4)
+    24.0"""
+    return float(math.factorial(n))
+
+
+# ---------------------------------------------------------------- the table of rules
+
+
+class _Rules(MutableMapping[Primitive, Callable[..., Any]]):
+    """The rule of each primitive: rule(primals, series, **parameters) gives the results and their series, all of them Taylor
+    coefficients without factorials. Rules that are set here go before those of calque, which come back when they are deleted."""
+
+    def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
+        if primitive in given_rules:
+            return given_rules[primitive]
+        if not _has_series(primitive):
+            raise KeyError(primitive)
+        return partial(_series_of, primitive)
+
+    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+        if not isinstance(primitive, Primitive):
+            raise TypeError(f"jet_rules: a rule belongs to a primitive, got {primitive!r}")
+        if not callable(rule):
+            raise TypeError(f"jet_rules: the rule of {primitive} must be callable, got {rule!r}")
+        given_rules[primitive] = rule
+
+    def __delitem__(self, primitive: Primitive) -> None:
+        del given_rules[primitive]
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return (p for p in list(REGISTRY.values()) if p in given_rules or _has_series(p))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _has_series(p: Any) -> bool:
+    if not isinstance(p, Primitive):
+        return False
+    return p.name in rules or p.name in program_rules or not isinstance(p.jvp, NotApplicable)
+
+
+jet_rules = _Rules()
+
+
+def _series_of(primitive: Primitive, primals: Sequence[Any], series: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """What calque's own rule makes of primals and their series."""
+    terms = [None if isinstance(s, ZeroSeries) else s for s in series]
+    order = max((len(s) for s in terms if s is not None), default=0)
+
+    def bound(*args: Any) -> list[Any]:
+        out = primitive.bind(*args, **params)
+        return list(out) if primitive.multiple_results else [out]
+
+    active = [s if has_tangent(typeof(x)) else None for x, s in zip(primals, terms)]
+    outs, found = flat_jet(bound, list(primals), active, order, primitive)
+    rows = [
+        zero_series if s is None else [zeros(typeof(o)) if t is None else t for t in s] for o, s in zip(outs, found)
+    ]
+    return (outs, rows) if primitive.multiple_results else (outs[0], rows[0])
+
+
+def zero_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """The rule of a primitive whose result is constant along curves: its value, and no series."""
+    return prim.bind(*primals_in, **params), zero_series
+
+
+def defzero(prim: Primitive) -> None:
+    """Makes `zero_prop` the rule of a primitive, as `jet_rules[prim] = ...` does."""
+    jet_rules[prim] = partial(zero_prop, prim)
+
+
+def linear_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """The rule of a primitive that is linear in all its operands together: it is applied to the terms of each order."""
+    terms = [prim.bind(*row, **params) for row in zip(*series_in)]
+    return prim.bind(*primals_in, **params), list(zip(*terms)) if prim.multiple_results else terms
+
+
+def deflinear(prim: Primitive) -> None:
+    """Makes `linear_prop` the rule of a primitive."""
+    jet_rules[prim] = partial(linear_prop, prim)
+
+
+def deriv_prop(
+    prim: Primitive, deriv: Callable[..., Any], primals_in: Sequence[Any], series_in: Sequence[Any]
+) -> tuple[Any, Any]:
+    """The rule of a primitive y = p(x) of one operand by its derivative, from y' = deriv(x) x'."""
+    (x,), (series,) = primals_in, series_in
+    slope, slopes = jet2(deriv, (x,), (series,))
+    slopes, terms = [slope, *slopes], []
+    for n in range(1, len(series) + 1):
+        total = None
+        for i in range(1, n + 1):
+            part = do.mul(slopes[n - i], times(series[i - 1], i))
+            total = part if total is None else do.add(total, part)
+        terms.append(do.div(total, const(total, n)))
+    return prim.bind(x), terms
+
+
+def def_deriv(prim: Primitive, deriv: Callable[..., Any]) -> None:
+    """Makes `deriv_prop` with this derivative, a function of arrays, the rule of a primitive."""
+    jet_rules[prim] = partial(deriv_prop, prim, deriv)
+
+
+def def_comp(prim: Primitive, comp: Callable[..., Any], **kwargs: Any) -> None:
+    """Makes the series of a function of arrays the rule of a primitive that it computes.
+
+    >>> from calque.experimental.jet import def_comp, jet, jet_rules
+    >>> from calque.extend.core import Primitive
+    >>> cube_p = Primitive("cube")
+    >>> _ = cube_p.def_impl(lambda x: x**3)
+    >>> def_comp(cube_p, lambda x: x * x * x)
+    >>> [float(t) for t in jet(cube_p.bind, (2.0,), ((1.0, 0.0),))[1]]
+    [12.0, 12.0]"""
+    jet_rules[prim] = partial(jet2, comp, **kwargs)

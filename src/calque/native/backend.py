@@ -13,7 +13,7 @@ from calque.machine.callpath import run_program
 from calque.machine.program import Program
 from calque.native import kernels, views
 from calque.native.control import EMITTERS
-from calque.native.expr import Buffer
+from calque.native.expr import Buffer, Expr
 from calque.native.lower import View
 from calque.native.lower_graph import Graph, graph_of
 from calque.native.lower_sizes import Sizes
@@ -21,7 +21,7 @@ from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan import Planner
 from calque.native.plan_program import Assembler
 from calque.native.plan_reuse import reuse
-from calque.native.plan_steps import Call, Routine, Step, walk
+from calque.native.plan_steps import Call, Routine, Step, Switch, walk
 
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
@@ -44,9 +44,11 @@ class Planned:
             self.share_memory()
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
         self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
-        self.kernels = kernels.compile_kernels([c.body for c in self.calls], exact=options.exact)
-        for c, k in zip(self.calls, self.kernels):
-            c.kernel = k
+        plans = list(dict.fromkeys(c.plan for c in self.calls))
+        self.kernels = kernels.compile_kernels([plan.body for plan in plans], exact=options.exact)
+        made = dict(zip(plans, self.kernels))
+        for c in self.calls:
+            c.kernel = made[c.plan]
         self.host_calls = list(self.planner.host_calls)
 
     def plan(self, g: Graph) -> list[Step]:
@@ -84,8 +86,15 @@ class Planned:
 
 def is_long(p: Planned) -> bool:
     """Should other Python threads run meanwhile?"""
-    known = sum(c.plan.ns for c in p.calls) + sum(r.ns for r in p.routines)
-    return known > RELEASE_NS or len(p.calls) + len(p.routines) != len(p.steps)
+    known = sum(c.plan.ns for c in p.calls if not c.given) + sum(r.ns for r in p.routines)
+    return known > RELEASE_NS or not all(is_plain(s) for s in p.steps)
+
+
+def is_plain(s: Step) -> bool:
+    """Are these just calls, perhaps chosen by a size?"""
+    if isinstance(s, Switch):
+        return isinstance(s.index, Expr) and all(is_plain(x) for c in s.cases for x in c)
+    return isinstance(s, (Call, Routine))
 
 
 class Executable(Planned):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from calque.core.dims import hint_of, is_symbolic, surely_at_most, surely_divides
+from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.target import describe
 from calque.native.expr import (
     TRUE,
@@ -38,13 +38,14 @@ from calque.native.lower_layout import guarded, reindex
 from calque.native.lower_ops import elementwise
 from calque.native.lower_stages import STRICT
 from calque.native.plan import Block, Planner
-from calque.native.plan_steps import Call, Step
-from calque.native.schedule import Schedule
+from calque.native.plan_steps import Call, Step, Switch
+from calque.native.schedule import Plan, Schedule
 
 DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
 PADDING: Final = 16  # keeps rows that are a power of two long from falling on each other in the cache
 PACKING: Final = 4.0  # how much slower than arithmetic a copy is that reads memory for the first time
+MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 
 
@@ -91,12 +92,15 @@ class Product:
         self.batch = size.batch or 1
         self.tile = tile_for(self.m, self.n, n.dtype, self.most_rows)
         self.depth = DEPTH // item_size(n.dtype)
+        self.masks = describe().vector_bytes == MASKED
         self.rows: Buffer | None = None
         dim = p.sizes.dim
         self.M, self.N, self.K = dim(self.m), dim(self.n), dim(self.k)
         self.b = var("b", dim(self.batch)) if self.batched else ZERO
         self.panels = ceil_div(self.N, self.tile.columns)
-        self.packed = self.pack_buffer() if not self.stands_well(n.args[1]) else None
+        self.source = self.standing(n.args[1])
+        self.packed = self.pack_buffer() if self.source is None or not self.surely_near() else None
+        self.steps = self.panel_steps() if self.packed is not None and self.source is not None else None
 
     def extents(self) -> Extents:
         shape = self.node.shape
@@ -115,14 +119,41 @@ class Product:
 
     # --- packing --------------------------------------------------------------------------------------------------------------
 
-    def stands_well(self, y: Node) -> bool:
-        """Is the right side contiguous along its columns, small and free of a ragged edge: no need to pack it?"""
+    def standing(self, y: Node) -> Buffer | None:
+        """The memory of the right side, if it can be read where it stands: contiguous along its columns, and perhaps small.
+
+        A ragged edge is read through masks, where the processor has them."""
         home = self.p.view.get(y)
-        return (
-            home is not None
-            and surely_divides(self.tile.columns, self.n)
-            and surely_at_most(self.k * self.n * item_size(self.node.dtype), NEAR)
-        )
+        even = surely_divides(self.tile.columns, self.n)
+        if home is None or not (even or self.masks or is_symbolic((self.n,))):
+            return None
+        if self.surely_near():
+            return home.buf if even or self.masks else None
+        plain = not home.prefix and home.buf.place == "arg" and home.buf.data is None
+        return home.buf if plain and is_symbolic((self.k, self.n)) and not is_found(self.k * self.n) else None
+
+    def surely_near(self) -> bool:
+        """Is the right side so small, whatever its size, that it need not be packed?"""
+        return surely_at_most(self.k * self.n * item_size(self.node.dtype), NEAR)
+
+    def nearness(self) -> Expr:
+        """At least 1 where the right side is small, and can be read where it stands."""
+        room = const(NEAR // item_size(self.node.dtype) + 1)
+        near = ex("sub", room, ex("mul", self.K, self.N))
+        if self.masks or surely_divides(self.tile.columns, self.n):
+            return near
+        return ex("min", near, ex("sub", const(1), ex("mod", self.N, const(self.tile.columns))))
+
+    def panel_steps(self) -> dict[str, tuple[Expr, Expr]]:
+        """The sizes by which the product finds its panels: their values where it reads packed ones, and the right side itself."""
+        width = const(self.tile.columns)
+        panel = ex("mul", self.K, width)
+        values = {
+            "row": (width, self.N),
+            "panel": (panel, width),
+            "batch": (ex("mul", self.panels, panel), ex("mul", self.K, self.N)),
+        }
+        return {f"{name}{self.p.count}": v for name, v in values.items() if self.batched or name != "batch"}
 
     def pack_buffer(self) -> Buffer:
         p = self.p
@@ -174,9 +205,30 @@ class Product:
 
     def element(self, k: Expr, q: Expr, j: Expr) -> Expr:
         """An element of the right side, from its panel or where it stands."""
+        column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         if self.packed is None:
-            return self.right(k, ex("add", ex("mul", q, const(self.tile.columns)), j))
-        return load(self.packed, (*self.pre(), q, k, j))
+            return guarded(self.right(k, column), self.inside(column))
+        if self.steps is None:
+            return load(self.packed, (*self.pre(), q, k, j))
+        at = j
+        for i, step in zip((k, q, self.b), self.steps):
+            at = ex("add", at, ex("mul", i, var(step)))
+        index = (*[ZERO] * (len(self.packed.shape) - 1), at)  # counted from the first element
+        return load(self.packed, index, self.inside(column) if self.masks else None)
+
+    def inside(self, column: Expr) -> Expr:
+        """Is there such a column?"""
+        return TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
+
+    def row(self, i: Expr, m: int) -> Expr:
+        """Row m of tile i. The last tile lies at the end, over the one before; rows that are not there are the last one again.
+
+        What is computed twice is the same bit for bit, and nothing else is in its memory."""
+        rows = const(self.tile.rows)
+        if surely_divides(self.tile.rows, self.m):
+            return ex("add", ex("mul", i, rows), const(m))
+        first = ex("min", ex("mul", i, rows), ex("max", ex("sub", self.M, rows), ZERO))
+        return ex("add", first, ex("min", const(m), ex("sub", self.M, const(1))))
 
     def nest(self) -> Body:
         """The loops over tiles, rows inside panels or panels inside rows, whichever there are more of outside."""
@@ -223,12 +275,14 @@ class Product:
         """The rows of a block, for one round."""
         assert self.rows is not None
         m, k = var("m", self.tile.rows), var("kc", depth)
-        row = ex("add", ex("mul", ex("add", first, t), const(self.tile.rows)), m)
-        if not surely_divides(self.tile.rows, self.m):
-            row = ex("min", row, ex("sub", self.M, const(1)))
-        value = self.left(row, ex("add", start, k))
+        value = self.left(self.copied_row(ex("add", first, t), m), ex("add", start, k))
         width = 2 * describe().vector_bytes // item_size(self.node.dtype)
         return For(t, (For(m, (For(k, (Store(self.rows, (t, m, k), value),), kind="vector", width=width),)),))
+
+    def copied_row(self, i: Expr, m: Expr | int) -> Expr:
+        """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to it."""
+        row = ex("add", ex("mul", i, const(self.tile.rows)), const(m) if isinstance(m, int) else m)
+        return row if surely_divides(self.tile.rows, self.m) else ex("min", row, ex("sub", self.M, const(1)))
 
     def plain(self) -> bool:
         """Can the result hold sums that are not finished?"""
@@ -238,28 +292,35 @@ class Product:
         """One tile: its sums in registers, then what follows. With `t` the rows are those copied to place t."""
         j, k = var("j", self.tile.columns), var(f"k{part}", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
-        ok = TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
+        ok = self.inside(column)
         at = ex("add", start, k)
         accs, stores = [], []
-        for m in range(self.tile.rows):
-            row = ex("add", ex("mul", i, const(self.tile.rows)), const(m))
-            whole = surely_divides(self.tile.rows, self.m)
-            safe = row if whole else ex("min", row, ex("sub", self.M, const(1)))
-            guard = ok if whole else both(ok, ex("lt", row, self.M))
+        for m in range(min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows):
+            row = self.row(i, m) if t is None else self.copied_row(i, m)
             name = f"{STRICT}{part}{m}"
-            left = self.left(safe, at) if t is None or self.rows is None else load(self.rows, (t, const(m), k))
+            left = self.left(row, at) if t is None or self.rows is None else load(self.rows, (t, const(m), k))
             accs.append(
                 Acc(
                     name,
                     "sum",
                     ex("mul", left, self.element(at, q, j)),
-                    init=self.before(part, start, safe, column, guard),
+                    init=self.before(part, start, row, column, ok),
                 )
             )
             total = ref(name, self.node.dtype)
-            done = total if part == "some" else self.epilogue(safe, column, total, ok)
-            stores.append(Store(self.home.buf, self.place(safe, column), done, None if guard is TRUE else guard))
+            done = total if part == "some" else self.epilogue(row, column, total, ok)
+            stores.append(Store(self.home.buf, self.place(row, column), done, None if ok is TRUE else ok))
         return (For(j, (For(k, (), tuple(accs)), *stores), kind="vector", width=self.tile.columns),)
+
+    def calls(self, pack: Plan | None, plan: Plan) -> list[Step]:
+        """The steps. One kernel multiplies with packed panels, and with a right side that turns out to be near."""
+        if pack is None or self.packed is None:
+            return [Call(plan)]
+        if self.steps is None or self.source is None:
+            return [Call(pack), Call(plan)]
+        packed, standing = ({name: v[k] for name, v in self.steps.items()} for k in (0, 1))
+        straight = Call(plan, given={self.packed: self.source}, words=standing)
+        return [Switch(self.nearness(), [[Call(pack), Call(plan, words=packed)], [straight]])]
 
     def before(self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr) -> Expr | None:
         """The sum so far."""
@@ -342,11 +403,11 @@ def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[St
         p.view.pop(n, None)
     home = block.home(last)
     product = make(p, n, last, home)
-    plans = [Schedule(p.sizes, p.threads).finish(product.pack(), PACKING)] if product.packed is not None else []
-    plans.append(Schedule(p.sizes, p.threads).finish(product.nest()))
+    pack = Schedule(p.sizes, p.threads).finish(product.pack(), PACKING) if product.packed is not None else None
+    plan = Schedule(p.sizes, p.threads).finish(product.nest())
     p.view[last] = home
     block.made[home.buf] = last
-    return [Call(plan) for plan in plans]
+    return product.calls(pack, plan)
 
 
 def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:

@@ -59,7 +59,8 @@ class Lifetimes:
             elif isinstance(s, Switch):
                 for c in s.cases:
                     self.visit(c)
-                self.touch((s.index,), start)
+                if isinstance(s.index, Buffer):
+                    self.touch((s.index,), start)
             else:
                 self.touch(s.reads(), start)
                 self.touch(s.writes(), start)

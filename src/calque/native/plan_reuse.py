@@ -181,6 +181,7 @@ def _rename(s: Step, names: Names) -> bool:
     if isinstance(s, Call):
         if not names.keys().isdisjoint(s.reads() | s.writes()):
             s.plan.body = renamed(s.plan.body, names)
+            s.given = {b: new(other) for b, other in s.given.items()}
         return bool(s.plan.body)
     if isinstance(s, Copy):
         s.dst, s.src = new(s.dst), new(s.src)
@@ -195,7 +196,8 @@ def _rename(s: Step, names: Names) -> bool:
         s.swaps = [(new(a), new(b)) for a, b in s.swaps]
         s.flag = new(s.flag) if s.flag is not None else None
     elif isinstance(s, Switch):
-        s.index, s.cases = new(s.index), [_renamed_steps(c, names) for c in s.cases]
+        s.index = new(s.index) if isinstance(s.index, Buffer) else s.index
+        s.cases = [_renamed_steps(c, names) for c in s.cases]
     elif isinstance(s, Count):
         s.buffer = new(s.buffer)
     else:

@@ -15,18 +15,22 @@ from calque.native.schedule import Plan
 
 @dataclass(eq=False)
 class Call:
-    """Run a kernel. `nest` is what the kernel was scheduled from, where it is one nest of loops in the order of the program."""
+    """Run a kernel. `nest` is what the kernel was scheduled from, where it is one nest of loops in the order of the program.
+
+    One kernel may be called with other arguments than its body names: `given` has the buffers, `words` the sizes."""
 
     plan: Plan
     kernel: Kernel | None = None
     nest: Body | None = None
+    given: dict[Buffer, Buffer] = field(default_factory=dict)
+    words: dict[str, Expr] = field(default_factory=dict)
 
     @property
     def body(self) -> Body:
         return self.plan.body
 
     def reads(self) -> frozenset[Buffer]:
-        return frozenset(b for b in loaded(self.body) if b.place == "arg")
+        return frozenset(self.given.get(b, b) for b in loaded(self.body) if b.place == "arg")
 
     def writes(self) -> frozenset[Buffer]:
         return frozenset(b for b in stored(self.body) if b.place == "arg")
@@ -113,13 +117,14 @@ class Repeat:
 
 @dataclass(eq=False)
 class Switch:
-    """Run one of several lists of steps, chosen by an int32 in memory."""
+    """Run one of several lists of steps, chosen by an int32 in memory, or by a size; what is too small or too large chooses the first or last."""
 
-    index: Buffer
+    index: Buffer | Expr
     cases: Sequence[list[Step]]
 
     def reads(self) -> frozenset[Buffer]:
-        return frozenset((self.index,)).union(*[s.reads() for c in self.cases for s in c])
+        index = (self.index,) if isinstance(self.index, Buffer) else ()
+        return frozenset(index).union(*[s.reads() for c in self.cases for s in c])
 
     def writes(self) -> frozenset[Buffer]:
         return frozenset().union(*[s.writes() for c in self.cases for s in c])

@@ -20,6 +20,18 @@ Mask = tuple[bool, ...]
 Term = Callable[[int], Any]
 
 
+class ZeroTerm:
+    """A coefficient that is zero, among those that a rule gives."""
+
+
+class ZeroSeries:
+    """A series that is zero altogether, as a rule gives it."""
+
+
+GivenRule = Callable[..., tuple[Any, Any]]
+given_rules: dict[Primitive, GivenRule] = {}  # rule(primals, series, **parameters) -> (results, series of the results)
+
+
 class JetTracer(Tracer):
     """A value with a power series: `coefficient(n)` is an array, or None where it is known to be zero."""
 
@@ -44,8 +56,8 @@ class JetTrace(Trace):
 
     function = ""
 
-    def __init__(self, order: int):
-        self.order = order
+    def __init__(self, order: int, builtin: Primitive | None = None):
+        self.order, self.builtin = order, builtin
         self.known: dict[Any, tuple[Any, Any]] | None = (
             None  # what the running rule has computed; None outside of rules
         )
@@ -100,8 +112,9 @@ class JetTrace(Trace):
         if self.known is not None:
             return self.result(primitive, args, params)
         self.known = {}
+        own = self.given_rule(primitive)
         try:
-            outs = self.result(primitive, args, params)
+            outs = self.result(primitive, args, params) if own is None else self.ruled(own, primitive, args, params)
             return [self.settled(o) for o in outs] if primitive.multiple_results else self.settled(outs)
         finally:
             self.known = None
@@ -119,20 +132,70 @@ class JetTrace(Trace):
     def evaluated(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         if not any([self.owns(a) for a in args]):
             return primitive.bind(*[self.primal(a) for a in args], **params)
+        own = self.given_rule(primitive)
         program = program_rules.get(primitive.name)
-        if program is not None:
+        if program is not None and own is None:
             return program(self, primitive, args, **params)
         outs = primitive.bind(*[self.primal(a) for a in args], **params)
         rule = rules.get(primitive.name)
-        terms = rule(self, primitive, outs, args, params) if rule is not None else None
+        if own is not None:
+            terms: Term | None = lambda n: _last(primitive, self.by_rule(own, primitive, args, params, n)[1])
+        else:
+            terms = rule(self, primitive, outs, args, params) if rule is not None else None
         if terms is None:
             terms = _integrated(self, primitive, args, params)
         if primitive.multiple_results:
             return [self.with_terms(o, _component(terms, i)) for i, o in enumerate(outs)]
         return self.with_terms(outs, terms)
 
+    def given_rule(self, primitive: Primitive) -> GivenRule | None:
+        return given_rules.get(primitive) if primitive is not self.builtin else None
+
+    def ruled(self, rule: GivenRule, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The results of a rule that somebody gave, with all their coefficients at once."""
+        if not any([self.owns(a) for a in args]):
+            return primitive.bind(*args, **params)
+        outs, series = self.by_rule(rule, primitive, args, params, self.order)
+        with_series = lambda out, s: self.given(out, s) if has_tangent(typeof(out)) else out
+        return list(map(with_series, outs, series)) if primitive.multiple_results else with_series(outs, series)
+
+    def by_rule(
+        self, rule: GivenRule, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], order: int
+    ) -> tuple[Any, Any]:
+        """What a given rule makes of the coefficients 1 .. order: the results, and the list of coefficients of each."""
+        primals, orders = [self.primal(a) for a in args], range(1, order + 1)
+        series = [[self.coefficient(a, n) for n in orders] for a in args]
+        filled = [
+            [zeros(typeof(p)) if c is None else c for c in s] if None in s else s for p, s in zip(primals, series)
+        ]
+        outs, found = rule(primals, filled, **params)
+        if not primitive.multiple_results:
+            return outs, _checked(primitive, outs, found, order)
+        found = [found] * len(outs) if isinstance(found, ZeroSeries) else list(found)
+        return list(outs), [_checked(primitive, o, s, order) for o, s in zip(outs, found, strict=True)]
+
     def with_terms(self, out: Any, terms: Term) -> Any:
         return self.tracer(out, terms) if has_tangent(typeof(out)) else out
+
+
+def _checked(primitive: Primitive, out: Any, series: Any, order: int) -> list[Any]:
+    """The coefficients that a given rule found for one result; None where they are zero."""
+    if isinstance(series, ZeroSeries) or series is None:
+        return [None] * order
+    terms = [None if isinstance(t, ZeroTerm) else t for t in series]
+    if len(terms) != order:
+        raise ValueError(f"the jet rule of {primitive.name} gave {len(terms)} terms where {order} are expected")
+    shape = typeof(out).shape
+    for n, t in enumerate(terms):
+        if t is not None and typeof(t).shape != shape:
+            raise ValueError(
+                f"the jet rule of {primitive.name} gave term {n} with shape {typeof(t).shape}; the result has {shape}"
+            )
+    return terms
+
+
+def _last(primitive: Primitive, series: Any) -> Any:
+    return [s[-1] for s in series] if primitive.multiple_results else series[-1]
 
 
 def _component(terms: Term, i: int) -> Term:
@@ -197,12 +260,17 @@ program_rules: dict[str, Callable[..., list[Any]]] = {}
 
 
 def jet(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Sequence[Any] | None], order: int
+    fun: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    series: Sequence[Sequence[Any] | None],
+    order: int,
+    builtin: Primitive | None = None,
 ) -> tuple[list[Any], list[list[Any] | None]]:
     """Results of `fun`, a function of flat arguments with a flat list of results, and the coefficients 1 .. order of each.
 
-    An argument or result without a series has None; a coefficient that is None is zero."""
-    trace = JetTrace(order)
+    An argument or result without a series has None; a coefficient that is None is zero. `builtin` keeps its own rule
+    though another was given."""
+    trace = JetTrace(order, builtin)
     with trace_state.entered(trace):
         args = [x if s is None else trace.given(x, s) for x, s in zip(primals, series, strict=True)]
         outs = [trace.settled(o) for o in fun(*[trace.settled(a) for a in args])]
@@ -221,7 +289,7 @@ def jet_jaxpr(closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | bool
         found = jet_jaxpr(closed, active, order)
         if all(m or not w for m, w in zip(found[1], wanted, strict=True)):
             return found
-    key = ("jet", active, order, wanted)
+    key = ("jet", active, order, wanted, tuple(given_rules.items()))
     if key not in closed.cache:
         closed.cache[key] = _jet_jaxpr(closed, active, order, wanted)
     return closed.cache[key]

@@ -1,0 +1,115 @@
+"""Products of matrices with free sizes: panels that are packed or read where they stand, tiles at the edges."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.native import matmul
+from calque.native.plan_steps import Switch
+from calque.transforms.jit import function_of
+
+NEAR = matmul.NEAR // 4  # float32 elements of a right side that is read where it stands
+
+
+def normal(*shape, dtype=np.float32):
+    return (4 * np.random.default_rng(sum(shape)).standard_normal(shape)).astype(dtype)
+
+
+def both(f, ranks):
+    """A function with all its sizes free, and the same with fixed ones; with the list of what was traced."""
+    traces = []
+
+    def counted(*args):
+        traces.append(tuple(a.shape for a in args))
+        return f(*args)
+
+    free = calque.jit(counted, dynamic={i: tuple(range(n)) for i, n in enumerate(ranks)})
+    return free, calque.jit(lambda *args: f(*args), dynamic="never"), traces
+
+
+def entry_of(free):
+    (family,) = function_of(free).cache.families.values()
+    return family.entries[0]
+
+
+def chooses(free):
+    """Does its program choose while running whether to pack?"""
+    return any(isinstance(s, Switch) for s in entry_of(free).executable.steps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32], ids=str)
+def test_the_bits_of_fixed_sizes(dtype):
+    """Every kind of edge: fewer rows than a tile, one more than two tiles, whole and ragged columns."""
+    free, fixed, traces = both(lambda x, y: x @ y, (2, 2))
+    free(normal(5, 6, dtype=dtype), normal(6, 7, dtype=dtype))
+    for m, k, n in ((3, 4, 64), (17, 33, 9), (29, 20, 32), (40, 50, 70), (16, 64, 33), (9, 200, 96), (1, 40, 65)):
+        x, y = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype)
+        np.testing.assert_array_equal(free(x, y), fixed(x, y))
+    assert len(traces) == 1 and chooses(free)
+
+
+@pytest.mark.parametrize("masks", [True, False])
+def test_near_and_far_right_sides(masks, monkeypatch):
+    """Just small enough to be read where it stands, and just too large; with processors that have masks or none."""
+    monkeypatch.setattr(matmul, "MASKED", matmul.describe().vector_bytes if masks else -1)
+    free, fixed, traces = both(lambda x, y: jnp.tanh(x @ y * 0.1), (2, 2))
+    free(normal(12, 13), normal(13, 15))
+    for k, n in ((NEAR // 64, 64), (NEAR // 64 + 1, 64), (NEAR // 72, 72), (NEAR // 72 + 1, 72), (50, NEAR // 50 + 1)):
+        x, y = normal(20, k), normal(k, n)
+        np.testing.assert_array_equal(free(x, y), fixed(x, y))
+    assert len(traces) == 1 and chooses(free)
+
+
+def test_many_products():
+    free, fixed, traces = both(lambda x, y: x @ y, (3, 3))
+    free(normal(2, 20, 24), normal(2, 24, 28))
+    for b, m, k, n in product((1, 5), (3, 30), (33,), (32, 40, 300)):
+        x, y = normal(b, m, k), normal(b, k, n)
+        np.testing.assert_array_equal(free(x, y), fixed(x, y))
+    assert len(traces) == 1 and chooses(free)
+
+
+def test_what_does_not_stand_well_is_packed():
+    """A transposed right side, and one that is computed."""
+    for f, (p, q) in ((lambda x, y: x @ y.T, (1, 0)), (lambda x, y: x @ (y + 1), (0, 1))):
+        free, fixed, _ = both(f, (2, 2))
+        free(normal(20, 24), normal((24, 28)[p], (24, 28)[q]))
+        for m, k, n in ((30, 33, 40), (9, 60, 64)):
+            x, y = normal(m, k), normal((k, n)[p], (k, n)[q])
+            np.testing.assert_array_equal(free(x, y), fixed(x, y))
+
+
+def test_results_that_are_operands_of_what_follows():
+    """Rows that two tiles compute are the same, whatever the epilogue reads: also a donated operand of the result's size."""
+    f = lambda x, y, z: jnp.tanh(x @ y) + z * 2
+    for m in (15, 20, 29):
+        x, y, z = normal(m, 40), normal(40, 50), jnp.asarray(normal(m, 50))
+        expected = np.tanh(x @ y) + np.asarray(z) * 2
+        np.testing.assert_allclose(calque.jit(f, donate_argnums=2)(x, y, z), expected, atol=1e-4)
+
+
+def test_products_in_loops_keep_their_buffers_apart():
+    """The right side changes places with the result in each round."""
+    step = lambda c, _: (jnp.tanh(c @ c * 0.1) + c, None)
+    free, fixed, _ = both(lambda x: lax.scan(step, x, None, length=3)[0], (2,))
+    free(normal(21, 21))
+    for n in (22, 32, 90, 91):
+        np.testing.assert_array_equal(free(normal(n, n)), fixed(normal(n, n)))
+
+
+def test_long_sums():
+    free, fixed, _ = both(lambda x, y: x @ y, (2, 2))
+    free(normal(20, 700), normal(700, 24))
+    for m, k, n in ((29, 600, 33), (15, 1100, 32), (9, 100, 64)):
+        x, y = normal(m, k), normal(k, n)
+        np.testing.assert_array_equal(free(x, y), fixed(x, y))
+
+
+def test_small_right_sides_of_ragged_width_are_not_packed():
+    """Of fixed size: where the processor has masks."""
+    e = calque.jit(lambda x, y: x @ y).lower(normal(50, 60), normal(60, 70)).compile()
+    assert ("panels" in e.as_text("loops")) == (matmul.describe().vector_bytes != matmul.MASKED)
