@@ -1,14 +1,22 @@
 """What shares loops and what does not, what reaches memory and what does not."""
 
 import numpy as np
+import pytest
 from tests.native.programs import check, compiled, normal
 
 import calque.numpy as jnp
+from calque import nn
+from calque.native.loops import For
 from calque.native.plan_steps import Call, walk
 
 
 def kernels(e) -> int:
     return sum(isinstance(s, Call) for s in walk(e.steps))
+
+
+def loops(e) -> int:
+    """Outermost loops of all kernels: how often something is gone through."""
+    return sum(isinstance(x, For) for s in walk(e.steps) if isinstance(s, Call) for x in s.body)
 
 
 def test_pointwise_chains_are_one_kernel() -> None:
@@ -34,14 +42,14 @@ def test_equal_sizes_alone_do_not_fuse() -> None:
 def test_a_value_read_elsewhere_is_stored() -> None:
     f = lambda x: (lambda y: jnp.roll(y, 1) + y)(jnp.exp(x) * jnp.sin(x))
     e = check(f, normal(100))
-    assert kernels(e) == 2
+    assert loops(e) == 2
 
 
 def test_what_repeats_is_not_computed_again() -> None:
     e = check(lambda v, x: x * jnp.tanh(jnp.exp(v))[None, :], normal(50), normal(40, 50))
-    assert kernels(e) == 2  # tanh(exp(v)) once, not once a row
+    assert loops(e) == 2  # tanh(exp(v)) once, not once a row
     e = check(lambda v, x: x * jnp.tanh(jnp.exp(v))[:, None], normal(40), normal(40, 50))
-    assert kernels(e) == 1  # once a row anyway
+    assert loops(e) == 1  # once a row anyway
 
 
 def test_long_chains_are_cut_into_equal_kernels() -> None:
@@ -67,3 +75,31 @@ def test_very_long_programs() -> None:
 def test_scalars_between_loops() -> None:
     check(lambda x: (x - x.mean()) / jnp.sqrt(((x - x.mean()) ** 2).sum() + 1.0), normal(300), tol=1e-4)
     check(lambda x: x.sum() * x.max() - x[0], normal(300), tol=1e-3)
+
+
+STATISTICS = {
+    "var": lambda x: x.var(),
+    "logsumexp": lambda x: nn.logsumexp(x),
+    "standardize": lambda x: (x - x.mean()) / x.std(),
+    "softmax": lambda x: nn.softmax(x, axis=0),
+    "logsumexp of columns": lambda x: nn.logsumexp(x, axis=0),
+    "layer norm of columns": lambda x: (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5),
+    "softmax of all": lambda x: nn.softmax(x, axis=(0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_of_small_arrays_are_one_kernel(name: str) -> None:
+    assert kernels(check(STATISTICS[name], normal(64, 10), tol=1e-4)) == 1
+
+
+def test_short_runs_are_one_kernel_only_when_one_reads_the_other() -> None:
+    y = lambda x: jnp.roll(jnp.exp(x) * jnp.sin(x), 1) + jnp.exp(x) * jnp.sin(x)
+    assert kernels(check(y, normal(100))) == 1
+    assert kernels(check(lambda x, y: [x.sum(), y.sum()], normal(100), normal(101), tol=1e-4)) == 2
+    assert kernels(check(y, normal(1 << 17))) == 2  # long enough for threads
+
+
+def test_loops_read_what_their_own_turns_wrote() -> None:
+    e = check(lambda x: (x * 2.0).at[jnp.zeros(5, int)].add(1.0), normal(1))
+    assert kernels(e) == 1

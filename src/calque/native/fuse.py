@@ -10,7 +10,19 @@ from itertools import count
 from typing import Final
 
 from calque.native.expr import Buffer, Expr, const, is_const, linear, load, ref, rewrite, walk
-from calque.native.loops import Accumulator, Body, For, Let, Statement, Store, bodies, map_acc, own_exprs, statements
+from calque.native.loops import (
+    Accumulator,
+    Body,
+    For,
+    Let,
+    Statement,
+    Store,
+    bodies,
+    map_acc,
+    own_exprs,
+    statements,
+    stored,
+)
 from calque.native.lower_sizes import Sizes
 from calque.native.lower_stages import Stage
 from calque.native.vmath.power_roots import FUNCTIONS
@@ -168,6 +180,8 @@ class Forward:
         out: list[Statement] = []
         for s in body:
             if isinstance(s, For):
+                if self.visible and self.overwritten(stored((s,))):
+                    memo.clear()
                 inner = self.body(s.body)
                 out.append(For(s.var, inner, tuple(self.accs(s, fix)), s.kind, s.width))
             elif isinstance(s, Store):
@@ -197,6 +211,13 @@ class Forward:
         for e in self.last:
             self.visible.pop(e, None)
         return out
+
+    def overwritten(self, bufs: frozenset[Buffer]) -> bool:
+        """Before a loop: what its turns write is not what it was when they began."""
+        stale = [e for e, v in self.visible.items() if e.attr in bufs or not bufs.isdisjoint(v.bufs)]
+        for e in stale:
+            del self.visible[e]
+        return bool(stale)
 
     def spoil(self, buf: Buffer, idx: Sequence[Expr]) -> bool:
         """After a store, values read from that buffer are values no more, and what it held there may be gone."""

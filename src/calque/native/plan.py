@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from calque.core.arrays import to_numpy
 from calque.native import fuse
 from calque.native.expr import Buffer, item_size
-from calque.native.loops import Body, Statement, own_exprs, statements, stored
+from calque.native.loops import Body, For, Statement, own_exprs, statements, stored
 from calque.native.lower import LIMITS, RULES, Lower, View, buffer_of
 from calque.native.lower_graph import Node, reachable
 from calque.native.lower_ops import elementwise
@@ -18,7 +19,7 @@ from calque.native.lower_sizes import Sizes
 from calque.native.lower_stages import MAKERS, Stage, loops_of, parts_of, stages_of
 from calque.native.plan_roots import Roots
 from calque.native.plan_steps import Call, Copy, Host, Step
-from calque.native.schedule import Schedule
+from calque.native.schedule import PARALLEL_NS, Schedule
 
 Emitter = Callable[["Planner", Node, "Block"], list[Step]]
 
@@ -99,7 +100,7 @@ class Block:
         if not self.stages:
             return
         stages, self.stages = self.stages, []
-        pieces = kernels_of(stages)
+        pieces = kernels_of(stages, self.planner.sizes)
         readers: dict[Buffer, int] = {}
         for body in pieces:
             for b in {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}:
@@ -167,19 +168,57 @@ class Block:
 IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {"dynamic_update_slice"}
 
 
-def kernels_of(stages: Sequence[Stage]) -> list[Body]:
-    """The bodies of kernels: one per run of loops; scalar statements go with the run before them."""
-    out: list[list[Statement]] = []
+def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
+    """The bodies of kernels: one per run of loops; scalar statements go with the run before them, and short runs with what they read."""
+    out: list[Piece] = []
     for r in fuse.group(stages, 0):
-        if r.var is None:
-            s: Iterable[Statement] = fuse.stores(r.stages[0])
-            if out:
-                out[-1] += s
-                continue
+        body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0)
+        if out and out[-1].admits(r, body, sizes):
+            out[-1].append(r, body)
         else:
-            s = fuse.loop(r.stages, 0)
-        out.append(list(s))
-    return [tuple(b) for b in out]
+            out.append(Piece(r, body))
+    return [tuple(p.body) for p in out]
+
+
+class Piece:
+    """A kernel to be: statements that one thread runs one after the other, or one nest that threads may share."""
+
+    def __init__(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+        self.body = list(body)
+        self.made, self.weight = set(run.made), run.weight
+        self.ns: float | None = None  # how long it takes, when that has been asked
+
+    def shared(self) -> bool:
+        """Could threads share this nest?"""
+        return len(self.body) == 1 and isinstance(self.body[0], For) and not self.body[0].accs
+
+    def append(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+        self.body += body
+        self.made |= set(run.made)
+        self.weight += run.weight
+
+    def admits(self, run: fuse.Run, body: Sequence[Statement], sizes: Sizes) -> bool:
+        """Does a run read what is made here, and is all of it together too short for a second thread? Scalars may go with any loop that
+        one thread runs."""
+        if run.var is None and not (sizes.known and self.shared()):
+            return True
+        if self.weight + run.weight > fuse.CAP or self.made.isdisjoint(run.read) or not sizes.known:
+            return False
+        if self.ns is None:
+            self.ns = short(self.body, sizes)
+        total = self.ns + short(body, sizes)
+        if total > PARALLEL_NS:
+            return False
+        self.ns = total
+        return True
+
+
+def short(body: Sequence[Statement], sizes: Sizes) -> float:
+    """A guess of the nanoseconds that statements take; loops that may be longer in another call take forever."""
+    schedule = Schedule(sizes)
+    if any(isinstance(s, For) and schedule.may_grow(s.extent) for s in statements(tuple(body))):
+        return inf
+    return schedule.time(tuple(body))
 
 
 class Planner(Lower):
