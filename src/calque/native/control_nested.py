@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from calque.core.dims import Dim
+from calque.native.control_checks import late_checks
 from calque.native.control_loops import LoopParts, NotPointwiseError, alias, bind
 from calque.native.control_scalar import Results, carried, elements, inline, pieces, size, states_of, store, symbol
 from calque.native.expr import Expr, const, ex
@@ -31,11 +32,10 @@ def scalar_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
     body, results = loop_statement(p, loop)
     homes = {i: block.targets.get(get) or View(p.temporary(get)) for i, get in loop.gets.items()}
     stores = stacks(p, loop, homes)
-    kernel: list[Statement] = [Loop(body.states, (*body.body, *stores), body.var, body.cond, body.test)]
-    for i in loop.gets:
-        if i < len(loop.carries):
-            kernel += [s for idx, v in results[i] for s in store(homes[i], idx, v)]
-    return finished(p, loop, kernel, homes)
+    last = [s for i in loop.gets if i < len(loop.carries) for idx, v in results[i] for s in store(homes[i], idx, v)]
+    rounds = Loop(body.states, (*body.body, *stores), body.var, body.cond, body.test)
+    rounds, after = late_checks(rounds, tuple(last))
+    return finished(p, loop, [rounds, *after], homes)
 
 
 def few(nodes: Sequence[Node]) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
+from calque.native.control_checks import late_checks
 from calque.native.control_loops import LoopParts, NotPointwiseError
 from calque.native.control_scalar import inline, pieces, size, store, symbol
-from calque.native.expr import Expr
-from calque.native.loops import Body, For, Loop, State, Statement
+from calque.native.expr import FALSE, TRUE, Expr, ex, ref
+from calque.native.loops import Body, For, Loop, State, Statement, Store
 from calque.native.lower import Index, Value, View
-from calque.native.lower_graph import reachable
+from calque.native.lower_graph import Node, reachable
 from calque.native.lower_stages import loops_of
 from calque.native.plan import Block, Planner
 from calque.native.plan_steps import Call, Step
@@ -21,17 +22,20 @@ MOST_NODES = 600
 def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
     """before: loop: for i: z[i] = f(z[i], n)      after: for i: loop with z in a register: z = f(z, n); z'[i] = z
 
-    Carries are arrays of one shape, and scalars (such as the counter of a fori loop) that depend on scalars only."""
-    shape = common_shape(p, loop)
+    Carries are arrays of one shape, scalars (such as the counter of a fori loop) that depend on scalars only, and cells that are marked where
+    an element fails a test: each element keeps its own."""
+    marks = marked_carries(loop)
+    shape = common_shape(p, loop, marks)
     if shape is None:
         return None
-    scalars = [i for i, c in enumerate(loop.carries) if not c.shape]
+    scalars = [i for i, c in enumerate(loop.carries) if not c.shape and i not in marks]
     arrays = [i for i, c in enumerate(loop.carries) if c.shape]
     dims, idx = loops_of(p, shape)
-    guard = Guard(p, loop, idx)
+    guard = Guard(p, loop, idx, marks)
     try:
         wanted_scalars = [i for i in scalars if i in loop.gets]
         inner = states_of(p, loop, scalars, ()) + states_of(p, loop, arrays, idx)
+        inner += [mark_state(p, loop, i, tests, idx) for i, tests in marks.items()]
         if guard.mixed(scalars):
             return None
         test = p.at(loop.test.outputs[0], ()) if loop.test is not None else None
@@ -49,9 +53,15 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
     if size((rounds,)) > MOST_NODES or len(inner) > MOST_STATES:
         return None
     after = [s for i in arrays if i in loop.gets for s in store(homes[i], idx, guard.values[i])]
+    wanted_marks = [i for i in marks if i in loop.gets]
+    after += [Store(homes[i].buf, homes[i].prefix, TRUE, ref(mark_name(loop, i), "i1")) for i in wanted_marks]
     for i, g in loop.gets.items():
         p.view[g] = homes[i]
-    steps: list[Step] = [Call(p.kernel(nested(dims, (rounds, *after))))] if after or body else []
+    first = [s for i in wanted_marks for s in store(homes[i], (), p.at(loop.init[i], ()))]
+    steps: list[Step] = [Call(p.kernel(tuple(first)))] if first else []
+    if after or body:
+        rounds, last = late_checks(rounds, tuple(after))
+        steps.append(Call(p.kernel(nested(dims, (rounds, *last)))))
     if wanted_scalars:
         only = Loop(tuple(s for s in inner if s.name in guard.scalar_names(scalars)), (), loop.var, test)
         stores = [s for i in wanted_scalars for s in store(homes[i], (), guard.values[i])]
@@ -65,13 +75,40 @@ def nested(dims: Sequence[Expr], body: Body) -> Body:
     return body
 
 
-def common_shape(p: Planner, loop: LoopParts) -> tuple[int, ...] | None:
+def marked_carries(loop: LoopParts) -> dict[int, list[Node]]:
+    """The carries of a counted loop that are marked in every round, and what they are marked by."""
+    out: dict[int, list[Node]] = {}
+    for i, (c, n) in enumerate(zip(loop.carries, loop.next)):
+        tests = []
+        while n.op == "mark":
+            tests.append(n.args[1])
+            n = n.args[0]
+        if tests and n is c and loop.test is None:
+            out[i] = tests
+    return out
+
+
+def mark_name(loop: LoopParts, i: int) -> str:
+    return f"c{loop.t.attr[0]}.{i}"
+
+
+def mark_state(p: Planner, loop: LoopParts, i: int, tests: Sequence[Node], idx: Index) -> State:
+    """Has this element ever failed?"""
+    failed = ref(mark_name(loop, i), "i1")
+    now: Expr = failed
+    for x in tests:
+        now = ex("or", now, p.at(x, idx))
+    return State(mark_name(loop, i), FALSE, now)
+
+
+def common_shape(p: Planner, loop: LoopParts, marks: dict[int, list[Node]]) -> tuple[int, ...] | None:
     """The one shape of all array carries, when the body has nothing but expressions."""
-    shapes = {c.shape for c in loop.carries if c.shape}
+    shapes = {c.shape for c in loop.carries if c.shape} | {x.shape for xs in marks.values() for x in xs}
     if len(shapes) != 1:
         return None
     (shape,) = shapes
-    outputs = [*loop.next, *loop.stacked, *(loop.test.outputs if loop.test is not None else ())]
+    outputs = [n for i, n in enumerate(loop.next) if i not in marks] + [x for xs in marks.values() for x in xs]
+    outputs += [*loop.stacked, *(loop.test.outputs if loop.test is not None else ())]
     if any(y.shape != shape for y in loop.stacked):
         return None
     return shape if all(n in p.view or inline(p, n) for n in reachable(outputs)) else None
@@ -80,12 +117,14 @@ def common_shape(p: Planner, loop: LoopParts) -> tuple[int, ...] | None:
 class Guard:
     """The carries of a loop as states, readable at their own element only."""
 
-    def __init__(self, p: Planner, loop: LoopParts, idx: Index) -> None:
+    def __init__(self, p: Planner, loop: LoopParts, idx: Index, marks: Container[int]) -> None:
         self.p, self.loop = p, loop
         self.values: dict[int, Value] = {}
         self.nodes = set(loop.carries) | set(loop.test_carries if loop.test is not None else ())
         tag = loop.t.attr[0]
         for i, c in enumerate(loop.carries):
+            if i in marks:
+                continue
             v = self.values[i] = symbol(f"c{tag}.{i}", c.dtype)
             p.memo[c, idx if c.shape else ()] = v
             if loop.test is not None and not c.shape:

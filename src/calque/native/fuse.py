@@ -79,7 +79,7 @@ class Run:
         """May `s` share loop k with this run? It must have something to do with it, and read what it makes at the loop's own index."""
         if self.var is None or len(s.dims) <= k or s.dims[k] is not self.var:
             return False
-        if s.buf in self.made or s.buf in self.read or self.weight + s.weight > CAP:
+        if self.weight + s.weight > CAP or (not self.commutes(s) and (s.buf in self.made or s.buf in self.read)):
             return False
         if folds(s, k) and any(folds(p, k) and p.running != s.running for p in self.stages):
             return False  # a running fold and a sum go over the loop in blocks of different sizes
@@ -102,7 +102,16 @@ class Run:
     def conflicts(self, s: Stage) -> bool:
         """Must `s` stay behind this run?"""
         assert s.reads is not None
-        return s.buf in self.made or s.buf in self.read or any(e.attr in self.made for e in s.reads)
+        return (
+            (s.buf in self.made and not self.commutes(s))
+            or s.buf in self.read
+            or any(e.attr in self.made for e in s.reads)
+        )
+
+    def commutes(self, s: Stage) -> bool:
+        """Does `s` mark a cell that this run does nothing with, or only marks as well?"""
+        made = self.made.get(s.buf)
+        return s.marks and (made is None or made.marks) and s.buf not in self.read
 
 
 def folds(s: Stage, k: int) -> bool:
@@ -117,7 +126,7 @@ def group(stages: Sequence[Stage], k: int) -> list[Run]:
         if len(s.dims) == k and not (s.accs and s.running):
             runs.append(Run(s, None))
             continue
-        for r in reversed(runs[-LOOK_BACK:]):
+        for r in reversed(runs if s.marks else runs[-LOOK_BACK:]):
             if r.accepts(s, k):
                 r.join(s)
                 break

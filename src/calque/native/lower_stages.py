@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -44,10 +44,14 @@ class Stage:
     parts   (suffix, value): one for a real array, two for a complex one
     running the last loop carries the accumulators, and every iteration stores
     local   a reader in the same loops may take the value from a register: it is stored at its own loop index
+    marks   all it ever stores is True, in one cell: such stages commute
+    early   a first value that nothing before it reads or writes: it may stand in front
 
     Loops whose iterations may write the same place (those of a scatter) have variables named `COLLIDING`: they stay serial."""
 
-    __slots__ = ("accs", "buf", "dims", "guard", "idx", "local", "parts", "rank", "reads", "running", "weight")
+    __slots__ = (
+        "accs", "buf", "dims", "early", "guard", "idx", "local", "marks", "parts", "rank", "reads", "running", "weight",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Stage:
         self.local = local
         self.reads: frozenset[Expr] | None = None
         self.weight = 0
+        self.marks = self.early = False
 
     def values(self) -> list[Expr]:
         """Every expression the stage computes or stores at."""
@@ -241,31 +246,41 @@ def update_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     """dynamic_update_slice: what lies around the box is copied (two slabs per dimension), the box computed in place.
 
     When the operand already stands in the same memory nothing is copied: O(update), not O(array)."""
+    boxes = boxes_of(low, n, low.view.get(n.args[0]) != home)
+    return [box_stage(home, b) for b in boxes]
+
+
+class Box(NamedTuple):
+    """A part of an array: loops over its elements, where they lie in the array, and what they are."""
+
+    dims: tuple[Expr, ...]
+    to: Index
+    value: Value
+
+
+def boxes_of(low: Lower, n: Node, around: bool = True) -> list[Box]:
+    """The box that an update writes; with `around` after those of the elements that stay what they were."""
     x, u = n.args[:2]
     whole, part = [low.sizes.dim(d) for d in x.shape], [low.sizes.dim(d) for d in u.shape]
     starts = [
         ZERO if dx == du else clamped(low, low.at(s, ()), low.sizes.dim(dx - du))
         for s, dx, du in zip(n.args[2:], x.shape, u.shape)
     ]
-    out: list[Stage] = []
-    if low.view.get(x) != home:
+    out: list[Box] = []
+    if around:
         lo: list[Expr] = [ZERO] * len(starts)
         size = list(whole)
         for k, s in enumerate(starts):
             if x.shape[k] != u.shape[k]:
                 end = ex("add", s, part[k])
-                out += box(low, x, home, lo, [*size[:k], s, *size[k + 1 :]])
-                out += box(
-                    low, x, home, [*lo[:k], end, *lo[k + 1 :]], [*size[:k], ex("sub", whole[k], end), *size[k + 1 :]]
-                )
+                out += box(low, x, lo, [*size[:k], s, *size[k + 1 :]])
+                out += box(low, x, [*lo[:k], end, *lo[k + 1 :]], [*size[:k], ex("sub", whole[k], end), *size[k + 1 :]])
             lo[k], size[k] = s, part[k]
-    return out + box(low, u, home, starts, part, shifted=False)
+    return out + box(low, u, starts, part, shifted=False)
 
 
-def box(
-    low: Lower, source: Node, home: View, base: Sequence[Expr], extents: Sequence[Expr], shifted: bool = True
-) -> list[Stage]:
-    """Elements of `source` written to the box of `extents` at `base`; `shifted` says that they are read there as well."""
+def box(low: Lower, source: Node, base: Sequence[Expr], extents: Sequence[Expr], shifted: bool = True) -> list[Box]:
+    """Elements of `source` for the box of `extents` at `base`, if it has any; `shifted` says that they are read there as well."""
     if any(e.op == "const" and e.attr <= 0 for e in extents):
         return []
     dims: list[Expr] = []
@@ -277,8 +292,11 @@ def box(
             own.append(var(f"d{len(dims)}", e))
             dims.append(own[-1])
     to = tuple(ex("add", i, b) for i, b in zip(own, base))
-    value = low.at(source, to if shifted else tuple(own))
-    return [Stage(home.buf, dims, len(dims), home.prefix + to, parts_of(value), local=False)]
+    return [Box(tuple(dims), to, low.at(source, to if shifted else tuple(own)))]
+
+
+def box_stage(home: View, b: Box) -> Stage:
+    return Stage(home.buf, b.dims, len(b.dims), home.prefix + b.to, parts_of(b.value), local=False)
 
 
 def scatter_stage(low: Lower, n: Node, home: View) -> list[Stage]:
@@ -344,7 +362,7 @@ def concatenate_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     for a in n.args:
         base = [low.sizes.dim(start) if d == axis else ZERO for d in range(len(n.shape))]
         if a.shape[axis]:
-            out += box(low, a, home, base, [low.sizes.dim(d) for d in a.shape], shifted=False)
+            out += [box_stage(home, b) for b in box(low, a, base, [low.sizes.dim(d) for d in a.shape], shifted=False)]
         start += a.shape[axis]
     return out
 

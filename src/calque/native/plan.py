@@ -91,7 +91,8 @@ class Block:
         new = stages_of(self.planner, n, home)
         for s in new:
             fuse.measure(s)
-        self.stages += new
+        early = [s for s in new if s.early and not any(e.attr in self.made for e in s.reads or ())]
+        self.stages = [*early, *self.stages, *(s for s in new if s not in early)]
         self.planner.view[n] = home
         self.made[home.buf] = n
 
@@ -165,7 +166,7 @@ class Block:
         self.stages.append(s)
 
 
-IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {"dynamic_update_slice"}
+IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {"dynamic_update_slice", "mark"}
 
 
 def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:

@@ -181,6 +181,8 @@ class Roots:
         x = n.args[0]
         if not any(x in self.direct(a) for a in n.args[1:]):
             return True
+        if n.op == "mark":
+            return False
         updates = n.args[1] if n.op == "dynamic_update_slice" else n.args[2]
         return surely_equal(updates.aval.size, 1)
 

@@ -41,5 +41,13 @@ def outside_of(i: Any, n: Any) -> Any:
     dtype = typeof(i).dtype
     if n > np.iinfo(dtype).max:
         return np.zeros((), bool)
-    above = do.ge(i, as_number(n, dtype))
-    return getattr(do, "or")(above, do.lt(i, as_number(-n, dtype))) if is_signed(dtype) else above
+    if not is_signed(dtype):
+        return do.ge(i, as_number(n, dtype))
+    if isinstance(n, int) and n > 0:  # as an unsigned number what is still negative is large: one comparison
+        from_front = do.select_n(do.lt(i, as_number(0, dtype)), i, do.add(i, as_number(n, dtype)))
+        unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
+        return do.ge(
+            do.convert_element_type(from_front, new_dtype=unsigned, weak_type=False, sharding=None),
+            as_number(n, unsigned),
+        )
+    return getattr(do, "or")(do.ge(i, as_number(n, dtype)), do.lt(i, as_number(-n, dtype)))

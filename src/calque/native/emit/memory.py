@@ -275,18 +275,40 @@ class Memory(Values):
             at, step = self.place(buf, st.idx)
             if step == 0 and (guard is None or not self.is_vec(guard)):
                 self.store_scalar(st, at, guard)
+            elif step == 0 and not self.is_vec(st.value):
+                self.store_scalar(st, at, guard, self.any_lane(guard))
             else:
                 v = self.to_memory(self.operand(st.value, True), d, self.width, scope)
                 self.store_vector(buf, at, step, v, self.lanes_mask(guard))
         self.forget(frozenset((buf,)))
 
-    def store_scalar(self, st: Store, at: Expr, guard: Expr | None) -> None:
+    def any_lane(self, guard: Expr | None) -> str:
+        """Does a guard hold in any lane that is here?"""
+        W = self.width
+        mask = self.unordered(guard) if guard is not None and self.present is None else None
+        if mask is None:
+            mask = self.lanes_mask(guard)
+        else:
+            W //= 2
+        return self.new(self.intrinsic("vector.reduce.or", f"v{W}i1", "i1", (f"<{W} x i1>", str(mask))))
+
+    def unordered(self, guard: Expr) -> str | None:
+        """before: x != x in every lane      after: one comparison of the two halves of x: it finds a nan in either"""
+        x, W = guard.args[0] if guard.args else guard, self.width
+        if guard.op != "ne" or guard.args[1] is not x or x.dtype not in ("f32", "f64") or W < 2 or not self.is_vec(x):
+            return None
+        t, v = MEMORY[x.dtype], self.operand(x, True)
+        low, high = (self.shuffle(t, W, v, list(range(k, k + W // 2))) for k in (0, W // 2))
+        return self.new(f"fcmp uno <{W // 2} x {t}> {low}, {high}")
+
+    def store_scalar(self, st: Store, at: Expr, guard: Expr | None, some: str | None = None) -> None:
+        """Store once. `some`: if this holds, which says whether the guard does for any lane."""
         buf, d = st.buf, st.value.dtype
-        g = self.value(guard, lane0=True) if guard is not None else None
+        g = some if some is not None else self.value(guard, lane0=True) if guard is not None else None
         parent = self.scopes[-1]
         k = self.number()
         if g is not None:
-            self.open(f"s{k}", lazy=True).only = guard
+            self.open(f"s{k}", lazy=True).only = guard if some is None else None
         v = self.to_memory(self.value(st.value, lane0=True), d, 0, self.scopes[-1])
         p = self.address(buf, at)
         self.put(f" store {self.memory_type(buf)} {v}, ptr {p}, align {self.align(buf)}")
