@@ -4,7 +4,7 @@ Each function is jitted plain, and with a check: `nans` (calque_debug_nans), `in
 `check` (`calque.check` that the state is finite, in every round of a loop, or of the loss). Times are minima of many rounds in turn; a
 ratio is with / without, 1.0 at best.
 
-    python benchmarks/checks.py [--rounds 15] [--threads 1] [--only TEXT] [--above 1.1]"""
+    python benchmarks/checks.py [--rounds 40] [--threads 1] [--only TEXT] [--above 1.1]"""
 
 import argparse
 import itertools
@@ -159,6 +159,51 @@ def by_example(check: Check) -> Callable[..., Any]:
     return calque.vmap(calque.grad(loss), in_axes=(None, 0))
 
 
+def convolutions(check: Check) -> Callable[..., Any]:
+    """A step of a small network of two convolutions."""
+
+    def loss(p: Any, x: Any, y: Any) -> Any:
+        for kernel in p["kernels"]:
+            x = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = lax.reduce_window(calque.nn.relu(x), -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        scores = calque.nn.log_softmax(x.reshape(x.shape[0], -1) @ p["dense"])
+        out = -jnp.mean(jnp.take_along_axis(scores, y[:, None], axis=1))
+        check(out)
+        return out
+
+    return lambda p, x, y: calque.tree.map(lambda a, g: a - 0.01 * g, p, calque.grad(loss)(p, x, y))
+
+
+def transformer(check: Check) -> Callable[..., Any]:
+    """Forward and backward through a block of four heads."""
+
+    def norm(x: Any) -> Any:
+        d = x - x.mean(-1, keepdims=True)
+        return d * lax.rsqrt((d**2).mean(-1, keepdims=True) + 1e-5)
+
+    def loss(p: Any, x: Any) -> Any:
+        b, t, d = x.shape
+        heads = [a.reshape(b, t, 4, d // 4).transpose(0, 2, 1, 3) for a in jnp.split(norm(x) @ p["qkv"], 3, axis=-1)]
+        scores = jnp.einsum("bhqd,bhkd->bhqk", heads[0], heads[1]) * (d // 4) ** -0.5
+        scores = jnp.where(jnp.tril(jnp.ones((t, t), bool)), scores, -1e9)
+        mixed = jnp.einsum("bhqk,bhkd->bhqd", calque.nn.softmax(scores), heads[2])
+        x = x + mixed.transpose(0, 2, 1, 3).reshape(b, t, d) @ p["o"]
+        x = x + calque.nn.gelu(norm(x) @ p["up"]) @ p["down"]
+        check(x)
+        return x.sum()
+
+    return calque.grad(loss)
+
+
+def hessian(check: Check) -> Callable[..., Any]:
+    def value(x: Any) -> Any:
+        out = jnp.sum(jnp.sin(x) * jnp.roll(x, 1) ** 2) + jnp.prod(jnp.cos(x))
+        check(out)
+        return out
+
+    return calque.hessian(value)
+
+
 PLANE = (np.linspace(-2, 1, 256)[None] + 1j * np.linspace(-1.5, 1.5, 256)[:, None]).astype(np.complex64)
 ROWS: dict[str, tuple[Callable[[Check], Callable[..., Any]], tuple[Any, ...]]] = {
     "loop: rnn scan 1000 x 16": (rnn, (np.zeros(16, "f4"), normal(16, 16, scale=0.1), normal(1000, 16))),
@@ -171,13 +216,37 @@ ROWS: dict[str, tuple[Callable[[Check], Callable[..., Any]], tuple[Any, ...]]] =
     "loop: 10k reads at traced places": (indexed, (normal(1000), RNG.integers(0, 1000, 10_000).astype(np.int32))),
     "train: mlp 784-512-256-10, batch 128": (network, layers(784, 512, 256, 10, rows=128)),
     "train: tiny mlp 2-16-16-1, batch 16": (network, layers(2, 16, 16, 1, rows=16)),
+    "train: small convnet, batch 32": (
+        convolutions,
+        (
+            {
+                "kernels": [normal(3, 3, 1, 16, scale=0.2), normal(3, 3, 16, 32, scale=0.1)],
+                "dense": normal(7 * 7 * 32, 10, scale=0.02),
+            },
+            normal(32, 28, 28, 1),
+            RNG.integers(0, 10, 32).astype(np.int32),
+        ),
+    ),
+    "train: transformer block": (
+        transformer,
+        (
+            {
+                "qkv": normal(128, 384, scale=0.05),
+                "o": normal(128, 128, scale=0.05),
+                "up": normal(128, 512, scale=0.05),
+                "down": normal(512, 128, scale=0.05),
+            },
+            normal(8, 64, 128),
+        ),
+    ),
+    "train: hessian of a 20-d function": (hessian, (normal(20),)),
     "train: per-example gradients, 256": (by_example, (normal(64, 32, scale=0.1), normal(256, 64))),
 }
 FLAGS = {"nans": "calque_debug_nans", "index": "calque_debug_index", "keys": "calque_debug_key_reuse"}
 
 
 def measured(
-    make: Callable[[Check], Callable[..., Any]], args: Any, rounds: int, budget: float = 0.02
+    make: Callable[[Check], Callable[..., Any]], args: Any, rounds: int, budget: float = 0.005
 ) -> dict[str, float]:
     """The least seconds of a call: plain, under each flag, with `calque.check`."""
     args = calque.tree.map(jnp.asarray, args)
@@ -200,7 +269,7 @@ def measured(
 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rounds", type=int, default=15)
+    p.add_argument("--rounds", type=int, default=40)
     p.add_argument("--only", default="", help="rows whose name contains this")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--above", type=float, default=1.1, help="mark ratios above this")
