@@ -185,6 +185,51 @@ def test_one_round_is_enough(bad, shape):
             jax.jit(f)(x, at)
 
 
+@pytest.mark.parametrize("n", [3, 8, 9, 12, 16, 17, 33])
+def test_few_elements(n):
+    """Where the rounds of a loop are in registers so is the test of a few elements; where they are vectors it is one of them."""
+
+    def rows(xs):
+        return lax.scan(lambda c, x: (c + x[0] * (x > 0).all(), finite(x).sum()), 0.0, xs)
+
+    xs = np.ones((5, n), np.float32)
+    total, sums = jax.jit(rows)(xs)
+    assert float(total) == 5 and sums.tolist() == [n] * 5
+    if n <= 16:
+        assert len(loops(rows, xs)[1]) == 2  # the loop, and the number that the driver asks for
+    for place in (0, n - 1):
+        ys = xs.copy()
+        ys[3, place] = np.inf
+        with pytest.raises(ValueError, match="not finite"):
+            jax.jit(rows)(ys)
+
+    def step(w, h):
+        return lax.fori_loop(0, 5, lambda i, h: finite(finite(jnp.tanh(w @ h)) * 2), h)
+
+    w, h = np.eye(n, dtype=np.float32), np.ones(n, np.float32)
+    assert np.isfinite(np.asarray(jax.jit(step)(w, h))).all()
+    w[n - 1, 0] = np.nan
+    with pytest.raises(ValueError, match="not finite"):
+        jax.jit(step)(w, h)
+
+
+@pytest.mark.parametrize("donate", [(), (0,)])
+def test_cells_that_are_given(donate):
+    f = jax.jit(lambda seen, x: seen | (x * 2 > 1).any(), donate_argnums=donate)
+    for seen in (False, True):
+        for top in (0.0, 2.0):
+            assert bool(f(jnp.asarray(seen), jnp.full(100, top))) == (seen or top > 1)
+
+
+def test_conditions_of_loops_and_branches():
+    f = jax.jit(lambda x: lax.while_loop(lambda x: (x < 100).any(), lambda x: x * 2, x))
+    assert np.asarray(f(jnp.arange(1.0, 41.0))).min() >= 100
+    g = jax.jit(lambda x: lax.cond((x > 3).any(), lambda x: (x > 5).all(), lambda x: (x < -5).any(), x))
+    assert [bool(g(jnp.full((6, 7), v))) for v in (9.0, 4.0, 0.0, -9.0)] == [True, False, False, True]
+    h = jax.jit(lambda xs: lax.map(lambda x: (x > 3).any(), xs))
+    assert h(jnp.eye(20) * 4).all() and not h(jnp.eye(20)).any()
+
+
 def test_scalar_loops_add_instead_of_testing():
     def f(x, i):
         return lax.scan(lambda c, k: (finite(c * 0.5 + x[k]), c), 0.0, i)

@@ -5,20 +5,21 @@ share. A mark is a store of True under a guard: every loop may do it, in any ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product, surely_at_most
-from calque.native.expr import FALSE, TRUE, Expr, walk
-from calque.native.lower import Index, Lower, View
+from calque.native.expr import FALSE, TRUE, Expr, const, ex, walk
+from calque.native.lower import RULES, Index, Lower, Request, Value, View
 from calque.native.lower_graph import EXPANSIONS, Graph, Node
 from calque.native.lower_reduce import expand_reduce, reshape
 from calque.native.lower_stages import MAKERS, Box, Stage, boxes_of, loops_of, parts_of
 
-LEAST: Final = 16  # fewer elements are an expression
+LEAST: Final = 9  # fewer elements are always an expression; up to `BAKED` are one where they are in registers
 HEAVIEST: Final = 64  # nodes of what is written once more, to be tested where it is made
 FLAG: Final = ShapedArray((), np.dtype(bool))
 
@@ -28,10 +29,11 @@ def marked(g: Graph, x: Node) -> Node | None:
     size = product(x.shape)
     if surely_at_most(size, LEAST - 1):
         return None
+    flat = reshape(g, x, (size,))
     if surely_at_most(x.shape[-1], LEAST - 1):
-        x = reshape(g, x, (size,))
+        x = flat
     false = g.add("literal", (), {"value": np.False_}, FLAG)
-    return g.add("mark", (false, x, *written(x)), {}, FLAG)
+    return g.add("mark", (false, x, *written(x)), {"flat": flat}, FLAG)
 
 
 def expand_test(kind: str) -> Callable[..., list[Node]]:
@@ -41,7 +43,7 @@ def expand_test(kind: str) -> Callable[..., list[Node]]:
 
     def expand(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
         (x,) = args
-        if x.dtype != "i1" or len(params["axes"]) != len(x.shape):
+        if x.dtype != "i1" or len(params["axes"]) != len(x.shape) or x.op == "input":
             return otherwise(g, args, params, avals)
         found = marked(g, x if kind == "or" else opposite(g, x))
         if found is None:
@@ -93,7 +95,7 @@ def either(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequen
     for a, b in (args, args[::-1]):
         test, before = stripped(a), stripped(b)
         if test.op == "mark" and test.args[0].op == "literal" and before.op in ("mark", "input"):
-            return [g.add("mark", (before, *test.args[1:]), {}, FLAG)]
+            return [g.add("mark", (before, *test.args[1:]), test.params, FLAG)]
     return None
 
 
@@ -114,13 +116,13 @@ def is_zero(n: Node) -> bool:
 
 def mark_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     """The first value of the cell (unless it stands there already), then a guarded store in each loop that makes what is tested."""
-    before, x = n.args[:2]
+    before = n.args[0]
     out = []
     if low.view.get(before) != home:
         first = Stage(home.buf, (), 0, home.prefix, parts_of(low.at(before, ())), local=False)
         first.early = True
         out.append(first)
-    for dims, idx in loops(low, n):
+    for x, dims, idx in loops(low, n):
         bad: Expr = low.at(x, idx)
         if bad is not FALSE:
             s = Stage(home.buf, dims, len(dims), home.prefix, [((), TRUE)], guard=bad, local=False)
@@ -129,17 +131,35 @@ def mark_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     return out
 
 
-def loops(low: Lower, n: Node) -> Iterator[tuple[Sequence[Expr], Index]]:
+def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
     """The loops over all elements: those of the boxes where an update writes them, so that each is tested where it is made."""
     x, *parts = n.args[1:]
     update = update_below(x) if parts else None
     boxes = boxes_of(low, update) if update is not None and low.view.get(update) != low.view.get(update.args[0]) else []
     if update is None or not boxes or weight(boxes) > HEAVIEST * len(boxes):
-        yield loops_of(low, x.shape)
+        x = n.params["flat"] if only_inputs(low, x) else x
+        yield x, *loops_of(low, x.shape)
         return
     for b in boxes:
         low.memo[update, b.to] = b.value
-        yield b.dims, b.to
+        yield x, b.dims, b.to
+
+
+def only_inputs(low: Lower, x: Node) -> bool:
+    """Is a test made of whole arrays from outside, element by element? Then there is no loop to share, and its own may be any."""
+    todo, seen = [x], {x}
+    while todo:
+        n = todo.pop()
+        if n in low.view:
+            if n.op not in ("input", "const") or n.shape != x.shape or low.view[n].prefix:
+                return False
+        elif n.op != "literal":
+            if n.op in RULES:
+                return False
+            fresh = [a for a in n.args if a not in seen]
+            seen.update(fresh)
+            todo += fresh
+    return True
 
 
 def weight(boxes: Sequence[Box]) -> int:
@@ -148,7 +168,16 @@ def weight(boxes: Sequence[Box]) -> int:
     return sum(1 for b in boxes for _, e in parts_of(b.value) for _ in walk(e, seen))
 
 
+def mark_element(low: Lower, n: Node, idx: Index) -> Generator[Request, Value, Value]:
+    """The value of a cell that is not stored: few elements, or-ed together."""
+    found = yield n.args[0], ()
+    for k in itertools.product(*map(range, n.args[1].shape)):
+        found = ex("or", found, (yield n.args[1], tuple(map(const, k))))
+    return found
+
+
 EXPANSIONS["or"] = either
+RULES["mark"] = mark_element
 EXPANSIONS["reduce_or"] = expand_test("or")
 EXPANSIONS["reduce_and"] = expand_test("and")
 MAKERS["mark"] = mark_stage

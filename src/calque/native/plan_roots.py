@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from calque.core.dims import hint_of, surely_equal
+from calque.core.dims import hint_of, surely_at_most, surely_equal
 from calque.native.fuse import CAP, HEAVY
 from calque.native.lower_dot import small as small_product
 from calque.native.lower_graph import Node
 from calque.native.lower_reduce import FOLD_OF
 from calque.native.lower_reduce import small as small_reduction
+from calque.native.lower_sizes import BAKED
 from calque.native.lower_stages import MAKERS, MAX_PIECES
 
 FREE: Final = frozenset(
@@ -57,7 +58,9 @@ _ALIAS: Final = {
 
 
 def is_small(n: Node) -> bool:
-    """Reductions and products that are expressions rather than loops."""
+    """Reductions, marks and products that are expressions rather than loops."""
+    if n.op == "mark":
+        return surely_at_most(n.args[1].aval.size, BAKED)
     return small_reduction(n) if n.op in FOLD_OF else n.op == "matmul" and small_product(n)
 
 
@@ -122,6 +125,8 @@ class Roots:
             return inner
         if n.op in FOLD_OF and is_small(n):
             return (inner + 1) * hint_of(n.args[0].shape[n.params["axes"][0]])
+        if n.op == "mark" and is_small(n):
+            return (inner + 1) * hint_of(n.args[1].aval.size)
         if n.op == "matmul" and is_small(n):
             return (inner + 1) * hint_of(n.args[0].shape[-1])
         return inner + (HEAVY.get(n.op) or _ALIAS.get(n.op, 1))
