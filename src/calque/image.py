@@ -3,13 +3,13 @@
 import enum
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.dims import as_size, is_symbolic
 from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 from calque.ops.dimension_numbers import Precision
 
@@ -134,7 +134,7 @@ def _resampled(
 
 
 def _shape(name: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    out = tuple(operator.index(n) for n in shape)
+    out = tuple(as_size(n) for n in shape)
     if len(out) != image.ndim:
         raise ValueError(
             f"{name}: shape must have length equal to the number of dimensions of the image: {out} vs {image.shape}"
@@ -214,7 +214,9 @@ def resize(
 def _nearest(image: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
     """For each output pixel the input pixel that holds its centre."""
     for d in dims:
-        n_in, n_out = np.float32(image.shape[d]), np.float32(shape[d])
-        at = np.floor((np.arange(shape[d], dtype=np.float32) + np.float32(0.5)) * n_in / n_out).astype(np.int32)
+        sizes = image.shape[d], shape[d]
+        lib: Any = jnp if is_symbolic(sizes) else np  # known sizes make constants
+        n_in, n_out = (lib.asarray(n, np.float32) for n in sizes)
+        at = lib.floor((lib.arange(shape[d], dtype=np.float32) + np.float32(0.5)) * n_in / n_out).astype(np.int32)
         image = jnp.take(image, at, axis=d)
     return image

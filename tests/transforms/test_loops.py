@@ -3,8 +3,9 @@ import pytest
 
 import calque.numpy as jnp
 from calque.core.config import config
+from calque.transforms.associative_scan import associative_scan
 from calque.transforms.jit import jit
-from calque.transforms.loops import associative_scan, fori_loop, map_, scan, while_loop
+from calque.transforms.loops import fori_loop, map_, scan, while_loop
 from calque.transforms.shapes import make_jaxpr
 
 from .programs import check, close, primitives_of, reference_backend  # noqa: F401

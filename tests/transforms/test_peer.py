@@ -7,11 +7,12 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms import collectives, custom_jvp, custom_vjp, remat
+from calque.transforms.associative_scan import associative_scan
 from calque.transforms.autodiff import grad, jvp
 from calque.transforms.cond import cond, switch
 from calque.transforms.jacobian import hessian, jacfwd, jacrev
 from calque.transforms.jit import jit
-from calque.transforms.loops import associative_scan, fori_loop, map_, scan, while_loop
+from calque.transforms.loops import fori_loop, map_, scan, while_loop
 from calque.transforms.shapes import make_jaxpr
 from calque.transforms.vmap import vmap
 

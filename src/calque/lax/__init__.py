@@ -332,6 +332,7 @@ from calque.ops.windows import (
     reduce_window_shape_tuple,
     reduce_window_sum_p,
 )
+from calque.transforms.associative_scan import associative_scan
 from calque.transforms.collectives import (
     all_gather,
     all_gather_p,
@@ -358,7 +359,7 @@ from calque.transforms.collectives import (
 )
 from calque.transforms.composites import composite, platform_dependent
 from calque.transforms.cond import cond, cond_p, switch
-from calque.transforms.loops import associative_scan, fori_loop, scan, while_loop
+from calque.transforms.loops import fori_loop, scan, while_loop
 from calque.transforms.loops import map_ as map
 from calque.transforms.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
 from calque.transforms.scan import scan_p

@@ -158,8 +158,8 @@ def pad(low: Lower, n: Node, idx: Index) -> Steps:
     ok = TRUE
     at: list[Expr] = []
     for i, d, (low_pad, _, between) in zip(idx, x.shape, n.params["padding_config"]):
-        lo, inner = int(low_pad), int(between)
-        i = i if not lo else ex("sub", i, low.sizes.dim(lo))
+        inner = int(between)
+        i = ex("sub", i, low.sizes.dim(low_pad))
         if inner:
             # the floor division of a negative index is not an index: ask first whether it lies inside at all
             span = low.sizes.dim((d - 1) * (inner + 1) + 1) if d else ZERO

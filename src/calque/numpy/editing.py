@@ -7,11 +7,11 @@ import numpy as np
 
 from calque.core import errors
 from calque.core.arrays import is_concrete, to_numpy
-from calque.core.dims import is_found
+from calque.core.dims import is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
 from calque.numpy import reductions
-from calque.numpy.creation import asarray, canonical_shape, zeros
+from calque.numpy.creation import arange, asarray, canonical_shape, zeros
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -33,6 +33,9 @@ __all__ = [
     "append", "argwhere", "choose", "compress", "delete", "extract", "flatnonzero", "insert", "piecewise", "place", "put", "put_along_axis",
     "ravel_multi_index", "resize", "select", "trim_zeros", "unravel_index",
 ]  # fmt: skip
+
+
+MOST_PAIRS = 64  # of places counted from the front and from the back, which may be the same
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -66,7 +69,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     Array([0, 2, 4], dtype=int32)"""
     a, k = _along("delete", arr, axis)
     n = a.shape[k]
-    places = None if is_found(n) else _static_places("delete", obj, n)
+    free = is_symbolic((n,)) and not is_found(n)
+    known = _places_of_any_size("delete", obj, n) if free else None
+    if known is not None:
+        return take(a, _complement(known[0], n, n - known[1]), axis=k, mode="clip")
+    places = None if is_found(n) or (free and _is_one_inside(obj, n)) else _static_places("delete", obj, n)
     if places is not None:
         if places.dtype == np.bool_:
             if places.shape != (n,):
@@ -94,21 +101,44 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         raise ValueError(f"np.delete(arr, obj): for array indices, obj must be integer; got {index.dtype.name}")
     if index.ndim == 0:
         i = where(index < 0, index + n, index)
-        line = np.arange(max(n - 1, 0), dtype=np.int32)
+        line = (arange if is_symbolic((n,)) else np.arange)(max(n - 1, 0), dtype=np.int32)
         return take(a, where(line < i, line, line + 1), axis=k, mode="clip")
     if not assume_unique_indices:
         gone = zeros((n,), bool).at[index].set(True, mode="drop")
         return a[(*[slice(None)] * k, UFUNCS["logical_not"](gone))]
-    kept = _complement(index, n)
+    kept = _complement(index, n, max(n - index.shape[0], 0))
     return take(a, kept, axis=k, mode="clip")
 
 
-def _complement(index: Any, n: int) -> Any:
-    """The places not in `index`, in order: the i-th free place follows from the sorted ones."""
-    m = index.shape[0]
+def _places_of_any_size(name: str, obj: Any, n: Any) -> tuple[Any, Any] | None:
+    """The places that `obj` names on an axis of free size, and how many they are; None if that cannot be said of any size."""
+    if isinstance(obj, slice):
+        index = arange(n, dtype=np.int32)[obj]
+        return index, index.shape[0]
+    places = _static_places(name, obj, 0)
+    if places is None or places.dtype.kind not in "iu" or not places.ndim:
+        return None
+    front, back = (np.unique(p) for p in (places[places >= 0], places[places < 0]))
+    ends = [int(f(places)) for f in (np.min, np.max)] if places.size else []
+    if front.size * back.size > MOST_PAIRS or not all(-n <= p < n for p in ends):
+        return None
+    twice = sum(bool(n == int(p) - int(q)) for p in front for q in back)
+    return asarray(places.ravel().astype(np.int32)), front.size + back.size - twice
+
+
+def _is_one_inside(obj: Any, n: Any) -> bool:
+    """Is it a single known place on an axis of free size?"""
+    if isinstance(obj, slice) or not is_concrete(obj) or np.ndim(obj):
+        return False
+    place = np.asarray(to_numpy(obj))
+    return bool(place.dtype.kind in "iu" and -n <= int(place) < n)
+
+
+def _complement(index: Any, n: int, size: int) -> Any:
+    """The `size` places not in `index`, in order."""
     i = where(index < 0, index + n, index)
     gone = zeros((n,), bool).at[i].set(True, mode="drop")
-    return nonzero(UFUNCS["logical_not"](gone), size=max(n - m, 0))[0]
+    return nonzero(UFUNCS["logical_not"](gone), size=size)[0]
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:

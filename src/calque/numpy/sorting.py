@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import from_numpy, is_concrete, to_numpy
-from calque.core.dims import Dim, is_found, is_symbolic
+from calque.core.dims import Dim, as_size, is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
@@ -168,7 +168,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
         if not is_concrete(a):
             return places_found(a, "jnp.nonzero")
         return tuple(from_numpy(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
-    return _nonzero_of_size(a, operator.index(size), fill_value, dtype)
+    return _nonzero_of_size(a, as_size(size), fill_value, dtype)
 
 
 def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
@@ -186,13 +186,13 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     )
     total = indexing.getitem(rank, n - 1)
     order = do.iota(dtype=dtype, shape=(size,), dimension=0, sharding=None)
-    flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), np.asarray(n - 1, dtype))
+    flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), as_number(n - 1, dtype))
     valid = do.lt(order, total)
     out = []
     stride = n
     for d, f in zip(shape, fills):
         stride //= d
-        place = do.rem(do.div(flat, np.asarray(stride, dtype)), np.asarray(d, dtype))
+        place = do.rem(do.div(flat, as_number(stride, dtype)), as_number(d, dtype))
         filler = broadcast_to(convert(0 if f is None else f, dtype), (size,))
         out.append(do.select_n(valid, filler, place))
     return tuple(out)

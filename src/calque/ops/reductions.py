@@ -18,8 +18,8 @@ from calque.core.dtypes import bfloat16, canonicalize, finfo, iinfo, is_complex,
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.ops.arithmetic import lexicographic
-from calque.ops.associative import axes_in_front, fold
-from calque.ops.common import NUMBER, ORDERED, PLAIN, Accepts, filled, operand, refuse_dtype, scalar_of, tangent_aval
+from calque.ops.associative import axes_in_front
+from calque.ops.common import NUMBER, ORDERED, PLAIN, Accepts, operand, refuse_dtype, scalar_of, tangent_aval
 from calque.ops.kinds import linear_unary, not_linear, wide
 
 # ---------------------------------------------------------------- identities
@@ -163,12 +163,20 @@ def _choice_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def _prod_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
-    """By pairs (product, tangent), so that zeros among the factors do no harm."""
+    """Each tangent times the product of all other factors: of those before and those behind, so that zeros do no harm."""
+    if not axes:
+        return t
+    x, t = axes_in_front(x, axes), axes_in_front(t, axes)
+    others = do.mul(_product_of_earlier(x, False), _product_of_earlier(x, True))
+    return _sum(do.mul(t, others), (0,))
+
+
+def _product_of_earlier(x: Any, reverse: bool) -> Any:
+    """For each place along the first axis the product of what comes before it (behind it with `reverse`)."""
     aval = typeof(x)
-    if aval.size == 0:
-        return filled(typeof(out).shape, scalar_of(aval.dtype, 0))
-    rule = lambda a, b: [do.mul(a[0], b[0]), do.add_any(do.mul(a[1], b[0]), do.mul(a[0], b[1]))]
-    return fold(rule, [axes_in_front(x, axes), axes_in_front(t, axes)])[1]
+    shift = (-1, 1, 0) if reverse else (1, -1, 0)
+    running = do.cumprod(x, axis=0, reverse=reverse)
+    return do.pad(running, scalar_of(aval.dtype, 1), padding_config=(shift, *[(0, 0, 0)] * (aval.ndim - 1)))
 
 
 def _reduction_jvp(name: str, tangent: Callable[..., Any] | None) -> Callable[..., Any]:

@@ -198,7 +198,12 @@ class Family:
         # what happens to be fixed in this call must have the value that the trace sees
         if any(sizes[i] != hints[i] for i in range(len(sizes)) if i not in free):
             return None
-        return [tuple(g) for g in groups.values()], hints
+        together = [tuple(g) for g in groups.values()]
+        if hints is not sizes and any(
+            e.groups == tuple(together) and e.values(hints) is not None for e in self.entries
+        ):
+            return None  # the same questions would get the same answers: it is known that this program does not serve the call
+        return together, hints
 
     def remember(self, sizes: Sizes) -> None:
         if sizes not in self.met:

@@ -1,4 +1,4 @@
-"""Loops for users: scan, while_loop, fori_loop, map, associative_scan."""
+"""Loops for users: scan, while_loop, fori_loop, map."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -320,77 +320,3 @@ def _rows(x: Any, start: int, stop: int) -> Any:
 
 def _reshaped(x: Any, leading: tuple[int, ...], replaced: int = 1) -> Any:
     return do.reshape(x, new_sizes=(*leading, *typeof(x).shape[replaced:]), dimensions=None, sharding=None)
-
-
-# ---------------------------------------------------------------- associative_scan
-
-
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """All partial results of an associative operation along `axis`, in logarithmic depth.
-
-    >>> lax.associative_scan(jnp.add, jnp.arange(4.0))
-    Array([0., 1., 3., 6.], dtype=float32)"""
-    if not callable(fn):
-        raise TypeError("lax.associative_scan: fn argument should be callable.")
-    leaves, tree = pytrees.flatten(elems)
-    leaves = arrays(leaves, "associative_scan", fn, (elems,), {})
-    if not leaves:
-        return elems
-    axis = int(axis)
-    sizes = {typeof(x).shape[axis] for x in leaves}
-    if len(sizes) > 1:
-        raise ValueError(
-            f"Array inputs to associative_scan must have the same first dimension. (saw: {[typeof(x).shape for x in leaves]})"
-        )
-    ndims = [axis % typeof(x).ndim for x in leaves]
-    if reverse:
-        leaves = [do.rev(x, dimensions=(a,)) for x, a in zip(leaves, ndims)]
-
-    def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-        out = fn(pytrees.unflatten(tree, a), pytrees.unflatten(tree, b))
-        found, out_tree = pytrees.flatten(out)
-        if out_tree != tree:
-            raise TypeError(
-                f"associative_scan: {name_of(fn)} must return the structure of its operands, {tree}, got {out_tree}"
-            )
-        return found
-
-    outs = _prefixes(combine, leaves, ndims)
-    if reverse:
-        outs = [do.rev(x, dimensions=(a,)) for x, a in zip(outs, ndims)]
-    return pytrees.unflatten(tree, outs)
-
-
-def _prefixes(combine: Callable[..., list[Any]], elems: list[Any], axes: Sequence[int]) -> list[Any]:
-    """Prefix results: those of pairs, taken recursively, give the odd ones; one more step gives the even ones."""
-    n = typeof(elems[0]).shape[axes[0]]
-    if n < 2:
-        return elems
-    cut = lambda xs, start, stop, step: [_cut(x, a, start, stop, step) for x, a in zip(xs, axes)]
-    pairs = combine(cut(elems, 0, n - 1, 2), cut(elems, 1, n, 2))
-    odd = _prefixes(combine, pairs, axes)
-    before = cut(odd, 0, (n - 1) // 2, 1) if n % 2 == 0 else odd
-    even = combine(before, cut(elems, 2, n, 2)) if n > 2 else []
-    first = cut(elems, 0, 1, 1)
-    evens = [do.concatenate(f, e, dimension=a) for f, e, a in zip(first, even, axes)] if n > 2 else first
-    return [_interleaved(e, o, a) for e, o, a in zip(evens, odd, axes)]
-
-
-def _cut(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
-    shape = typeof(x).shape
-    lo, hi, by = [0] * len(shape), list(shape), [1] * len(shape)
-    lo[axis], hi[axis], by[axis] = start, stop, step
-    return do.slice(x, start_indices=tuple(lo), limit_indices=tuple(hi), strides=tuple(by))
-
-
-def _interleaved(a: Any, b: Any, axis: int) -> Any:
-    """Elements of `a` and `b` in turn along `axis`; `a` begins and may have one more."""
-    na, nb = typeof(a).shape[axis], typeof(b).shape[axis]
-    aval = typeof(a)
-    zero = scalar_of(aval.dtype, False if aval.dtype == bool_ else 0)
-    plain = [(0, 0, 0)] * aval.ndim
-    spread_a, spread_b = list(plain), list(plain)
-    spread_a[axis] = (0, 1 if na == nb else 0, 1)
-    spread_b[axis] = (1, 0 if na == nb else 1, 1)
-    join = do.add if aval.dtype != bool_ else getattr(do, "or")
-    return join(do.pad(a, zero, padding_config=tuple(spread_a)), do.pad(b, zero, padding_config=tuple(spread_b)))
