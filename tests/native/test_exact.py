@@ -41,6 +41,7 @@ CHAINS: dict[str, Callable[..., Any]] = {
     "integers": lambda x: (x * 10).astype(jnp.int32) // 3 % 5 << 2,
     "softmax": lambda x: nn.softmax(x),
     "layer_norm": layer_norm,
+    "columns": lambda x: [nn.softmax(x, axis=0), nn.logsumexp(x, axis=0), (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5)],
     "running": lambda x: [jnp.cumsum(x, axis=-1), jnp.cumprod(x * 0.1 + 1, axis=0), lax.cummax(x, axis=0, reverse=True)],
     "sort": lambda x: [jnp.sort(x, axis=0), jnp.argsort(x, axis=-1)],
     "positions": lambda x: [jnp.argmax(x, axis=0), jnp.argmin(x)],
@@ -125,9 +126,12 @@ def test_a_sum_does_not_depend_on_what_else_is_computed() -> None:
 
 
 def test_results_do_not_depend_on_threads() -> None:
-    x, big = normal(700, 130), normal(500_000)
+    x, big = normal(700, 530), normal(500_000)
     f = calque.jit(
-        lambda x, b: [x @ x.T, x.sum(), x.sum(0), x.sum(1), b.sum(), jnp.cumsum(b), jnp.exp(b).mean(), nn.softmax(x)]
+        lambda x, b: [
+            *(x @ x.T, x.sum(), x.sum(0), x.sum(1), b.sum(), jnp.cumsum(b), jnp.exp(b).mean()),
+            *(nn.softmax(x), nn.softmax(x, axis=0), x.std(axis=0)),
+        ]
     )
     before = calque.get_num_threads() if hasattr(calque, "get_num_threads") else None
     seen = []

@@ -93,6 +93,37 @@ def test_statistics_of_small_arrays_are_one_kernel(name: str) -> None:
     assert kernels(check(STATISTICS[name], normal(64, 10), tol=1e-4)) == 1
 
 
+COLUMNS = ("softmax", "logsumexp of columns", "layer norm of columns")
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("shape", [(300, 1100), (8, 20_000), (2000, 1025)])
+def test_statistics_of_long_columns_are_one_kernel_that_threads_share(name: str, shape: tuple[int, int]) -> None:
+    e = check(STATISTICS[name], normal(*shape), tol=2e-4)
+    assert kernels(e) == 1 and e.kernels[0].parallel
+    assert not e.planner.mutable & set(
+        e.kernels[0].buffers
+    )  # what is between input and result stays in registers or the result
+
+
+def test_columns_of_matrices_in_a_batch() -> None:
+    e = check(lambda x: nn.softmax(x, axis=1), normal(3, 40, 70))
+    assert kernels(e) == 1 and loops(e) == 1
+    e = check(lambda x: nn.softmax(x, axis=0), normal(20, 3, 70))
+    assert kernels(e) == 1 and loops(e) == 1
+
+
+def test_many_rows_of_few_columns_keep_their_order() -> None:
+    """Threads share the rows: a block of columns would be all there is."""
+    e = check(lambda x: nn.softmax(x, axis=0), normal(6000, 24))
+    assert kernels(e) > 1 and any(k.parallel for k in e.kernels)
+
+
+def test_very_long_columns_are_folded_once() -> None:
+    """Chunks, their fold, and what reads it, for the maximum and for the sum; the fold is not made again for every row."""
+    assert loops(check(lambda x: nn.softmax(x, axis=0), normal(40_000, 3))) == 6
+
+
 def test_short_runs_are_one_kernel_only_when_one_reads_the_other() -> None:
     y = lambda x: jnp.roll(jnp.exp(x) * jnp.sin(x), 1) + jnp.exp(x) * jnp.sin(x)
     assert kernels(check(y, normal(100))) == 1

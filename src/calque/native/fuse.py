@@ -1,15 +1,17 @@
 """Stages to loop nests: which stages share loops, which values never reach memory.
 
 One rule decides: stages share loop k when every value that passes between them is read at the very index of that loop. It gives pointwise
-kernels with several outputs, row-wise softmax and layer norm, and keeps apart what must stay apart; equal extents alone do not join stages."""
+kernels with several outputs, row-wise softmax and layer norm, and keeps apart what must stay apart; equal extents alone do not join stages.
+Stages without folds may turn their loops for it: so softmax of columns is a loop over columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
+from math import prod
 from typing import Final
 
-from calque.native.expr import Buffer, Expr, const, is_const, linear, load, ref, rewrite, walk
+from calque.native.expr import Buffer, Expr, const, is_const, linear, load, ref, rewrite, var, walk
 from calque.native.loops import (
     Accumulator,
     Body,
@@ -30,6 +32,11 @@ from calque.native.vmath.power_roots import FUNCTIONS
 CAP: Final = 700  # weight of the expressions of one nest: beyond it compiling costs more than another pass over memory
 LOOK_BACK: Final = 8  # how many runs before the last one a stage may join
 STACK_BYTES: Final = 1 << 17  # a row that lives inside one iteration may take so much of the stack
+
+COLUMNS: Final = 64  # of a block
+MOST_ROWS: Final = 1 << 14  # of a block of columns
+FEW_ROWS: Final = 1 << 10  # a block of them needs no second thread
+ENOUGH: Final = 16  # blocks for threads to share
 
 HEAVY: Final = {
     **dict.fromkeys(("exp", "exp2", "sqrt", "rsqrt", "cbrt", "div", "sdiv", "srem", "udiv", "urem"), 10),
@@ -119,7 +126,7 @@ def folds(s: Stage, k: int) -> bool:
     return bool(s.accs) and len(s.dims) == k + 1
 
 
-def group(stages: Sequence[Stage], k: int) -> list[Run]:
+def group(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Run]:
     """Runs of stages that share loop k, in an order of execution."""
     runs: list[Run] = []
     for s in stages:
@@ -130,6 +137,10 @@ def group(stages: Sequence[Stage], k: int) -> list[Run]:
             if r.accepts(s, k):
                 r.join(s)
                 break
+            other = turned(s, k, r, sizes)
+            if other is not None and r.accepts(other, k):
+                r.join(other)
+                break
             if r.conflicts(s):
                 runs.append(Run(s, s.dims[k]))
                 break
@@ -138,11 +149,58 @@ def group(stages: Sequence[Stage], k: int) -> list[Run]:
     return runs
 
 
-def nest(stages: Sequence[Stage], k: int = 0) -> list[Statement]:
+def turned(s: Stage, k: int, r: Run, sizes: Sizes) -> Stage | None:
+    """A stage with its loops in the order of what it reads of a run: columns outside, the rows that the run folds inside.
+
+    before: for j: (for i: m = max(x[i, j]); m[j] = m); for i: for j: y[i, j] = x[i, j] - m[j]
+    after:  for j: (for i: m = max(x[i, j]); for i: y[i, j] = x[i, j] - m)"""
+    plain = s.marks or (s.local and s.guard is None)
+    if len(s.dims) < k + 2 or s.accs or not plain or any(d.attr[0][0] != "d" for d in s.dims):
+        return None
+    assert s.reads is not None
+    for e in s.reads:
+        p = r.made.get(e.attr)
+        if p is None or not p.local or p.rank <= k:
+            continue
+        outer = [e.args[p.idx.index(d)] for d in p.dims[: p.rank]]
+        inner = [d for d in s.dims if d not in outer]
+        if outer[:k] != list(s.dims[:k]) or len(outer) + len(inner) != len(s.dims):
+            return None
+        if not inner:  # as what it reads, when that has been turned
+            return reordered(s, outer) if not p.accs and p.idx[-1] is not p.dims[-1] else None
+        short = any(q.accs and not q.running for q in r.stages) or is_const(inner[0].attr[1])  # or written out
+        if len(inner) > 1 or not short or outer[-1] is not s.dims[-1] or not worth_turning(outer, inner[0], sizes):
+            return None
+        return reordered(s, [*outer, *inner])
+    return None
+
+
+def worth_turning(outer: Sequence[Expr], inner: Expr, sizes: Sizes) -> bool:
+    """Are there few rows, or blocks of columns enough for threads to share?"""
+    if not sizes.known or sizes.interval(inner.attr[1])[1] > MOST_ROWS:
+        return False
+    most = lambda d: sizes.hinted.interval(d.attr[1])[1]
+    return most(inner) <= FEW_ROWS or prod(map(most, outer[:-1])) * most(outer[-1]) >= ENOUGH * COLUMNS
+
+
+def reordered(s: Stage, dims: Sequence[Expr]) -> Stage:
+    """The same stage with its loops in another order."""
+    new = {d: var(f"d{k}", d.attr[1]) for k, d in enumerate(dims)}
+    memo: dict[Expr, Expr] = {}
+    fix = lambda e: rewrite(e, new.get, memo)
+    parts = [(tuple(map(fix, suffix)), fix(v)) for suffix, v in s.parts]
+    guard = fix(s.guard) if s.guard is not None else None
+    out = Stage(s.buf, [new[d] for d in dims], s.rank, tuple(map(fix, s.idx)), parts, guard=guard, local=s.local)
+    out.marks = s.marks
+    measure(out)
+    return out
+
+
+def nest(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
     """The statements of stages that already share their loops 0..k-1."""
     out: list[Statement] = []
-    for r in group(stages, k):
-        out += loop(r.stages, k) if r.var is not None else stores(r.stages[0])
+    for r in group(stages, k, sizes):
+        out += loop(r.stages, k, sizes) if r.var is not None else stores(r.stages[0])
     return out
 
 
@@ -159,10 +217,10 @@ def stores(s: Stage) -> list[Statement]:
     return [Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in parts]
 
 
-def loop(stages: Sequence[Stage], k: int) -> list[Statement]:
+def loop(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
     """One shared loop, and the stores of what it folded."""
     folded = [s for s in stages if folds(s, k)]
-    body = nest([s for s in stages if not folds(s, k)], k + 1)
+    body = nest([s for s in stages if not folds(s, k)], k + 1, sizes)
     accs: list[Accumulator] = []
     first: list[Statement] = []  # a running fold is known before the statements of its turn, which may read it
     after: list[Statement] = []

@@ -172,8 +172,8 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {"dy
 def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
     """The bodies of kernels: one per run of loops; scalar statements go with the run before them, and short runs with what they read."""
     out: list[Piece] = []
-    for r in fuse.group(stages, 0):
-        body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0)
+    for r in fuse.group(stages, 0, sizes):
+        body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0, sizes)
         if out and out[-1].admits(r, body, sizes):
             out[-1].append(r, body)
         else:

@@ -103,6 +103,8 @@ class Roots:
                 continue
             c = self.own_cost(n, cost)
             root = n in outputs or (n.op in MAKERS and not is_small(n)) or c > LONGEST
+            if not root and n in self.spread and n.op in FOLD_OF and n.args[0].op == "reduce_chunks":
+                root = True  # of a very long axis: once, not once for each of its elements
             if not root and c >= DEAR and (readers.get(n, 0) > 1 or n in self.spread):
                 root = True
             if (

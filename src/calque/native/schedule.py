@@ -331,7 +331,9 @@ class Schedule:
         before: for k: s = sum(x[k, lane])
         after:  for q: for j < 16: p[j] += (x[64q+j] + x[64q+32+j]) + (x[64q+16+j] + x[64q+48+j]); the rest guarded; p folded by halves"""
         self.fresh += 1
-        mine = [a for a in f.accs if self.keeps_order(a)]
+        kept = kept_values(f)
+        memo: dict[Expr, Expr] = {}
+        mine = [map_acc(a, lambda e: rewrite(e, kept.get, memo)) for a in f.accs if self.keeps_order(a)]
         rest = tuple(a for a in f.accs if not self.keeps_order(a))
         out: list[Statement] = [replace(f, accs=rest)] if rest or f.body else []
         parts = []
@@ -465,8 +467,8 @@ class Schedule:
         n, grows = self.sizes.hinted.interval(f.extent)[1], self.may_grow(f.extent)
         per, inner = plan.ns / max(n, 1), self.growing_turns(f.body) if grows else None
         if f.kind in ("vector", "tile"):
-            size = TILES if f.kind == "tile" else f.width if holds(f, (Loop, If)) else SPLIT
-            if n < 4 * size and not grows:
+            size = TILES if f.kind == "tile" else f.width if holds(f, (Loop, If)) else self.block_size(f)
+            if n < (4 if size == SPLIT else 2) * size and not grows:
                 return
             f, per = self.split(f, size), per * size
             n = -(-n // size)
@@ -483,6 +485,14 @@ class Schedule:
         self.note(
             f, f"threads: about {plan.ns / 1000:.0f} us of work, {least if grows else plan.grain} iterations at a time"
         )
+
+    def block_size(self, f: For) -> int:
+        """How many elements of a vector loop go to a thread at a time: fewer when loops inside take long."""
+        inside = sum(self.turns(s.extent) for s in statements(f.body) if isinstance(s, For))
+        size = SPLIT
+        while size > f.width and size * inside > 4 * SPLIT:
+            size //= 2
+        return max(size, f.width)
 
     def may_grow(self, extent: Expr) -> bool:
         """May this program be called with a much longer loop than this one? Then pieces that are worth a thread are cut when it is."""
@@ -512,6 +522,17 @@ class Schedule:
         fix = lambda e: rewrite(e, lambda x: at if x is f.var else None, memo)
         body = map_exprs(f.body, fix)
         return For(b, (For(i, body, tuple(map_acc(a, fix) for a in f.accs), f.kind, f.width),))
+
+
+def kept_values(f: For) -> dict[Expr, Expr]:
+    """What the body of a loop computes and stores, for each turn in a place of its own: it can be read again."""
+    stores = [s for s in f.body if isinstance(s, Store)]
+    out: dict[Expr, Expr] = {}
+    for s in stores:
+        alone = sum(t.buf is s.buf for t in stores) == 1 and s.guard is None and any(i is f.var for i in s.idx)
+        if alone and s.value.args and s.value.op != "load" and s.value.dtype == s.buf.dtype:
+            out[s.value] = load(s.buf, s.idx)
+    return out
 
 
 def parts(f: For, kind: type[Loop] | type[If]) -> bool:
