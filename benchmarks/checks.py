@@ -175,7 +175,7 @@ def convolutions(check: Check) -> Callable[..., Any]:
 
 
 def transformer(check: Check) -> Callable[..., Any]:
-    """Forward and backward through a block of four heads."""
+    """Forward and backward through a block of four heads; with its value, or the check would pay for a product that the gradient does not need."""
 
     def norm(x: Any) -> Any:
         d = x - x.mean(-1, keepdims=True)
@@ -192,7 +192,7 @@ def transformer(check: Check) -> Callable[..., Any]:
         check(x)
         return x.sum()
 
-    return calque.grad(loss)
+    return calque.value_and_grad(loss)
 
 
 def hessian(check: Check) -> Callable[..., Any]:
