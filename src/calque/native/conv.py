@@ -71,6 +71,10 @@ class Convolution(Product):
         # counted from the first element: all of the distance stands in the last index
         return load(self.input, (*[ZERO] * (len(self.input.shape) - 1), at))
 
+    def row(self, i: Expr, m: int) -> Expr:
+        """As in a long sum: where a row reads follows from its number by divisions, which a sum of two ends makes longer."""
+        return self.copied_row(i, m)
+
     def at(self, row: Expr, column: Expr) -> Index:
         return (row, ex("add", ex("mul", self.b, self.p.sizes.dim(self.n)), column)) if self.batched else (row, column)
 

@@ -130,7 +130,12 @@ class Product:
         if self.surely_near():
             return home.buf if even or self.masks else None
         plain = not home.prefix and home.buf.place == "arg" and home.buf.data is None
-        return home.buf if plain and is_symbolic((self.k, self.n)) and not is_found(self.k * self.n) else None
+        far = (
+            hint_of(self.k * self.n) * item_size(self.node.dtype) > NEAR
+        )  # masks would cost the long products that it is made for
+        return (
+            home.buf if plain and is_symbolic((self.k, self.n)) and not far and not is_found(self.k * self.n) else None
+        )
 
     def surely_near(self) -> bool:
         """Is the right side so small, whatever its size, that it need not be packed?"""
