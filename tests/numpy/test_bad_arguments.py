@@ -94,3 +94,79 @@ def test_mapped_axes_that_cannot_be_folded():
     for f in (jnp.prod, jnp.all, jnp.any):
         with pytest.raises(NotImplementedError, match="mapped"):
             calque.vmap(lambda x, f=f: f(x, axis="i"), axis_name="i")(F)
+
+
+# ---------------------------------------------------------------- Python numbers in place of arrays
+
+W = jnp.asarray(1.5)
+WEAK = {
+    "max": (lambda: jnp.max(2), "int32", False),
+    "sum of a weak array": (lambda: jnp.sum(W), "float32", False),
+    "cumsum": (lambda: jnp.cumsum(1.5), "float32", False),
+    "nanmin": (lambda: jnp.nanmin(1 + 2j), "complex64", False),
+    "floor": (lambda: jnp.floor(2), "int32", True),
+    "round": (lambda: jnp.round(2), "int32", True),
+    "conj": (lambda: jnp.conj(np.float32(1)), "float32", False),
+    "real": (lambda: jnp.real(1.5), "float32", True),
+    "all": (lambda: jnp.all(True), "bool", False),
+    "logical_and": (lambda: jnp.logical_and(2, 2), "bool", True),
+    "full_like": (lambda: jnp.full_like(W, 2), "float32", True),
+    "ones_like": (lambda: jnp.ones_like(2), "int32", True),
+    "isin": (lambda: jnp.isin(2, 2), "bool", False),
+    "array_equal": (lambda: jnp.array_equal(W, W), "bool", False),
+    "add of a NumPy scalar": (lambda: jnp.add(np.int8(3), 1.5), "float32", True),
+    "heaviside": (lambda: jnp.heaviside(1.5, np.uint8(1)), "float32", True),
+    "gradient": (lambda: jnp.gradient(jnp.arange(3, dtype="int8"), W), "float32", True),
+    "gradient of halves": (lambda: jnp.gradient(jnp.arange(3), jnp.arange(3.0).astype("float16")), "float16", False),
+    "spacing": (lambda: jnp.spacing(1.5), "float32", False),
+    "var with an integer dtype": (lambda: jnp.var(jnp.ones(3), dtype="int8"), "float32", False),
+    "sum of bools": (lambda: jnp.sum(jnp.ones(3), dtype=bool), "bool", False),
+    "unique of no size": (lambda: jnp.unique(jnp.ones(3), size=0), "float32", False),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_types_of_results(name):
+    call, dtype, weak = WEAK[name]
+    for _ in range(3):
+        out = call()
+        assert isinstance(out, calque.Array) and (str(out.dtype), out.weak_type) == (dtype, weak)
+
+
+BAD = {
+    "None": (ValueError, "None", lambda: jnp.array(None)),
+    "a complex number as int": (TypeError, r"2j.*int8", lambda: jnp.array(1 + 2j, "int8")),
+    "ranks that differ": (ValueError, r"\(2, 3\), \(4,\)", lambda: jnp.add(jnp.ones((2, 3)), jnp.ones(4))),
+    "sizes that differ": (TypeError, r"\(3,\), \(4,\)", lambda: jnp.add(jnp.ones(3), jnp.ones(4))),
+    "where of floats": (ValueError, "where.*float32", lambda: jnp.sum(F, where=F)),
+    "where of another shape": (ValueError, r"\(5,\).*\(2, 3\)", lambda: jnp.sum(F, where=jnp.ones(5, bool))),
+    "initial": (ValueError, r"initial.*\(3,\)", lambda: jnp.max(F, initial=jnp.ones(3))),
+    "arange": (ValueError, "1j", lambda: jnp.arange(1j)),
+    "clip": (ValueError, "complex", lambda: jnp.clip(jnp.ones(2) * 1j)),
+    "meshgrid": (ValueError, r"1D.*\(\)", lambda: jnp.meshgrid(1.0, jnp.ones(2))),
+    "eye": (ValueError, "1.5", lambda: jnp.eye(2, k=1.5)),
+    "tril": (TypeError, "1.5", lambda: jnp.tril(F, 1.5)),
+    "fft": (ValueError, "-1", lambda: jnp.fft.fft(jnp.ones(3), -1)),
+    "nonzero": (ValueError, "fill_value", lambda: jnp.nonzero(jnp.ones(3), fill_value=jnp.ones(3))),
+    "roll": (ValueError, r"shift.*\(2, 3\)", lambda: jnp.roll(F, jnp.ones((2, 3), int))),
+    "insert": (ValueError, "float32", lambda: jnp.insert(F, 1.5, 2)),
+    "stack": (TypeError, "stack", lambda: jnp.stack(1.0)),
+    "expand_dims": (TypeError, "axis", lambda: jnp.expand_dims(F)),
+    "isposinf": (ValueError, "complex", lambda: jnp.isposinf(1j)),
+    "copysign": (TypeError, "complex", lambda: jnp.copysign(1j, 1.0)),
+    "svd": (TypeError, r"\(3,\)", lambda: jnp.linalg.svd(jnp.ones(3))),
+    "inv": (ValueError, r"\(3,\)", lambda: jnp.linalg.inv(jnp.ones(3))),
+    "qr of halves": (NotImplementedError, "float16", lambda: jnp.linalg.qr(F.astype("float16"))),
+    "eigh of halves": (NotImplementedError, "bfloat16", lambda: jnp.linalg.eigh(jnp.eye(2, dtype="bfloat16"))),
+    "tensordot": (TypeError, "axes.*bad", lambda: jnp.tensordot(F, F, "bad")),
+    "histogram": (ValueError, "range.*7", lambda: jnp.histogram(F, range=7)),
+    "trim_zeros": (TypeError, "trim.*2", lambda: jnp.trim_zeros(jnp.ones(3), 2)),
+    "where of a list": (TypeError, "where.*list", lambda: jnp.where([1.0])),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_refusals_say_what_was_wrong(name):
+    error, words, call = BAD[name]
+    with pytest.raises(error, match=words):
+        call()

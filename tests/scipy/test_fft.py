@@ -82,3 +82,11 @@ def test_derivatives() -> None:
         for f in (lambda x: fft.dct(x, 1, norm="ortho"), lambda x: fft.idctn(x, 4)):
             check_grads(f, (jnp.asarray(X.astype(float)),), order=1, atol=1e-6, rtol=1e-6)
     np.testing.assert_allclose(calque.vmap(fft.dct)(X), fft.dct(X), rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_have_no_axes():
+    for name in ("dctn", "idctn"):
+        out = getattr(fft, name)(2.0)
+        assert out == 2 and out.weak_type and getattr(fft, name)(np.int8(3)).dtype == np.int8
+    with pytest.raises(NotImplementedError, match=r"types 1 to 4, got type=1\.5"):
+        fft.dct(X, 1.5)

@@ -181,3 +181,13 @@ def test_refusals_and_weak_types():
     ):
         assert f(0.5).weak_type and not f(jnp.float32(0.5)).weak_type
     assert not special.ndtr(0.5).weak_type and not special.ndtri(0.5).weak_type
+
+
+def test_logarithms_of_complex_numbers():
+    z = np.array([1.5 + 2j, -2.5 - 3j, -0.5 + 0j, 0.25 + 30j, 100 - 1j], np.complex64)
+    np.testing.assert_allclose(special.loggamma(z), reference.loggamma(z.astype(complex)), rtol=2e-6)
+    np.testing.assert_allclose(special.xlogy(z, 0.5), reference.xlogy(z.astype(complex), 0.5 + 0j), rtol=2e-6)
+    np.testing.assert_allclose(special.xlog1py(z, 0.5), reference.xlog1py(z.astype(complex), 0.5 + 0j), rtol=2e-6)
+    np.testing.assert_allclose(special.boxcox(z, 0.5), (np.sqrt(z) - 1) / 0.5, rtol=2e-6)
+    slope = calque.grad(special.loggamma, holomorphic=True)(3 + 1j)
+    np.testing.assert_allclose(slope, reference.digamma(3 + 1j), rtol=2e-6)

@@ -1,5 +1,6 @@
 """Distributions: each function against SciPy's (and JAX's where SciPy has none), on and off the support; derivatives."""
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,21 @@ def test_derivatives_are_those_of_the_values(name: str, x64: Any) -> None:
             low, high = ([v + s * 1e-5 * (k == i) for k, v in enumerate(point)] for s in (-1, 1))
             want = (float(f(*high)) - float(f(*low))) / 2e-5
             assert float(slope) == pytest.approx(want, rel=2e-4, abs=1e-6), (function, i)
+
+
+def test_a_distribution_is_a_module_of_its_own():
+    assert importlib.import_module("calque.scipy.stats.norm") is stats.norm
+
+
+WEAK = {
+    "norm.pdf": True, "norm.cdf": False, "norm.ppf": False, "truncnorm.logpdf": None, "uniform.cdf": False, "cauchy.cdf": True, "laplace.pdf": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_of_python_numbers(name):
+    distribution, function = name.split(".")
+    f = getattr(getattr(stats, distribution), function)
+    args = (0.5,) if WEAK[name] is not None else (0.5, 0.0, 1.0)
+    assert f(*args).weak_type is bool(WEAK[name])
+    assert not f(np.array(True), *args[1:]).weak_type  # a strong operand, though every other be weak

@@ -199,7 +199,7 @@ def _quantile(
     if overwrite:
         raise ValueError(f"jnp.{name} does not support overwrite_input=True: arrays are immutable")
     if weights is not None and method != "inverted_cdf":
-        raise ValueError(f"jnp.{name}: method {method!r} does not support weights; only 'inverted_cdf' does")
+        raise NotImplementedError(f"jnp.{name}: method {method!r} does not support weights; only 'inverted_cdf' does")
     if method not in (*_METHODS, "inverted_cdf"):
         raise ValueError(
             f"jnp.{name}: method can only be {', '.join(map(repr, (*_METHODS, 'inverted_cdf')))}; got {method!r}"

@@ -81,7 +81,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     f, *steps = arrays("gradient", f, *varargs)
     if edge_order not in (None, 1):
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is only supported for edge_order=1.")
-    (f,) = promote_inexact(f)
+    f, *steps = promote_inexact(f, *steps)
     axes = canonical_axes(axis, f.ndim)
     if not steps:
         steps = [asarray(1.0)] * len(axes)
@@ -101,7 +101,6 @@ def _gradient_along(f: Any, k: int, h: Any) -> Any:
     n = f.shape[k]
     cut = lambda a, b: section(f, k, a, b)
     column = lambda v: reshape(v, tuple(-1 if i == k else 1 for i in range(f.ndim)))
-    h = convert(h, f.dtype) if not is_complex(f.dtype) else h
     if h.ndim == 0:
         middle = (cut(2, n) - cut(0, n - 2)) / (h * 2)
         first, last = (cut(1, 2) - cut(0, 1)) / h, (cut(n - 1, n) - cut(n - 2, n - 1)) / h

@@ -112,7 +112,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     """The dot product of flattened arrays, the first conjugated."""
     check_arraylike("vdot", a, b)
     return dot(
-        UFUNCS["conjugate"](ravel(a)), ravel(b), precision=precision, preferred_element_type=preferred_element_type
+        ravel(UFUNCS["conjugate"](a)), ravel(b), precision=precision, preferred_element_type=preferred_element_type
     )
 
 
@@ -184,6 +184,10 @@ def tensordot(
     try:
         n = operator.index(axes)
     except TypeError:
+        if isinstance(axes, str) or not hasattr(axes, "__len__") or len(axes) != 2:
+            raise TypeError(
+                f"tensordot: axes must be an int, or a pair of ints or of sequences of ints, got {axes!r}"
+            ) from None
         left, right = axes
         ca = canonical_axes(left if isinstance(left, (tuple, list)) else (left,), na)
         cb = canonical_axes(right if isinstance(right, (tuple, list)) else (right,), nb)

@@ -12,7 +12,16 @@ from calque.core import errors, pytrees, trace_state
 from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, repeated, to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, is_found, value_of
-from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_extended, is_inexact, is_integer, promote
+from calque.core.dtypes import (
+    PYTHON_SCALARS,
+    as_dtype,
+    canonicalize,
+    is_complex,
+    is_extended,
+    is_inexact,
+    is_integer,
+    promote,
+)
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
@@ -150,8 +159,10 @@ def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
 def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     check_arraylike(name, a)
     aval = typeof(a)
-    dtype = result_dtype(dtype, aval.dtype)
-    return full(aval.shape if shape is None else shape, value, dtype)
+    out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
+    if dtype is None and aval.weak_type:
+        return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True, sharding=None)
+    return out
 
 
 @placed
@@ -227,6 +238,8 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         return _array(value_of(x), dtype, copy)
     if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):
         target = dtype if dtype is not None else typeof(x).dtype
+        if isinstance(x, complex) and not is_complex(target):
+            raise TypeError(f"array: the complex number {x} does not become {target}; take its real part")
         return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
@@ -235,7 +248,7 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
     if hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray)) or hasattr(x, "__array_interface__"):
         return from_numpy(_np_array(np.asarray(x), dtype), copy=copy)
     if x is None:
-        raise TypeError("None is not a valid value for jnp.array")
+        raise ValueError("None is not a valid value for jnp.array")
     raise TypeError(f"Unexpected input type for array: {type(x)}")
 
 
@@ -263,7 +276,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     """Nested lists: of concrete leaves by NumPy at once, of tracers by stacking."""
     leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
     if any(v is None for v in leaves):
-        raise TypeError("None is not a valid value for jnp.array")
+        raise ValueError("None is not a valid value for jnp.array")
     if any(type(v) is Dim for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
@@ -352,6 +365,8 @@ def arange(
     if any(type(v) is Dim for v in values) and all(isinstance(v, (int, Dim)) for v in values):
         return _range_of_sizes(start, stop, step, result_dtype(dtype, canonicalize(int)))
     check_arraylike("arange", *values)
+    if any(is_complex(typeof(v).dtype) for v in values):
+        raise ValueError(f"arange: start, stop and step must be real numbers, got {', '.join(map(repr, values))}")
     if dtype is None:
         dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0]
     dtype = canonicalize(as_dtype(dtype))
@@ -424,6 +439,8 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
            [0., 1.]], dtype=float32)"""
     dtype = result_dtype(dtype, canonicalize(float))
     (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
+    if not is_integer(typeof(k).dtype) or typeof(k).ndim:
+        raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
     i32 = np.dtype("int32")
     rows = do.iota(dtype=i32, shape=(n, m), dimension=0, sharding=None)
     columns = do.iota(dtype=i32, shape=(n, m), dimension=1, sharding=None)
@@ -490,7 +507,7 @@ def linspace(
             as_number(larger(num - 1, 1), np.int32),
         )
         out = do.select_n(last, out, spread(b))
-    if axis:
+    if axis != 0:
         k = canonical_axis(axis, len(whole))
         order = [*range(1, len(whole))]
         order.insert(k, 0)

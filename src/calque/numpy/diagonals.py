@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.dtypes import canonicalize
+from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.contractions import diagonal
@@ -72,6 +72,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 def _below(n: int, m: int, k: Any) -> Any:
     i32 = np.dtype("int32")
     rows, columns = (do.iota(dtype=i32, shape=(n, m), dimension=d, sharding=None) for d in (0, 1))
+    if not is_integer(typeof(k).dtype):
+        raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
     return do.ge(do.add(rows, convert(k, i32)), columns)
 
 
@@ -129,6 +131,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 def _sizes(name: str, arr: Any) -> tuple[int, ...]:
+    check_arraylike(name, arr)
     if len(np.shape(arr) if not hasattr(arr, "shape") else arr.shape) != 2:
         raise ValueError(f"Only 2-D inputs are accepted by jnp.{name}")
     return tuple(arr.shape)

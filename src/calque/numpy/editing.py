@@ -162,7 +162,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if index.dtype == np.dtype(bool):
         (index,) = nonzero(index)
     if not is_integer(index.dtype):
-        raise TypeError(f"insert(): obj must be a slice or of integer type; got {index.dtype.name}")
+        raise ValueError(f"insert(): obj must be a slice or of integer type; got {index.dtype.name}")
     values = reshape(values, (1,) * (a.ndim - values.ndim) + values.shape) if values.ndim < a.ndim else values
     if index.ndim == 0:  # NumPy reads the first axis of the values as the new entries
         values = moveaxis(values, 0, k)
@@ -210,6 +210,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
     Array([1, 0, 2], dtype=int32)"""
     a = array_of("trim_zeros", asarray(filt) if isinstance(filt, (list, tuple)) else filt)
+    if not isinstance(trim, str):
+        raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {trim!r}")
     if set(trim.lower()) - set("fb"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     axes = canonical_axes(axis, a.ndim)
@@ -483,7 +485,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     Array([ 0, 10, 20, -1], dtype=int32)"""
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
-    if not condlist:
+    if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
     conditions = [array_of("select", c) for c in condlist]

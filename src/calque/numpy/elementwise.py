@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.dtypes import PYTHON_SCALARS, canonicalize, finfo, is_complex, is_float, is_inexact, is_integer
+from calque.core.dtypes import canonicalize, finfo, is_complex, is_float, is_inexact, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import (
@@ -13,10 +13,10 @@ from calque.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_arraylike,
-    common_type,
     convert,
     promote_dtypes,
     promote_inexact,
+    promote_inexact_strong,
 )
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import UFUNCS, binary, named, operands, unary
@@ -35,7 +35,7 @@ _abs, _isnan, _signbit, _negative = (UFUNCS[n] for n in ("absolute", "isnan", "s
 def _refuse_complex(name: str, *xs: Any) -> None:
     for x in xs:
         if is_complex(typeof(x).dtype):
-            raise ValueError(f"jnp.{name} does not support complex inputs, got dtype {typeof(x).dtype.name}")
+            raise TypeError(f"jnp.{name} does not support complex inputs, got dtype {typeof(x).dtype.name}")
 
 
 # ---------------------------------------------------------------- signs and sizes
@@ -50,13 +50,6 @@ def _heaviside(x: Any, y: Any) -> Any:
     _refuse_complex("heaviside", x)
     out = where(UFUNCS["equal"](x, const(x, 0)), y, where(UFUNCS["greater"](x, const(x, 0)), const(x, 1), const(x, 0)))
     return where(_isnan(x), x, out)
-
-
-def _weak_for_scalars(*xs: Any) -> list[Any]:
-    """As `promote_inexact`; the result has a weak type only if every operand has one, or is a Python number."""
-    dtype, weak = common_type(*xs)
-    weak = weak and all(type(x) in PYTHON_SCALARS or typeof(x).weak_type for x in xs)
-    return [convert(x, dtype if is_inexact(dtype) else canonicalize(float), weak) for x in xs]
 
 
 def _hypot(x: Any, y: Any) -> Any:
@@ -81,11 +74,11 @@ def _fmin(x: Any, y: Any) -> Any:
 
 
 copysign = binary("copysign", _copysign, promote_inexact, "The size of x1 with the sign of x2.")
-heaviside = binary("heaviside", _heaviside, _weak_for_scalars, "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.")
+heaviside = binary("heaviside", _heaviside, promote_inexact, "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.")
 hypot = binary(
     "hypot",
     _hypot,
-    _weak_for_scalars,
+    promote_inexact_strong,
     "The length of the hypotenuse, without overflow.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.hypot(3.0, 4.0)\n"
     "    Array(5., dtype=float32, weak_type=True)",
 )
@@ -202,7 +195,7 @@ def _spacing(x: Any) -> Any:
     _refuse_complex("spacing", x)
     outward = where(UFUNCS["less"](x, const(x, 0)), const(x, -np.inf), const(x, np.inf))
     gap = UFUNCS["subtract"](do.nextafter(x, outward), x)
-    return where(UFUNCS["isfinite"](x), gap, const(x, np.nan))
+    return convert(where(UFUNCS["isfinite"](x), gap, const(x, np.nan)), typeof(x).dtype)
 
 
 spacing = unary("spacing", _spacing, promote_inexact, "The distance from x to the next float away from zero.")

@@ -111,12 +111,14 @@ def _one_axis(kind: str, axis: int, n: int) -> Callable[[Any], Any]:
 
 
 def _one(name: str, kind: str, doc: str) -> Any:
-    def transform(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    def transform(a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None) -> Any:
         if isinstance(axis, (tuple, list)):
             raise ValueError(
                 f"jnp.fft.{name} does not support multiple axes. Please use jnp.fft.{name}n. Got axis = {list(axis)}."
             )
-        return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+        if n is not None and surely_less(as_size(n), 1):
+            raise ValueError(f"jnp.fft.{name}: the number of points n must be positive, got {n}")
+        return _transform(name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm)
 
     return _described(transform, name, doc)
 

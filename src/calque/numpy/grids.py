@@ -109,9 +109,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ValueError("jnp.meshgrid only supports copy=True: arrays are immutable")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
-    if any(x.ndim > 1 for x in xs):
-        raise ValueError(f"Arguments to jnp.meshgrid must be at most 1D, got shapes {[x.shape for x in xs]}")
-    xs = [reshape(x, (-1,)) if x.ndim == 0 else x for x in xs]
+    if any(x.ndim != 1 for x in xs):
+        raise ValueError(f"Arguments to jnp.meshgrid must be 1D, got shapes {[x.shape for x in xs]}")
     n = len(xs)
     place = list(range(n))
     if indexing == "xy" and n >= 2:

@@ -106,6 +106,8 @@ def _limits(a: Any, range: Any) -> tuple[Any, Any]:
         if a.size == 0:
             return asarray(np.asarray(0, a.dtype)), asarray(np.asarray(1, a.dtype))
         return reductions.min(a), reductions.max(a)
+    if not isinstance(range, (tuple, list, np.ndarray)) and getattr(range, "ndim", 0) != 1:
+        raise ValueError(f"`range` must be either None or a sequence of two scalars, got {range!r}")
     low, high = range
     check_arraylike("histogram", low, high)
     return asarray(low, a.dtype), asarray(high, a.dtype)

@@ -9,7 +9,7 @@ from calque.core.dtypes import is_complex, is_float, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
-from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact, result_dtype
+from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact, promote_shapes, result_dtype
 from calque.numpy.reductions import highest, lowest, refuse_out
 from calque.numpy.shaping import where as where_
 from calque.numpy.ufuncs import UFUNCS
@@ -128,11 +128,9 @@ def nanmean(
     if not is_inexact(a.dtype):
         return reductions.mean(a, axis, dtype, keepdims=keepdims, where=where)
     target = result_dtype(dtype, a.dtype)
-    if not is_inexact(target):
-        target = np.dtype("float32")
     count = reductions.sum(convert(_numbers(a, where), np.dtype("int32")), axis=axis, keepdims=keepdims)
     total = nansum(a, axis, target, keepdims=keepdims, where=where)
-    return convert(UFUNCS["true_divide"](total, convert(count, target)), target)
+    return do.div(*promote_shapes("nanmean", total, convert(count, target)))
 
 
 def nanvar(

@@ -84,6 +84,8 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
             return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
         return x
     if isinstance(x, np.generic):
+        if weak_type:
+            return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=True, sharding=None)
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype)
     return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type, sharding=None)
@@ -115,6 +117,13 @@ def promote_inexact(*args: Any) -> list[Any]:
     if not is_inexact(dtype):
         dtype = canonicalize(float)
     return [convert(a, dtype, weak) for a in args]
+
+
+def promote_inexact_strong(*args: Any) -> list[Any]:
+    """As `promote_inexact`; the result has a weak type only if every operand has one, or is a Python number."""
+    dtype, weak = common_type(*args)
+    weak = weak and all([type(x) in PYTHON_SCALARS or typeof(x).weak_type for x in args])
+    return [convert(x, dtype if is_inexact(dtype) else canonicalize(float), weak) for x in args]
 
 
 def promote_numeric(*args: Any) -> list[Any]:
@@ -152,7 +161,10 @@ def incompatible(name: str, shapes: Sequence[Any]) -> Exception:
         remedy = (
             "sizes that the program finds are equal if they come of one and the same mask or number: compute that once."
         )
-    return TypeError(
+    kind = (
+        ValueError if len({len(s) for s in shapes if len(s)}) > 1 else TypeError
+    )  # JAX's: ranks that differ are another case
+    return kind(
         f"{name} got incompatible shapes for broadcasting: {listed}. Sizes must be equal or 1, counted from the last axis; {remedy}"
     )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from calque.core.dims import is_found
+from calque.core.arrays import to_array
+from calque.core.dims import is_found, surely_equal
 from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned, real_part
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
@@ -45,7 +47,13 @@ def masked(x: Any, where: Any, neutral: Any) -> Any:
     if where is None:
         return x
     aval = typeof(x)
-    mask = broadcast_to(where_mask(where), aval.shape)
+    mask = where_mask(where)
+    rank, shape = typeof(mask).ndim, typeof(mask).shape
+    if rank > aval.ndim or builtins.any(
+        not surely_equal(d, n) and d not in (1, n) for d, n in zip(shape, aval.shape[aval.ndim - rank :])
+    ):
+        raise ValueError(f"where of shape {shape} does not broadcast to the array's shape {aval.shape}")
+    mask = broadcast_to(mask, aval.shape)
     value = do.broadcast_in_dim(
         np.asarray(neutral).astype(aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
     )
@@ -55,7 +63,7 @@ def masked(x: Any, where: Any, neutral: Any) -> Any:
 def where_mask(where: Any) -> Any:
     check_arraylike("where", where)
     if typeof(where).dtype != np.dtype(bool):
-        raise TypeError(f"where must be a boolean array, got {typeof(where).dtype.name}")
+        raise ValueError(f"where must be None or a boolean array, got {typeof(where).dtype.name}")
     return where
 
 
@@ -114,8 +122,11 @@ def fold(
             raise NotImplementedError(f"{name} over the mapped axes {names} is not offered: fold positional axes only")
         out = getattr(collectives, _ACROSS[primitive])(out, names)
     if initial is not None:
+        check_arraylike(name, initial)
+        if typeof(initial).ndim:
+            raise ValueError(f"{name}: the initial value must be a scalar, got shape {typeof(initial).shape}")
         out = combine(out, convert(initial, aval.dtype))
-    return keep(out, aval.shape, axes, keepdims)
+    return keep(to_array(out), aval.shape, axes, keepdims)
 
 
 def _sum_like(name: str, primitive: str, neutral: int, doc: str, combine: str, params: dict[str, Any]) -> Any:
@@ -133,12 +144,12 @@ def _sum_like(name: str, primitive: str, neutral: int, doc: str, combine: str, p
         refuse_out(name, out)
         a = as_operand(a)
         target = result_dtype(dtype) or accumulator_dtype(typeof(a).dtype, promote_integers)
-        narrow = is_float(target) and target.itemsize < 4
-        work = np.dtype("float32") if narrow else target
-        weak = typeof(a).weak_type and dtype is None and typeof(a).dtype == work
-        x = convert(a, work, weak)
+        work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
+        if target == np.dtype(bool):  # the sum is whether any is true, the product whether all are
+            a, work = convert(a, target), canonicalize(int)
+        x = convert(a, work)
         result = fold(name, primitive, x, axis, keepdims, where, initial, neutral, UFUNCS[combine], params)
-        return convert(result, target) if narrow else result
+        return convert(result, target) if work != target else result
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = doc
@@ -189,6 +200,7 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
                 raise ValueError(
                     f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
                 )
+        a = convert(a, aval.dtype)
         return fold(name, primitive, a, axis, keepdims, where, initial, neutral(aval.dtype), UFUNCS[combine], {})
 
     reduction.__name__ = reduction.__qualname__ = name
@@ -207,6 +219,7 @@ def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Any:
         refuse_out(name, out)
         a = as_operand(a)
         x = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
+        x = convert(x, np.dtype(bool))
         return fold(name, primitive, x, axis, keepdims, where, None, neutral, UFUNCS["add"], {})
 
     reduction.__name__ = reduction.__qualname__ = name
@@ -285,6 +298,7 @@ def var(
         raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("var: a variance cannot have dtype bool")
+    target = target if is_inexact(target) else canonicalize(float)
     work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
     if not is_complex(typeof(x).dtype):
         x = convert(x, work)
@@ -381,9 +395,7 @@ def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> 
         if target == np.dtype(bool):
             x = convert(convert(a, target), canonicalize(int))
             return convert(getattr(do, primitive)(x, axis=k, reverse=False), target)
-        return getattr(do, primitive)(
-            convert(a, target, aval.weak_type and dtype is None and target == aval.dtype), axis=k, reverse=False
-        )
+        return getattr(do, primitive)(convert(a, target), axis=k, reverse=False)
 
     scan.__name__ = scan.__qualname__ = name
     scan.__doc__ = doc

@@ -80,7 +80,7 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> _Uniq
     counts = zeros((total,), index).at[group].add(1, mode="drop")
     inverse = zeros((n,), index).at[order].set(group)
     values = x[first]
-    if size is not None:
+    if size is not None and size > 0:
         there = starts < n
         fill = reductions.min(x, axis=0) if fill_value is None else convert(array_of("unique", fill_value), x.dtype)
         fill = values[0] if fill_value is None else broadcast_to(fill, x.shape[1:])
@@ -170,7 +170,7 @@ def isin(
     element, tests = arrays("isin", element, test_elements)
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise ValueError(f"isin: method must be one of 'auto', 'compare_all', 'binary_search', 'sort'; got {method!r}")
-    element, tests = (asarray(v) for v in promote_dtypes(element, tests))
+    element, tests = (convert(asarray(v), v.dtype) for v in promote_dtypes(element, tests))
     found = _among(element, ravel(tests))
     return UFUNCS["logical_not"](found) if invert else found
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from calque.core.arrays import is_concrete
 from calque.core.dims import as_size, is_found, surely_same
-from calque.core.dtypes import canonicalize, is_integer
+from calque.core.dtypes import canonicalize, is_complex, is_integer
 from calque.core.extents import larger, slice_bounds
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -154,7 +154,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, order)
 
 
-def expand_dims(a: Any, axis: Any = 0) -> Any:
+def expand_dims(a: Any, axis: Any) -> Any:
     """New axes of size 1, at positions in the result."""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
@@ -239,7 +239,7 @@ def parts_of(name: str, arrays: Any) -> list[Any]:
     else:
         check_arraylike(name, arrays)
         if typeof(arrays).ndim == 0:
-            raise ValueError(f"{name}: zero-dimensional arrays cannot be joined; pass a sequence of arrays")
+            raise TypeError(f"{name}: zero-dimensional arrays cannot be joined; pass a sequence of arrays")
         out = [arrays[i] for i in range(typeof(arrays).shape[0])]
     if not out:
         raise ValueError(f"Need at least one array to {name}.")
@@ -400,7 +400,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), shape)
     axes = [canonical_axis(i, len(shape)) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    if getattr(shift, "ndim", 0) > 1:
+        raise ValueError(f"roll: shift must be a number or of one dimension, got shape {shift.shape}")
+    shifts = list(shift) if isinstance(shift, (tuple, list)) or getattr(shift, "ndim", 0) else [shift] * len(axes)
     if len(shifts) == 1 and len(axes) > 1:
         shifts = shifts * len(axes)
     if len(axes) == 1 and len(shifts) > 1:
@@ -502,9 +504,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     >>> jnp.where(jnp.array([True, False]), 1, 2)
     Array([1, 2], dtype=int32, weak_type=True)"""
     if x is None and y is None:
-        return condition.nonzero(size=size, fill_value=fill_value)
+        check_arraylike("where", condition)
+        return ensure(as_operand(condition)).nonzero(size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ValueError(
+        raise TypeError(
             f"Either both or neither of the x and y arguments should be provided to jnp.where, got {x} and {y}."
         )
     if size is not None or fill_value is not None:
@@ -529,6 +532,8 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr, *(v for v in (min, max) if v is not None))
+    if any(is_complex(typeof(v).dtype) for v in (arr, min, max) if v is not None):
+        raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts.")
     out = as_operand(arr)
     for bound, primitive in ((min, "max"), (max, "min")):
         if bound is not None:

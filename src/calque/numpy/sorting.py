@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import from_numpy, is_concrete, to_numpy
+from calque.core.arrays import from_numpy, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
@@ -164,11 +164,20 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     if typeof(a).ndim == 0:
         raise ValueError("nonzero of an array of rank 0 is not allowed: use jnp.nonzero(jnp.atleast_1d(a))")
     dtype = canonicalize(int)
+    _check_fill(fill_value, typeof(a).ndim)
     if size is None:
         if not is_concrete(a):
             return places_found(a, "jnp.nonzero")
         return tuple(from_numpy(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
     return _nonzero_of_size(a, as_size(size), fill_value, dtype)
+
+
+def _check_fill(fill_value: Any, ndim: int) -> None:
+    """What stands where no places are left: one index, or one for each axis."""
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * (fill_value is not None)
+    check_arraylike("nonzero", *fills)
+    if any(typeof(f).ndim for f in fills) or (isinstance(fill_value, tuple) and len(fill_value) != ndim):
+        raise ValueError(f"nonzero: fill_value must be a scalar or a tuple of length {ndim}, got {fill_value!r}")
 
 
 def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
@@ -288,7 +297,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     if is_integer(dtype) or dtype == np.dtype(bool):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
-        return a
+        return to_array(a)
     if is_complex(dtype):
         return do.complex(round(do.real(a), decimals), round(do.imag(a), decimals))
     if decimals == 0:

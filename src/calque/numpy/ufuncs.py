@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import to_array
+from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
+    convert,
     promote_dtypes,
     promote_inexact,
     promote_numeric,
@@ -46,7 +49,7 @@ def _parameters(f: Any, *names: str) -> Any:
 def unary(name: str, apply: Callable[[Any], Any], promotion: Promotion, doc: str, parameter: str = "x") -> Any:
     def ufunc(x: Any, /) -> Any:
         check_arraylike(name, x)
-        return apply(promotion(as_operand(x))[0])
+        return to_array(apply(promotion(as_operand(x))[0]))
 
     return _parameters(named(ufunc, name, doc), parameter)
 
@@ -73,7 +76,11 @@ _EXACT, _INEXACT, _NUMERIC = promote_dtypes, promote_inexact, promote_numeric
 
 def _bools(*args: Any) -> list[Any]:
     """Truth values: anything but zero is true."""
-    return [a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype)) for a in args]
+    return [a if typeof(a).dtype == np.dtype(bool) else do.ne(a, _zero_of(typeof(a))) for a in args]
+
+
+def _zero_of(aval: ShapedArray) -> Any:
+    return convert(0, aval.dtype, aval.weak_type)
 
 
 def _integers(*args: Any) -> list[Any]:
@@ -253,6 +260,10 @@ def _imag(x: Any) -> Any:
     return do.imag(x) if is_complex(typeof(x).dtype) else filled_like(x, 0)
 
 
+def _countable(x: Any) -> Any:
+    return convert(x, np.dtype("uint8")) if typeof(x).dtype == np.dtype(bool) else x
+
+
 def _fabs(x: Any) -> Any:
     if is_complex(typeof(x).dtype):
         raise TypeError("ufunc 'fabs' does not support complex dtypes: use absolute")
@@ -288,7 +299,7 @@ def _sign_infinite(value: float) -> Callable[[Any], Any]:
     def apply(x: Any) -> Any:
         dtype = typeof(x).dtype
         if is_complex(dtype):
-            raise TypeError(f"is{'pos' if value > 0 else 'neg'}inf is not defined for complex numbers")
+            raise ValueError(f"is{'pos' if value > 0 else 'neg'}inf is not defined for complex numbers")
         return do.eq(x, np.asarray(value).astype(dtype)) if is_float(dtype) else _constant(x, False)
 
     return apply
@@ -296,6 +307,8 @@ def _sign_infinite(value: float) -> Callable[[Any], Any]:
 
 def _signbit(x: Any) -> Any:
     dtype = typeof(x).dtype
+    if is_complex(dtype):
+        raise ValueError(f"signbit is not defined for complex numbers, got dtype {dtype.name}")
     if not is_float(dtype):
         return do.lt(x, np.zeros((), dtype)) if dtype != np.dtype(bool) else _constant(x, False)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
@@ -363,7 +376,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Promotion, str]] = {
     "bitwise_not": (lambda x: getattr(do, "not")(x), _integers, "The bits of x inverted."),
     "bitwise_count": (
         lambda x: do.convert_element_type(
-            do.population_count(_abs(x)), new_dtype=np.dtype("uint8"), weak_type=False, sharding=None
+            do.population_count(_countable(_abs(x))), new_dtype=np.dtype("uint8"), weak_type=False, sharding=None
         ),
         _integers,
         "The number of set bits of |x|.",

@@ -117,7 +117,7 @@ def triangular_solve(
     vector = ndim - 1 == typeof(b).ndim and ndim >= 2
     if vector:
         b = la.columns(b, 1) if left_side else la.rows(b, 1)
-    p = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a}
+    p = {"left_side": bool(left_side), "lower": bool(lower), "transpose_a": bool(transpose_a)}
     p |= {"conjugate_a": conjugate_a and is_complex(typeof(a).dtype), "unit_diagonal": unit_diagonal}
     out = do.triangular_solve(a, b, **p)
     return do.squeeze(out, dimensions=(ndim - 1 if left_side else ndim - 2,)) if vector else out

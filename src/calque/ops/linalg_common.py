@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import is_complex, real_part
+from calque.core.dtypes import is_complex, is_inexact, real_part
 from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops import common
@@ -27,7 +27,7 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> tuple[Shape
     """(batch shape, rows, columns) of an operand that must be a matrix or a batch of matrices."""
     check_dtype(name, x)
     if x.ndim < 2:
-        raise ValueError(f"{name} needs a matrix or a batch of matrices, got {x.str_short()}")
+        raise TypeError(f"{name} needs a matrix or a batch of matrices, got {x.str_short()}")
     *batch, m, n = x.shape
     if square and m != n:
         raise ValueError(f"{name} needs square matrices, got {x.str_short()}")
@@ -37,7 +37,10 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> tuple[Shape
 def check_dtype(name: str, *avals: ShapedArray) -> None:
     for x in avals:
         if x.dtype not in _LAPACK:
-            raise TypeError(
+            half = (
+                is_inexact(x.dtype) and x.dtype.itemsize < 4
+            )  # LAPACK has no such routines; the type itself is no mistake
+            raise (NotImplementedError if half else TypeError)(
                 f"{name} does not accept dtype {getattr(x.dtype, 'name', x.dtype)}: it needs float32, float64, complex64 or complex128"
             )
         if x.dtype != avals[0].dtype:

@@ -307,7 +307,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     >>> [v.shape for v in lax.linalg.tridiagonal(jnp.eye(3))]
     [(3, 3), (3,), (2,), (2,)]
     """
-    out, d, e, taus = do.tridiagonal(as_operand(a), lower=lower)
+    out, d, e, taus = do.tridiagonal(as_operand(a), lower=bool(lower))
     return out, d, e, taus
 
 

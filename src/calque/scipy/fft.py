@@ -18,7 +18,7 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def _operand(name: str, x: Any, type: int, norm: str | None) -> Any:
-    if type not in _INVERSE:
+    if not isinstance(type, (int, np.integer)) or type not in _INVERSE:
         raise NotImplementedError(f"{name}: cosine transforms have types 1 to 4, got type={type!r}")
     if norm not in _NORMS:
         raise ValueError(f"jax.scipy.fft.{name}: norm={norm!r} is not implemented: it must be one of {_NORMS}")
@@ -118,7 +118,9 @@ def _along_all(
     norm: str | None,
     inverse: bool,
 ) -> Any:
-    x = _operand(name, x, type, norm)
+    given, x = x, _operand(name, x, type, norm)
+    if not x.ndim:  # there are no axes to transform along: the number itself, of its own type
+        return array_of(name, given)
     sizes = None if s is None else (s,) if isinstance(s, int) else tuple(s)
     if sizes is not None and len(sizes) > x.ndim:
         raise ValueError(f"s must have at most x.ndim ({x.ndim}) elements, got {len(sizes)}")

@@ -39,6 +39,26 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
+_RANKED = frozenset(
+    [
+        "cholesky",
+        "cho_factor",
+        "eig",
+        "eigh",
+        "eigvals",
+        "eigvalsh",
+        "hessenberg",
+        "lu",
+        "lu_factor",
+        "qr",
+        "schur",
+        "sqrtm",
+        "svd",
+        "svdvals",
+    ]
+)  # what refuses arrays of a lower rank by a TypeError, as JAX's primitives do
+
+
 def matrices(name: str, a: Any, square: bool = False) -> Any:
     """A batch of matrices of floats (half precision is widened by nobody: LAPACK has none)."""
     (a,) = promote_inexact(array_of(name, a))
@@ -48,7 +68,8 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
         wanted = (
             "a square matrix or a batch of them, (..., n, n)" if square else "a matrix or a batch of them, (..., m, n)"
         )
-        raise ValueError(
+        kind = TypeError if a.ndim < 2 and name in _RANKED else ValueError
+        raise kind(
             f"Argument to {name}() must have shape [..., {'n, n' if square else 'm, n'}], got shape {a.shape}: it takes {wanted}."
         )
     return a

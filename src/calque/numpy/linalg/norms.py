@@ -123,7 +123,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     Array(5., dtype=float32)"""
     (x,) = promote_inexact(array_of("vector_norm", x))
     x = asarray(x)
-    return _vector_norm(x, ord, canonical_axes(axis, x.ndim), keepdims)
+    return _vector_norm(x, 2 if ord is None else ord, canonical_axes(axis, x.ndim), keepdims)
 
 
 def cond(x: Any, p: Any = None) -> Any:

@@ -23,7 +23,7 @@ def detrend(
         raise NotImplementedError("detrend: overwrite_data is not supported, arrays are immutable")
     if type not in ("constant", "linear"):
         raise ValueError(f"detrend: trend type must be 'linear' or 'constant', got {type!r}")
-    (x,) = promote_inexact(array_of("detrend", data))
+    (x,) = promote_inexact(array_of("detrend", jnp.asarray(data)))
     x = jnp.asarray(x)
     k = canonical_axis(axis, x.ndim)
     if type == "constant":

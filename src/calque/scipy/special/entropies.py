@@ -6,7 +6,6 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.primitives import do
-from calque.core.trace import typeof
 from calque.scipy.special.gammas import full, inexact
 from calque.transforms.custom_jvp import custom_jvp
 
@@ -62,7 +61,7 @@ def xlogy(x: Any, y: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> float(sp.xlogy(0.0, 0.0))
     0.0"""
-    return _xlogy(*full("xlogy", x, y))
+    return _xlogy(*full("xlogy", x, y, complex_too=True))
 
 
 @custom_jvp
@@ -82,7 +81,7 @@ def xlog1py(x: Any, y: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> float(sp.xlog1py(0.0, -1.0))
     0.0"""
-    return _xlog1py(*full("xlog1py", x, y))
+    return _xlog1py(*full("xlog1py", x, y, complex_too=True))
 
 
 @custom_jvp
@@ -132,7 +131,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> round(float(sp.boxcox(3.0, 2.0)), 4)
     4.0"""
-    x, power = full("boxcox", x, lmbda)
+    x, power = full("boxcox", x, lmbda, complex_too=True)
     return _boxed(jnp.log(x), power)
 
 
@@ -142,13 +141,13 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     >>> import calque.scipy.special as sp
     >>> round(float(sp.boxcox1p(2.0, 2.0)), 4)
     4.0"""
-    x, power = full("boxcox1p", x, lmbda)
+    x, power = full("boxcox1p", x, lmbda, complex_too=True)
     return _boxed(jnp.log1p(x), power)
 
 
 def _boxed(log: Any, power: Any) -> Any:
     safe = jnp.where(power == 0, 1.0, power)
-    return jnp.where(power == 0, log, jnp.expm1(safe * log) / safe).astype(typeof(log).dtype)
+    return jnp.where(power == 0, log, jnp.expm1(safe * log) / safe)
 
 
 def i0e(x: Any) -> Any:

@@ -22,17 +22,31 @@ __all__ = [
 
 
 _PRIMITIVE = frozenset(
-    ("digamma", "erf", "erfc", "erfinv", "factorial", "gammaln", "i0", "i0e", "i1", "i1e")
+    [
+        "betaln",
+        "comb",
+        "digamma",
+        "erf",
+        "erfc",
+        "erfinv",
+        "factorial",
+        "gammainc",
+        "gammaincc",
+        "gammaln",
+        "hyp2f1",
+        "i0",
+        "i0e",
+        "i1",
+        "i1e",
+        "zeta",
+    ]
 )  # JAX's primitives refuse a dtype by a TypeError, its functions by a ValueError
 
 
 def inexact(name: str, *args: Any, complex_too: bool = False) -> list[Any]:
     """Operands as floats of one dtype and shape; complex numbers are refused unless asked for."""
     check_arraylike(name, *args)
-    try:
-        out = [to_array(x) for x in together(name, *promote_inexact(*args))]
-    except TypeError as e:  # shapes that do not fit are a ValueError here
-        raise ValueError(str(e)) from None
+    out = [to_array(x) for x in together(name, *promote_inexact(*args))]
     if is_complex(typeof(out[0]).dtype) and not complex_too:
         raise (TypeError if name in _PRIMITIVE else ValueError)(f"{name} does not support complex-valued inputs")
     return out
@@ -48,12 +62,14 @@ def gammaln(x: Any) -> Any:
 
 
 def loggamma(x: Any) -> Any:
-    """The logarithm of gamma(x) for positive x, NaN otherwise.
+    """The logarithm of gamma(x) for positive x, NaN otherwise; of complex x the branch that is real there and cut left of 0.
 
     >>> import calque.scipy.special as sp
     >>> float(sp.loggamma(1.0))
     0.0"""
-    (x,) = inexact("loggamma", x)
+    (x,) = inexact("loggamma", x, complex_too=True)
+    if is_complex(typeof(x).dtype):
+        return _loggamma_of_complex(x)
     return jnp.where(x <= 0, np.nan, do.lgamma(x))
 
 
@@ -102,6 +118,21 @@ def _gamma_of_complex(z: Any) -> Any:
     pole = (z.imag == 0) & (z.real <= 0) & (z.real == jnp.floor(z.real))
     reflected = math.pi / (jnp.where(pole, 1, jnp.sin(math.pi * z)) * value)
     return jnp.where(pole, np.nan * (1 + 1j), jnp.where(left, reflected, value)).astype(z.dtype)
+
+
+def _loggamma_of_complex(z: Any) -> Any:
+    """By Lanczos's series, reflected left of 1/2; the lower half plane mirrors the upper one."""
+    below = z.imag < 0
+    z = jnp.where(below, jnp.conj(z), z)
+    left = z.real < 0.5
+    w = jnp.where(left, -z, z - 1)
+    t = w + 7.5
+    series = _LANCZOS[0] + sum(c / (w + k) for k, c in enumerate(_LANCZOS[1:], 1))
+    right = 0.5 * math.log(2 * math.pi) + (w + 0.5) * jnp.log(t) - t + jnp.log(series)
+    safe = jnp.where(left, z, 0.5j)
+    log_sine = -1j * math.pi * (safe - 0.5) - math.log(2) + jnp.log1p(-jnp.exp(2j * math.pi * safe))
+    value = jnp.where(left, math.log(math.pi) - log_sine - right, right)
+    return jnp.where(below, jnp.conj(value), value).astype(z.dtype)
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
@@ -167,7 +198,7 @@ def polygamma(n: Any, x: Any) -> Any:
     >>> round(float(sp.polygamma(1, 1.0)), 4)
     1.6449"""
     check_arraylike("polygamma", n, x)
-    if not is_integer(typeof(n).dtype) and typeof(n).dtype != np.dtype(bool):
+    if not is_integer(typeof(n).dtype):
         raise ValueError(f"polygamma: n must be of integer type, got {typeof(n).dtype.name}")
     return do.polygamma(*full("polygamma", n, x))
 
@@ -185,8 +216,8 @@ def zeta(x: Any, q: Any = None) -> Any:
     return do.zeta(*full("zeta", x, q))
 
 
-def full(name: str, *args: Any) -> list[Any]:
-    return list(jnp.broadcast_arrays(*inexact(name, *args)))
+def full(name: str, *args: Any, complex_too: bool = False) -> list[Any]:
+    return list(jnp.broadcast_arrays(*inexact(name, *args, complex_too=complex_too)))
 
 
 def gammainc(a: Any, x: Any) -> Any:

@@ -12,7 +12,7 @@ from calque.scipy import special as sp
 from calque.scipy.special.normals import _log_ndtr as log_ndtr
 from calque.scipy.special.normals import _ndtr as ndtr
 from calque.scipy.special.normals import _ndtri as ndtri
-from calque.scipy.stats.tables import continuous
+from calque.scipy.stats.tables import continuous, strong
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _nonnegative = lambda y, *_: y >= 0
@@ -46,7 +46,8 @@ def _within(p: Any, y: Any) -> Any:
 
 norm = continuous(
     "norm", "the normal distribution", "", lambda y: -0.5 * y * y - _HALF_LOG_TAU,
-    cdf=ndtr, sf=lambda y: ndtr(-y), logcdf=log_ndtr, logsf=lambda y: log_ndtr(-y), ppf=ndtri, isf=lambda q: -ndtri(q),
+    cdf=strong(ndtr), sf=strong(lambda y: ndtr(-y)), logcdf=strong(log_ndtr), logsf=strong(lambda y: log_ndtr(-y)),
+    ppf=strong(ndtri), isf=strong(lambda q: -ndtri(q)),
 )  # fmt: skip
 cauchy = continuous(
     "cauchy", "the Cauchy distribution", "", lambda y: -math.log(math.pi) - jnp.log1p(y * y),
@@ -70,7 +71,7 @@ logistic = continuous(
 )  # fmt: skip
 uniform = continuous(
     "uniform", "the uniform distribution", "", lambda y: jnp.zeros_like(y), _unit, logs=False,
-    cdf=_clipped, ppf=lambda q: _within(q, q),
+    cdf=strong(_clipped), ppf=lambda q: _within(q, q),
 )  # fmt: skip
 gumbel_r = continuous(
     "gumbel_r", "the Gumbel distribution of maxima", "", lambda y: -(y + jnp.exp(-y)),
@@ -166,8 +167,9 @@ def _truncnorm_logsf(y: Any, a: Any, b: Any) -> Any:
 
 
 truncnorm = continuous(
-    "truncnorm", "the truncated normal distribution", "a b", lambda y, a, b: -0.5 * y * y - _HALF_LOG_TAU - _log_mass(a, b),
+    "truncnorm", "the truncated normal distribution", "a b",
+    strong(lambda y, a, b: -0.5 * y * y - _HALF_LOG_TAU - _log_mass(a, b)),
     lambda y, a, b: (y >= a) & (y <= b),
-    logcdf=_truncnorm_logcdf, logsf=_truncnorm_logsf, cdf=lambda *args: jnp.exp(_truncnorm_logcdf(*args)),
-    sf=lambda *args: jnp.exp(_truncnorm_logsf(*args)),
+    logcdf=strong(_truncnorm_logcdf), logsf=strong(_truncnorm_logsf), cdf=strong(lambda *args: jnp.exp(_truncnorm_logcdf(*args))),
+    sf=strong(lambda *args: jnp.exp(_truncnorm_logsf(*args))),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.scipy import special as sp
-from calque.scipy.stats.tables import _DOCS, _function, _signature, discrete
+from calque.scipy.stats.tables import _DOCS, Distribution, _function, _signature, discrete
 
 _whole = lambda k, *_: (k >= 0) & (jnp.floor(k) == k)
 
@@ -84,4 +84,6 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     return jnp.where(jnp.equal(jnp.sum(x, axis=-1), n), value, -np.inf)
 
 
-multinomial = type(geom)(logpmf=_multinomial_logpmf, pmf=lambda x, n, p: jnp.exp(_multinomial_logpmf(x, n, p)))
+multinomial = Distribution(
+    "multinomial", logpmf=_multinomial_logpmf, pmf=lambda x, n, p: jnp.exp(_multinomial_logpmf(x, n, p))
+)

@@ -2,14 +2,15 @@
 
 import inspect
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import to_array
-from calque.numpy.promotion import check_arraylike, promote_inexact, promote_shapes
+from calque.core.trace import typeof
+from calque.numpy.promotion import check_arraylike, convert, promote_inexact_strong, promote_shapes
 
 _P = inspect.Parameter
 
@@ -22,7 +23,17 @@ def _signature(*names: str, **defaults: Any) -> inspect.Signature:
 def operands(name: str, *args: Any) -> list[Any]:
     """Floats of one dtype and shape."""
     check_arraylike(name, *args)
-    return list(jnp.broadcast_arrays(*[to_array(x) for x in promote_shapes(name, *promote_inexact(*args))]))
+    return list(jnp.broadcast_arrays(*[to_array(x) for x in promote_shapes(name, *promote_inexact_strong(*args))]))
+
+
+def strong(f: Callable[..., Any]) -> Callable[..., Any]:
+    """As `f`; what it returns has no weak type, whatever it was given."""
+
+    def function(*args: Any) -> Any:
+        out = f(*args)
+        return convert(out, typeof(out).dtype)
+
+    return function
 
 
 def _function(owner: str, name: str, signature: inspect.Signature, body: Callable[..., Any], doc: str) -> Any:
@@ -54,8 +65,12 @@ _DOCS = {
 }
 
 
-class Distribution(SimpleNamespace):
-    """The functions of one distribution as attributes."""
+class Distribution(ModuleType):
+    """The functions of one distribution as attributes: `calque.scipy.stats` makes it the module of that name."""
+
+    def __init__(self, name: str, **functions: Callable[..., Any]):
+        super().__init__(f"calque.scipy.stats.{name}", f"The {name} distribution: {', '.join(functions)}.")
+        vars(self).update(functions)
 
 
 def continuous(name: str, what: str, shapes: str, logpdf: Any, support: Any = None, **others: Any) -> Distribution:
@@ -89,7 +104,7 @@ def continuous(name: str, what: str, shapes: str, logpdf: Any, support: Any = No
     for key in ("ppf", "isf"):
         if key in others:
             out[key] = _function(name, key, of_probability, _rescaled(others[key]), _DOCS[key].format(what))
-    return Distribution(**out)
+    return Distribution(name, **out)
 
 
 def _standardised(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,4 +149,4 @@ def discrete(name: str, what: str, shapes: str, logpmf: Any, support: Any, **oth
         ppf = others["ppf"]
         body = lambda q, *rest: ppf(q, *rest[:-1]) + rest[-1]
         out["ppf"] = _function(name, "ppf", of_probability, body, _DOCS["ppf"].format(what))
-    return Distribution(**out)
+    return Distribution(name, **out)

@@ -48,7 +48,7 @@ def _normal_pdf(x: Any, mean: Any, cov: Any) -> Any:
     return jnp.exp(_normal_logpdf(x, mean, cov))
 
 
-multivariate_normal = Distribution(logpdf=_normal_logpdf, pdf=_normal_pdf)
+multivariate_normal = Distribution("multivariate_normal", logpdf=_normal_logpdf, pdf=_normal_pdf)
 
 
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
@@ -81,4 +81,4 @@ def _dirichlet_pdf(x: Any, alpha: Any) -> Any:
     return jnp.exp(_dirichlet_logpdf(x, alpha))
 
 
-dirichlet = Distribution(logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf)
+dirichlet = Distribution("dirichlet", logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf)
