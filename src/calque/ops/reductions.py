@@ -18,7 +18,7 @@ from calque.core.dtypes import bfloat16, canonicalize, finfo, iinfo, is_complex,
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.ops.arithmetic import lexicographic
-from calque.ops.associative import axes_in_front
+from calque.ops.associative import axes_in_front, fold
 from calque.ops.common import NUMBER, ORDERED, PLAIN, Accepts, operand, refuse_dtype, scalar_of, tangent_aval
 from calque.ops.kinds import linear_unary, not_linear, wide
 
@@ -163,10 +163,15 @@ def _choice_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def _prod_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
-    """Each tangent times the product of all other factors: of those before and those behind, so that zeros do no harm."""
+    """Each tangent times the product of all other factors, which zeros do no harm: by pairs (product, tangent), the quicker way, or for a
+    free size by the products of those before and those behind, which is one program for every size."""
     if not axes:
         return t
     x, t = axes_in_front(x, axes), axes_in_front(t, axes)
+    factors = typeof(x).shape[0]
+    if isinstance(factors, int) and factors:
+        rule = lambda a, b: [do.mul(a[0], b[0]), do.add_any(do.mul(a[1], b[0]), do.mul(a[0], b[1]))]
+        return fold(rule, [x, t])[1]
     others = do.mul(_product_of_earlier(x, False), _product_of_earlier(x, True))
     return _sum(do.mul(t, others), (0,))
 
