@@ -74,7 +74,7 @@ def _fmin(x: Any, y: Any) -> Any:
 
 
 copysign = binary("copysign", _copysign, promote_inexact, "The size of x1 with the sign of x2.")
-heaviside = binary("heaviside", _heaviside, promote_inexact, "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.")
+heaviside = binary("heaviside", _heaviside, promote_inexact_strong, "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.")
 hypot = binary(
     "hypot",
     _hypot,
