@@ -5,7 +5,7 @@ from tests.native.programs import normal, traced
 
 import calque as cq
 import calque.numpy as jnp
-from calque import lax
+from calque import lax, scipy
 from calque.core import reference
 from calque.core.arrays import to_array
 from calque.core.dtypes import float0
@@ -167,3 +167,24 @@ def test_a_transposed_product_is_the_product_of_the_transposed() -> None:
         check_jaxpr(done.jaxpr)
         got, want = (reference.run(p, *map(to_array, args)) for p in (done, closed))
         np.testing.assert_allclose(np.asarray(got[0]), np.asarray(want[0]), rtol=1e-5, atol=1e-5)
+
+
+def test_a_linear_solve_is_its_solver() -> None:
+    """Compiled code runs the solver itself: as one host call, each of its steps would pay for the way through Python."""
+    a = np.diag(np.arange(1, 6, dtype=np.float32)) + np.float32(0.1)
+    b = np.ones(5, np.float32)
+
+    def direct(a, b):
+        return jnp.linalg.solve(a, b)
+
+    def gradients(a, b):
+        return scipy.sparse.linalg.cg(lambda x: a @ x, b)[0]
+
+    for solve in (direct, gradients):
+        assert "custom_linear_solve" not in names(solve, a, b)
+        got, back = cq.jit(solve)(a, b), cq.jit(cq.grad(lambda a, b: solve(a, b).sum(), (0, 1)))(a, b)
+        x, y = np.linalg.solve(a, b), np.linalg.solve(a.T, np.ones_like(b))
+        np.testing.assert_allclose(got, x, rtol=1e-5)
+        np.testing.assert_allclose(back[0], -np.outer(y, x), rtol=1e-4)
+        np.testing.assert_allclose(back[1], y, rtol=1e-5)
+        np.testing.assert_allclose(cq.jit(cq.vmap(solve, (None, 0)))(a, np.stack([b, 2 * b]))[1], 2 * x, rtol=1e-5)

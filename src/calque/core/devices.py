@@ -1,4 +1,6 @@
-"""Devices: this machine's CPU, once or as several virtual devices of this process (`CALQUE_NUM_CPU_DEVICES`)."""
+"""Devices: this machine's CPU, once or as several virtual devices of this process.
+
+`CALQUE_NUM_CPU_DEVICES=4` asks for four, and so does `--xla_force_host_platform_device_count=4` in `XLA_FLAGS`."""
 
 from __future__ import annotations
 
@@ -86,10 +88,17 @@ class Device:
         return device_of, (self.id,)
 
 
+_XLA_FLAG = "--xla_force_host_platform_device_count"  # programs written for JAX ask in this way, in XLA_FLAGS
+
+
 def _count() -> int:
-    text = os.environ.get("CALQUE_NUM_CPU_DEVICES", "1")
+    """How many devices the environment asks for; our own variable goes before the flag of XLA."""
+    name, text = "CALQUE_NUM_CPU_DEVICES", os.environ.get("CALQUE_NUM_CPU_DEVICES")
+    if text is None:
+        flags = dict(flag.partition("=")[::2] for flag in os.environ.get("XLA_FLAGS", "").split())
+        name, text = f"{_XLA_FLAG} in XLA_FLAGS", flags.get(_XLA_FLAG, "1")
     if not text.isdigit() or int(text) < 1:
-        raise ValueError(f"CALQUE_NUM_CPU_DEVICES must be a positive integer, got {text!r}")
+        raise ValueError(f"{name} must be a positive integer, got {text!r}")
     return int(text)
 
 

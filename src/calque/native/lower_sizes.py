@@ -135,9 +135,14 @@ class Sizes:
         if e.op in _ARITHMETIC or e.op == "cast":
             return e.args if e.args[0].dtype in _INTEGERS and e.dtype in _INTEGERS else ()
         if e.op == "select" and e.dtype in _INTEGERS:
-            c = e.args[0]
-            return e.args[1:] + (c.args if c.op == "lt" and c.args[0].dtype in _INTEGERS else ())
+            return e.args[1:] + self._compared(e)
         return ()
+
+    @staticmethod
+    def _compared(e: Expr) -> tuple[Expr, ...]:
+        """The two integers that a selection compares with <, if that is its condition."""
+        c = e.args[0]
+        return c.args if c.op == "lt" and c.args[0].dtype in _INTEGERS else ()
 
     def _bound(self, e: Expr) -> Interval:
         m = self.memo
@@ -157,8 +162,8 @@ class Sizes:
         if e.op == "cast":
             return self._fitting(m[e.args[0]], e.dtype)
         (a, b), (c, d) = (m[x] for x in e.args[-2:])
-        if e.op == "select" and e.args[0].op == "lt":  # a condition that always or never holds
-            (lo, hi), (other, top) = (m[x] for x in e.args[0].args)
+        if e.op == "select" and self._compared(e):  # a condition that always or never holds
+            (lo, hi), (other, top) = (m[x] for x in self._compared(e))
             if lo >= top:
                 return (c, d)
             if hi < other:

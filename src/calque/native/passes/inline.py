@@ -22,6 +22,7 @@ CALLS = {
     "custom_lin": "call_jaxpr",
     "while_back": "jaxpr",
 }
+_CHOSEN = ("cond", "custom_linear_solve")  # one of the bodies may stand in the place of these
 
 
 class _Frame:
@@ -34,10 +35,15 @@ class _Frame:
 
 
 def body_of(e: Eqn, invars: list[Atom]) -> tuple[Jaxpr | ClosedJaxpr | None, list[Atom]]:
-    """The body of a call that may be inlined, and its operands. A branch whose index is known is such a call."""
+    """The body of a call that may be inlined, and its operands. A branch whose index is known is such a call, and a linear solve is
+    its solver: the other functions are there for derivatives, which have been taken."""
     if e.primitive.name == "cond" and isinstance(invars[0], Literal):
         branches = e.params["branches"]
         return branches[min(max(int(invars[0].val), 0), len(branches) - 1)], invars[1:]
+    if e.primitive.name == "custom_linear_solve":
+        matvec, vecmat, solve, _ = lengths = e.params["const_lengths"]
+        first = matvec + vecmat
+        return e.params["jaxprs"].solve, invars[first : first + solve] + invars[sum(lengths) :]
     if e.primitive.program is not None:
         return _program_of(e), invars
     name = CALLS.get(e.primitive.name)
@@ -64,7 +70,7 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
     Runs before all rewriting: rules should see through calls. Constants of inner programs become constants of the outer one."""
     if not any(
-        e.primitive.name in CALLS or e.primitive.name == "cond" or e.primitive.program is not None
+        e.primitive.name in CALLS or e.primitive.name in _CHOSEN or e.primitive.program is not None
         for e in closed.jaxpr.eqns
     ):
         return closed
