@@ -20,6 +20,16 @@ def test_weak_initial_values_are_promoted():
     assert float(while_loop(lambda c: c < 3, lambda c: c + 1.5, 1)) == 4.0
 
 
+def test_a_promoted_carry_is_strong():
+    for out in (
+        scan(lambda c, _: (c + 1.0, None), 0, None, length=3)[0],
+        fori_loop(0, 3, lambda i, c: c + 1.0, 0),
+        while_loop(lambda c: c < 3, lambda c: c + 1.0, 0),
+    ):
+        assert (out.dtype, out.aval.weak_type, float(out)) == (np.float32, False, 3.0)
+    assert fori_loop(0, 3, lambda i, c: c + i, 0).aval.weak_type
+
+
 def test_scan_of_trees_and_lengths():
     out = scan(
         lambda c, x: ({"s": c["s"] + x[0] * x[1]}, {"y": x[0]}), {"s": 0.0}, (np.arange(3, dtype=F), np.ones(3, F))

@@ -34,6 +34,8 @@ def _with_joined_types(leaves: Sequence[Any], outs: Sequence[ShapedArray]) -> li
     for x, out in zip(leaves, outs):
         aval = typeof(x)
         joined = joined_type(aval, out) if aval.weak_type and aval is not out else aval
+        if joined is not None and joined.dtype != aval.dtype:
+            joined = joined.strip_weak_type()  # a value converted to another dtype is weak no more
         changed = changed or (joined is not None and joined is not aval)
         new.append(x if joined is None or joined is aval else flow.convert(x, joined))
     return new if changed else None
