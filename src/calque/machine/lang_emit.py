@@ -7,6 +7,7 @@ import re
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from calque.machine import target
 from calque.machine.lang_expr import Expressions, Value
 from calque.machine.lang_reach import reachable
 from calque.machine.lang_types import I1, I64, TYPES, Cell, Extern, Function, LangError, Signature, Var
@@ -262,13 +263,14 @@ class FunctionEmitter(Expressions):
         self.label(end)
 
     def loop_apart(self, group: str) -> str:
-        """The metadata of a loop whose rounds may run at once, a vector of 256 bits at a time."""
+        """The metadata of a loop whose rounds may run at once: as many as a register holds doubles."""
+        lanes = target.describe().vector_bytes // 8
         parts = [
             self.module.mark(f'!{{!"llvm.loop.{what}}}')
             for what in (
                 f'parallel_accesses", {group}',
                 'vectorize.enable", i1 true',
-                'vectorize.width", i32 4',
+                f'vectorize.width", i32 {lanes}',
                 'interleave.count", i32 1',
             )
         ]

@@ -25,7 +25,8 @@ from calque.ops.dimension_numbers import FftType
 NAMES: Final = frozenset(("fft",))
 _NS: Final = 5  # a guess of the time for an element
 _LONGEST: Final = 1 << 24  # the table of a longer axis takes too much memory
-_KEPT: Final = 32  # tables
+_KEPT: Final = 64  # tables
+_SMALL: Final = 1 << 14
 
 kernel, passes = LazyModule("calque.machine.fft"), LazyModule("calque.machine.fft_passes")
 
@@ -118,9 +119,14 @@ def chirp(n: int, longer: int) -> tuple[np.ndarray, np.ndarray]:
     return down, np.stack([up.real, up.imag])
 
 
-@functools.lru_cache(_KEPT)
 def table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
-    """What the kernel has to know of transforms of these lengths."""
+    """What the kernel has to know of transforms of these lengths. Large tables live as long as the programs that use them."""
+    made = kept_table if max(lengths) <= _SMALL else make_table
+    return made(fft_type, single, *lengths)
+
+
+def make_table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
+    """A new table."""
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     real = {FftType.RFFT: 1, FftType.IRFFT: 2}.get(fft_type, 0)
     scale = 1 / math.prod(lengths) if inverse else 1.0
@@ -133,6 +139,9 @@ def table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
         out.words[at], out.words[at + 2] = n, room
         out.place(at + 1, made)
     return out.made()
+
+
+kept_table = functools.lru_cache(_KEPT)(make_table)
 
 
 def is_native(params: dict[str, Any]) -> bool:
