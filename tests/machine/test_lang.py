@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from enum import IntEnum
 
+import numpy as np
 import pytest
 
-from calque.machine import lang_types
+from calque.machine import lang_types, llvm
 from calque.machine.lang import (
     NULL,
     LangError,
     Unit,
     address,
     alloca,
+    apart,
     atomic_add,
     atomic_cas,
     atomic_cas_i32,
@@ -530,3 +533,25 @@ def test_signatures_need_annotations() -> None:
     with pytest.raises(LangError, match="inside machine functions"):
         load_i64(0, 0)
     assert lang_types.as_type(None) is None
+
+
+def test_rounds_that_run_at_once():
+    unit = Unit("test_apart")
+
+    @unit.helper
+    def scaled(x: f64) -> f64:
+        return x * 2.0 + 1.0
+
+    @unit.function
+    def scale_all(to: ptr, x: ptr, n: i64, times: i64) -> None:
+        for k in range(times):
+            for i in apart(n):
+                store_f64(to, 8 * i, scaled(load_f64(x, 8 * i)) + load_f64(x, 8 * k))
+
+    vector = re.compile(r"fmul <\d+ x double>")
+    assert vector.search(llvm.optimized(unit.ir()))
+    for n in (0, 1, 7, 100):
+        x, out = np.random.default_rng(n).normal(size=max(n, 3)), np.full(max(n, 3), -1.0)
+        scale_all(out.ctypes.data, x.ctypes.data, n, 3)
+        np.testing.assert_array_equal(out[:n], (x * 2 + 1 + x[2])[:n])
+        np.testing.assert_array_equal(out[n:], -1)

@@ -46,6 +46,9 @@ v)` (a store with release order only, for unlocking); the same with `_i32` at th
 Statements: assignment (also `a, b = x, y`), `if while for-in-range break continue return pass`, and `match` on integers
 (a jump table) with cases `case 1 | 2:`, `case Op.ADD:`, `case _:`.
 
+`for i in apart(n)` says that no round reads or writes what another one writes: LLVM runs several at once in vectors, and
+puts the helpers that the rounds call in their place.
+
 Calls: functions of this and other units, `unit.extern` functions, and pointers: `sig = signature(i32, ptr, ptr)`, then
 `sig(pointer, a, b)`. Names from outside may be integers and floats (also as attributes of a class or enum): they are
 constants. `likely(c)` and `unlikely(c)` lay out code. No exceptions, no closures over variables, no objects.
@@ -100,8 +103,10 @@ if TYPE_CHECKING:  # for type checkers, functions of the language are functions 
     ptr: TypeAlias = int
     f32: TypeAlias = float
     f64: TypeAlias = float
+    apart = range
 else:
     i1, i8, i16, i32, i64, f32, f64, ptr = I1, I8, I16, I32, I64, F32, F64, PTR
+    apart = Intrinsic("apart")
 
 NULL: Any = Intrinsic("NULL")
 (load_i8, load_u8, load_i16, load_u16, load_i32, load_u32, load_i64, load_f32, load_f64, load_ptr) = (
@@ -271,6 +276,7 @@ __all__ = [
     "Var",
     "address",
     "alloca",
+    "apart",
     "atomic_add",
     "atomic_add_i32",
     "atomic_cas",

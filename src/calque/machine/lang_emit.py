@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from calque.machine import target
 from calque.machine.lang_expr import Expressions, Value
 from calque.machine.lang_reach import reachable
 from calque.machine.lang_types import I1, I64, TYPES, Cell, Extern, Function, LangError, Signature, Var
@@ -44,6 +46,7 @@ class ModuleParts:
         self.heads: list[str] = []
         self.bodies: list[str] = []
         self.declared: dict[str, str] = {}
+        self.metadata: list[str] = []
         self.strings: dict[bytes, str] = {}
 
     def declare(self, name: str, sig: Signature) -> None:
@@ -54,6 +57,12 @@ class ModuleParts:
     def declare_ir(self, name: str, line: str) -> None:
         if self.declared.setdefault(name, line) != line:
             raise LangError(f"{name} is declared with two signatures: {self.declared[name]} and {line}")
+
+    def mark(self, line: str) -> str:
+        """The name of a node of metadata; `@` in its text is that name."""
+        name = f"!{len(self.metadata)}"
+        self.metadata.append(f"{name} = distinct {line.replace('@', name)}")
+        return name
 
     def string(self, text: str) -> str:
         """The global that holds a constant C string."""
@@ -67,7 +76,12 @@ class ModuleParts:
         for data, name in self.strings.items():
             content = "".join(f"\\{byte:02X}" for byte in data)
             strings.append(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{content}"')
-        return "\n".join([*self.heads, *strings, *self.declared.values(), *self.bodies]) + "\n"
+        bodies = self.bodies
+        if self.metadata:  # a loop with a call is no loop over vectors
+            bodies = [
+                re.sub(r"^(define internal .*) \{$", r"\1 alwaysinline {", b, count=1, flags=re.M) for b in bodies
+            ]
+        return "\n".join([*self.heads, *strings, *self.declared.values(), *bodies, *self.metadata]) + "\n"
 
 
 # ---- one function ----
@@ -209,7 +223,8 @@ class FunctionEmitter(Expressions):
 
     def stmt_For(self, node: ast.For) -> None:
         call = node.iter
-        is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"
+        kind = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+        is_range = kind in ("range", "apart")
         if not is_range or not isinstance(node.target, ast.Name) or node.orelse:
             raise self.error(node, "loops are `for name in range(...)` without else")
         assert isinstance(call, ast.Call)
@@ -232,15 +247,34 @@ class FunctionEmitter(Expressions):
         self.label(body)
         self.assign(node.target, now)
         self.loops.append((again, end))
+        around, back = self.group, ""
+        if kind == "apart":
+            self.group = self.module.mark("!{}")
+            back = f", !llvm.loop {self.loop_apart(self.group)}"
         self.block(node.body)
+        self.group = around
         self.loops.pop()
         self.jump(again)
         self.label(again)
         current = self.let(I64, f"load i64, ptr %{counter}")
         following = self.let(I64, f"add nsw i64 {current.text}, {step}")
         self.op(f"store i64 {following.text}, ptr %{counter}")
-        self.jump(head)
+        self.terminate(f"br label %{head}{back}")
         self.label(end)
+
+    def loop_apart(self, group: str) -> str:
+        """The metadata of a loop whose rounds may run at once: as many as a register holds doubles."""
+        lanes = target.describe().vector_bytes // 8
+        parts = [
+            self.module.mark(f'!{{!"llvm.loop.{what}}}')
+            for what in (
+                f'parallel_accesses", {group}',
+                'vectorize.enable", i1 true',
+                f'vectorize.width", i32 {lanes}',
+                'interleave.count", i32 1',
+            )
+        ]
+        return self.module.mark(f"!{{@, {', '.join(parts)}}}")
 
     def stmt_Break(self, node: ast.Break) -> None:
         self.jump(self.loops[-1][1])

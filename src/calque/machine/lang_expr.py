@@ -64,6 +64,7 @@ class Expressions:
         self.closed = False
         self.used: set[str] = set()
         self.counter = 0
+        self.group = ""  # of the accesses to memory in a loop whose rounds may run at once
 
     def error(self, node: ast.AST, message: str) -> LangError:
         line = self.first_line + getattr(node, "lineno", 1) - 1
@@ -83,6 +84,10 @@ class Expressions:
         self.counter += 1
         self.lines.append(f"%t{self.counter} = {line}")
         return Value(type_, f"%t{self.counter}")
+
+    def access(self) -> str:
+        """What is said of an access to memory."""
+        return f", !llvm.access.group {self.group}" if self.group else ""
 
     def nothing(self) -> Value:
         """The value of a call that gives none."""
@@ -472,7 +477,7 @@ class Expressions:
         kind = sig.ir_ret
         if sig.vararg:
             kind = f"{kind} ({', '.join([t.ir for t in sig.args] + ['...'])})"
-        line = f"call {kind} {callee}({rendered})"
+        line = f"call {kind} {callee}({rendered}){self.access()}"
         if sig.ret is None:
             self.op(line)
             return self.nothing()

@@ -33,7 +33,7 @@ def _place(e: Expressions, pointer: Value, offset: Value) -> str:
 
 def _load(type_: Type, widened: bool, e: Expressions, node: ast.Call) -> Value:
     pointer, offset = _arguments(e, node, PTR, I64)
-    value = e.let(type_, f"load {type_.ir}, ptr {_place(e, pointer, offset)}, align 1")
+    value = e.let(type_, f"load {type_.ir}, ptr {_place(e, pointer, offset)}, align 1{e.access()}")
     return e.let(I64, f"zext {type_.ir} {value.text} to i64") if widened else value
 
 
@@ -42,7 +42,7 @@ def _store(type_: Type, e: Expressions, node: ast.Call) -> Value:
     if type_.is_int and value.const is None and value.type is not None and value.type.is_int:
         value = e.cast(value, type_, node)
     value = e.coerce(value, type_, node)
-    e.op(f"store {type_.ir} {value.text}, ptr {_place(e, pointer, offset)}, align 1")
+    e.op(f"store {type_.ir} {value.text}, ptr {_place(e, pointer, offset)}, align 1{e.access()}")
     return e.nothing()
 
 

@@ -24,7 +24,7 @@ from calque.machine import strided
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, ProgramBuilder, Slot, Varying
 from calque.machine.program_sizes import Pattern, SizedProgram
-from calque.native import eager_layout, elements, sorting
+from calque.native import eager_layout, elements, fourier, sorting
 from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager_families import program_of_any_size
@@ -291,6 +291,10 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         program = sorting_program(p.name, params, avals, outs)
         if program is not None:
             return results(program, True)
+    if p.name in fourier.NAMES:
+        program = fft_program(params, avals[0], out)
+        if program is not None:
+            return results(program, False)
     return lambda arrays: reference.evaluate(p, arrays, params)
 
 
@@ -312,6 +316,13 @@ def sorting_program(
     if not sorting.emit_eager(b, name, params, ins, avals, [b.output(i) for i in range(len(outs))]):
         return None
     return b.build(release_gil=avals[0].size > SMALL)
+
+
+def fft_program(params: dict[str, Any], x: ShapedArray, out: ShapedArray) -> Program | None:
+    b = ProgramBuilder(1, [(out, nbytes(out))])
+    if not fourier.emit_eager(b, params, b.input(0), x, b.output(0)):
+        return None
+    return b.build(release_gil=x.size > SMALL)
 
 
 def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]]:

@@ -16,7 +16,7 @@ from calque.machine.threads import get_num_threads
 from calque.native.expr import Buffer, Expr
 from calque.native.lower_sizes import Sizes
 from calque.native.plan_memory import arrange
-from calque.native.plan_steps import Call, Copy, Count, Host, Repeat, Routine, Step, Swap
+from calque.native.plan_steps import Call, Copy, Count, Host, Made, Repeat, Routine, Step, Swap
 from calque.native.schedule import Plan
 
 PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
@@ -138,6 +138,8 @@ class Assembler:
             return self.slots[word]
         if isinstance(word, np.ndarray):
             return self.builder.const(word)
+        if isinstance(word, Made):
+            return self.builder.const(word.function(*word.sizes))
         return self.integer(word) if isinstance(word, Expr) else int(word)
 
     def piece(self, plan: Plan) -> int | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from calque.native.expr import Buffer, Expr
 from calque.native.kernels import Kernel
@@ -68,9 +70,17 @@ class Host:
 
 
 @dataclass(eq=False)
+class Made:
+    """An array of constants that a function makes for some sizes."""
+
+    function: Callable[..., np.ndarray]
+    sizes: Sequence[Any]
+
+
+@dataclass(eq=False)
 class Routine:
-    """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers, and arrays of constants;
-    `ns` guesses how long it takes."""
+    """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers, and arrays of constants, given or
+    made; `ns` guesses how long it takes."""
 
     name: str
     address: int

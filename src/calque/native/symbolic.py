@@ -14,7 +14,7 @@ from calque.core.arrays import to_array
 from calque.core.at_sizes import at_sizes, free_in
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
-from calque.core.dims import Symbols, poly_of
+from calque.core.dims import Symbols, hint_of, poly_of
 from calque.core.jaxprs import ClosedJaxpr
 from calque.machine.arrays import as_numpy, share
 from calque.machine.callpath import run_program
@@ -25,7 +25,7 @@ from calque.native.expr import Buffer, Expr, const, ex, item_size
 from calque.native.lower_sizes import Sizes
 from calque.native.plan_memory import ALIGN, arrange
 from calque.native.plan_program import Assembler, host_function
-from calque.native.plan_steps import Count, Host, Step
+from calque.native.plan_steps import Count, Host, Made, Step
 
 OF_FOUND_SIZE: Final = ShapedArray((0,), np.dtype(np.uint8))  # until the size is known
 SPARE: Final = 8  # bytes behind the end of a block of found size, which kernels may write
@@ -37,7 +37,8 @@ class SymbolicAssembler(Assembler):
 
     def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
         super().__init__(sizes, params, sizes_of)
-        self.hosts: list[tuple[Host, list[str]]] = []  # host calls, each with the found sizes that it is told
+        # Host calls, each with the found sizes that it is told, and constants that depend on sizes.
+        self.hosts: list[tuple[Host | Made, list[str]]] = []
         self.waiting: dict[Buffer, Slot] = {}  # blocks of found sizes that are not allocated yet
         self.given: list[tuple[int, Buffer]] = []  # results of found sizes
         self.depth = 0
@@ -147,6 +148,14 @@ class SymbolicAssembler(Assembler):
         else:
             super().host_call(s, function, args)
 
+    def operand(self, word: Any) -> Any:
+        if isinstance(word, Made) and next(free_in(word.sizes), None) is not None:
+            array = word.function(*map(hint_of, word.sizes))
+            self.hosts.append((word, []))
+            self.builder.const(array)  # lives as long as the program
+            return Varying(array.ctypes.data, ("host", len(self.hosts) - 1))
+        return super().operand(word)
+
 
 def bytes_expr(b: Buffer) -> Expr:
     n = const(item_size(b.dtype))
@@ -232,8 +241,8 @@ class SymbolicExecutable(Planned):
         if rooms:
             starts, total = places(words[n : n + len(rooms)])
             arena = [starts[r] for r in self.assembler.room_of]
-        kept = self.host_functions(sizes)
-        values += [id(f) for f in kept]
+        kept = self.made_for(sizes)
+        values += [x.ctypes.data if isinstance(x, np.ndarray) else id(x) for x in kept]
         program = self.pattern.program(outputs, values, None, arena, total, kept)
         return SizedByProgram(program, self, sizes) if found else Sized(program)
 
@@ -256,11 +265,17 @@ class SymbolicExecutable(Planned):
         """The atom of each found size, by the name that it has in kernels."""
         return {f"f{a}": i for i, (op, a, _) in enumerate(self.symbols.atoms) if op == "found"}
 
-    def host_functions(self, sizes: Sequence[int]) -> list[Callable[..., None]]:
-        """The host calls for these sizes."""
-        if not self.assembler.hosts:
-            return []
-        return [self.host_function(s, found, sizes) for s, found in self.assembler.hosts]
+    def made_for(self, sizes: Sequence[int]) -> list[Any]:
+        """The host calls and the constants for these sizes."""
+        return [
+            self.constant(s, sizes) if isinstance(s, Made) else self.host_function(s, found, sizes)
+            for s, found in self.assembler.hosts
+        ]
+
+    def constant(self, s: Made, sizes: Sequence[int]) -> np.ndarray:
+        """A constant for these sizes."""
+        numbers = self.symbols.program([("value", poly_of(n) or ()) for n in s.sizes])
+        return s.function(*numbers(*sizes))
 
     def host_function(self, s: Host, found: list[str], sizes: Sequence[int]) -> Callable[..., None]:
         """A host call for these sizes; those that the program has found come after the addresses."""

@@ -1,0 +1,158 @@
+"""Fourier transforms as machine code: right for every kind of length, and no host calls in programs."""
+
+import numpy as np
+import pytest
+
+import calque
+from calque import lax
+from calque import numpy as jnp
+from calque.native import fourier
+from calque.ops.dimension_numbers import FftType
+
+LENGTHS = [*range(1, 71), 81, 97, 100, 125, 128, 243, 256, 360, 500, 509, 1000, 1024, 2048, 3072, 4096, 10007]
+BATCHES = [(), (3,), (2, 19), (0,)]
+SHAPES = [(4, 6), (30, 7, 5), (2, 3, 16, 9), (64, 80), (5, 100, 3), (70, 1, 2), (3, 53, 2), (1, 1, 1), (0, 5, 4, 6)]
+EPS = {"complex64": 3e-7, "complex128": 2e-15}
+
+
+@pytest.fixture(autouse=True)
+def wide():
+    with calque.enable_x64(True):
+        yield
+
+
+def numbers(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+
+
+def close(got, want, dtype):
+    assert got.shape == want.shape
+    assert got.dtype == (dtype if np.iscomplexobj(want) else np.zeros(1, dtype).real.dtype)
+    error = np.linalg.norm(np.asarray(got) - want)
+    assert error <= EPS[dtype] * np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("dtype", list(EPS))
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+def test_every_kind_of_length(batch, dtype):
+    for n in LENGTHS:
+        x = numbers((*batch, n), dtype, n)
+        exact, half = x.astype(complex), x[..., : n // 2 + 1]
+        close(jnp.fft.fft(x), np.fft.fft(exact), dtype)
+        close(jnp.fft.ifft(x), np.fft.ifft(exact), dtype)
+        close(jnp.fft.rfft(x.real.copy()), np.fft.rfft(exact.real), dtype)
+        close(jnp.fft.irfft(half, n), np.fft.irfft(half.astype(complex), n), dtype)
+
+
+@pytest.mark.parametrize("dtype", list(EPS))
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_several_axes(shape, dtype):
+    x = numbers(shape, dtype)
+    for k in range(2, min(len(shape), 3) + 1):
+        axes, lengths = tuple(range(-k, 0)), shape[-k:]
+        half, exact = x[..., : shape[-1] // 2 + 1], x.astype(complex)
+        close(jnp.fft.fftn(x, axes=axes), np.fft.fftn(exact, axes=axes), dtype)
+        close(jnp.fft.ifftn(x, axes=axes), np.fft.ifftn(exact, axes=axes), dtype)
+        close(jnp.fft.rfftn(x.real.copy(), axes=axes), np.fft.rfftn(exact.real, axes=axes), dtype)
+        want = np.fft.irfftn(half.astype(complex), s=lengths, axes=axes)
+        close(jnp.fft.irfftn(half, s=lengths, axes=axes), want, dtype)
+
+
+@pytest.mark.parametrize("n", [1, 8, 47, 256, 509, 3072])
+def test_a_transform_does_not_depend_on_those_beside_it(n):
+    x = numbers((40, n), "complex64")
+    alone = np.stack([np.asarray(jnp.fft.fft(row)) for row in x])
+    np.testing.assert_array_equal(np.asarray(jnp.fft.fft(x)), alone)
+    np.testing.assert_array_equal(np.asarray(jnp.fft.fft(x.T.copy(), axis=0)).T, alone)
+
+
+def test_exact_rules_of_small_transforms():
+    np.testing.assert_array_equal(jnp.fft.fft(np.array([1.0, 2.0, 3.0, 4.0])), [10, -2 + 2j, -2, -2 - 2j])
+    np.testing.assert_array_equal(jnp.fft.irfft(np.array([10, -2 + 2j, -2 + 5j])), [1, 2, 3, 4])
+    assert not np.isfinite(jnp.fft.fft(np.array([1.0, np.nan, 3.0]))).any()
+    assert not np.isfinite(jnp.fft.rfft(np.array([1.0, np.inf, 3.0, 0.5, 2.0, 1.0]))).any()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 12, 360, 1 << 16])
+def test_roots_are_right_to_the_last_bits(n):
+    k = np.arange(n)
+    c, s = fourier.roots(n, k)
+    angle = -2 * np.longdouble("3.14159265358979323846264338327950288") * k / n
+    assert np.abs(c - np.cos(angle)).max() < 1.2e-16
+    assert np.abs(s - np.sin(angle)).max() < 1.2e-16
+    assert set(zip(*fourier.roots(4, np.arange(4)))) == {(1, 0), (0, -1), (-1, 0), (0, 1)}
+
+
+def test_radices_multiply_to_the_length():
+    for n in range(1, 3000):
+        found = fourier.radices(n)
+        assert found is None or int(np.prod(found)) == n
+        assert fourier.longer_than(n) >= 2 * n - 1
+    assert fourier.radices(17) is None
+
+
+def test_compiled_is_eager_without_host_calls():
+    def f(x):
+        return jnp.fft.fft2(x), jnp.fft.rfft(x.real), jnp.fft.irfft(x, 11)
+
+    x = numbers((9, 6), "complex128")
+    compiled = calque.jit(f)
+    assert not calque.explain(compiled, x).host_calls
+    for a, b in zip(compiled(x), f(x)):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_in_a_loop():
+    def f(x):
+        return lax.scan(
+            lambda c, _: (0.5 * jnp.fft.irfft(jnp.fft.rfft(c) * 2, 24), jnp.fft.fft(c)[1]), x, None, length=5
+        )
+
+    x = numbers(24, "complex128").real.copy()
+    compiled = calque.jit(f)
+    assert not calque.explain(compiled, x).host_calls
+    last, seen = compiled(x)
+    np.testing.assert_allclose(last, x, atol=1e-14)
+    np.testing.assert_allclose(seen, [np.fft.fft(x)[1]] * 5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", list(FftType), ids=lambda k: k.name)
+def test_derivatives_and_lanes(kind):
+    n = 10
+    entries = n // 2 + 1 if kind is FftType.IRFFT else n
+    x = numbers((4, entries), "complex128")
+    x = x.real.copy() if kind is FftType.RFFT else x
+    f = lambda v: lax.fft(v, kind, (n,))
+    np.testing.assert_array_equal(np.asarray(calque.jit(calque.vmap(f, 1, 1))(x.T)).T, np.asarray(f(x)))
+    tangent = numbers((4, entries), "complex128", 1)
+    tangent = tangent.real.copy() if kind is FftType.RFFT else tangent
+    np.testing.assert_allclose(calque.jvp(f, (x,), (tangent,))[1], f(tangent), atol=1e-13)
+    weights = np.random.default_rng(2).normal(size=f(x).shape)
+    loss = calque.jit(calque.grad(lambda v: (weights * jnp.abs(f(v)) ** 2).sum()))
+    assert not calque.explain(loss, x).host_calls
+    step = 1e-6
+    slope = (
+        np.sum(weights * np.abs(f(x + step * tangent)) ** 2) - np.sum(weights * np.abs(f(x - step * tangent)) ** 2)
+    ) / (2 * step)
+    np.testing.assert_allclose(np.sum(loss(x) * tangent).real, slope, rtol=1e-6)
+
+
+def test_free_lengths_are_native_too():
+    f = calque.jit(lambda x: jnp.abs(jnp.fft.rfft(x)) + jnp.abs(jnp.fft.fft(x))[: x.shape[0] // 2 + 1])
+    for n in (8, 12, 200, 31, 509, 1, 12):
+        x = numbers(n, "complex128", n).real.copy()
+        np.testing.assert_allclose(f(x), 2 * np.abs(np.fft.rfft(x)), rtol=1e-10, atol=1e-12)
+
+
+def test_a_length_that_may_be_zero():
+    f = calque.jit(lambda x: lax.fft(x[1:], "FFT", (x.shape[0] - 1,)))
+    for n in (5, 7, 9, 2, 1):
+        x = numbers(n, "complex128", n)
+        np.testing.assert_allclose(f(x), np.fft.fft(x[1:]) if n > 1 else x[1:], atol=1e-13)
+
+
+def test_donated_operand():
+    f = calque.jit(lambda x: jnp.fft.fft2(x), donate_argnums=0)
+    x = numbers((33, 16), "complex128")
+    np.testing.assert_allclose(f(jnp.array(x)), np.fft.fft2(x), atol=1e-12)
