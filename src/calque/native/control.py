@@ -15,6 +15,8 @@ from calque.native.control_pointwise import pointwise_loop
 from calque.native.control_together import lanes_together
 from calque.native.conv import emit_conv
 from calque.native.expr import Buffer, Expr, cast, const, ex
+from calque.native.linalg import NAMES as FACTORS
+from calque.native.linalg import emit_linalg
 from calque.native.lower import View
 from calque.native.lower_graph import Node
 from calque.native.matmul import emit_product
@@ -212,4 +214,5 @@ EMITTERS: Final[dict[str, Emitter]] = {
     "matmul_tiled": emit_product,
     "conv_tiled": emit_conv,
     **dict.fromkeys(SORTS, emit_sort),
+    **dict.fromkeys(FACTORS, emit_linalg),
 }

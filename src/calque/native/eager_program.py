@@ -14,9 +14,10 @@ from calque.core.dtypes import is_extended
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
 from calque.core.primitives import Primitive
 from calque.machine.program import Program, ProgramBuilder, Slot
-from calque.native import eager, eager_layout, sorting
+from calque.native import eager, eager_layout
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan_program import array_at
+from calque.native.routines import EAGER
 
 ALIASES: Final = frozenset(("reshape", "squeeze", "copy", "copy_p", "stop_gradient", "optimization_barrier"))
 MOST_STEPS: Final = 60
@@ -82,7 +83,7 @@ class Assembler:
         ins = [self.read(a) for a in e.invars]
         if form is not None and made is not None:
             made.emit(self.builder, ins, [self.place(v) for v in e.outvars], form.dims)
-        elif p.name in sorting.NAMES and sorting.emit_eager(
+        elif p.name in EAGER and EAGER[p.name](
             self.builder, p.name, params, ins, avals, [self.place(v) for v in e.outvars]
         ):
             pass

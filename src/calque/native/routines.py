@@ -1,0 +1,13 @@
+"""The primitives that are calls of routines of the machine, for eager execution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from calque.native import linalg, sorting
+
+EAGER: Final[dict[str, Callable[..., bool]]] = {
+    **dict.fromkeys(sorting.NAMES, sorting.emit_eager),
+    **dict.fromkeys(linalg.NAMES, linalg.emit_eager),
+}
