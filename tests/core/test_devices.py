@@ -3,6 +3,7 @@
 import pytest
 
 from calque.core import devices
+from calque.core.config import Config, config
 
 
 @pytest.mark.parametrize(
@@ -19,12 +20,25 @@ from calque.core import devices
 def test_the_environment_asks_for_devices(monkeypatch, own, flags, count):
     for name, text in (("CALQUE_NUM_CPU_DEVICES", own), ("XLA_FLAGS", flags)):
         monkeypatch.delenv(name, raising=False) if text is None else monkeypatch.setenv(name, text)
+    monkeypatch.setattr(devices, "config", Config())
     assert devices._count() == count
 
 
-@pytest.mark.parametrize("name, text", [("CALQUE_NUM_CPU_DEVICES", "no"), ("XLA_FLAGS", f"{devices._XLA_FLAG}=0")])
-def test_a_count_that_is_none(monkeypatch, name, text):
-    monkeypatch.delenv("CALQUE_NUM_CPU_DEVICES", raising=False)
-    monkeypatch.setenv(name, text)
-    with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
+def test_a_count_that_is_none(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", f"{devices._XLA_FLAG}=0")
+    monkeypatch.setattr(config, "num_cpu_devices", -1)
+    with pytest.raises(ValueError, match="XLA_FLAGS must be a positive integer"):
         devices._count()
+    monkeypatch.setenv("CALQUE_NUM_CPU_DEVICES", "no")
+    with pytest.raises(ValueError, match="CALQUE_NUM_CPU_DEVICES must be a positive integer"):
+        Config()
+
+
+def test_the_option_adds_devices_to_those_that_are_there():
+    before = list(devices.DEVICES)
+    with config.override("jax_num_cpu_devices", 5):
+        assert devices.DEVICES[: len(before)] == before and [d.id for d in devices.DEVICES] == [0, 1, 2, 3, 4]
+    assert before == devices.DEVICES
+    for wrong in (0, -2, 1.5, True, "4"):
+        with pytest.raises(ValueError, match="must be a positive integer"):
+            config.update("calque_num_cpu_devices", wrong)

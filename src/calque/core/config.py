@@ -64,6 +64,7 @@ _FLAGS: dict[str, tuple[Any, bool]] = {
     "legacy_prng_key": ("allow", True),
     "no_execution": (False, True),
     "no_tracing": (False, False),
+    "num_cpu_devices": (-1, False),  # -1: what the environment says, or one
     "remove_size_one_mesh_axis_from_type": (False, False),
     "softmax_custom_jvp": (True, False),  # the derivative of softmax is the efficient one in any case
     "thread_guard": (False, False),  # speaks of operations of several processes: there is one
@@ -93,6 +94,8 @@ def _from_environment(name: str, default: Any) -> Any:
         if text.lower() in ("0", "false", "no", "off", ""):
             return False
         raise ValueError(f"CALQUE_{name.upper()} must be a truth value such as 1 or 0, got {text!r}")
+    if isinstance(default, int):
+        return int(text) if text.isdigit() else text
     return text
 
 
@@ -112,6 +115,8 @@ class Config:
             raise ValueError(f"calque_{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
         if isinstance(_FLAGS[name][0], bool) and not isinstance(value, bool):
             raise ValueError(f"calque_{name} must be a bool; got {value!r}")
+        if name == "num_cpu_devices" and (type(value) is not int or (value < 1 and value != -1)):
+            raise ValueError(f"calque_{name} or CALQUE_{name.upper()} must be a positive integer; got {value!r}")
         refused, why = _REFUSED.get(name, ((), ""))
         if value in refused:
             raise NotImplementedError(f"calque_{name} cannot be {value!r}: {why}")

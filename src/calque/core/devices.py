@@ -1,12 +1,15 @@
 """Devices: this machine's CPU, once or as several virtual devices of this process.
 
-`CALQUE_NUM_CPU_DEVICES=4` asks for four, and so does `--xla_force_host_platform_device_count=4` in `XLA_FLAGS`."""
+`CALQUE_NUM_CPU_DEVICES=4` asks for four, and so do `--xla_force_host_platform_device_count=4` in `XLA_FLAGS` and
+`calque.config.update("calque_num_cpu_devices", 4)`, which may come at any time: the devices that are there stay."""
 
 from __future__ import annotations
 
 import enum
 import os
 from typing import Any
+
+from calque.core.config import config
 
 
 class Space(enum.Enum):
@@ -92,17 +95,27 @@ _XLA_FLAG = "--xla_force_host_platform_device_count"  # programs written for JAX
 
 
 def _count() -> int:
-    """How many devices the environment asks for; our own variable goes before the flag of XLA."""
-    name, text = "CALQUE_NUM_CPU_DEVICES", os.environ.get("CALQUE_NUM_CPU_DEVICES")
-    if text is None:
-        flags = dict(flag.partition("=")[::2] for flag in os.environ.get("XLA_FLAGS", "").split())
-        name, text = f"{_XLA_FLAG} in XLA_FLAGS", flags.get(_XLA_FLAG, "1")
+    """How many devices are asked for; our own option goes before the flag of XLA."""
+    if config.num_cpu_devices != -1:
+        return int(config.num_cpu_devices)
+    flags = dict(flag.partition("=")[::2] for flag in os.environ.get("XLA_FLAGS", "").split())
+    text = flags.get(_XLA_FLAG, "1")
     if not text.isdigit() or int(text) < 1:
-        raise ValueError(f"{name} must be a positive integer, got {text!r}")
+        raise ValueError(f"{_XLA_FLAG} in XLA_FLAGS must be a positive integer, got {text!r}")
     return int(text)
 
 
-DEVICES: tuple[Device, ...] = tuple([Device(i) for i in range(_count())])
+DEVICES: list[Device] = []
+
+
+def _adjust() -> None:
+    n = _count()
+    del DEVICES[n:]
+    DEVICES.extend([Device(i) for i in range(len(DEVICES), n)])
+
+
+_adjust()
+config.on_change(_adjust)
 
 
 def device_of(index: int) -> Device:
