@@ -1,4 +1,4 @@
-"""Cholesky, LU and triangular systems without Python: what the meanings give, eager and compiled, by our own loops and by LAPACK."""
+"""Factors, triangular systems and spectra of matrices without Python: what the meanings give, eager and compiled, by our own loops and by LAPACK."""
 
 from typing import Any
 
@@ -15,6 +15,8 @@ from calque.machine import linalg as routines
 from calque.machine import threads
 from calque.native import linalg
 from calque.ops.linalg import cholesky_p, lu_p, triangular_solve_p
+from calque.ops.linalg_orthogonal import qr_p
+from calque.ops.linalg_spectral import eigh_p, svd_p
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 NAMES = [np.dtype(d).name for d in DTYPES]
@@ -102,6 +104,57 @@ def test_only_the_triangle_of_a_triangular_system_is_read() -> None:
         assert np.isfinite(to_numpy(unit)).all()
 
 
+def agrees(primitive: Any, x: np.ndarray, **params: Any) -> None:
+    for got, want in zip(primitive.bind(jnp.asarray(x), **params), primitive.meaning(x, **params), strict=True):
+        close(got, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=NAMES)
+def test_qr(dtype: Any) -> None:
+    with x64():
+        for m, n in ((0, 0), (1, 1), (5, 5), (6, 3), (3, 6), (4, 0), (0, 4), (40, 33)):
+            for batch in BATCHES:
+                x = numbers(dtype, *batch, m, n)
+                for full in (False, True):
+                    for pivoting in (False, True):
+                        agrees(qr_p, x, pivoting=pivoting, full_matrices=full, use_magma=None)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=NAMES)
+def test_svd(dtype: Any) -> None:
+    with x64():
+        for m, n in ((0, 0), (1, 1), (5, 5), (6, 3), (3, 6), (4, 0), (0, 4), (40, 33)):
+            for batch in BATCHES:
+                x = numbers(dtype, *batch, m, n)
+                for full in (False, True):
+                    for vectors in (False, True):
+                        agrees(svd_p, x, full_matrices=full, compute_uv=vectors, subset_by_index=None, algorithm=None)
+
+
+EIGH = {"sort_eigenvalues": True, "subset_by_index": None, "algorithm": None}
+SVD = {"full_matrices": False, "compute_uv": True, "subset_by_index": None, "algorithm": None}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=NAMES)
+def test_eigh(dtype: Any) -> None:
+    with x64():
+        for n in (0, 1, 2, 5, 33):
+            for batch in BATCHES:
+                x = numbers(dtype, *batch, n, n)  # one triangle is read
+                for lower in (False, True):
+                    agrees(eigh_p, x, lower=lower, **EIGH)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=NAMES)
+def test_spectra_of_what_is_no_number(dtype: Any) -> None:
+    with x64():
+        x = np.stack([numbers(dtype, 5, 5, seed=k) for k in range(3)])
+        for value in (np.nan, np.inf):
+            x[1, 2, 3] = value
+            agrees(eigh_p, x, lower=True, **EIGH)
+            agrees(svd_p, x, **SVD)
+
+
 # ---------------------------------------------------------------- what is no number, what cannot be factored
 
 
@@ -155,6 +208,10 @@ def test_compiled_programs_do_not_call_python() -> None:
         lambda a, b: list(lax.linalg.lu(a)),
         lambda a, b: [lax.linalg.lu(a)[2]],
         lambda a, b: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a), b),
+        lambda a, b: list(jnp.linalg.qr(b)),
+        lambda a, b: [jnp.linalg.qr(b, mode="r"), jnp.linalg.eigvalsh(a), jnp.linalg.svdvals(b)],
+        lambda a, b: list(jnp.linalg.eigh(a)),
+        lambda a, b: list(jnp.linalg.svd(b)),
     ):
         e = compiled(fun, a, b)
         assert not e.host_calls
@@ -169,7 +226,8 @@ def test_compiled_and_eager_give_the_same_bits(dtype: Any) -> None:
     with x64():
         for n in (4, 40):
             a, b = positive(dtype, 2, n, n), numbers(dtype, 2, n, 3)
-            for fun in (cholesky_p.bind, lu_p.bind, lambda x, b=b: lax.linalg.triangular_solve(x, b, left_side=True)):
+            solve = lambda x, b=b: lax.linalg.triangular_solve(x, b, left_side=True)
+            for fun in (cholesky_p.bind, lu_p.bind, solve, lax.linalg.qr, lax.linalg.eigh, lax.linalg.svd):
                 eager = fun(jnp.asarray(a))
                 made = jax.jit(fun)(a)
                 for g, w in zip(*((x if isinstance(x, (list, tuple)) else [x]) for x in (made, eager)), strict=True):
@@ -230,6 +288,24 @@ def test_free_sizes() -> None:
     assert len(traces) <= 2
 
 
+def test_spectra_of_free_sizes() -> None:
+    traces = []
+
+    @jax.jit
+    def f(a: Any) -> Any:
+        traces.append(1)
+        q, r = jnp.linalg.qr(a)
+        u, s, vt = jnp.linalg.svd(a, full_matrices=False)
+        w, v = jnp.linalg.eigh(a.T @ a)
+        return q @ r, (u * s) @ vt, (v * w) @ v.T
+
+    for m, n in ((4, 3), (7, 5), (40, 35), (2, 1)):
+        a = numbers(np.float32, m, n)
+        for got, want in zip(f(a), (a, a, a.T @ a), strict=True):
+            close(got, want)
+    assert len(traces) <= 3
+
+
 def test_inputs_stay_and_donated_ones_serve() -> None:
     for n in (4, 40):
         a = positive(np.float32, n, n)
@@ -260,12 +336,14 @@ def test_threads_do_not_change_bits() -> None:
 
 
 def test_small_matrices_do_not_need_the_library() -> None:
-    def function(n: int, dtype: Any) -> int | None:
+    def functions(n: int, dtype: Any) -> list[int] | None:
         aval = jax.core.ShapedArray((2, n, n), np.dtype(dtype))
-        return linalg.function_of("cholesky", {}, [aval])
+        return linalg.functions_of("cholesky", {}, [aval])
 
-    assert function(routines.SMALL, np.float32) == function(4, np.float64) == 0
-    assert function(routines.SMALL + 1, np.float32) and function(2, np.complex64)
+    assert functions(routines.SMALL, np.float32) == functions(4, np.float64) == [0]
+    for n, dtype in ((routines.SMALL + 1, np.float32), (2, np.complex64)):
+        found = functions(n, dtype)
+        assert found and all(found)
 
 
 def test_without_the_library_python_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,6 +351,7 @@ def test_without_the_library_python_does_it(monkeypatch: pytest.MonkeyPatch) -> 
     a = positive(np.float32, 37, 37)
     e = compiled(lambda a: [lax.linalg.cholesky(a), *lax.linalg.lu(a), lax.linalg.triangular_solve(a, a)], a)
     assert sorted(e.host_calls) == ["cholesky", "lu", "triangular_solve"]
+    assert compiled(lambda a: list(jnp.linalg.eigh(a)), a).host_calls == ["eigh"]
     close(run(e, a)[0], np.linalg.cholesky(a))
     assert not compiled(lambda a: lax.linalg.cholesky(a[:5, :5]), a).host_calls
 
@@ -284,5 +363,8 @@ def test_peer(n: int) -> None:
     a, b = positive(np.float32, 2, n, n), numbers(np.float32, 2, n, 3)
     close(jnp.linalg.cholesky(a), np.asarray(peer.numpy.linalg.cholesky(a)))
     close(jnp.linalg.solve(a, b), np.asarray(peer.numpy.linalg.solve(a, b)))
+    for name in ("qr", "eigh", "svd"):  # the signs of vectors as well
+        for got, want in zip(getattr(jnp.linalg, name)(a), getattr(peer.numpy.linalg, name)(a), strict=True):
+            close(got, np.asarray(want))
     for got, want in zip(lax.linalg.lu(a), peer.lax.linalg.lu(a), strict=True):
         close(got, np.asarray(want))

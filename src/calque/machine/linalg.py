@@ -106,17 +106,22 @@ def told_to_end(args: ptr, k: i64) -> i1:
 
 
 @unit.helper
+def write_nan(kind: i64, to: ptr) -> None:
+    """Let the real part of an element be NaN."""
+    if kind in (Kind.F32, Kind.C64):
+        store_i32(to, 0, _NAN_32)
+    else:
+        store_i64(to, 0, _NAN_64)
+
+
+@unit.helper
 def refuse(kind: i64, to: ptr, n: i64) -> None:
     """Write NaN in the lower triangle, zeros above it."""
     item = item_of(kind)
     memset(to, 0, n * n * item)
     for i in range(n):
         for j in range(i + 1):
-            place = to + (i * n + j) * item
-            if kind in (Kind.F32, Kind.C64):
-                store_i32(place, 0, _NAN_32)
-            else:
-                store_i64(place, 0, _NAN_64)
+            write_nan(kind, to + (i * n + j) * item)
 
 
 @unit.function
