@@ -200,7 +200,7 @@ def two_steps(x, w):
 
 
 def test_loops_and_machine_code_are_linked_with_the_source():
-    r = jax.explain(two_steps, jnp.ones((30, 20)), jnp.ones((20, 10)))
+    r = jax.explain(two_steps, jnp.ones((3000, 20)), jnp.ones((20, 100)))
     first = two_steps.__code__.co_firstlineno
     heads = [lines for lines, row in r.loop_lines if row.startswith("kernel")]
     assert {first + 1} in heads and any(first + 2 in lines for lines in heads)

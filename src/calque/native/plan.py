@@ -199,11 +199,12 @@ class Piece:
         self.weight += run.weight
 
     def admits(self, run: fuse.Run, body: Sequence[Statement], sizes: Sizes) -> bool:
-        """Does a run read what is made here, and is all of it together too short for a second thread? Scalars may go with any loop that
+        """Does a run read or go on with what is made here, and is all of it together too short for a second thread? Scalars may go with any loop that
         one thread runs."""
         if run.var is None and not (sizes.known and self.shared()):
             return True
-        if self.weight + run.weight > fuse.CAP or self.made.isdisjoint(run.read) or not sizes.known:
+        related = not self.made.isdisjoint(run.read) or not self.made.isdisjoint(run.made)
+        if self.weight + run.weight > fuse.CAP or not related or not sizes.known:
             return False
         if self.ns is None:
             self.ns = short(self.body, sizes)

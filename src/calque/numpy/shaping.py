@@ -154,7 +154,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, order)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: Any, axis: Any = 0) -> Any:
     """New axes of size 1, at positions in the result."""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
