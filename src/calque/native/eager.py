@@ -24,7 +24,7 @@ from calque.machine import strided
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, ProgramBuilder, Slot, Varying
 from calque.machine.program_sizes import Pattern, SizedProgram
-from calque.native import eager_layout, elements, sorting
+from calque.native import eager_layout, elements, linalg, sorting
 from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager_families import program_of_any_size
@@ -312,7 +312,7 @@ def routine_program(
     ins = [b.input(i) for i in range(len(avals))]
     if not EAGER[name](b, name, params, ins, avals, [b.output(i) for i in range(len(outs))]):
         return None
-    return b.build(release_gil=avals[0].size > SMALL)
+    return b.build(release_gil=avals[0].size > SMALL or linalg.is_long(name, avals))
 
 
 def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]]:

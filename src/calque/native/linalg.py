@@ -33,6 +33,7 @@ _FUNCTIONS: Final = {
 _COMPLEX: Final = {"orgqr": "ungqr", "syevd": "heevd"}  # names that differ
 _PARAMETERS: Final = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 _PER_NS: Final = 4  # products, by a guess
+_LONG_NS: Final = 20_000
 
 routines, spectral = LazyModule("calque.machine.linalg"), LazyModule("calque.machine.linalg_spectral")
 blas, lapack = LazyModule("scipy.linalg.cython_blas"), LazyModule("scipy.linalg.cython_lapack")
@@ -125,6 +126,11 @@ def guess(name: str, avals: Sequence[ShapedArray]) -> int:
     n = hint_of(avals[0].shape[-1])
     more = 1 if name in _SMALL else 20
     return more * (int(sizes[-1]) * n // _PER_NS + 10 * int(sizes[0]))
+
+
+def is_long(name: str, avals: Sequence[ShapedArray]) -> bool:
+    """Should other Python threads run meanwhile?"""
+    return name in NAMES and guess(name, avals) > _LONG_NS
 
 
 # ---------------------------------------------------------------- in a compiled program
