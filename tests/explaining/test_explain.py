@@ -41,8 +41,8 @@ def test_every_part_is_there():
 
 
 def test_host_calls_and_kernels_are_counted():
-    r = jax.explain(lambda x: jnp.linalg.cholesky(x).sum(), jnp.eye(3))
-    assert "cholesky" in r.host_calls and "cholesky x1" in str(r)
+    r = jax.explain(lambda x: jnp.linalg.eigvals(x).sum(), jnp.eye(3))
+    assert "eig" in r.host_calls and "eig x1" in str(r)
 
 
 def test_side_effects_are_named_with_their_lines():

@@ -57,6 +57,7 @@ from calque.machine.lang import (
     sdiv,
     signature,
     sizeof,
+    sqrt,
     srem,
     store_f32,
     store_f64,
@@ -219,6 +220,11 @@ def floats(a: f64, b: f64) -> f64:
     if a != a:
         return 0.25
     return -(a * b) + f64(3)
+
+
+@unit.function
+def root(x: f64) -> f64:
+    return sqrt(x)
 
 
 @unit.function
@@ -406,6 +412,8 @@ def test_floats() -> None:
     assert floats(1.0, 4.0) == -0.75
     assert floats(5.0, 4.0) == -17.0
     assert floats(float("nan"), 1.0) == 0.25
+    assert [root(x) for x in (0.0, 2.0, 1e300)] == [x**0.5 for x in (0.0, 2.0, 1e300)]
+    assert root(-1.0) != root(-1.0)
     one = 0x3FF0000000000000
     assert bits(1.0) == one + 0x3F800000 + 1 + 1
 

@@ -30,7 +30,7 @@ its annotation `n: i32 = 0`). Integers widen by themselves (with sign); narrowin
 
 Expressions: `+ - * // % & | ^ ~ << >>` (`//` and `%` round down as in Python; `>>` keeps the sign; `sdiv srem udiv urem
 lshr` are the machine's own), comparisons (signed; `ult(a, b)`, `ule(a, b)` unsigned), `x in (A, B)`, `and or not` (short circuit, give
-`i1`), `x if c else y`, `min max abs` of integers. Pointer + integer counts bytes. `NULL` or `None` is the null pointer.
+`i1`), `x if c else y`, `min max abs` of integers, `sqrt` of an f64. Pointer + integer counts bytes. `NULL` or `None` is the null pointer.
 A string literal is the address of a constant C string. A function's name as a value is its address.
 
 Memory: `load_i8 load_u8 load_i16 load_u16 load_i32 load_u32 load_i64 load_f32 load_f64 load_ptr (p, byte_offset)`, (`u`
@@ -125,8 +125,8 @@ NULL: Any = Intrinsic("NULL")
 (alloca, address, sizeof, memcpy, memmove, memset) = map(
     Intrinsic, ("alloca", "address", "sizeof", "memcpy", "memmove", "memset")
 )
-(likely, unlikely, fence, pause, bits_i64, bits_f64, bits_i32, bits_f32) = map(
-    Intrinsic, ("likely", "unlikely", "fence", "pause", "bits_i64", "bits_f64", "bits_i32", "bits_f32")
+(likely, unlikely, fence, pause, bits_i64, bits_f64, bits_i32, bits_f32, sqrt) = map(
+    Intrinsic, ("likely", "unlikely", "fence", "pause", "bits_i64", "bits_f64", "bits_i32", "bits_f32", "sqrt")
 )
 
 
@@ -322,6 +322,7 @@ __all__ = [
     "sdiv",
     "signature",
     "sizeof",
+    "sqrt",
     "srem",
     "store_f32",
     "store_f64",

@@ -102,6 +102,12 @@ def _bits(source: Type, target: Type, e: Expressions, node: ast.Call) -> Value:
     return e.let(target, f"bitcast {source.ir} {value.text} to {target.ir}")
 
 
+def _sqrt(e: Expressions, node: ast.Call) -> Value:
+    (value,) = _arguments(e, node, F64)
+    e.module.declare_ir("llvm.sqrt.f64", "declare double @llvm.sqrt.f64(double)")
+    return e.let(F64, f"call double @llvm.sqrt.f64(double {value.text})")
+
+
 def _expect(wanted: str, e: Expressions, node: ast.Call) -> Value:
     (value,) = _arguments(e, node, None)
     e.module.declare_ir("llvm.expect.i1", "declare i1 @llvm.expect.i1(i1, i1)")
@@ -165,7 +171,7 @@ def _register() -> None:
     INTRINSICS.update(likely=partial(_expect, "true"), unlikely=partial(_expect, "false"))
     INTRINSICS.update(memcpy=partial(_memory, "memcpy", PTR), memmove=partial(_memory, "memmove", PTR))
     INTRINSICS.update(memset=partial(_memory, "memset", I8), alloca=_alloca, sizeof=_sizeof, address=_address)
-    INTRINSICS.update(fence=_fence, pause=_pause)
+    INTRINSICS.update(fence=_fence, pause=_pause, sqrt=_sqrt)
 
 
 _register()

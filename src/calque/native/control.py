@@ -17,6 +17,8 @@ from calque.native.conv import emit_conv
 from calque.native.expr import Buffer, Expr, cast, const, ex
 from calque.native.fourier import NAMES as TRANSFORMS
 from calque.native.fourier import emit_fft
+from calque.native.linalg import NAMES as FACTORS
+from calque.native.linalg import emit_linalg
 from calque.native.lower import View
 from calque.native.lower_graph import Node
 from calque.native.matmul import emit_product
@@ -215,4 +217,5 @@ EMITTERS: Final[dict[str, Emitter]] = {
     "conv_tiled": emit_conv,
     **dict.fromkeys(SORTS, emit_sort),
     **dict.fromkeys(TRANSFORMS, emit_fft),
+    **dict.fromkeys(FACTORS, emit_linalg),
 }

@@ -24,7 +24,7 @@ from calque.machine import strided
 from calque.machine.callpath import run_program
 from calque.machine.program import Program, ProgramBuilder, Slot, Varying
 from calque.machine.program_sizes import Pattern, SizedProgram
-from calque.native import eager_layout, elements, fourier, sorting
+from calque.native import eager_layout, elements, linalg, sorting
 from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager_families import program_of_any_size
@@ -33,6 +33,7 @@ from calque.native.lower_sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
 from calque.native.plan_program import raw_bits
 from calque.native.plan_steps import Call
+from calque.native.routines import EAGER
 from calque.transforms.sharding_propagation import place_one
 
 HINTS: Final = (
@@ -287,14 +288,10 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
             return results(sized, p.multiple_results)
     if p.name in COMPILED:
         return of_program(p, avals, params)
-    if p.name in sorting.NAMES:
-        program = sorting_program(p.name, params, avals, outs)
+    if p.name in EAGER:
+        program = routine_program(p.name, params, avals, outs)
         if program is not None:
-            return results(program, True)
-    if p.name in fourier.NAMES:
-        program = fft_program(params, avals[0], out)
-        if program is not None:
-            return results(program, False)
+            return results(program, p.multiple_results)
     return lambda arrays: reference.evaluate(p, arrays, params)
 
 
@@ -308,21 +305,14 @@ def small(avals: Sequence[ShapedArray]) -> bool:
     return all(a.size <= SMALL and a.ndim <= strided.MAX_RANK for a in avals)
 
 
-def sorting_program(
+def routine_program(
     name: str, params: dict[str, Any], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Program | None:
     b = ProgramBuilder(len(avals), [(a, nbytes(a)) for a in outs])
     ins = [b.input(i) for i in range(len(avals))]
-    if not sorting.emit_eager(b, name, params, ins, avals, [b.output(i) for i in range(len(outs))]):
+    if not EAGER[name](b, name, params, ins, avals, [b.output(i) for i in range(len(outs))]):
         return None
-    return b.build(release_gil=avals[0].size > SMALL)
-
-
-def fft_program(params: dict[str, Any], x: ShapedArray, out: ShapedArray) -> Program | None:
-    b = ProgramBuilder(1, [(out, nbytes(out))])
-    if not fourier.emit_eager(b, params, b.input(0), x, b.output(0)):
-        return None
-    return b.build(release_gil=x.size > SMALL)
+    return b.build(release_gil=avals[0].size > SMALL or linalg.is_long(name, avals))
 
 
 def one_equation(p: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]]:

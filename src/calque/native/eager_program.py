@@ -14,9 +14,10 @@ from calque.core.dtypes import is_extended
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
 from calque.core.primitives import Primitive
 from calque.machine.program import Program, ProgramBuilder, Slot
-from calque.native import eager, eager_layout, fourier, sorting
+from calque.native import eager, eager_layout
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan_program import array_at
+from calque.native.routines import EAGER
 
 ALIASES: Final = frozenset(("reshape", "squeeze", "copy", "copy_p", "stop_gradient", "optimization_barrier"))
 MOST_STEPS: Final = 60
@@ -82,19 +83,12 @@ class Assembler:
         ins = [self.read(a) for a in e.invars]
         if form is not None and made is not None:
             made.emit(self.builder, ins, [self.place(v) for v in e.outvars], form.dims)
-        elif self.routine(e, ins, avals):
+        elif p.name in EAGER and EAGER[p.name](
+            self.builder, p.name, params, ins, avals, [self.place(v) for v in e.outvars]
+        ):
             pass
         elif not eager_layout.emit(self.builder, p.name, params, ins, avals, self.place(e.outvars[0]), outs[0]):
             self.host(e, ins, avals, outs)
-
-    def routine(self, e: Eqn, ins: Sequence[Slot], avals: Sequence[Any]) -> bool:
-        """Call machine code that is there already, if there is such."""
-        name = e.primitive.name
-        if name in sorting.NAMES:
-            return sorting.emit_eager(self.builder, name, e.params, ins, avals, [self.place(v) for v in e.outvars])
-        if name in fourier.NAMES:
-            return fourier.emit_eager(self.builder, e.params, ins[0], avals[0], self.place(e.outvars[0]))
-        return False
 
     def host(self, e: Eqn, ins: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]) -> None:
         """What has neither a kernel for every shape nor a strided copy runs its meaning."""

@@ -183,12 +183,19 @@ def emit_fft(p: Planner, n: Node, block: Block) -> list[Step]:
 # ---------------------------------------------------------------- eager
 
 
-def emit_eager(b: ProgramBuilder, params: dict[str, Any], source: Slot, x: ShapedArray, target: Slot) -> bool:
+def emit_eager(
+    b: ProgramBuilder,
+    name: str,
+    params: dict[str, Any],
+    ins: Sequence[Slot],
+    avals: Sequence[Any],
+    outs: Sequence[Slot],
+) -> bool:
     """A call of the kernel as a step of a program for fixed sizes; False when the axes are not for it."""
-    lengths = params["fft_lengths"]
+    lengths, x = params["fft_lengths"], avals[0]
     if not is_native(params) or any(type(n) is Dim for n in lengths):
         return False
     outer = math.prod(x.shape[: x.ndim - len(lengths)])
-    words: list[Slot | int] = [source, target, outer, b.const(table_for(params, x)(*lengths))]
-    b.call(kernel.calque_fft.address, words, 0, 1, 1, "fft", asks=True)
+    words: list[Slot | int] = [ins[0], outs[0], outer, b.const(table_for(params, x)(*lengths))]
+    b.call(kernel.calque_fft.address, words, 0, 1, 1, name, asks=True)
     return True

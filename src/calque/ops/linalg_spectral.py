@@ -50,11 +50,7 @@ class SvdAlgorithm(enum.Enum):
 def attempt(
     function: Callable[..., Sequence[np.ndarray]], a: np.ndarray, outs: Sequence[tuple[Any, Any]]
 ) -> list[np.ndarray]:
-    """A decomposition of a whole batch; matrix by matrix, with NaN for the failing ones, when that fails."""
-    try:
-        return [np.asarray(r).astype(d, copy=False) for r, (_, d) in zip(function(a), outs)]
-    except (np.linalg.LinAlgError, ValueError):
-        pass
+    """A decomposition of each matrix of a batch, with NaN for those that it fails for, or that hold what is no number."""
 
     def one(x: np.ndarray) -> Sequence[np.ndarray]:
         try:
@@ -85,9 +81,9 @@ def _eigh_meaning(x: np.ndarray, *, lower: bool, **p: Any) -> list[np.ndarray]:
     n = x.shape[-1]
 
     def decompose(a: np.ndarray) -> list[np.ndarray]:
-        w, v = np.linalg.eigh(a, UPLO="L" if lower else "U")
-        if np.isnan(a).any():
-            raise np.linalg.LinAlgError("a matrix holds NaN")
+        if n == 0:
+            return [a, np.zeros(0)]
+        w, v = scipy_linalg.eigh(a, lower=lower, driver="evd", check_finite=False)
         return [v, w]
 
     return attempt(decompose, x, [((n, n), x.dtype), ((n,), la.real_dtype(x.dtype))])
@@ -270,10 +266,10 @@ def _svd_meaning(x: np.ndarray, *, full_matrices: bool, compute_uv: bool, **p: A
     )
 
     def decompose(a: np.ndarray) -> list[np.ndarray]:
-        if not compute_uv:
-            return [np.linalg.svd(a, compute_uv=False)]
-        u, s, vt = np.linalg.svd(a, full_matrices=full_matrices)
-        return [s, u, vt]
+        if a.size == 0:
+            return [np.eye(aval.shape[0], aval.shape[1]) if aval.ndim > 1 else np.zeros(aval.shape) for aval in avals]
+        out = scipy_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, check_finite=False)
+        return [out[1], out[0], out[2]] if compute_uv else [out]
 
     return attempt(decompose, x, [(a.shape, a.dtype) for a in avals])
 
