@@ -28,9 +28,10 @@ unit = Unit("fft_passes")
 
 
 @unit.helper
-def put(yr: ptr, yi: ptr, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -> None:
-    """Store element `j` of a sum, turned (unless `w` is NULL): factors of one `j` are `step` bytes apart, imaginary ones follow."""
-    if w == NULL:
+def put(yr: ptr, yi: ptr, turned: i64, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -> None:
+    """Store element `j` of a sum, `turned` or not (which is known when this is compiled): factors are `step` bytes apart from those
+    of the next `j`, imaginary ones follow."""
+    if turned == 0:
         store_f64(yr, 0, re)
         store_f64(yi, 0, im)
     else:
@@ -41,17 +42,17 @@ def put(yr: ptr, yi: ptr, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -
 
 
 @unit.helper
-def sum_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of two elements that are `gap` bytes apart; results are `to` bytes apart."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
     store_f64(yr, 0, ar + br)
     store_f64(yi, 0, ai + bi)
-    put(yr + to, yi + to, w, step, 2, 1, ar - br, ai - bi)
+    put(yr + to, yi + to, turned, w, step, 2, 1, ar - br, ai - bi)
 
 
 @unit.helper
-def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of three."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -61,12 +62,12 @@ def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     store_f64(yi, 0, ai + pi)
     mr, mi = ar - 0.5 * pr, ai - 0.5 * pi
     dr, di = _SIN_60 * (br - cr), _SIN_60 * (bi - ci)
-    put(yr + to, yi + to, w, step, 3, 1, mr + di, mi - dr)
-    put(yr + 2 * to, yi + 2 * to, w, step, 3, 2, mr - di, mi + dr)
+    put(yr + to, yi + to, turned, w, step, 3, 1, mr + di, mi - dr)
+    put(yr + 2 * to, yi + 2 * to, turned, w, step, 3, 2, mr - di, mi + dr)
 
 
 @unit.helper
-def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of four."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -76,13 +77,13 @@ def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     gr, gi, hr, hi = br + dr, bi + di, br - dr, bi - di
     store_f64(yr, 0, er + gr)
     store_f64(yi, 0, ei + gi)
-    put(yr + to, yi + to, w, step, 4, 1, fr + hi, fi - hr)
-    put(yr + 2 * to, yi + 2 * to, w, step, 4, 2, er - gr, ei - gi)
-    put(yr + 3 * to, yi + 3 * to, w, step, 4, 3, fr - hi, fi + hr)
+    put(yr + to, yi + to, turned, w, step, 4, 1, fr + hi, fi - hr)
+    put(yr + 2 * to, yi + 2 * to, turned, w, step, 4, 2, er - gr, ei - gi)
+    put(yr + 3 * to, yi + 3 * to, turned, w, step, 4, 3, fr - hi, fi + hr)
 
 
 @unit.helper
-def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of five."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -95,23 +96,23 @@ def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     store_f64(yi, 0, ai + pi + qi)
     mr, mi = ar + _COS_72 * pr + _COS_144 * qr, ai + _COS_72 * pi + _COS_144 * qi
     nr, ni = _SIN_72 * tr + _SIN_144 * ur, _SIN_72 * ti + _SIN_144 * ui
-    put(yr + to, yi + to, w, step, 5, 1, mr + ni, mi - nr)
-    put(yr + 4 * to, yi + 4 * to, w, step, 5, 4, mr - ni, mi + nr)
+    put(yr + to, yi + to, turned, w, step, 5, 1, mr + ni, mi - nr)
+    put(yr + 4 * to, yi + 4 * to, turned, w, step, 5, 4, mr - ni, mi + nr)
     mr, mi = ar + _COS_144 * pr + _COS_72 * qr, ai + _COS_144 * pi + _COS_72 * qi
     nr, ni = _SIN_144 * tr - _SIN_72 * ur, _SIN_144 * ti - _SIN_72 * ui
-    put(yr + 2 * to, yi + 2 * to, w, step, 5, 2, mr + ni, mi - nr)
-    put(yr + 3 * to, yi + 3 * to, w, step, 5, 3, mr - ni, mi + nr)
+    put(yr + 2 * to, yi + 2 * to, turned, w, step, 5, 2, mr + ni, mi - nr)
+    put(yr + 3 * to, yi + 3 * to, turned, w, step, 5, 3, mr - ni, mi + nr)
 
 
 @unit.helper
-def both(yr: ptr, yi: ptr, to: i64, w: ptr, step: i64, j: i64, er: f64, ei: f64, fr: f64, fi: f64) -> None:
+def both(yr: ptr, yi: ptr, to: i64, turned: i64, w: ptr, step: i64, j: i64, er: f64, ei: f64, fr: f64, fi: f64) -> None:
     """Elements `j` and `j + 4` of the sums of eight: the sum and the difference of those of the even and of the odd ones."""
-    put(yr + j * to, yi + j * to, w, step, 8, j, er + fr, ei + fi)
-    put(yr + (j + 4) * to, yi + (j + 4) * to, w, step, 8, j + 4, er - fr, ei - fi)
+    put(yr + j * to, yi + j * to, turned, w, step, 8, j, er + fr, ei + fi)
+    put(yr + (j + 4) * to, yi + (j + 4) * to, turned, w, step, 8, j + 4, er - fr, ei - fi)
 
 
 @unit.helper
-def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of eight: those of the four even ones and of the four odd ones."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
@@ -128,28 +129,28 @@ def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     kr, ki, lr, li = pr + rr, pi + ri, tr + vr, ti + vi
     store_f64(yr, 0, kr + lr)
     store_f64(yi, 0, ki + li)
-    put(yr + 4 * to, yi + 4 * to, w, step, 8, 4, kr - lr, ki - li)
-    both(yr, yi, to, w, step, 2, pr - rr, pi - ri, ti - vi, vr - tr)
+    put(yr + 4 * to, yi + 4 * to, turned, w, step, 8, 4, kr - lr, ki - li)
+    both(yr, yi, to, turned, w, step, 2, pr - rr, pi - ri, ti - vi, vr - tr)
     kr, ki = ur + zi, ui - zr
-    both(yr, yi, to, w, step, 1, qr + si, qi - sr, _HALF_ROOT * (kr + ki), _HALF_ROOT * (ki - kr))
+    both(yr, yi, to, turned, w, step, 1, qr + si, qi - sr, _HALF_ROOT * (kr + ki), _HALF_ROOT * (ki - kr))
     kr, ki = ur - zi, ui + zr
-    both(yr, yi, to, w, step, 3, qr - si, qi + sr, _HALF_ROOT * (ki - kr), -(_HALF_ROOT * (ki + kr)))
+    both(yr, yi, to, turned, w, step, 3, qr - si, qi + sr, _HALF_ROOT * (ki - kr), -(_HALF_ROOT * (ki + kr)))
 
 
 @unit.helper
-def sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of `r`, which is known when this is compiled."""
     match r:
         case 2:
-            sum_2(xr, xi, yr, yi, gap, to, w, step)
+            sum_2(xr, xi, yr, yi, gap, to, turned, w, step)
         case 3:
-            sum_3(xr, xi, yr, yi, gap, to, w, step)
+            sum_3(xr, xi, yr, yi, gap, to, turned, w, step)
         case 4:
-            sum_4(xr, xi, yr, yi, gap, to, w, step)
+            sum_4(xr, xi, yr, yi, gap, to, turned, w, step)
         case 5:
-            sum_5(xr, xi, yr, yi, gap, to, w, step)
+            sum_5(xr, xi, yr, yi, gap, to, turned, w, step)
         case _:
-            sum_8(xr, xi, yr, yi, gap, to, w, step)
+            sum_8(xr, xi, yr, yi, gap, to, turned, w, step)
 
 
 @unit.helper
@@ -157,10 +158,10 @@ def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
     """A pass. Vectors run over the sequences, or, while there is only one, over its sums."""
     if m == 1:
         for q in apart(s):
-            sums(r, xr + 8 * q, xi + 8 * q, yr + 8 * q, yi + 8 * q, 8 * s, 8 * s, NULL, 0)
+            sums(r, xr + 8 * q, xi + 8 * q, yr + 8 * q, yi + 8 * q, 8 * s, 8 * s, 0, NULL, 0)
     elif s == 1:
         for p in apart(m):
-            sums(r, xr + 8 * p, xi + 8 * p, yr + 8 * r * p, yi + 8 * r * p, 8 * m, 8, w + 8 * p, 8 * m)
+            sums(r, xr + 8 * p, xi + 8 * p, yr + 8 * r * p, yi + 8 * r * p, 8 * m, 8, 1, w + 8 * p, 8 * m)
     else:
         for p in range(m):
             at = 8 * p * s
@@ -173,6 +174,7 @@ def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
                     yi + r * at + 8 * q,
                     8 * m * s,
                     8 * s,
+                    1,
                     w + 8 * p,
                     8 * m,
                 )
