@@ -1,4 +1,4 @@
-"""The passes of a Fourier transform: sums of 2, 3, 4, 5, 8 or another small prime of elements, turned, and written in the order of Stockham.
+"""The passes of a Fourier transform: sums of 2, 3, 4, 5, 7, 8 or another small prime of elements, turned, and written in the order of Stockham.
 
 Real and imaginary parts stand in arrays of their own, in double precision. Before a pass an array is `r * m` rows of `s` elements: `s` independent
 sequences with steps of `s`. A pass of radix `r` makes it `r * s` sequences of length `m`:
@@ -23,6 +23,13 @@ _COS_72: Final = (math.sqrt(5.0) - 1.0) / 4.0
 _COS_144: Final = -(math.sqrt(5.0) + 1.0) / 4.0
 _SIN_72: Final = 0.9510565162951535
 _SIN_144: Final = 0.5877852522924731
+# Cosines and sines of one, two and three sevenths of a turn.
+_C1: Final = 0.6234898018587335
+_C2: Final = -0.2225209339563144
+_C3: Final = -0.9009688679024191
+_S1: Final = 0.7818314824680298
+_S2: Final = 0.9749279121818236
+_S3: Final = 0.4338837391175581
 
 unit = Unit("fft_passes")
 
@@ -105,6 +112,47 @@ def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w:
 
 
 @unit.helper
+def mixed(a: f64, p: f64, q: f64, r: f64, c1: f64, c2: f64, c3: f64) -> f64:
+    """A sum of multiples."""
+    return a + c1 * p + (c2 * q + c3 * r)
+
+
+@unit.helper
+def facing(
+    yr: ptr, yi: ptr, to: i64, turned: i64, w: ptr, step: i64, j: i64, mr: f64, mi: f64, nr: f64, ni: f64
+) -> None:
+    """Elements `j` and `7 - j` of the sums of seven, from what they have in common and what differs in sign."""
+    put(yr + j * to, yi + j * to, turned, w, step, 7, j, mr + ni, mi - nr)
+    put(yr + (7 - j) * to, yi + (7 - j) * to, turned, w, step, 7, 7 - j, mr - ni, mi + nr)
+
+
+@unit.helper
+def sum_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+    """The sums of seven."""
+    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
+    br, bi = load_f64(xr, gap), load_f64(xi, gap)
+    cr, ci = load_f64(xr, 2 * gap), load_f64(xi, 2 * gap)
+    dr, di = load_f64(xr, 3 * gap), load_f64(xi, 3 * gap)
+    er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
+    fr, fi = load_f64(xr, 5 * gap), load_f64(xi, 5 * gap)
+    gr, gi = load_f64(xr, 6 * gap), load_f64(xi, 6 * gap)
+    pr, pi, tr, ti = br + gr, bi + gi, br - gr, bi - gi
+    qr, qi, ur, ui = cr + fr, ci + fi, cr - fr, ci - fi
+    rr, ri, vr, vi = dr + er, di + ei, dr - er, di - ei
+    store_f64(yr, 0, ar + pr + (qr + rr))
+    store_f64(yi, 0, ai + pi + (qi + ri))
+    mr, mi = mixed(ar, pr, qr, rr, _C1, _C2, _C3), mixed(ai, pi, qi, ri, _C1, _C2, _C3)
+    nr, ni = mixed(0.0, tr, ur, vr, _S1, _S2, _S3), mixed(0.0, ti, ui, vi, _S1, _S2, _S3)
+    facing(yr, yi, to, turned, w, step, 1, mr, mi, nr, ni)
+    mr, mi = mixed(ar, pr, qr, rr, _C2, _C3, _C1), mixed(ai, pi, qi, ri, _C2, _C3, _C1)
+    nr, ni = mixed(0.0, tr, ur, vr, _S2, -_S3, -_S1), mixed(0.0, ti, ui, vi, _S2, -_S3, -_S1)
+    facing(yr, yi, to, turned, w, step, 2, mr, mi, nr, ni)
+    mr, mi = mixed(ar, pr, qr, rr, _C3, _C1, _C2), mixed(ai, pi, qi, ri, _C3, _C1, _C2)
+    nr, ni = mixed(0.0, tr, ur, vr, _S3, -_S1, _S2), mixed(0.0, ti, ui, vi, _S3, -_S1, _S2)
+    facing(yr, yi, to, turned, w, step, 3, mr, mi, nr, ni)
+
+
+@unit.helper
 def both(yr: ptr, yi: ptr, to: i64, turned: i64, w: ptr, step: i64, j: i64, er: f64, ei: f64, fr: f64, fi: f64) -> None:
     """Elements `j` and `j + 4` of the sums of eight: the sum and the difference of those of the even and of the odd ones."""
     put(yr + j * to, yi + j * to, turned, w, step, 8, j, er + fr, ei + fi)
@@ -149,6 +197,8 @@ def sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: 
             sum_4(xr, xi, yr, yi, gap, to, turned, w, step)
         case 5:
             sum_5(xr, xi, yr, yi, gap, to, turned, w, step)
+        case 7:
+            sum_7(xr, xi, yr, yi, gap, to, turned, w, step)
         case _:
             sum_8(xr, xi, yr, yi, gap, to, turned, w, step)
 
@@ -202,6 +252,12 @@ def fft_pass_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> No
 def fft_pass_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 5."""
     all_sums(5, xr, xi, yr, yi, w, m, s)
+
+
+@unit.function
+def fft_pass_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
+    """A pass of radix 7."""
+    all_sums(7, xr, xi, yr, yi, w, m, s)
 
 
 @unit.function
@@ -276,6 +332,8 @@ def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
             fft_pass_4(xr, xi, yr, yi, w, m, s)
         case 5:
             fft_pass_5(xr, xi, yr, yi, w, m, s)
+        case 7:
+            fft_pass_7(xr, xi, yr, yi, w, m, s)
         case 8:
             fft_pass_8(xr, xi, yr, yi, w, m, s)
         case _:
