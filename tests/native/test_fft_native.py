@@ -9,7 +9,8 @@ from calque import numpy as jnp
 from calque.native import fourier
 from calque.ops.dimension_numbers import FftType
 
-LENGTHS = [*range(1, 71), 81, 97, 100, 125, 128, 243, 256, 360, 500, 509, 1000, 1024, 2048, 3072, 4096, 10007]
+LENGTHS = [*range(1, 71), 81, 97, 100, 125, 128, 243, 256, 343, 360, 500, 509]
+LENGTHS += [1000, 1001, 1024, 2048, 3072, 4096, 10007]
 BATCHES = [(), (3,), (2, 19), (0,)]
 SHAPES = [(4, 6), (30, 7, 5), (2, 3, 16, 9), (64, 80), (5, 100, 3), (70, 1, 2), (3, 53, 2), (1, 1, 1), (0, 5, 4, 6)]
 EPS = {"complex64": 3e-7, "complex128": 2e-15}

@@ -1,4 +1,4 @@
-"""The passes of a Fourier transform: sums of 2, 3, 4, 5, 8 or another small prime of elements, turned, and written in the order of Stockham.
+"""The passes of a Fourier transform: sums of 2, 3, 4, 5, 7, 8 or another small prime of elements, turned, and written in the order of Stockham.
 
 Real and imaginary parts stand in arrays of their own, in double precision. Before a pass an array is `r * m` rows of `s` elements: `s` independent
 sequences with steps of `s`. A pass of radix `r` makes it `r * s` sequences of length `m`:
@@ -23,14 +23,22 @@ _COS_72: Final = (math.sqrt(5.0) - 1.0) / 4.0
 _COS_144: Final = -(math.sqrt(5.0) + 1.0) / 4.0
 _SIN_72: Final = 0.9510565162951535
 _SIN_144: Final = 0.5877852522924731
+# Cosines and sines of one, two and three sevenths of a turn.
+_C1: Final = 0.6234898018587335
+_C2: Final = -0.2225209339563144
+_C3: Final = -0.9009688679024191
+_S1: Final = 0.7818314824680298
+_S2: Final = 0.9749279121818236
+_S3: Final = 0.4338837391175581
 
 unit = Unit("fft_passes")
 
 
 @unit.helper
-def put(yr: ptr, yi: ptr, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -> None:
-    """Store element `j` of a sum, turned (unless `w` is NULL): factors of one `j` are `step` bytes apart, imaginary ones follow."""
-    if w == NULL:
+def put(yr: ptr, yi: ptr, turned: i64, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -> None:
+    """Store element `j` of a sum, `turned` or not (which is known when this is compiled): factors are `step` bytes apart from those
+    of the next `j`, imaginary ones follow."""
+    if turned == 0:
         store_f64(yr, 0, re)
         store_f64(yi, 0, im)
     else:
@@ -41,17 +49,17 @@ def put(yr: ptr, yi: ptr, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -
 
 
 @unit.helper
-def sum_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of two elements that are `gap` bytes apart; results are `to` bytes apart."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
     store_f64(yr, 0, ar + br)
     store_f64(yi, 0, ai + bi)
-    put(yr + to, yi + to, w, step, 2, 1, ar - br, ai - bi)
+    put(yr + to, yi + to, turned, w, step, 2, 1, ar - br, ai - bi)
 
 
 @unit.helper
-def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of three."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -61,12 +69,12 @@ def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     store_f64(yi, 0, ai + pi)
     mr, mi = ar - 0.5 * pr, ai - 0.5 * pi
     dr, di = _SIN_60 * (br - cr), _SIN_60 * (bi - ci)
-    put(yr + to, yi + to, w, step, 3, 1, mr + di, mi - dr)
-    put(yr + 2 * to, yi + 2 * to, w, step, 3, 2, mr - di, mi + dr)
+    put(yr + to, yi + to, turned, w, step, 3, 1, mr + di, mi - dr)
+    put(yr + 2 * to, yi + 2 * to, turned, w, step, 3, 2, mr - di, mi + dr)
 
 
 @unit.helper
-def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of four."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -76,13 +84,13 @@ def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     gr, gi, hr, hi = br + dr, bi + di, br - dr, bi - di
     store_f64(yr, 0, er + gr)
     store_f64(yi, 0, ei + gi)
-    put(yr + to, yi + to, w, step, 4, 1, fr + hi, fi - hr)
-    put(yr + 2 * to, yi + 2 * to, w, step, 4, 2, er - gr, ei - gi)
-    put(yr + 3 * to, yi + 3 * to, w, step, 4, 3, fr - hi, fi + hr)
+    put(yr + to, yi + to, turned, w, step, 4, 1, fr + hi, fi - hr)
+    put(yr + 2 * to, yi + 2 * to, turned, w, step, 4, 2, er - gr, ei - gi)
+    put(yr + 3 * to, yi + 3 * to, turned, w, step, 4, 3, fr - hi, fi + hr)
 
 
 @unit.helper
-def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of five."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -95,23 +103,64 @@ def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     store_f64(yi, 0, ai + pi + qi)
     mr, mi = ar + _COS_72 * pr + _COS_144 * qr, ai + _COS_72 * pi + _COS_144 * qi
     nr, ni = _SIN_72 * tr + _SIN_144 * ur, _SIN_72 * ti + _SIN_144 * ui
-    put(yr + to, yi + to, w, step, 5, 1, mr + ni, mi - nr)
-    put(yr + 4 * to, yi + 4 * to, w, step, 5, 4, mr - ni, mi + nr)
+    put(yr + to, yi + to, turned, w, step, 5, 1, mr + ni, mi - nr)
+    put(yr + 4 * to, yi + 4 * to, turned, w, step, 5, 4, mr - ni, mi + nr)
     mr, mi = ar + _COS_144 * pr + _COS_72 * qr, ai + _COS_144 * pi + _COS_72 * qi
     nr, ni = _SIN_144 * tr - _SIN_72 * ur, _SIN_144 * ti - _SIN_72 * ui
-    put(yr + 2 * to, yi + 2 * to, w, step, 5, 2, mr + ni, mi - nr)
-    put(yr + 3 * to, yi + 3 * to, w, step, 5, 3, mr - ni, mi + nr)
+    put(yr + 2 * to, yi + 2 * to, turned, w, step, 5, 2, mr + ni, mi - nr)
+    put(yr + 3 * to, yi + 3 * to, turned, w, step, 5, 3, mr - ni, mi + nr)
 
 
 @unit.helper
-def both(yr: ptr, yi: ptr, to: i64, w: ptr, step: i64, j: i64, er: f64, ei: f64, fr: f64, fi: f64) -> None:
+def mixed(a: f64, p: f64, q: f64, r: f64, c1: f64, c2: f64, c3: f64) -> f64:
+    """A sum of multiples."""
+    return a + c1 * p + (c2 * q + c3 * r)
+
+
+@unit.helper
+def facing(
+    yr: ptr, yi: ptr, to: i64, turned: i64, w: ptr, step: i64, j: i64, mr: f64, mi: f64, nr: f64, ni: f64
+) -> None:
+    """Elements `j` and `7 - j` of the sums of seven, from what they have in common and what differs in sign."""
+    put(yr + j * to, yi + j * to, turned, w, step, 7, j, mr + ni, mi - nr)
+    put(yr + (7 - j) * to, yi + (7 - j) * to, turned, w, step, 7, 7 - j, mr - ni, mi + nr)
+
+
+@unit.helper
+def sum_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+    """The sums of seven."""
+    ar, ai = load_f64(xr, 0), load_f64(xi, 0)
+    br, bi = load_f64(xr, gap), load_f64(xi, gap)
+    cr, ci = load_f64(xr, 2 * gap), load_f64(xi, 2 * gap)
+    dr, di = load_f64(xr, 3 * gap), load_f64(xi, 3 * gap)
+    er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
+    fr, fi = load_f64(xr, 5 * gap), load_f64(xi, 5 * gap)
+    gr, gi = load_f64(xr, 6 * gap), load_f64(xi, 6 * gap)
+    pr, pi, tr, ti = br + gr, bi + gi, br - gr, bi - gi
+    qr, qi, ur, ui = cr + fr, ci + fi, cr - fr, ci - fi
+    rr, ri, vr, vi = dr + er, di + ei, dr - er, di - ei
+    store_f64(yr, 0, ar + pr + (qr + rr))
+    store_f64(yi, 0, ai + pi + (qi + ri))
+    mr, mi = mixed(ar, pr, qr, rr, _C1, _C2, _C3), mixed(ai, pi, qi, ri, _C1, _C2, _C3)
+    nr, ni = mixed(0.0, tr, ur, vr, _S1, _S2, _S3), mixed(0.0, ti, ui, vi, _S1, _S2, _S3)
+    facing(yr, yi, to, turned, w, step, 1, mr, mi, nr, ni)
+    mr, mi = mixed(ar, pr, qr, rr, _C2, _C3, _C1), mixed(ai, pi, qi, ri, _C2, _C3, _C1)
+    nr, ni = mixed(0.0, tr, ur, vr, _S2, -_S3, -_S1), mixed(0.0, ti, ui, vi, _S2, -_S3, -_S1)
+    facing(yr, yi, to, turned, w, step, 2, mr, mi, nr, ni)
+    mr, mi = mixed(ar, pr, qr, rr, _C3, _C1, _C2), mixed(ai, pi, qi, ri, _C3, _C1, _C2)
+    nr, ni = mixed(0.0, tr, ur, vr, _S3, -_S1, _S2), mixed(0.0, ti, ui, vi, _S3, -_S1, _S2)
+    facing(yr, yi, to, turned, w, step, 3, mr, mi, nr, ni)
+
+
+@unit.helper
+def both(yr: ptr, yi: ptr, to: i64, turned: i64, w: ptr, step: i64, j: i64, er: f64, ei: f64, fr: f64, fi: f64) -> None:
     """Elements `j` and `j + 4` of the sums of eight: the sum and the difference of those of the even and of the odd ones."""
-    put(yr + j * to, yi + j * to, w, step, 8, j, er + fr, ei + fi)
-    put(yr + (j + 4) * to, yi + (j + 4) * to, w, step, 8, j + 4, er - fr, ei - fi)
+    put(yr + j * to, yi + j * to, turned, w, step, 8, j, er + fr, ei + fi)
+    put(yr + (j + 4) * to, yi + (j + 4) * to, turned, w, step, 8, j + 4, er - fr, ei - fi)
 
 
 @unit.helper
-def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of eight: those of the four even ones and of the four odd ones."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
@@ -128,28 +177,30 @@ def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i
     kr, ki, lr, li = pr + rr, pi + ri, tr + vr, ti + vi
     store_f64(yr, 0, kr + lr)
     store_f64(yi, 0, ki + li)
-    put(yr + 4 * to, yi + 4 * to, w, step, 8, 4, kr - lr, ki - li)
-    both(yr, yi, to, w, step, 2, pr - rr, pi - ri, ti - vi, vr - tr)
+    put(yr + 4 * to, yi + 4 * to, turned, w, step, 8, 4, kr - lr, ki - li)
+    both(yr, yi, to, turned, w, step, 2, pr - rr, pi - ri, ti - vi, vr - tr)
     kr, ki = ur + zi, ui - zr
-    both(yr, yi, to, w, step, 1, qr + si, qi - sr, _HALF_ROOT * (kr + ki), _HALF_ROOT * (ki - kr))
+    both(yr, yi, to, turned, w, step, 1, qr + si, qi - sr, _HALF_ROOT * (kr + ki), _HALF_ROOT * (ki - kr))
     kr, ki = ur - zi, ui + zr
-    both(yr, yi, to, w, step, 3, qr - si, qi + sr, _HALF_ROOT * (ki - kr), -(_HALF_ROOT * (ki + kr)))
+    both(yr, yi, to, turned, w, step, 3, qr - si, qi + sr, _HALF_ROOT * (ki - kr), -(_HALF_ROOT * (ki + kr)))
 
 
 @unit.helper
-def sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, w: ptr, step: i64) -> None:
+def sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
     """The sums of `r`, which is known when this is compiled."""
     match r:
         case 2:
-            sum_2(xr, xi, yr, yi, gap, to, w, step)
+            sum_2(xr, xi, yr, yi, gap, to, turned, w, step)
         case 3:
-            sum_3(xr, xi, yr, yi, gap, to, w, step)
+            sum_3(xr, xi, yr, yi, gap, to, turned, w, step)
         case 4:
-            sum_4(xr, xi, yr, yi, gap, to, w, step)
+            sum_4(xr, xi, yr, yi, gap, to, turned, w, step)
         case 5:
-            sum_5(xr, xi, yr, yi, gap, to, w, step)
+            sum_5(xr, xi, yr, yi, gap, to, turned, w, step)
+        case 7:
+            sum_7(xr, xi, yr, yi, gap, to, turned, w, step)
         case _:
-            sum_8(xr, xi, yr, yi, gap, to, w, step)
+            sum_8(xr, xi, yr, yi, gap, to, turned, w, step)
 
 
 @unit.helper
@@ -157,10 +208,10 @@ def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
     """A pass. Vectors run over the sequences, or, while there is only one, over its sums."""
     if m == 1:
         for q in apart(s):
-            sums(r, xr + 8 * q, xi + 8 * q, yr + 8 * q, yi + 8 * q, 8 * s, 8 * s, NULL, 0)
+            sums(r, xr + 8 * q, xi + 8 * q, yr + 8 * q, yi + 8 * q, 8 * s, 8 * s, 0, NULL, 0)
     elif s == 1:
         for p in apart(m):
-            sums(r, xr + 8 * p, xi + 8 * p, yr + 8 * r * p, yi + 8 * r * p, 8 * m, 8, w + 8 * p, 8 * m)
+            sums(r, xr + 8 * p, xi + 8 * p, yr + 8 * r * p, yi + 8 * r * p, 8 * m, 8, 1, w + 8 * p, 8 * m)
     else:
         for p in range(m):
             at = 8 * p * s
@@ -173,6 +224,7 @@ def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
                     yi + r * at + 8 * q,
                     8 * m * s,
                     8 * s,
+                    1,
                     w + 8 * p,
                     8 * m,
                 )
@@ -200,6 +252,12 @@ def fft_pass_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> No
 def fft_pass_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
     """A pass of radix 5."""
     all_sums(5, xr, xi, yr, yi, w, m, s)
+
+
+@unit.function
+def fft_pass_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
+    """A pass of radix 7."""
+    all_sums(7, xr, xi, yr, yi, w, m, s)
 
 
 @unit.function
@@ -274,6 +332,8 @@ def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
             fft_pass_4(xr, xi, yr, yi, w, m, s)
         case 5:
             fft_pass_5(xr, xi, yr, yi, w, m, s)
+        case 7:
+            fft_pass_7(xr, xi, yr, yi, w, m, s)
         case 8:
             fft_pass_8(xr, xi, yr, yi, w, m, s)
         case _:

@@ -263,8 +263,8 @@ class FunctionEmitter(Expressions):
         self.label(end)
 
     def loop_apart(self, group: str) -> str:
-        """The metadata of a loop whose rounds may run at once: as many as a register holds doubles."""
-        lanes = target.describe().vector_bytes // 8
+        """The metadata of a loop whose rounds may run at once: as many as a register holds doubles, but not more than short loops have."""
+        lanes = min(target.describe().vector_bytes // 8, 4)
         parts = [
             self.module.mark(f'!{{!"llvm.loop.{what}}}')
             for what in (
