@@ -14,7 +14,7 @@ from calque.core.arrays import to_numpy
 from calque.machine import linalg as routines
 from calque.machine import threads
 from calque.native import linalg
-from calque.ops.linalg import cholesky_p, lu_p, triangular_solve_p
+from calque.ops.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, triangular_solve_p
 from calque.ops.linalg_orthogonal import qr_p
 from calque.ops.linalg_spectral import eigh_p, svd_p
 
@@ -75,6 +75,25 @@ def test_lu(dtype: Any) -> None:
                     x = numbers(dtype, *batch, m, n)
                     for got, want in zip(lu_p.bind(jnp.asarray(x)), lu_p.meaning(x), strict=True):
                         close(got, want)
+
+
+def test_pivots_to_permutation() -> None:
+    rng = np.random.default_rng(0)
+    with x64():
+        for dtype in (np.int32, np.int64, np.uint8):
+            for shape, n in (((5,), 5), ((3, 4), 7), ((0, 2), 3), ((2, 0), 3), ((0,), 0)):
+                pivots = rng.integers(0, max(n, 1), shape).astype(dtype)
+                got = lu_pivots_to_permutation_p.bind(jnp.asarray(pivots), permutation_size=n)
+                same_bits(got, lu_pivots_to_permutation_p.meaning(pivots, permutation_size=n))
+    odd = np.array([9, -1, -7, 2], np.int32)  # a row that is not there is left alone
+    want = np.array([0, 3, 1, 2], np.int32)
+    same_bits(lax.linalg.lu_pivots_to_permutation(jnp.asarray(odd), 4), want)
+    same_bits(lu_pivots_to_permutation_p.meaning(odd, permutation_size=4), want)
+    a, b = positive(np.float32, 5, 5), numbers(np.float32, 5)
+    solve = lambda a, b: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(a), b)
+    e = compiled(solve, a, b)
+    assert not e.host_calls
+    close(run(e, a, b)[0], np.linalg.solve(a, b))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=NAMES)

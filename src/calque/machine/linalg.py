@@ -59,6 +59,8 @@ _NAN_64 = 0x7FF8000000000000
 Cholesky = layout("Cholesky", batch=i64, kind=i64, lapack=ptr, n=i64, source=ptr, target=ptr)
 # Rows and columns; results that nobody wants are NULL.
 Lu = layout("Lu", batch=i64, kind=i64, lapack=ptr, m=i64, n=i64, source=ptr, factors=ptr, pivots=ptr, order=ptr)
+# So many exchanges of `n` rows.
+Exchanges = layout("Exchanges", batch=i64, count=i64, n=i64, pivots=ptr, order=ptr)
 # A of n rows, B of so many rows and columns; the parameters of the primitive.
 Triangular = layout(
     "Triangular", batch=i64, kind=i64, lapack=ptr, n=i64, rows=i64, columns=i64, a=ptr, b=ptr, target=ptr, left=i64,
@@ -289,6 +291,15 @@ def calque_lu(args: ptr, begin: i64, end: i64) -> None:
         return
     lu_large(args, block)
     calque_free(block)
+
+
+@unit.function
+def calque_lu_pivots_to_permutation(args: ptr, begin: i64, end: i64) -> None:
+    """The order of rows that each sequence of exchanges leads to."""
+    n = Exchanges(args).n
+    count = Exchanges(args).count
+    for k in range(Exchanges(args).batch):
+        order_of(Exchanges(args).pivots + 4 * k * count, count, Exchanges(args).order + 4 * k * n, n)
 
 
 # ---------------------------------------------------------------- triangular systems

@@ -134,11 +134,15 @@ def small_lu(a: ptr, m: i64, n: i64, pivots: ptr) -> None:
 
 @unit.helper
 def order_of(pivots: ptr, count: i64, order: ptr, m: i64) -> None:
-    """The order of rows that a sequence of exchanges leads to."""
+    """The order of rows that a sequence of exchanges leads to; negative numbers count from the end, rows that are not there stay out of it."""
     for i in range(m):
         store_i32(order, 4 * i, i)
     for k in range(count):
         other = i64(load_i32(pivots, 4 * k))
+        if other < 0:
+            other += m
+        if other < 0 or other >= m:
+            continue
         x = load_i32(order, 4 * k)
         store_i32(order, 4 * k, load_i32(order, 4 * other))
         store_i32(order, 4 * other, x)

@@ -1,4 +1,4 @@
-"""`cholesky`, `lu`, `triangular_solve`, `qr`, `eigh` and `svd` as calls of the machine's routines: what goes into their words.
+"""`cholesky`, `lu`, `triangular_solve`, `qr`, `eigh`, `svd` and their kin as calls of the machine's routines: what goes into their words.
 
 The same words serve a compiled program, whose operands are buffers and whose sizes may be free, and eager execution, so that both give the same bits.
 The functions of LAPACK and BLAS are SciPy's; it is imported when a matrix may be too large for our own loops."""
@@ -25,7 +25,8 @@ from calque.native.plan_steps import Routine, Step
 from calque.native.sorting import extent
 
 _SMALL: Final = frozenset(("cholesky", "lu", "triangular_solve"))  # for which there are loops of our own
-NAMES: Final = _SMALL | {"qr", "eigh", "svd"}
+_EXCHANGES: Final = "lu_pivots_to_permutation"
+NAMES: Final = _SMALL | {"qr", "eigh", "svd", _EXCHANGES}
 _KINDS: Final = {np.dtype(d): k for k, d in enumerate(("f4", "f8", "c8", "c16"))}
 _FUNCTIONS: Final = {
     "cholesky": ("potrf",), "lu": ("getrf",), "triangular_solve": ("trsm",), "qr": ("geqrf", "orgqr"), "eigh": ("syevd",), "svd": ("gesdd",),
@@ -73,6 +74,8 @@ def needs_library(name: str, params: dict[str, Any], avals: Sequence[ShapedArray
 
 def functions_of(name: str, params: dict[str, Any], avals: Sequence[ShapedArray]) -> list[int] | None:
     """The functions of the library that a routine may need, 0 when it needs none; None when they cannot be had."""
+    if name == _EXCHANGES:
+        return [] if avals[0].dtype == np.int32 else None
     names = ("geqp3", "orgqr") if name == "qr" and params["pivoting"] else _FUNCTIONS[name]
     if not needs_library(name, params, avals):
         return [0] * len(names)
@@ -93,6 +96,9 @@ def words(
     functions: Sequence[int],
 ) -> list[Any]:
     """The arguments of a routine: operands and results as given (None for a result that nobody wants), sizes as `product` makes them."""
+    if name == _EXCHANGES:
+        *batch, count = avals[0].shape
+        return [product(batch), product((count,)), product((params["permutation_size"],)), *operands, *results]
     *batch, m, n = avals[0].shape
     head = [product(batch), _KINDS[avals[0].dtype], *functions]
     outs = [*[r or 0 for r in results], *[0] * (3 - len(results))]  # fewer results than the routine has places for
@@ -115,13 +121,15 @@ def words(
 
 def address_of(name: str) -> int:
     """The routine for a primitive."""
-    found = getattr(routines if name in _SMALL else spectral, f"calque_{name.removesuffix('_solve')}")
+    found = getattr(routines if name in {*_SMALL, _EXCHANGES} else spectral, f"calque_{name.removesuffix('_solve')}")
     address: int = found.address
     return address
 
 
 def guess(name: str, avals: Sequence[ShapedArray]) -> int:
     """Nanoseconds that a routine takes."""
+    if name == _EXCHANGES:
+        return 2 * int(hint_of(avals[0].size))
     sizes = [hint_of(a.size) for a in avals]
     n = hint_of(avals[0].shape[-1])
     more = 1 if name in _SMALL else 20

@@ -265,10 +265,11 @@ def _lu_meaning(x: np.ndarray) -> list[np.ndarray]:
 
 
 def _permutation(pivots: np.ndarray, size: int) -> np.ndarray:
-    """The order of rows that exchanging row i with row pivots[i], for each i in turn, leads to."""
+    """The order of rows that exchanging row i with row pivots[i], for each i in turn, leads to. What is no row stays out of it."""
     order = np.arange(size, dtype=la.INT)
     for i, j in enumerate(pivots):
-        order[[i, j]] = order[[j, i]]
+        if -size <= j < size:
+            order[[i, j]] = order[[j, i]]
     return order
 
 
