@@ -86,7 +86,7 @@ class Planned:
 
 def is_long(p: Planned) -> bool:
     """Should other Python threads run meanwhile?"""
-    known = sum(c.plan.ns for c in p.calls if not c.given) + sum(r.ns for r in p.routines)
+    known = sum(c.plan.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
     return known > RELEASE_NS or not all(is_plain(s) for s in p.steps)
 
 

@@ -39,7 +39,7 @@ from calque.native.lower_ops import elementwise
 from calque.native.lower_stages import STRICT
 from calque.native.plan import Block, Planner
 from calque.native.plan_steps import Call, Step, Switch
-from calque.native.schedule import Plan, Schedule
+from calque.native.schedule import Schedule
 
 DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
@@ -100,7 +100,7 @@ class Product:
         self.panels = ceil_div(self.N, self.tile.columns)
         self.source = self.standing(n.args[1])
         self.packed = self.pack_buffer() if self.source is None or not self.surely_near() else None
-        self.steps = self.panel_steps() if self.packed is not None and self.source is not None else None
+        self.where_it_stands = self.packed is None
 
     def extents(self) -> Extents:
         shape = self.node.shape
@@ -148,17 +148,6 @@ class Product:
         if self.masks or surely_divides(self.tile.columns, self.n):
             return near
         return ex("min", near, ex("sub", const(1), ex("mod", self.N, const(self.tile.columns))))
-
-    def panel_steps(self) -> dict[str, tuple[Expr, Expr]]:
-        """The sizes by which the product finds its panels: their values where it reads packed ones, and the right side itself."""
-        width = const(self.tile.columns)
-        panel = ex("mul", self.K, width)
-        values = {
-            "row": (width, self.N),
-            "panel": (panel, width),
-            "batch": (ex("mul", self.panels, panel), ex("mul", self.K, self.N)),
-        }
-        return {f"{name}{self.p.count}": v for name, v in values.items() if self.batched or name != "batch"}
 
     def pack_buffer(self) -> Buffer:
         p = self.p
@@ -210,16 +199,10 @@ class Product:
 
     def element(self, k: Expr, q: Expr, j: Expr) -> Expr:
         """An element of the right side, from its panel or where it stands."""
-        column = ex("add", ex("mul", q, const(self.tile.columns)), j)
-        if self.packed is None:
-            return guarded(self.right(k, column), self.inside(column))
-        if self.steps is None:
+        if self.packed is not None and not self.where_it_stands:
             return load(self.packed, (*self.pre(), q, k, j))
-        at = j
-        for i, step in zip((k, q, self.b), self.steps):
-            at = ex("add", at, ex("mul", i, var(step)))
-        index = (*[ZERO] * (len(self.packed.shape) - 1), at)  # counted from the first element
-        return load(self.packed, index, self.inside(column) if self.masks else None)
+        column = ex("add", ex("mul", q, const(self.tile.columns)), j)
+        return guarded(self.right(k, column), self.inside(column) if self.masks else TRUE)
 
     def inside(self, column: Expr) -> Expr:
         """Is there such a column?"""
@@ -317,15 +300,16 @@ class Product:
             stores.append(Store(self.home.buf, self.place(row, column), done, None if ok is TRUE else ok))
         return (For(j, (For(k, (), tuple(accs)), *stores), kind="vector", width=self.tile.columns),)
 
-    def calls(self, pack: Plan | None, plan: Plan) -> list[Step]:
-        """The steps. One kernel multiplies with packed panels, and with a right side that turns out to be near."""
-        if pack is None or self.packed is None:
-            return [Call(plan)]
-        if self.steps is None or self.source is None:
-            return [Call(pack), Call(plan)]
-        packed, standing = ({name: v[k] for name, v in self.steps.items()} for k in (0, 1))
-        straight = Call(plan, given={self.packed: self.source}, words=standing)
-        return [Switch(self.nearness(), [[Call(pack), Call(plan, words=packed)], [straight]])]
+    def steps(self) -> list[Step]:
+        """The steps: packing and the product; where a size tells whether the right side is near, the product without packing as well."""
+        schedule = lambda body, dear=1.0: Schedule(self.p.sizes, self.p.threads).finish(body, dear)
+        if self.packed is None:
+            return [Call(schedule(self.nest()))]
+        steps: list[Step] = [Call(schedule(self.pack(), PACKING)), Call(schedule(self.nest()))]
+        if self.source is None:
+            return steps
+        self.where_it_stands = True
+        return [Switch(self.nearness(), [steps, [Call(schedule(self.nest()), stands_in=True)]])]
 
     def before(self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr) -> Expr | None:
         """The sum so far."""
@@ -408,11 +392,10 @@ def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[St
         p.view.pop(n, None)
     home = block.home(last)
     product = make(p, n, last, home)
-    pack = Schedule(p.sizes, p.threads).finish(product.pack(), PACKING) if product.packed is not None else None
-    plan = Schedule(p.sizes, p.threads).finish(product.nest())
+    steps = product.steps()
     p.view[last] = home
     block.made[home.buf] = last
-    return product.calls(pack, plan)
+    return steps
 
 
 def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:

@@ -116,8 +116,8 @@ class Assembler:
     def call(self, s: Call) -> None:
         k = s.kernel
         assert k is not None
-        args: list[Slot | Reg | int] = [self.slots[s.given.get(buf, buf)] for buf in k.buffers]
-        args += [self.integer(s.words[name]) if name in s.words else self.size(name) for name in k.sizes]
+        args: list[Slot | Reg | int] = [self.slots[buf] for buf in k.buffers]
+        args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]
         if s.plan.extent is None:
             self.builder.call(k.address, args, name=k.symbol, asks=k.polls)

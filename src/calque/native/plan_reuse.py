@@ -181,7 +181,6 @@ def _rename(s: Step, names: Names) -> bool:
     if isinstance(s, Call):
         if not names.keys().isdisjoint(s.reads() | s.writes()):
             s.plan.body = renamed(s.plan.body, names)
-            s.given = {b: new(other) for b, other in s.given.items()}
         return bool(s.plan.body)
     if isinstance(s, Copy):
         s.dst, s.src = new(s.dst), new(s.src)

@@ -19,20 +19,19 @@ from calque.native.schedule import Plan
 class Call:
     """Run a kernel. `nest` is what the kernel was scheduled from, where it is one nest of loops in the order of the program.
 
-    One kernel may be called with other arguments than its body names: `given` has the buffers, `words` the sizes."""
+    Of calls that stand for each other, chosen by a size, all but one say so in `stands_in`."""
 
     plan: Plan
     kernel: Kernel | None = None
     nest: Body | None = None
-    given: dict[Buffer, Buffer] = field(default_factory=dict)
-    words: dict[str, Expr] = field(default_factory=dict)
+    stands_in: bool = False
 
     @property
     def body(self) -> Body:
         return self.plan.body
 
     def reads(self) -> frozenset[Buffer]:
-        return frozenset(self.given.get(b, b) for b in loaded(self.body) if b.place == "arg")
+        return frozenset(b for b in loaded(self.body) if b.place == "arg")
 
     def writes(self) -> frozenset[Buffer]:
         return frozenset(b for b in stored(self.body) if b.place == "arg")
