@@ -4,7 +4,7 @@
     after:  panels of w are packed; for tiles of 14 places of the result: sums over x[row[place] + depth[k]] * w[k, feature]
 
 What a row of the left side reads lies at fixed offsets from where the row begins, so that two small tables take the place of the
-matrix. They are made while planning."""
+matrix. They are made while planning; where the offsets depend on a free size, each call fills the table of depths before."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.dims import Dim, product
-from calque.native.expr import ZERO, Buffer, Expr, cast, ex, load
+from calque.native.expr import ZERO, Buffer, Expr, cast, ex, load, var
+from calque.native.loops import For, Store
 from calque.native.lower import Index, View
 from calque.native.lower_conv import Geometry, Steps
 from calque.native.lower_graph import Node
 from calque.native.lower_layout import reindex
 from calque.native.matmul import Extents, Product, emit_with
 from calque.native.plan import Block, Planner
-from calque.native.plan_steps import Step
+from calque.native.plan_steps import Call, Step
 
 LONGEST: Final = 1 << 18  # entries of a table
 
@@ -38,6 +39,12 @@ class Convolution(Product):
         self.input = p.view[n.args[0]].buf
         self.row_steps, self.depth_steps = self.geometry.row_steps(), self.geometry.depth_steps()
         self.row_table, self.depth_table = self.table("rows", self.row_steps), self.table("depths", self.depth_steps)
+        self.filled = is_free(self.depth_steps)
+        if self.filled:
+            p.count += 1
+            self.depth_table = Buffer(f"depths{p.count}", (self.K,), "i64")
+            p.measure(self.depth_table)
+            p.mutable.add(self.depth_table)
 
     def extents(self) -> Extents:
         geo = self.geometry
@@ -45,7 +52,7 @@ class Convolution(Product):
 
     def table(self, name: str, steps: Steps) -> Buffer | None:
         """The offsets of all indices in row-major order; none where sizes are free, or would take too much memory."""
-        if any(type(n) is Dim for pair in steps for n in pair) or product(n for n, _ in steps) > LONGEST:
+        if is_free(steps) or product(n for n, _ in steps) > LONGEST:
             return None
         p, offsets = self.p, np.zeros(1, np.int64)
         for n, step in steps:
@@ -71,12 +78,25 @@ class Convolution(Product):
         # counted from the first element: all of the distance stands in the last index
         return load(self.input, (*[ZERO] * (len(self.input.shape) - 1), at))
 
+    def steps(self) -> list[Step]:
+        """The steps of the product, after that which fills the table of depths."""
+        if not self.filled or self.depth_table is None:
+            return super().steps()
+        k = var("k", self.K)
+        fill = For(k, (Store(self.depth_table, (k,), self.offset(k, self.k, self.depth_steps, None)),))
+        return [Call(self.plan((fill,))), *super().steps()]
+
     def row(self, i: Expr, m: int) -> Expr:
         """As in a long sum: where a row reads follows from its number by divisions, which a sum of two ends makes longer."""
         return self.copied_row(i, m)
 
     def at(self, row: Expr, column: Expr) -> Index:
         return (row, ex("add", ex("mul", self.b, self.p.sizes.dim(self.n)), column)) if self.batched else (row, column)
+
+
+def is_free(steps: Steps) -> bool:
+    """Do the offsets depend on a free size?"""
+    return any(type(n) is Dim for pair in steps for n in pair)
 
 
 def linear_sum(parts: Sequence[Expr]) -> Expr:

@@ -39,7 +39,7 @@ from calque.native.lower_ops import elementwise
 from calque.native.lower_stages import STRICT
 from calque.native.plan import Block, Planner
 from calque.native.plan_steps import Call, Step, Switch
-from calque.native.schedule import Schedule
+from calque.native.schedule import Plan, Schedule
 
 DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
@@ -300,16 +300,18 @@ class Product:
             stores.append(Store(self.home.buf, self.place(row, column), done, None if ok is TRUE else ok))
         return (For(j, (For(k, (), tuple(accs)), *stores), kind="vector", width=self.tile.columns),)
 
+    def plan(self, body: Body, slower: float = 1.0) -> Plan:
+        return Schedule(self.p.sizes, self.p.threads).finish(body, slower)
+
     def steps(self) -> list[Step]:
         """The steps: packing and the product; where a size tells whether the right side is near, the product without packing as well."""
-        schedule = lambda body, dear=1.0: Schedule(self.p.sizes, self.p.threads).finish(body, dear)
         if self.packed is None:
-            return [Call(schedule(self.nest()))]
-        steps: list[Step] = [Call(schedule(self.pack(), PACKING)), Call(schedule(self.nest()))]
+            return [Call(self.plan(self.nest()))]
+        steps: list[Step] = [Call(self.plan(self.pack(), PACKING)), Call(self.plan(self.nest()))]
         if self.source is None:
             return steps
         self.where_it_stands = True
-        return [Switch(self.nearness(), [steps, [Call(schedule(self.nest()), stands_in=True)]])]
+        return [Switch(self.nearness(), [steps, [Call(self.plan(self.nest()), stands_in=True)]])]
 
     def before(self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr) -> Expr | None:
         """The sum so far."""
