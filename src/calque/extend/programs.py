@@ -68,7 +68,7 @@ def new_jaxpr_eqn(
     if bool(effects) and not primitive.effect:
         raise ValueError(f"new_jaxpr_eqn: primitive {primitive} has no effects, got effects={effects}")
     if ctx is not None:
-        raise NotImplementedError("new_jaxpr_eqn: ctx is not supported")
+        raise NotImplementedError("new_jaxpr_eqn: equations keep no context of configuration here, leave out ctx")
     return Eqn(primitive, invars, outvars, params, source_info)
 
 

@@ -38,7 +38,9 @@ def _mode(p: Params) -> str:
 def _shape(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, **p: Any) -> ShapedArray:
     (((lc, rc), (lb, rb)), _, groups), mode = _numbers(p), _mode(p)
     if p["group_offset"] is not None:
-        raise NotImplementedError("ragged_dot_general: group_offset is not implemented")
+        raise NotImplementedError(
+            "ragged_dot_general: group_offset is not supported: pass the rows and sizes of those groups alone"
+        )
     if sizes.ndim != 1 or not is_integer(sizes.dtype):
         raise NotImplementedError(
             f"ragged_dot_general: group_sizes must be a vector of integers, got {sizes.str_short()}"
@@ -127,7 +129,9 @@ def _batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tuple[A
     """As for dot_general: one more batch dimension, or one more free dimension of the operand that has it."""
     (lhs, rhs, sizes), (bl, br, bs) = args, dims
     if bs is not None:
-        raise NotImplementedError("ragged_dot_general cannot be batched over its group sizes")
+        raise NotImplementedError(
+            "ragged_dot_general cannot be batched over its group sizes: call it for each vector of sizes, with lax.map"
+        )
     (((lc, rc), (lb, rb)), ragged, groups), mode = _numbers(p), _mode(p)
     left = lambda ds: ds if bl is None else tuple([d + (d >= bl) for d in ds])
     right = lambda ds: ds if br is None else tuple([d + (d >= br) for d in ds])
