@@ -12,9 +12,31 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "src"
 FILE_LINES, FUNCTION_LINES, FUNCTION_P95, FUNCTION_MEDIAN = 600, 100, 40, 8
 
-# A room imports only from its own floor's lower neighbours. Everything that is not listed belongs to the library, the top floor.
-FLOORS = ["machine", "core", "ops", "transforms", "native"]
-LIBRARY = len(FLOORS)
+# A room imports only from what stands before it in its list. What no list names belongs to the library, the top floor.
+FLOORS = {
+    "calque": ["machine", "core", "ops", "transforms", "native"],
+    "calque.machine": (
+        ["lazy", "code", "lang", "integers", "memory", "threads", "driver", "objects", "call", "routines"]
+    ),
+    "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
+    "calque.native": (
+        [
+            "scalars",
+            "passes",
+            "loops",
+            "lower",
+            "schedule",
+            "emit",
+            "plan",
+            "library",
+            "control",
+            "views",
+            "backend",
+            "symbolic",
+            "eager",
+        ]
+    ),
+}
 
 
 def modules() -> dict[str, pathlib.Path]:
@@ -27,9 +49,18 @@ def modules() -> dict[str, pathlib.Path]:
     return found
 
 
-def floor(module: str) -> int:
-    parts = module.split(".")
-    return FLOORS.index(parts[1]) if len(parts) > 1 and parts[1] in FLOORS else LIBRARY
+def above(module: str, target: str) -> str | None:
+    """The list of rooms in which the target stands after the module, if there is one."""
+    here, there = module.split("."), target.split(".")
+    for depth in range(1, min(len(here), len(there))):
+        house = ".".join(here[:depth])
+        if here[:depth] != there[:depth] or house not in FLOORS:
+            return None
+        rooms = FLOORS[house]
+        place = [rooms.index(p[depth]) if p[depth] in rooms else len(rooms) for p in (here, there)]
+        if place[0] != place[1]:
+            return house if place[1] > place[0] else None
+    return None
 
 
 def imported(node: ast.AST, known: dict[str, pathlib.Path]) -> list[str]:
@@ -118,8 +149,9 @@ def check_module(
             ]
         for target in imported(node, known):
             targets.add(target)
-            if floor(target) > floor(module):
-                problems.append(f"{path}: {module} imports {target}, which is on a floor above")
+            house = above(module, target)
+            if house is not None:
+                problems.append(f"{path}: {module} imports {target}, which is above it in {house}")
     return problems, targets - {module}
 
 

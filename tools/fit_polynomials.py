@@ -1,4 +1,4 @@
-"""Fit the polynomials of `calque.native.vmath` (an offline tool: nothing at run time needs it, nor mpmath).
+"""Fit the polynomials of `calque.native.scalars.vmath` (an offline tool: nothing at run time needs it, nor mpmath).
 
 A target is a smooth function g(t) on [lo, hi] with a weight w(t); the fit minimises max |w(t) (P(t) - g(t))| over
 polynomials P with a given number of coefficients, by Remez exchange on a dense grid in high precision. Then the leading

@@ -16,10 +16,10 @@ with _importing():
     from calque.core import tracebacks as _tracebacks
     from calque.core.config import config
     from calque.core.trace import set_evaluator as _set_evaluator
-    from calque.numpy import cached as _cached
     from calque.numpy import methods as _methods  # attaches them to arrays
-    from calque.transforms import debug_nans as _debug_nans
-    from calque.transforms.conversion import set_converter as _set_converter
+    from calque.numpy.calls import cached as _cached
+    from calque.transforms.functions import debug_nans as _debug_nans
+    from calque.transforms.jit.control_flow import set_converter as _set_converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
@@ -113,42 +113,42 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.environment import effects_barrier, live_arrays, print_environment_info
     from calque.explaining import explain, stats
     from calque.machine.threads import get_num_threads, set_num_threads
-    from calque.numpy.dynamic_slices import ds
+    from calque.numpy.indexing.dynamic_slices import ds
     from calque.ref import Ref, empty_ref, free_ref, freeze, new_ref
-    from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-    from calque.transforms.callbacks import pure_callback
-    from calque.transforms.checks import check
-    from calque.transforms.custom_jvp import custom_jvp
-    from calque.transforms.custom_more import closure_convert, custom_gradient
-    from calque.transforms.custom_vjp import custom_vjp
-    from calque.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
-    from calque.transforms.jit import clear_caches, jit
-    from calque.transforms.mesh import make_mesh, set_mesh
-    from calque.transforms.pmap import pmap
-    from calque.transforms.remat import checkpoint, checkpoint_policies, remat
-    from calque.transforms.retraces import explain_retraces, no_retrace
-    from calque.transforms.scopes import named_call, named_scope
-    from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
-    from calque.transforms.shard_map import shard_map
-    from calque.transforms.sharding import NamedSharding
-    from calque.transforms.sharding import PartitionSpec as P
-    from calque.transforms.sharding_arrays import (
+    from calque.transforms.devices.mesh import make_mesh, set_mesh
+    from calque.transforms.devices.shard_map import shard_map
+    from calque.transforms.devices.sharding import NamedSharding
+    from calque.transforms.devices.sharding import PartitionSpec as P
+    from calque.transforms.devices.sharding_arrays import (
         Shard,
         make_array_from_callback,
         make_array_from_process_local_data,
         make_array_from_single_device_arrays,
     )
-    from calque.transforms.sharding_constraint import reshard
-    from calque.transforms.single_map import smap
-    from calque.transforms.two_passes import fwd_and_bwd
-    from calque.transforms.vmap import vmap
-    from calque.transforms.wanted import ad
+    from calque.transforms.devices.sharding_constraint import reshard
+    from calque.transforms.devices.single_map import smap
+    from calque.transforms.engines.scopes import named_call, named_scope
+    from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+    from calque.transforms.functions.callbacks import pure_callback
+    from calque.transforms.functions.checks import check
+    from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev
+    from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
+    from calque.transforms.functions.vmap import vmap
+    from calque.transforms.jit.jit import clear_caches, jit
+    from calque.transforms.jit.pmap import pmap
+    from calque.transforms.jit.retraces import explain_retraces, no_retrace
+    from calque.transforms.jit.two_passes import fwd_and_bwd
+    from calque.transforms.primitives.custom_jvp import custom_jvp
+    from calque.transforms.primitives.custom_more import closure_convert, custom_gradient
+    from calque.transforms.primitives.custom_vjp import custom_vjp
+    from calque.transforms.primitives.remat import checkpoint, checkpoint_policies, remat
+    from calque.transforms.primitives.wanted import ad
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
-_set_evaluator(_lazy.function("calque.native.eager", "evaluate"))
+_set_evaluator(_lazy.function("calque.native.eager.execution", "evaluate"))
 _set_converter(_lazy.function("calque.converting", "convert"))
 _debug_nans.install()
 _cached.install()

@@ -1,5 +1,5 @@
 """Functions with a batching rule of their own."""
 
-from calque.transforms.custom_batching import custom_vmap, sequential_vmap
+from calque.transforms.functions.custom_batching import custom_vmap, sequential_vmap
 
 __all__ = ["custom_vmap", "sequential_vmap"]

@@ -11,9 +11,9 @@ from calque.core.pause import no_collection
 from calque.core.source import is_internal, user_frame
 from calque.core.trace_state import Tracer
 from calque.device_functions import devices
-from calque.transforms.callbacks import debug_callback as callback
-from calque.transforms.callbacks import debug_print as print
-from calque.transforms.sharding import SingleDeviceSharding
+from calque.transforms.devices.sharding import SingleDeviceSharding
+from calque.transforms.functions.callbacks import debug_callback as callback
+from calque.transforms.functions.callbacks import debug_print as print
 
 __all__ = [
     "DebugEffect",

@@ -6,7 +6,7 @@ from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.devices import DEVICES, Device
 from calque.core.trace_state import Tracer
-from calque.transforms.sharding_arrays import device_put
+from calque.transforms.devices.sharding_arrays import device_put
 
 
 def devices(backend: str | None = None) -> list[Device]:

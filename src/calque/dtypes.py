@@ -9,7 +9,7 @@ from calque.core.dtypes import TypePromotionError, as_dtype, canonicalize, finfo
 from calque.core.trace import typeof
 from calque.numpy.queries import issubdtype as _issubdtype
 from calque.numpy.queries import result_type as _result_type
-from calque.ops.random_keys import KeyDType, extended, prng_key
+from calque.ops.random.keys import KeyDType, extended, prng_key
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype", "itemsize_bits", "prng_key",

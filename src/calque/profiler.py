@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from calque.transforms.scopes import named_scope
+from calque.transforms.engines.scopes import named_scope
 
 
 class TraceAnnotation(contextlib.ContextDecorator):

@@ -12,7 +12,7 @@ from typing import Any
 from calque.core.arrays import to_array
 from calque.core.trace import typeof
 from calque.numpy.creation import zeros
-from calque.transforms.refs import AbstractRef, Ref, add, free, read, value_of, write
+from calque.transforms.primitives.refs import AbstractRef, Ref, add, free, read, value_of, write
 
 __all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
 

@@ -1,7 +1,7 @@
 """Layouts of arrays over devices, in JAX's names: meshes, partition specs, shardings."""
 
-from calque.transforms.axes_of_kinds import ManualAxisType, auto_axes, explicit_axes
-from calque.transforms.mesh import (
+from calque.transforms.devices.axes_of_kinds import ManualAxisType, auto_axes, explicit_axes
+from calque.transforms.devices.mesh import (
     AbstractDevice,
     AbstractMesh,
     AxisType,
@@ -13,15 +13,15 @@ from calque.transforms.mesh import (
     use_abstract_mesh,
     use_mesh,
 )
-from calque.transforms.sharding import (
+from calque.transforms.devices.sharding import (
     NamedSharding,
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
 )
-from calque.transforms.sharding_arrays import Shard
-from calque.transforms.sharding_constraint import reshard
+from calque.transforms.devices.sharding_arrays import Shard
+from calque.transforms.devices.sharding_constraint import reshard
 
 P = PartitionSpec
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from calque.transforms.stages import ArgInfo, Compiled, Lowered, Traced
+from calque.transforms.jit.stages import ArgInfo, Compiled, Lowered, Traced
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
 

@@ -11,7 +11,7 @@ from calque.core.arrays import to_numpy
 from calque.core.dtypes import float0, is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.numpy.creation import asarray
-from calque.transforms.autodiff import jvp, vjp
+from calque.transforms.functions.autodiff import jvp, vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 

@@ -92,9 +92,9 @@ UNWANTED = [
     "calque.random",
     "calque.nn",
     "calque.numpy.linalg",
-    "calque.transforms.pmap",
+    "calque.transforms.jit.pmap",
     "calque.native.emit",
-    "calque.machine.lang_emit",
+    "calque.machine.lang.emit",
 ]
 
 

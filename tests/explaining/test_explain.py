@@ -11,8 +11,8 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque.explaining.effects import side_effects
-from calque.machine import callpath
-from calque.transforms.retraces import RetraceError
+from calque.machine.call import functions as callpath
+from calque.transforms.jit.retraces import RetraceError
 
 SCALE = 7.25
 

@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine import callpath, llvm
-from calque.machine.callpath import (
-    Jitted,
-    add_entry,
-    set_epoch,
-)
-from calque.machine.objects import as_numpy, wrap_numpy
-from calque.machine.program import ProgramBuilder
+from calque.machine.call import functions as callpath
+from calque.machine.call.functions import Jitted, add_entry, set_epoch
+from calque.machine.code import llvm
+from calque.machine.driver.builder import ProgramBuilder
+from calque.machine.objects.array_type import as_numpy, wrap_numpy
 
 KERNELS = """
 define void @callpath_add4(ptr %args, i64 %b, i64 %e) {

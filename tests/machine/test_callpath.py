@@ -25,8 +25,8 @@ from callpath_helpers import (
     values,
 )
 
-from calque.machine import callpath_entries
-from calque.machine.callpath import (
+from calque.machine.call import entries as callpath_entries
+from calque.machine.call.functions import (
     Entry,
     Jitted,
     OpFunction,
@@ -36,8 +36,8 @@ from calque.machine.callpath import (
     run_program,
     set_epoch,
 )
-from calque.machine.objects import ArrayImpl, as_numpy, new_array, share
-from calque.machine.program import ProgramBuilder
+from calque.machine.driver.builder import ProgramBuilder
+from calque.machine.objects.array_type import ArrayImpl, as_numpy, new_array, share
 
 epoch = fixed_epoch
 

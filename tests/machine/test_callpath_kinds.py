@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from callpath_helpers import F4, F32, add_program, array, copy_program, fixed_epoch, missing, values
 
-from calque.machine import callpath_entries
-from calque.machine.callpath import Entry, Jitted, OpFunction, add_entry, clear_entries, entry_count
-from calque.machine.objects import delete_array, new_array, wrap_numpy
-from calque.machine.program import ProgramBuilder
+from calque.machine.call import entries as callpath_entries
+from calque.machine.call.functions import Entry, Jitted, OpFunction, add_entry, clear_entries, entry_count
+from calque.machine.driver.builder import ProgramBuilder
+from calque.machine.objects.array_type import delete_array, new_array, wrap_numpy
 
 epoch = fixed_epoch
 

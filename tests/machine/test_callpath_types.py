@@ -29,18 +29,10 @@ from callpath_helpers import (
     values,
 )
 
-from calque.machine import callpath_entries
-from calque.machine.callpath import (
-    Entry,
-    Jitted,
-    OpFunction,
-    add_entry,
-    clear_entries,
-    entry_count,
-    run_program,
-)
-from calque.machine.objects import ArrayImpl, new_array
-from calque.machine.program import ProgramBuilder
+from calque.machine.call import entries as callpath_entries
+from calque.machine.call.functions import Entry, Jitted, OpFunction, add_entry, clear_entries, entry_count, run_program
+from calque.machine.driver.builder import ProgramBuilder
+from calque.machine.objects.array_type import ArrayImpl, new_array
 
 epoch = fixed_epoch
 

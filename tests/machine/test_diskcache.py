@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.machine import diskcache
+from calque.machine.code import diskcache
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
 

@@ -10,9 +10,9 @@ import pytest
 from tests.machine.callpath_helpers import ARRAYS, F4, fixed_epoch, jitted, kernel, values
 
 from calque.machine import memory
-from calque.machine.callpath import Entry, run_program
-from calque.machine.objects import DELETED, as_numpy, delete_array, is_in_use, new_array, share
-from calque.machine.program import ProgramBuilder, ProgramError
+from calque.machine.call.functions import Entry, run_program
+from calque.machine.driver.builder import ProgramBuilder, ProgramError
+from calque.machine.objects.array_type import DELETED, as_numpy, delete_array, is_in_use, new_array, share
 
 __all__ = ["fixed_epoch"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine import arrays_plain
-from calque.machine.arrays import delete_array, filled, wrap_numpy
+from calque.machine.call.arrays import delete_array, filled, wrap_numpy
+from calque.machine.objects import plain as arrays_plain
 
 
 class Aval:

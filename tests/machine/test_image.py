@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.machine import image, llvm, target
+from calque.machine.code import image, llvm, target
 
 MODULE = """
 declare i64 @mine(i64)

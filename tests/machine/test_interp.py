@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine import interp, memory, threads
-from calque.machine.interp import Op
-from calque.machine.lang import Unit, i64, load_i64, load_ptr, ptr, store_i8, store_i64
-from calque.machine.program import Program, ProgramBuilder
+from calque.machine import memory, threads
+from calque.machine.driver import interpreter as interp
+from calque.machine.driver.builder import Program, ProgramBuilder
+from calque.machine.driver.interpreter import Op
+from calque.machine.lang.unit import Unit, i64, load_i64, load_ptr, ptr, store_i8, store_i64
 
 unit = Unit("test_interp")
 

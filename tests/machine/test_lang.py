@@ -10,8 +10,9 @@ from enum import IntEnum
 import numpy as np
 import pytest
 
-from calque.machine import lang_types, llvm
-from calque.machine.lang import (
+from calque.machine.code import llvm
+from calque.machine.lang import types as lang_types
+from calque.machine.lang.unit import (
     NULL,
     LangError,
     Unit,

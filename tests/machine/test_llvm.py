@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.machine import diskcache, llvm, target
+from calque.machine.code import diskcache, llvm, target
 
 ADD = "define i64 @f(i64 %x) nounwind {\n %y = add i64 %x, NUMBER\n ret i64 %y\n}\n"
 

@@ -12,8 +12,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from calque.machine import objects, pyapi
-from calque.machine.objects import ArrayImpl, as_numpy, new_array, share, wrap_numpy
+from calque.machine.objects import array_type as objects
+from calque.machine.objects import pyapi
+from calque.machine.objects.array_type import ArrayImpl, as_numpy, new_array, share, wrap_numpy
 
 
 class Aval:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine import arrays_plain as plain
-from calque.machine import callpath_plain as calls
-from calque.machine import pyapi
-from calque.machine.program import ProgramBuilder
+from calque.machine.call import plain as calls
+from calque.machine.driver.builder import ProgramBuilder
+from calque.machine.objects import plain, pyapi
 
 PROGRAMS = """
 import json, pickle, sys, threading
@@ -82,7 +81,7 @@ for t in threads: t.join()
 note(outs)
 calque.config.update("calque_enable_x64", True)
 note([jnp.arange(3) * 2, jnp.ones(2) / 3])
-print(json.dumps([callpath.LEARNS, "calque.machine.objects" in sys.modules, results]))
+print(json.dumps([callpath.LEARNS, "calque.machine.objects.array_type" in sys.modules, results]))
 """
 
 

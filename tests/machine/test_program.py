@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calque.machine.interp import Op
-from calque.machine.program import ProgramBuilder, ProgramError, Reg, Slot
+from calque.machine.driver.builder import ProgramBuilder, ProgramError, Reg, Slot
+from calque.machine.driver.interpreter import Op
 
 KERNEL = 4096  # never called here
 

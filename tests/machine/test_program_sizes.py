@@ -8,10 +8,10 @@ import gc
 import numpy as np
 import pytest
 
-from calque.machine.callpath import run_program
-from calque.machine.objects import as_numpy, wrap_numpy
-from calque.machine.program import ProgramBuilder, ProgramError, Varying
-from calque.machine.program_sizes import Pattern, SizedProgram
+from calque.machine.call.functions import run_program
+from calque.machine.driver.builder import ProgramBuilder, ProgramError, Varying
+from calque.machine.driver.sizes import Pattern, SizedProgram
+from calque.machine.objects.array_type import as_numpy, wrap_numpy
 
 
 class Aval:

@@ -5,9 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calque.machine import sort, sort_network, sort_quick, sort_radix, sort_records, sort_work
-from calque.machine.interp import TOO_LARGE, Run
-from calque.machine.sort_keys import Key, Kind
+from calque.machine.driver.interpreter import TOO_LARGE, Run
+from calque.machine.routines.sort import network as sort_network
+from calque.machine.routines.sort import quick as sort_quick
+from calque.machine.routines.sort import radix as sort_radix
+from calque.machine.routines.sort import records as sort_records
+from calque.machine.routines.sort import rows as sort
+from calque.machine.routines.sort import work as sort_work
+from calque.machine.routines.sort.keys import Key, Kind
 
 TYPES = ((np.uint32, 0), (np.uint64, 1))
 RNG = np.random.default_rng(0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calque.machine import target
+from calque.machine.code import target
 
 
 @pytest.mark.skipif(not target.describe().is_x86, reason="names of x86 processors")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calque.machine import threads
-from calque.machine.lang import Unit, atomic_add, i64, load_i64, load_ptr, ptr, store_i64
+from calque.machine.lang.unit import Unit, atomic_add, i64, load_i64, load_ptr, ptr, store_i64
 from calque.machine.threads import calque_parallel_for
 
 unit = Unit("test_threads")

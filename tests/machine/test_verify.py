@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from calque.machine.program import ProgramBuilder, ProgramError
-from calque.machine.verify import verify
+from calque.machine.driver.builder import ProgramBuilder, ProgramError
+from calque.machine.driver.verify import verify
 
 KERNEL = 4096  # never called here
 

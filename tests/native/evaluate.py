@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 from run_kernel import call, words
 
-from calque.native.expr import Buffer, Expr, load, var
-from calque.native.kernels import Kernel, compile_kernels
-from calque.native.loops import For, Store
+from calque.native.emit.kernels import Kernel, compile_kernels
+from calque.native.loops.tree import For, Store
+from calque.native.scalars.expr import Buffer, Expr, load, var
 
 Array = np.ndarray[Any, Any]
 SHORT = {

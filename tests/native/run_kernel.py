@@ -8,14 +8,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from calque.machine import interp, llvm
-from calque.native import polls
-from calque.native.canonical import canonical
-from calque.native.emit import Emitter
-from calque.native.expr import Buffer, Expr, float_bits
-from calque.native.kernels import Kernel, compile_kernels, processor
-from calque.native.loops import Body
-from calque.native.verify import verify
+from calque.machine.code import llvm
+from calque.machine.driver import interpreter as interp
+from calque.native.emit.emitter import Emitter
+from calque.native.emit.kernels import Kernel, compile_kernels, processor
+from calque.native.loops import polls
+from calque.native.loops.canonical import canonical
+from calque.native.loops.tree import Body
+from calque.native.loops.verify import verify
+from calque.native.scalars.expr import Buffer, Expr, float_bits
 
 NP = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32,

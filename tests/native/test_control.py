@@ -9,8 +9,8 @@ from tests.native.programs import check, compiled, normal, run
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.native.plan_steps import Repeat, Switch, walk
-from calque.transforms.scan import bind_counted
+from calque.native.plan.steps import Repeat, Switch, walk
+from calque.transforms.primitives.scan import bind_counted
 
 
 def has(e: Any, kind: type) -> bool:

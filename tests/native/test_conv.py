@@ -114,7 +114,7 @@ def test_offsets_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where tables would be too long, offsets are worked out: the same bits."""
     x, w = normal(3, 12, 11, 8), normal(3, 3, 8, 16, seed=1)
     with_tables = compiled(conv, x, w)
-    monkeypatch.setattr("calque.native.conv.LONGEST", 10)
+    monkeypatch.setattr("calque.native.library.convolution.LONGEST", 10)
     without = compiled(conv, x, w)
     assert "depths" in with_tables.as_text("loops") and "depths" not in without.as_text("loops")
     np.testing.assert_array_equal(np.asarray(without.call([x, w])[0]), np.asarray(with_tables.call([x, w])[0]))

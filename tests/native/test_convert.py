@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from evaluate import Array, apply, compiled, numpy_type
 
-from calque.native.convert import FORMATS, SMALL_FLOATS, SMALL_INTS, Cx, convert, decode, encode
+from calque.native.scalars.conversions import FORMATS, SMALL_FLOATS, SMALL_INTS, Cx, convert, decode, encode
 
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "bf16", "f32", "f64")

@@ -8,7 +8,8 @@ import calque as cq
 import calque.numpy as jnp
 from calque.core.arrays import to_numpy
 from calque.core.primitives import do
-from calque.native import eager, kernels
+from calque.native.eager import execution as eager
+from calque.native.emit import kernels
 
 
 def test_a_new_shape_compiles_nothing() -> None:

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from run_kernel import FLOATS, INTS, NP, array, bits, call, random, run_plain, words
 
-from calque.native.expr import cast, const, ex, load, select, var
-from calque.native.kernels import compile_kernels
-from calque.native.loops import For, Store
-from calque.native.verify import verify
+from calque.native.emit.kernels import compile_kernels
+from calque.native.loops.tree import For, Store
+from calque.native.loops.verify import verify
+from calque.native.scalars.expr import cast, const, ex, load, select, var
 
 SIZES = (0, 1, 15, 16, 17, 33, 64, 65, 100)
 ALL = ("i1", *INTS, *FLOATS)

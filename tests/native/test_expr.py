@@ -4,7 +4,8 @@ import threading
 import numpy as np
 import pytest
 
-from calque.native.expr import (
+from calque.native.lower.layout import guarded
+from calque.native.scalars.expr import (
     FALSE,
     TRUE,
     ZERO,
@@ -32,7 +33,6 @@ from calque.native.expr import (
     var,
     walk,
 )
-from calque.native.lower_layout import guarded
 
 n, m = var("n"), var("m")
 i, j = var("i", n), var("j", m)

@@ -6,7 +6,7 @@ import pytest
 import calque
 from calque import lax
 from calque import numpy as jnp
-from calque.native import fourier
+from calque.native.library import fourier
 from calque.ops.dimension_numbers import FftType
 
 LENGTHS = [*range(1, 71), 81, 97, 100, 125, 128, 243, 256, 343, 360, 500, 509]

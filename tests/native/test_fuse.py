@@ -6,8 +6,8 @@ from tests.native.programs import check, compiled, normal
 
 import calque.numpy as jnp
 from calque import nn
-from calque.native.loops import For
-from calque.native.plan_steps import Call, walk
+from calque.native.loops.tree import For
+from calque.native.plan.steps import Call, walk
 
 
 def kernels(e) -> int:

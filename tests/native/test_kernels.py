@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from run_kernel import array, call, run, run_plain, words
 
-from calque.machine import diskcache
-from calque.native import kernels
-from calque.native.canonical import canonical
+from calque.machine.code import diskcache
+from calque.native.emit import kernels
 from calque.native.emit.expand import definition
-from calque.native.expr import Buffer, const, ex, load, make, param, ref, var, walk
-from calque.native.kernels import compile_kernels
-from calque.native.loops import Acc, For, Loop, State, Store
+from calque.native.emit.kernels import compile_kernels
+from calque.native.loops.canonical import canonical
+from calque.native.loops.tree import Acc, For, Loop, State, Store
+from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var, walk
 
 GOLDENS = pathlib.Path(__file__).parent / "goldens"
 c, f32 = const, lambda v: const(v, "f32")
@@ -223,7 +223,7 @@ def test_goldens(name, body):
 
 
 def run_text(body):
-    from calque.native.emit import Emitter
+    from calque.native.emit.emitter import Emitter
 
     order = canonical(body)
     return Emitter().kernel(name="kernel", bufs=order.buffers, sizes=order.sizes, params=order.params, body=body)

@@ -10,9 +10,9 @@ from tests.native.programs import check, compiled, normal
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.native.expr import cast, const, ex, load, ref, var
-from calque.native.loops import For, If, Loop, Out, State, Store, statements
-from calque.native.plan_steps import Call, Repeat, Switch, walk
+from calque.native.loops.tree import For, If, Loop, Out, State, Store, statements
+from calque.native.plan.steps import Call, Repeat, Switch, walk
+from calque.native.scalars.expr import cast, const, ex, load, ref, var
 
 SIZES = (0, 1, 5, 16, 17, 40, 100)
 n = var("n")

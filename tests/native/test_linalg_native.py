@@ -11,12 +11,12 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.core.arrays import to_numpy
-from calque.machine import linalg as routines
 from calque.machine import threads
-from calque.native import linalg
-from calque.ops.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, triangular_solve_p
-from calque.ops.linalg_orthogonal import qr_p
-from calque.ops.linalg_spectral import eigh_p, svd_p
+from calque.machine.routines.linalg import factors as routines
+from calque.native.library import linalg
+from calque.ops.linalg.factors import cholesky_p, lu_p, lu_pivots_to_permutation_p, triangular_solve_p
+from calque.ops.linalg.orthogonal import qr_p
+from calque.ops.linalg.spectral import eigh_p, svd_p
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 NAMES = [np.dtype(d).name for d in DTYPES]

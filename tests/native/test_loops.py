@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from run_kernel import NP, array, bits, call, random, run, run_plain, words
 
-from calque.native.expr import Buffer, cast, const, ex, load, param, ref, select, var
-from calque.native.kernels import compile_kernels
-from calque.native.loops import (
+from calque.native.emit.kernels import compile_kernels
+from calque.native.loops.tree import (
     Acc,
     Fold,
     For,
@@ -25,7 +24,8 @@ from calque.native.loops import (
     statements,
     stored,
 )
-from calque.native.verify import MalformedKernel, verify
+from calque.native.loops.verify import MalformedKernel, verify
+from calque.native.scalars.expr import Buffer, cast, const, ex, load, param, ref, select, var
 
 SIZES = (0, 1, 15, 16, 17, 31, 63, 64, 65, 130, 1000)
 n, m = var("n"), var("m")
@@ -115,7 +115,7 @@ def test_other_folds(op, dtype):
 
 
 def run_const(e):
-    from calque.native.expr import const_value
+    from calque.native.scalars.expr import const_value
 
     return const_value(e)
 

@@ -14,10 +14,14 @@ import calque
 import calque.numpy as jnp
 from calque import lax, machine
 from calque.core.backends import Options
-from calque.machine import llvm as modules
-from calque.machine import sort_network, target
-from calque.machine.lang import Unit
-from calque.native import backend, kernels, matmul, schedule
+from calque.machine.code import llvm as modules
+from calque.machine.code import target
+from calque.machine.lang.unit import Unit
+from calque.machine.routines.sort import network as sort_network
+from calque.native import backend
+from calque.native.emit import kernels
+from calque.native.library import matmul
+from calque.native.schedule import nests as schedule
 
 TRIPLE = "aarch64-unknown-linux-gnu"
 CPUS = ("generic", "neoverse-n1", "apple-m1")

@@ -7,10 +7,10 @@ from tests.native.programs import check, compiled, normal
 
 import calque
 import calque.numpy as jnp
-from calque.native.expr import Buffer, const, ex, var
-from calque.native.lower_sizes import Sizes
-from calque.native.plan_memory import arrange
-from calque.native.plan_steps import Copy
+from calque.native.lower.sizes import Sizes
+from calque.native.plan.memory import arrange
+from calque.native.plan.steps import Copy
+from calque.native.scalars.expr import Buffer, const, ex, var
 
 
 def test_arena_shares_places() -> None:

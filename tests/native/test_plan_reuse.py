@@ -10,10 +10,10 @@ import calque
 import calque.numpy as jnp
 from calque import lax
 from calque.core.backends import Options
-from calque.native import plan_reuse
 from calque.native.backend import compile
-from calque.native.expr import Buffer, const, ex, load, var
-from calque.native.loops import Acc, Body, For, Let, Store, loaded, stored
+from calque.native.loops.tree import Acc, Body, For, Let, Store, loaded, stored
+from calque.native.plan import reuse as plan_reuse
+from calque.native.scalars.expr import Buffer, const, ex, load, var
 
 N = 64
 A, B, D = (Buffer(name, (const(N), const(N)), "f32") for name in "abd")

@@ -8,9 +8,9 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.native import matmul
-from calque.native.plan_steps import Switch
-from calque.transforms.jit import function_of
+from calque.native.library import matmul
+from calque.native.plan.steps import Switch
+from calque.transforms.jit.jit import function_of
 
 NEAR = matmul.NEAR // 4  # float32 elements of a right side that is read where it stands
 

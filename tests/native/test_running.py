@@ -7,7 +7,7 @@ from tests.native.programs import compiled
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.native import kernels
+from calque.native.emit import kernels
 
 
 @pytest.mark.parametrize("n", [1, 5, 16, 17, 40, 1000])

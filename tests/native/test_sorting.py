@@ -13,8 +13,9 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.core.arrays import to_numpy
-from calque.machine import memory, sort_records, threads
-from calque.native import sorting
+from calque.machine import memory, threads
+from calque.machine.routines.sort import records as sort_records
+from calque.native.library import sorting
 from calque.ops.sorting import approx_top_k_p, sort_p, top_k_p
 
 DTYPES = [

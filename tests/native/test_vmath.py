@@ -12,11 +12,11 @@ import scipy.special
 from evaluate import Array, apply, compiled
 from run_kernel import bits, run_plain
 
-from calque.native.expr import Buffer, Expr, load, ref, var
-from calque.native.expr_node import make
-from calque.native.loops import For, Store
-from calque.native.vmath import TABLE
-from calque.native.vmath.power_roots import NAMES
+from calque.native.loops.tree import For, Store
+from calque.native.scalars.expr import Buffer, Expr, load, ref, var
+from calque.native.scalars.node import make
+from calque.native.scalars.vmath import TABLE
+from calque.native.scalars.vmath.power_roots import NAMES
 
 NUMPY = {"f32": np.float32, "f64": np.float64}
 INF, NAN = np.inf, np.nan

@@ -7,10 +7,11 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.machine import callpath
-from calque.native import eager, eager_families
-from calque.numpy import any_size
-from calque.numpy.cached import Teacher, cached
+from calque.machine.call import functions as callpath
+from calque.native.eager import execution as eager
+from calque.native.eager import families as eager_families
+from calque.numpy.calls import any_size
+from calque.numpy.calls.cached import Teacher, cached
 
 FUNCTIONS: dict[str, Any] = {
     "exp": jnp.exp,

@@ -9,7 +9,7 @@ import calque
 import calque.numpy as jnp
 from calque.core.arrays import repeated
 from calque.core.avals import ShapedArray
-from calque.native import eager
+from calque.native.eager import execution as eager
 
 DTYPES = ["bool", "int8", "uint16", "int32", "float16", "bfloat16", "float32", "complex64"]
 SHAPES: list[Any] = [(), 0, 1, 5, (3, 4), (2, 0, 3), (70, 1000), [2, 3], np.int64(4)]

@@ -7,7 +7,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.machine import callpath
+from calque.machine.call import functions as callpath
 
 EXPONENTS: list[Any] = [
     1.7, 1.5, -0.5, 2.0, 0.3, 3.0, 0.0, -0.0, 1.0, 2.5, -2.5, 7.5, 1e15, -1e15, 1e300, float("inf"), float("-inf"), float("nan"),

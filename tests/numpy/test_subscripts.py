@@ -8,8 +8,10 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.machine import callpath, subscript
-from calque.numpy import indexing, subscripts
+from calque.machine.call import functions as callpath
+from calque.machine.call import subscript
+from calque.numpy.indexing import gathering as indexing
+from calque.numpy.indexing import subscripts
 
 DTYPES = ["bool", "int8", "uint16", "int32", "float16", "float32", "bfloat16", "complex64", "float8_e4m3fn"]
 SHAPES = [(), (7,), (1,), (0,), (5, 6), (4, 0, 3), (3, 4, 5), (2, 1, 3, 1, 2), (2,) * 8]

@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from calque.ops import conv as C
-from calque.ops import convolutions as F
 from calque.ops.dimension_numbers import ConvDimensionNumbers
 from calque.ops.padding import padtype_to_pads
+from calque.ops.products import convolution as C
+from calque.ops.products import convolution_functions as F
 from tests.ops import peer
 from tests.ops.helpers import check_batch, check_jvp, check_meaning, check_transpose, run, same, values
 

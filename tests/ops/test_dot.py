@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from calque.ops import dot as D
 from calque.ops.dimension_numbers import Precision, canonical_precision
+from calque.ops.products import dot as D
 from tests.ops import peer
 from tests.ops.helpers import check_batch, check_jvp, check_meaning, check_transpose, run, same, values, x64
 

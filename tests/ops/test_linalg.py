@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from calque.ops import linalg as A
+from calque.ops.linalg import factors as A
 from tests.ops import peer
 from tests.ops.helpers import check_batch, check_fun_jvp, check_jvp, check_meaning, check_transpose, run, same, values
 
@@ -165,7 +165,7 @@ def test_symmetric_product():
 
 def test_gradient_of_solve():
     """Second derivatives through LU, permutation and triangular systems together."""
-    from calque.ops.linalg_common import solve
+    from calque.ops.linalg.common import solve
 
     check_fun_jvp(lambda a, b: solve(a, b), well("float64", 3, 3), values("float64", (3, 2)), order=2, rtol=1e-5)
 

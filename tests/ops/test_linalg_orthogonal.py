@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import lapack
 
 from calque.core.primitives import do
-from calque.ops import linalg_orthogonal as O
+from calque.ops.linalg import orthogonal as O
 from tests.ops import peer
 from tests.ops.helpers import check_batch, check_fun_jvp, check_jvp, check_meaning, check_transpose, run, same, values
 from tests.ops.test_linalg import DTYPES, linalg, well

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calque.core.primitives import do
-from calque.ops import linalg_common as la
-from calque.ops import linalg_spectral as S
+from calque.ops.linalg import common as la
+from calque.ops.linalg import spectral as S
 from tests.ops import peer
 from tests.ops.helpers import check_batch, check_fun_jvp, run, same, values
 from tests.ops.test_linalg import DTYPES, linalg

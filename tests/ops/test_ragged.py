@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from calque.ops import ragged as R
 from calque.ops.dimension_numbers import RaggedDotDimensionNumbers as DN
+from calque.ops.products import ragged as R
 from tests.ops import peer
 from tests.ops.helpers import check_batch, check_fun_jvp, run, same, values
 

@@ -12,7 +12,7 @@ from calque.core.dtypes import short_name
 from calque.core.primitives import do
 from calque.core.printing import print_jaxpr
 from calque.core.trace import trace_to_jaxpr
-from calque.ops import random_keys as K
+from calque.ops.random import keys as K
 from tests.ops.helpers import check_batch, run, same, traced, x64
 
 FRY = K.implementation("threefry2x32")

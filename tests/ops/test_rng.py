@@ -5,8 +5,8 @@ import pytest
 
 import calque
 import calque.lax
-from calque.ops import philox as P
-from calque.ops import rng as R
+from calque.ops.random import bits as R
+from calque.ops.random import philox as P
 from tests.ops.helpers import call, check_batch, run, same, traced, x64
 
 KEY = np.array([1, 2, 3, 4], np.uint32)

@@ -5,7 +5,7 @@ import pytest
 
 from calque.core.config import config
 from calque.core.primitives import do
-from calque.ops import threefry as T
+from calque.ops.random import threefry as T
 from tests.ops.helpers import call, check_batch, same, traced
 
 # Random123, kat_vectors: threefry2x32, 20 rounds: counter, key, result

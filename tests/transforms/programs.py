@@ -14,10 +14,10 @@ from calque.core import backends, pytrees, reference, trace
 from calque.core.arrays import to_numpy
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, check_jaxpr
-from calque.transforms.autodiff import jvp, linearize, vjp
-from calque.transforms.jit import jit
-from calque.transforms.shapes import make_jaxpr
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import jvp, linearize, vjp
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
 
 for _module in pkgutil.iter_modules(calque.ops.__path__):
     importlib.import_module(f"calque.ops.{_module.name}")

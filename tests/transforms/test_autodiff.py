@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad, jvp, linear_transpose, value_and_grad, vjp
-from calque.transforms.jacobian import jacfwd, jacrev
+from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, value_and_grad, vjp
+from calque.transforms.functions.jacobian import jacfwd, jacrev
 
 from .programs import close, reference_backend, values  # noqa: F401
 

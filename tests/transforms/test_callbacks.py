@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from calque.transforms.autodiff import grad
-from calque.transforms.callbacks import VMAP_METHODS, debug_callback, debug_print, io_callback, pure_callback
-from calque.transforms.jit import jit
-from calque.transforms.loops import scan
-from calque.transforms.shapes import ShapeDtypeStruct, make_jaxpr
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad
+from calque.transforms.functions.callbacks import VMAP_METHODS, debug_callback, debug_print, io_callback, pure_callback
+from calque.transforms.functions.loops import scan
+from calque.transforms.functions.shapes import ShapeDtypeStruct, make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
 
 from .programs import close, primitives_of, reference_backend  # noqa: F401
 

@@ -9,7 +9,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque.core.errors import StaleCaptureError, StaleCaptureWarning
-from calque.transforms.captures import captured, is_transparent
+from calque.transforms.jit.captures import captured, is_transparent
 
 SCALE = 2.0
 TABLE = {"a": 1.0, "b": [1, 2]}

@@ -7,7 +7,7 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.errors import KeyReuseError
-from calque.machine import callpath
+from calque.machine.call import functions as callpath
 
 X = np.array([0, 2, 4, 6])
 

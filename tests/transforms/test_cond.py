@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad
-from calque.transforms.cond import cond, switch
-from calque.transforms.jit import jit
-from calque.transforms.shapes import make_jaxpr
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives.cond import cond, switch
 
 from .programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 

@@ -3,10 +3,10 @@ import pytest
 
 import calque.numpy as jnp
 from calque.custom_batching import custom_vmap, sequential_vmap
-from calque.transforms.autodiff import grad, jvp
-from calque.transforms.jit import jit
-from calque.transforms.loops import scan
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad, jvp
+from calque.transforms.functions.loops import scan
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
 
 from .programs import close, primitives_of, verified
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad, jvp, linear_transpose
-from calque.transforms.cond import cond
-from calque.transforms.custom_jvp import SymbolicZero, custom_jvp
-from calque.transforms.jit import jit
-from calque.transforms.loops import scan, while_loop
-from calque.transforms.shapes import make_jaxpr
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad, jvp, linear_transpose
+from calque.transforms.functions.loops import scan, while_loop
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives.cond import cond
+from calque.transforms.primitives.custom_jvp import SymbolicZero, custom_jvp
 
 from .programs import check, close, reference_backend, verified  # noqa: F401
 

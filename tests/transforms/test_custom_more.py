@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad, linear_transpose, vjp
-from calque.transforms.custom_more import closure_convert, custom_gradient, custom_transpose, linear_call
-from calque.transforms.custom_vjp import custom_vjp
-from calque.transforms.jit import jit
-from calque.transforms.shapes import ShapeDtypeStruct
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad, linear_transpose, vjp
+from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives.custom_more import closure_convert, custom_gradient, custom_transpose, linear_call
+from calque.transforms.primitives.custom_vjp import custom_vjp
 
 from .programs import close, reference_backend, verified  # noqa: F401
 

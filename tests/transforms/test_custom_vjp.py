@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad, jvp, linearize, vjp
-from calque.transforms.cond import cond
-from calque.transforms.custom_jvp import SymbolicZero
-from calque.transforms.custom_vjp import CustomVJPPrimal, custom_vjp, custom_vjp_primal_tree_values
-from calque.transforms.jit import jit
-from calque.transforms.loops import scan, while_loop
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad, jvp, linearize, vjp
+from calque.transforms.functions.loops import scan, while_loop
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives.cond import cond
+from calque.transforms.primitives.custom_jvp import SymbolicZero
+from calque.transforms.primitives.custom_vjp import CustomVJPPrimal, custom_vjp, custom_vjp_primal_tree_values
 
 from .programs import check, close, reference_backend, verified  # noqa: F401
 

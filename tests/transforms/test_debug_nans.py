@@ -8,7 +8,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.core import trace
 from calque.core.config import config
-from calque.machine import callpath
+from calque.machine.call import functions as callpath
 
 
 @pytest.fixture

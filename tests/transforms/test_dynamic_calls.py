@@ -8,9 +8,9 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
-from calque.machine import callpath
-from calque.transforms import dynamic
-from calque.transforms.jit import function_of, stats
+from calque.machine.call import functions as callpath
+from calque.transforms.jit import dynamic
+from calque.transforms.jit.jit import function_of, stats
 
 pytestmark = pytest.mark.skipif(not callpath.LEARNS, reason="without machine code every call asks Python")
 

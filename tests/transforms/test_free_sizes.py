@@ -6,8 +6,8 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
-from calque.native import plan_program
-from calque.transforms.jit import function_of
+from calque.native.plan import program as plan_program
+from calque.transforms.jit.jit import function_of
 from tests.free_sizes import FUNCTIONS, chain, compare
 
 FEW = (0, 1, 3, 17, 64)

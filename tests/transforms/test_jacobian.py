@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
-from calque.transforms.jit import jit
+from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev
+from calque.transforms.jit.jit import jit
 
 from .programs import close, reference_backend  # noqa: F401
 

@@ -3,9 +3,9 @@ import pytest
 
 import calque.numpy as jnp
 from calque.core.jaxprs import check_jaxpr
-from calque.transforms.autodiff import jvp
-from calque.transforms.jvp import jvp_jaxpr
-from calque.transforms.shapes import make_jaxpr
+from calque.transforms.engines.jvp import jvp_jaxpr
+from calque.transforms.functions.autodiff import jvp
+from calque.transforms.functions.shapes import make_jaxpr
 
 from .programs import check, close, reference_backend, values  # noqa: F401
 

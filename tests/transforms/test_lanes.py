@@ -7,10 +7,10 @@ import calque
 import calque.numpy as jnp
 from calque import custom_batching, lax
 from calque.core.jaxprs import subjaxprs
-from calque.transforms import lanes
-from calque.transforms.axes import Axis
-from calque.transforms.callbacks import debug_callback, io_callback, pure_callback
-from calque.transforms.shapes import make_jaxpr
+from calque.transforms.engines.axes import Axis
+from calque.transforms.functions.callbacks import debug_callback, io_callback, pure_callback
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.primitives import lanes
 
 from .programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 

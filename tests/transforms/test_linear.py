@@ -3,14 +3,14 @@ import pytest
 
 import calque.numpy as jnp
 from calque.core.jaxprs import check_jaxpr
-from calque.transforms.autodiff import grad, jvp, linear_transpose, linearize, vjp
-from calque.transforms.cond import cond
-from calque.transforms.custom_jvp import custom_jvp
-from calque.transforms.jit import jit
-from calque.transforms.linear import linearize_jaxpr
-from calque.transforms.loops import scan, while_loop
-from calque.transforms.remat import checkpoint
-from calque.transforms.shapes import make_jaxpr
+from calque.transforms.engines.linear import linearize_jaxpr
+from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, linearize, vjp
+from calque.transforms.functions.loops import scan, while_loop
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives.cond import cond
+from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.primitives.remat import checkpoint
 
 from .programs import close, primitives_of, reference_backend, values, verified  # noqa: F401
 

@@ -5,7 +5,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.core.jaxprs import subjaxprs
-from calque.transforms.shapes import make_jaxpr
+from calque.transforms.functions.shapes import make_jaxpr
 
 X = jnp.ones(4)
 PAIRS = jnp.ones((2, 2, 4))

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms import collectives, custom_jvp, custom_vjp, remat
-from calque.transforms.associative_scan import associative_scan
-from calque.transforms.autodiff import grad, jvp
-from calque.transforms.cond import cond, switch
-from calque.transforms.jacobian import hessian, jacfwd, jacrev
-from calque.transforms.jit import jit
-from calque.transforms.loops import fori_loop, map_, scan, while_loop
-from calque.transforms.shapes import make_jaxpr
-from calque.transforms.vmap import vmap
+from calque.transforms.devices import collectives
+from calque.transforms.functions.associative_scan import associative_scan
+from calque.transforms.functions.autodiff import grad, jvp
+from calque.transforms.functions.jacobian import hessian, jacfwd, jacrev
+from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives import custom_jvp, custom_vjp, remat
+from calque.transforms.primitives.cond import cond, switch
 
 from .programs import close, reference_backend  # noqa: F401
 

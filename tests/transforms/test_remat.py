@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad
-from calque.transforms.jit import jit
-from calque.transforms.loops import scan
-from calque.transforms.remat import (
+from calque.transforms.functions.autodiff import grad
+from calque.transforms.functions.loops import scan
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives.remat import (
     checkpoint,
     checkpoint_name,
     checkpoint_policies,
     print_saved_residuals,
     saved_residuals,
 )
-from calque.transforms.shapes import make_jaxpr
-from calque.transforms.vmap import vmap
 
 from .programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 

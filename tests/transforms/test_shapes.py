@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.jit import jit
-from calque.transforms.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
+from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
+from calque.transforms.jit.jit import jit
 
 from .programs import reference_backend  # noqa: F401
 

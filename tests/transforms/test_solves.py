@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad, jvp
-from calque.transforms.loops import while_loop
-from calque.transforms.solves import custom_linear_solve, custom_root
+from calque.transforms.functions.autodiff import grad, jvp
+from calque.transforms.functions.loops import while_loop
+from calque.transforms.functions.solves import custom_linear_solve, custom_root
 
 from .programs import check, close, reference_backend  # noqa: F401
 

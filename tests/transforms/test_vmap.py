@@ -3,9 +3,9 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.transforms.autodiff import grad
-from calque.transforms.jit import jit
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
 
 from .programs import close, reference_backend, values  # noqa: F401
 

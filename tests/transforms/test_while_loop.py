@@ -9,14 +9,14 @@ from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import REGISTRY
 from calque.native import backend
-from calque.transforms import while_reverse
-from calque.transforms.autodiff import grad, jvp, linear_transpose, vjp
-from calque.transforms.callbacks import debug_callback
-from calque.transforms.jit import jit
-from calque.transforms.loops import fori_loop, scan, while_loop
-from calque.transforms.remat import checkpoint
-from calque.transforms.shapes import make_jaxpr
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, vjp
+from calque.transforms.functions.callbacks import debug_callback
+from calque.transforms.functions.loops import fori_loop, scan, while_loop
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.jit import jit
+from calque.transforms.primitives import while_reverse
+from calque.transforms.primitives.remat import checkpoint
 
 from .programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 

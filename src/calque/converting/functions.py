@@ -19,10 +19,10 @@ from calque.converting.rewriting import CALLEE, RUNTIME, rewritten
 from calque.converting.source import cannot, refusal, tree_of
 from calque.core.errors import ControlFlowError
 from calque.core.tracebacks import boundary
-from calque.machine import callpath
-from calque.transforms.custom_jvp import custom_jvp
-from calque.transforms.custom_vjp import custom_vjp
-from calque.transforms.jit import function_of, rewrapped
+from calque.machine.call import functions as callpath
+from calque.transforms.jit.jit import function_of, rewrapped
+from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.primitives.custom_vjp import custom_vjp
 
 _KEPT: Final = "_calque_converted"  # attribute of a function: itself, its defaults, and what it was converted to
 _FACTORY: Final = "_cq_factory"

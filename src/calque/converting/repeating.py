@@ -27,9 +27,9 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_integer
 from calque.core.errors import ControlFlowError
 from calque.core.trace import typeof
-from calque.transforms import flow
-from calque.transforms.scan import bind_scan
-from calque.transforms.while_loop import bind_while
+from calque.transforms.primitives import flow
+from calque.transforms.primitives.scan import bind_scan
+from calque.transforms.primitives.while_loop import bind_while
 
 _MISSING: Final = object()  # the first value of what every round sets before it is read
 

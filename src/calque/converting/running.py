@@ -21,8 +21,8 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
-from calque.transforms import flow
-from calque.transforms.refs import Ref, RefTouched, store_all, threaded, touched, values_of
+from calque.transforms.primitives import flow
+from calque.transforms.primitives.refs import Ref, RefTouched, store_all, threaded, touched, values_of
 
 Unset = NameError  # a variable is read that is not set
 _CONTAINERS: Final = (list, dict, set)

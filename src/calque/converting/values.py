@@ -17,9 +17,9 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.transforms import flow
-from calque.transforms.cond import bind_cond, with_captured
-from calque.transforms.flow import Staged, staged
+from calque.transforms.primitives import flow
+from calque.transforms.primitives.cond import bind_cond, with_captured
+from calque.transforms.primitives.flow import Staged, staged
 
 
 class Unbound(NamedTuple):

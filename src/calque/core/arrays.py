@@ -14,7 +14,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0, storage
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.machine.arrays import DELETED, ArrayImpl, as_numpy, delete_array, filled, new_array, share, wrap_numpy
+from calque.machine.call.arrays import DELETED, ArrayImpl, as_numpy, delete_array, filled, new_array, share, wrap_numpy
 
 __all__ = [
     "Array",

@@ -11,7 +11,7 @@ from calque.core.avals import ShapedArray
 from calque.nn.functions import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
 from calque.nn.initializers import glorot_normal, normal, ones, zeros
 from calque.nn.normalisation import log_softmax, softmax, standardize
-from calque.transforms.shapes import eval_shape
+from calque.transforms.functions.shapes import eval_shape
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu", "Exp", "FanInConcat", "FanInSum", "FanOut",

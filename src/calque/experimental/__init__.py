@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque.transforms.callbacks import io_callback
+    from calque.transforms.functions.callbacks import io_callback
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -22,9 +22,9 @@ from calque.core.primitives import Primitive
 from calque.core.source import at as source_at
 from calque.core.trace import literal_value, trace_to_jaxpr, typeof
 from calque.ops.common import front
-from calque.transforms.axes import Axis, AxisPrimitive
-from calque.transforms.flow import split
-from calque.transforms.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.axes import Axis, AxisPrimitive
+from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.primitives.flow import split
 
 user_checks = frozenset({"user"})
 nan_checks = frozenset({"nan"})

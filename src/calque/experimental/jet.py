@@ -19,9 +19,10 @@ from calque.core.primitives import REGISTRY, NotApplicable, Primitive, do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.ops.common import const, zeros
-from calque.transforms import jet_rules as _installed  # noqa: F401 - installs the rules
-from calque.transforms.flow import convert, type_text
-from calque.transforms.jet import (
+from calque.transforms.engines.trees import FlatFunction, name_of
+from calque.transforms.engines.zeros import has_tangent
+from calque.transforms.functions import jet_rules as _installed  # noqa: F401 - installs the rules
+from calque.transforms.functions.jet import (
     JetTrace,
     JetTracer,
     ZeroSeries,
@@ -32,9 +33,8 @@ from calque.transforms.jet import (
     rules,
     times,
 )
-from calque.transforms.jet import jet as flat_jet
-from calque.transforms.trees import FlatFunction, name_of
-from calque.transforms.zeros import has_tangent
+from calque.transforms.functions.jet import jet as flat_jet
+from calque.transforms.primitives.flow import convert, type_text
 
 __all__ = [
     "JetTrace",

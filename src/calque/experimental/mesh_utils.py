@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.devices import DEVICES
-from calque.transforms.mesh import grid_of
+from calque.transforms.devices.mesh import grid_of
 
 Handler = Callable[..., Any]
 device_kind_handler_dict: dict[

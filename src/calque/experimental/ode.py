@@ -12,10 +12,10 @@ from calque.core.dtypes import float0, is_complex, is_float, is_inexact
 from calque.flatten_util import ravel_pytree
 from calque.numpy.promotion import PYTHON_SCALARS, is_arraylike
 from calque.numpy.promotion import promote_inexact as promote_dtypes_inexact
-from calque.transforms.autodiff import vjp
-from calque.transforms.custom_more import closure_convert
-from calque.transforms.custom_vjp import custom_vjp
-from calque.transforms.shapes import eval_shape
+from calque.transforms.functions.autodiff import vjp
+from calque.transforms.functions.shapes import eval_shape
+from calque.transforms.primitives.custom_more import closure_convert
+from calque.transforms.primitives.custom_vjp import custom_vjp
 from calque.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [

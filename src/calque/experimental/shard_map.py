@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from calque.transforms import shard_map as _new
+from calque.transforms.devices import shard_map as _new
 
 
 def shard_map(

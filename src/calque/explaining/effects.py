@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from calque.transforms.captures import MUTATING, is_library
+from calque.transforms.jit.captures import MUTATING, is_library
 
 DONE: Final = {"STORE": "assigned", "DELET": "deleted"}
 

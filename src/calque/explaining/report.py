@@ -15,9 +15,9 @@ from calque.explaining.effects import SideEffect, side_effects
 from calque.explaining.links import Links, by_kernel, loop_lines
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
-from calque.transforms import dynamic
-from calque.transforms.captures import Read, short
-from calque.transforms.jit import Given, function_of, jit
+from calque.transforms.jit import dynamic
+from calque.transforms.jit.captures import Read, short
+from calque.transforms.jit.jit import Given, function_of, jit
 
 UNROLLED: Final = 16  # equations that one line makes before it is taken for a loop of Python
 LONGEST: Final = 12_000  # characters of a listing in the text

@@ -15,7 +15,7 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
 from calque.core.jaxprs import subjaxprs as _subjaxprs
 from calque.core.trace import JaxprTrace, typeof
 from calque.core.trace_state import Trace
-from calque.transforms import axes
+from calque.transforms.engines import axes
 
 __all__ = [
     "AbstractToken", "DebugInfo", "Effect", "Token", "TraceTag", "array_types", "call_impl", "concrete_or_error", "find_top_trace", "gensym",

@@ -9,7 +9,7 @@ from calque.extend.own import Rules
 from calque.ops import common
 from calque.ops.arithmetic import add_any_p as add_jaxvals_p
 from calque.ops.common import instantiate, tangent_aval, zero_like, zeros
-from calque.transforms.jvp import JVPTrace, JVPTracer
+from calque.transforms.engines.jvp import JVPTrace, JVPTracer
 
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear", "defjvp", "defjvp2",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core.primitives import Primitive
-from calque.transforms.mesh import Mesh
+from calque.transforms.devices.mesh import Mesh
 
 _FUNCTIONS = (
     "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",

@@ -5,7 +5,7 @@ from typing import Any
 
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr
 from calque.core.trace import JaxprTracer, trace_to_jaxpr
-from calque.transforms.slices import used_inputs, without_dead_code
+from calque.transforms.engines.slices import used_inputs, without_dead_code
 
 DynamicJaxprTracer = JaxprTracer
 

@@ -79,7 +79,6 @@ from calque.ops.compare import (
     select_n_p,
 )
 from calque.ops.complexes import complex, complex_p, conj, conj_p, imag, imag_p, real, real_p
-from calque.ops.conv import conv_general_dilated_p
 from calque.ops.convert import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -91,19 +90,6 @@ from calque.ops.convert import (
     optimization_barrier_p,
     stop_gradient,
     stop_gradient_p,
-)
-from calque.ops.convolutions import (
-    conv,
-    conv_dimension_numbers,
-    conv_general_dilated,
-    conv_general_dilated_local,
-    conv_general_dilated_patches,
-    conv_general_permutations,
-    conv_general_shape_tuple,
-    conv_shape_tuple,
-    conv_transpose,
-    conv_transpose_shape_tuple,
-    conv_with_general_padding,
 )
 from calque.ops.cumulative import (
     cumlogsumexp,
@@ -128,7 +114,6 @@ from calque.ops.dimension_numbers import (
     RaggedDotDimensionNumbers,
     ScatterDimensionNumbers,
 )
-from calque.ops.dot import batch_matmul, dot, dot_general, dot_general_p
 from calque.ops.fft import fft, fft_p
 from calque.ops.indexing import gather, gather_p, index_take
 from calque.ops.joining import (
@@ -217,7 +202,24 @@ from calque.ops.math import (
     tanh_p,
 )
 from calque.ops.padding import padtype_to_pads
-from calque.ops.ragged import ragged_dot, ragged_dot_general
+from calque.ops.products.convolution import conv_general_dilated_p
+from calque.ops.products.convolution_functions import (
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_transpose_shape_tuple,
+    conv_with_general_padding,
+)
+from calque.ops.products.dot import batch_matmul, dot, dot_general, dot_general_p
+from calque.ops.products.ragged import ragged_dot, ragged_dot_general
+from calque.ops.products.scaled_dot import scaled_dot
+from calque.ops.random.bits import RandomAlgorithm, rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p
 from calque.ops.reduce import reduce, reduce_p
 from calque.ops.reductions import (
     argmax,
@@ -239,7 +241,6 @@ from calque.ops.reductions import (
     reduce_xor,
     reduce_xor_p,
 )
-from calque.ops.rng import RandomAlgorithm, rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p
 from calque.ops.rounding import (
     RoundingMethod,
     ceil,
@@ -253,7 +254,6 @@ from calque.ops.rounding import (
     round,
     round_p,
 )
-from calque.ops.scaled_dot import scaled_dot
 from calque.ops.scatter import (
     scatter,
     scatter_add,
@@ -332,8 +332,7 @@ from calque.ops.windows import (
     reduce_window_shape_tuple,
     reduce_window_sum_p,
 )
-from calque.transforms.associative_scan import associative_scan
-from calque.transforms.collectives import (
+from calque.transforms.devices.collectives import (
     all_gather,
     all_gather_p,
     all_to_all,
@@ -357,16 +356,17 @@ from calque.transforms.collectives import (
     psum_scatter,
     pswapaxes,
 )
-from calque.transforms.composites import composite, platform_dependent
-from calque.transforms.cond import cond, cond_p, switch
-from calque.transforms.loops import fori_loop, scan, while_loop
-from calque.transforms.loops import map_ as map
-from calque.transforms.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
-from calque.transforms.scan import scan_p
-from calque.transforms.sharding_constraint import sharding_constraint_p, with_sharding_constraint
-from calque.transforms.solves import custom_linear_solve, custom_root, linear_solve_p
-from calque.transforms.variance import pcast
-from calque.transforms.while_loop import while_p
+from calque.transforms.devices.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
+from calque.transforms.devices.sharding_constraint import sharding_constraint_p, with_sharding_constraint
+from calque.transforms.devices.variance import pcast
+from calque.transforms.functions.associative_scan import associative_scan
+from calque.transforms.functions.loops import fori_loop, scan, while_loop
+from calque.transforms.functions.loops import map_ as map
+from calque.transforms.functions.solves import custom_linear_solve, custom_root, linear_solve_p
+from calque.transforms.primitives.composites import composite, platform_dependent
+from calque.transforms.primitives.cond import cond, cond_p, switch
+from calque.transforms.primitives.scan import scan_p
+from calque.transforms.primitives.while_loop import while_p
 
 globals().update({_name: _placing.placing(globals()[_name]) for _name in _placing.NAMES})
 device_put_p = sharding_constraint_p  # what `device_put` records of a value that is traced

@@ -1,7 +1,7 @@
 """calque.lax.linalg: factorisations and solvers of matrices, as primitives and as functions."""
 
 from calque.lax.polar import qdwh
-from calque.ops.linalg import (
+from calque.ops.linalg.factors import (
     cholesky,
     cholesky_p,
     cholesky_update,
@@ -15,7 +15,7 @@ from calque.ops.linalg import (
     triangular_solve,
     triangular_solve_p,
 )
-from calque.ops.linalg_orthogonal import (
+from calque.ops.linalg.orthogonal import (
     hessenberg,
     hessenberg_p,
     householder_product,
@@ -31,7 +31,7 @@ from calque.ops.linalg_orthogonal import (
     tridiagonal_solve,
     tridiagonal_solve_p,
 )
-from calque.ops.linalg_spectral import (
+from calque.ops.linalg.spectral import (
     EighImplementation,
     EigImplementation,
     SvdAlgorithm,

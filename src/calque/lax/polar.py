@@ -11,11 +11,11 @@ from calque.ops.arithmetic import abs, add, div, max, min, mul, sub
 from calque.ops.common import full, operand, scalar_of
 from calque.ops.compare import lt, select
 from calque.ops.complexes import conj
-from calque.ops.dot import dot
 from calque.ops.layout import broadcasted_iota
-from calque.ops.linalg_orthogonal import qr
+from calque.ops.linalg.orthogonal import qr
 from calque.ops.math import sqrt
-from calque.transforms.loops import while_loop
+from calque.ops.products.dot import dot
+from calque.transforms.functions.loops import while_loop
 
 _ROUNDS = 10  # six are enough for any float64 matrix of full rank
 

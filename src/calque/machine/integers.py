@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from calque.machine.lang import (
+from calque.machine.lang.unit import (
     Unit,
     i1,
     i64,

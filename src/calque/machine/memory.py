@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from calque.machine.lang import (
+from calque.machine.lang.unit import (
     NULL,
     Unit,
     alloca,

@@ -16,7 +16,7 @@ import os
 import sys
 from typing import Any
 
-from calque.machine.lang import (
+from calque.machine.lang.unit import (
     NULL,
     Unit,
     alloca,

@@ -9,19 +9,20 @@ from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, flops, traffic
 from calque.core.jaxprs import ClosedJaxpr
-from calque.machine.callpath import run_program
-from calque.machine.program import Program
-from calque.native import kernels, views
-from calque.native.control import EMITTERS
-from calque.native.expr import Buffer, Expr
-from calque.native.lower import View
-from calque.native.lower_graph import Graph, graph_of
-from calque.native.lower_sizes import Sizes
+from calque.machine.call.functions import run_program
+from calque.machine.driver.builder import Program
+from calque.native import views
+from calque.native.control.forms import EMITTERS
+from calque.native.emit import kernels
+from calque.native.lower.graph import Graph, graph_of
+from calque.native.lower.rules import View
+from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
-from calque.native.plan import Planner
-from calque.native.plan_program import Assembler
-from calque.native.plan_reuse import reuse
-from calque.native.plan_steps import Call, Routine, Step, Switch, walk
+from calque.native.plan.blocks import Planner
+from calque.native.plan.program import Assembler
+from calque.native.plan.reuse import reuse
+from calque.native.plan.steps import Call, Routine, Step, Switch, walk
+from calque.native.scalars.expr import Buffer, Expr
 
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 

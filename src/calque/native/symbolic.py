@@ -16,16 +16,16 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
 from calque.core.dims import Symbols, hint_of, poly_of
 from calque.core.jaxprs import ClosedJaxpr
-from calque.machine.arrays import as_numpy, share
-from calque.machine.callpath import run_program
-from calque.machine.program import Program, Reg, Slot, Varying
-from calque.machine.program_sizes import Pattern, SizedProgram
+from calque.machine.call.arrays import as_numpy, share
+from calque.machine.call.functions import run_program
+from calque.machine.driver.builder import Program, Reg, Slot, Varying
+from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.native.backend import Planned, is_long
-from calque.native.expr import Buffer, Expr, const, ex, item_size
-from calque.native.lower_sizes import Sizes
-from calque.native.plan_memory import ALIGN, arrange
-from calque.native.plan_program import Assembler, host_function
-from calque.native.plan_steps import Count, Host, Made, Step
+from calque.native.lower.sizes import Sizes
+from calque.native.plan.memory import ALIGN, arrange
+from calque.native.plan.program import Assembler, host_function
+from calque.native.plan.steps import Count, Host, Made, Step
+from calque.native.scalars.expr import Buffer, Expr, const, ex, item_size
 
 OF_FOUND_SIZE: Final = ShapedArray((0,), np.dtype(np.uint8))  # until the size is known
 SPARE: Final = 8  # bytes behind the end of a block of found size, which kernels may write

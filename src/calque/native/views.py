@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calque.native.plan_steps import Call, walk
+from calque.native.plan.steps import Call, walk
 
 STAGES = ("jaxpr", "passes", "loops", "llvm", "asm", "driver")
 

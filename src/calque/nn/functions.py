@@ -15,7 +15,7 @@ from calque.numpy.promotion import as_operand, canonical_axis, check_arraylike, 
 from calque.numpy.shaping import clip, expand_dims, split, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.math import logistic
-from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp", "log_sigmoid",

@@ -20,7 +20,7 @@ from calque.random.distributions import truncated_normal as truncated_values
 from calque.random.keys import split
 from calque.random.matrices import orthogonal as orthogonal_values
 from calque.random.uniform import uniform as uniform_values
-from calque.transforms.sharding_arrays import device_put
+from calque.transforms.devices.sharding_arrays import device_put
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal",

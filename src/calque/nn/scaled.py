@@ -12,7 +12,7 @@ from calque.numpy import reductions
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.shaping import reshape, where
 from calque.numpy.ufuncs import UFUNCS
-from calque.ops.dot import dot_general
+from calque.ops.products.dot import dot_general
 
 _F32 = np.dtype("float32")
 

@@ -28,9 +28,9 @@ from numpy.exceptions import ComplexWarning
 from calque.core import lazy as _lazy
 from calque.core.arrays import Array as ndarray
 from calque.core.dtypes import finfo, iinfo
-from calque.numpy import cached as _cached
 from calque.numpy import methods as _methods
-from calque.numpy import subscripts as _subscripts
+from calque.numpy.calls import cached as _cached
+from calque.numpy.indexing import subscripts as _subscripts
 from calque.numpy.scalars import *  # noqa: F403
 from calque.numpy.scalars import SCALAR_TYPES as _SCALAR_TYPES
 from calque.numpy.scalars import __all__ as _scalar_names
@@ -178,7 +178,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         s_,
     )
     from calque.numpy.histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
-    from calque.numpy.index_notation import einsum, einsum_path
+    from calque.numpy.indexing.notation import einsum, einsum_path
     from calque.numpy.linalg.products import cross_product as cross
     from calque.numpy.namespace import __array_api_version__, __array_namespace_info__
     from calque.numpy.nans import (

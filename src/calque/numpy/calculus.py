@@ -10,7 +10,7 @@ from calque.core.dtypes import is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.creation import asarray
-from calque.numpy.found import refuse_empty
+from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -24,7 +24,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import concatenate, flip, moveaxis, ravel, reshape, section, where
 from calque.numpy.sorting import argsort, searchsorted
 from calque.numpy.ufuncs import UFUNCS
-from calque.ops.convolutions import conv_general_dilated
+from calque.ops.products.convolution_functions import conv_general_dilated
 
 __all__ = [
     "convolve", "correlate", "cumulative_prod", "cumulative_sum", "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap",

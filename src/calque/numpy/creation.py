@@ -26,7 +26,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
-from calque.numpy.found import extent, is_traced_integer
+from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
@@ -39,9 +39,9 @@ from calque.numpy.promotion import (
 from calque.ops.common import scalar_of
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
-from calque.transforms import debug_nans
-from calque.transforms.checks import raise_if
-from calque.transforms.sharding_arrays import device_put
+from calque.transforms.devices.sharding_arrays import device_put
+from calque.transforms.functions import debug_nans
+from calque.transforms.functions.checks import raise_if
 
 
 def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:

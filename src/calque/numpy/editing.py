@@ -26,8 +26,8 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import broadcast_arrays, clip, concatenate, flip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
 from calque.numpy.ufuncs import UFUNCS
-from calque.transforms.cond import switch
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.primitives.cond import switch
 
 __all__ = [
     "append", "argwhere", "choose", "compress", "delete", "extract", "flatnonzero", "insert", "piecewise", "place", "put", "put_along_axis",

@@ -8,7 +8,7 @@ import numpy as np
 from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.numpy.creation import asarray, placed, zeros
-from calque.numpy.found import refuse_empty
+from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import array_of, canonical_axes, canonical_axis, convert, promote_inexact, result_dtype
 from calque.numpy.shaping import concatenate, moveaxis, roll, section, where
 from calque.numpy.ufuncs import UFUNCS

@@ -17,7 +17,7 @@ from calque.numpy.shaping import broadcast_arrays, broadcast_to, concatenate, ex
 from calque.numpy.sorting import nonzero
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import const
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.vmap import vmap
 
 __all__ = [
     "broadcast_shapes", "c_", "fromfunction", "geomspace", "index_exp", "indices", "ix_", "logspace", "meshgrid", "mgrid", "ogrid", "r_", "s_",

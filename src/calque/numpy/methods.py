@@ -14,12 +14,13 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, origin, typeof
 from calque.core.trace_state import Tracer
-from calque.numpy import contractions, indexing, reductions, shaping, sorting
-from calque.numpy.at import At
-from calque.numpy.operators import operator
+from calque.numpy import contractions, reductions, shaping, sorting
+from calque.numpy.calls.operators import operator
+from calque.numpy.indexing import gathering as indexing
+from calque.numpy.indexing.at import At
 from calque.numpy.promotion import convert, is_arraylike
 from calque.numpy.ufuncs import UFUNCS
-from calque.transforms.sharding_arrays import device_put
+from calque.transforms.devices.sharding_arrays import device_put
 
 sharing = LazyModule("calque.numpy.sharing")
 

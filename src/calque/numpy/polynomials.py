@@ -25,7 +25,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import atleast_1d, concatenate, roll, where
 from calque.numpy.sorting import argsort
 from calque.numpy.ufuncs import UFUNCS
-from calque.transforms.loops import scan
+from calque.transforms.functions.loops import scan
 
 __all__ = [
     "poly",

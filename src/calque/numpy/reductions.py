@@ -16,7 +16,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.numpy.found import refuse_empty
+from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -30,7 +30,7 @@ from calque.numpy.promotion import (
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
 
-collectives = LazyModule("calque.transforms.collectives")
+collectives = LazyModule("calque.transforms.devices.collectives")
 
 
 def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:

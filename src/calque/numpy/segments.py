@@ -18,7 +18,7 @@ from calque.numpy.promotion import arrays, convert
 from calque.numpy.shaping import reshape, where
 from calque.ops.found_sizes import found_size
 from calque.ops.indexing import GatherScatterMode
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.vmap import vmap
 
 CLIP = ("clip", GatherScatterMode.CLIP)
 

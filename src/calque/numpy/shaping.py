@@ -18,7 +18,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.creation import canonical_shape, placed
-from calque.numpy.found import extent, is_traced_integer, known_extent
+from calque.numpy.indexing.found_sizes import extent, is_traced_integer, known_extent
 from calque.numpy.promotion import (
     as_operand,
     broadcast_shapes,
@@ -36,7 +36,7 @@ from calque.numpy.promotion import (
 )
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
-from calque.transforms.checks import raise_if
+from calque.transforms.functions.checks import raise_if
 
 
 @placed

@@ -13,8 +13,8 @@ from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy import indexing
-from calque.numpy.found import places_found
+from calque.numpy.indexing import gathering as indexing
+from calque.numpy.indexing.found_sizes import places_found
 from calque.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -27,7 +27,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number, places
-from calque.transforms.loops import fori_loop
+from calque.transforms.functions.loops import fori_loop
 
 
 def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:

@@ -14,8 +14,8 @@ from calque.numpy.promotion import array_of, arrays, broadcast_to, canonical_axe
 from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape
 from calque.numpy.shaping import where as where_
 from calque.numpy.ufuncs import UFUNCS
-from calque.transforms.loops import scan
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.loops import scan
+from calque.transforms.functions.vmap import vmap
 
 __all__ = ["OBJECTS", "frompyfunc", "ufunc"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from calque.core.trace import typeof
 from calque.numpy.promotion import array_of, arrays, broadcast_shapes, canonical_axis, check_arraylike
 from calque.numpy.shaping import expand_dims, squeeze
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.vmap import vmap
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 

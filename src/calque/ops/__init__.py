@@ -11,32 +11,21 @@ from calque.ops import (
     common,
     compare,
     complexes,
-    conv,
     convert,
-    convolutions,
     cumulative,
     dimension_numbers,
-    dot,
     fft,
     gamma_gradients,
     indexing,
     joining,
     kinds,
     layout,
-    linalg,
-    linalg_common,
-    linalg_orthogonal,
-    linalg_spectral,
     math,
     padding,
-    philox,
-    random_keys,
     reduce,
     reductions,
-    rng,
     rounding,
     scalar_programs,
-    scaled_dot,
     scatter,
     select_windows,
     sizes,
@@ -44,9 +33,18 @@ from calque.ops import (
     sorting,
     special,
     staging,
-    threefry,
     windows,
 )
+from calque.ops.linalg import common as linalg_common
+from calque.ops.linalg import factors as linalg
+from calque.ops.linalg import orthogonal as linalg_orthogonal
+from calque.ops.linalg import spectral as linalg_spectral
+from calque.ops.products import convolution as conv
+from calque.ops.products import convolution_functions as convolutions
+from calque.ops.products import dot, scaled_dot
+from calque.ops.random import bits as rng
+from calque.ops.random import keys as random_keys
+from calque.ops.random import philox, threefry
 
 __all__ = [
     "arithmetic",

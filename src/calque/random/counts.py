@@ -29,7 +29,7 @@ from calque.random.uniform import (
     scalar,
     uniform_between,
 )
-from calque.transforms.loops import scan, while_loop
+from calque.transforms.functions.loops import scan, while_loop
 
 _INT32_MAX = np.iinfo(np.int32).max
 

@@ -19,7 +19,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.creation import canonical_shape
 from calque.numpy.promotion import check_arraylike, convert
-from calque.ops.random_keys import implementation
+from calque.ops.random.keys import implementation
 
 
 def default_impl(impl: Any = None) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.trace_state import Tracer
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.vmap import vmap
 
 
 class SparseEfficiencyError(ValueError):

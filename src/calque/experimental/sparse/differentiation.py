@@ -7,9 +7,9 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.trace import typeof
 from calque.experimental.sparse.base import is_sparse
-from calque.transforms import autodiff
-from calque.transforms import jacobian as dense
-from calque.transforms.vmap import vmap
+from calque.transforms.functions import autodiff
+from calque.transforms.functions import jacobian as dense
+from calque.transforms.functions.vmap import vmap
 
 
 class _Split:

@@ -13,9 +13,9 @@ from calque.experimental.sparse.base import is_sparse
 from calque.experimental.sparse.bcsr import BCSR
 from calque.experimental.sparse.products import bcoo_dot_general
 from calque.numpy.promotion import array_of, promote_inexact
-from calque.transforms.callbacks import pure_callback
-from calque.transforms.shapes import ShapeDtypeStruct
-from calque.transforms.solves import custom_linear_solve
+from calque.transforms.functions.callbacks import pure_callback
+from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.functions.solves import custom_linear_solve
 
 scipy_sparse, scipy_linalg = LazyModule("scipy.sparse"), LazyModule("scipy.sparse.linalg")
 

@@ -15,7 +15,7 @@ from calque.experimental.sparse.conversions import bcoo_fromdense
 from calque.experimental.sparse.layouts import bcoo_sort_indices
 from calque.experimental.sparse.matrices import COO, CSC, CSR
 from calque.numpy.promotion import array_of
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.vmap import vmap
 
 _FORMATS: dict[str, Any] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
 

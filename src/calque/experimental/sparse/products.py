@@ -12,8 +12,8 @@ from calque.experimental.sparse.bcoo import BCOO, checked, in_bounds
 from calque.experimental.sparse.conversions import extract
 from calque.experimental.sparse.layouts import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
 from calque.numpy.promotion import array_of, promote_dtypes
-from calque.transforms.shapes import ShapeDtypeStruct, eval_shape
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape
+from calque.transforms.functions.vmap import vmap
 
 Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 

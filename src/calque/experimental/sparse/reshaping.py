@@ -12,7 +12,7 @@ from calque import numpy as jnp
 from calque.experimental.sparse.base import chosen, columns, per_batch
 from calque.experimental.sparse.bcoo import BCOO, checked, in_bounds
 from calque.experimental.sparse.layouts import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
-from calque.transforms.vmap import vmap
+from calque.transforms.functions.vmap import vmap
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:

@@ -38,6 +38,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         unsafe_get_axis_names_DO_NOT_USE,
         valid_jaxtype,
     )
-    from calque.transforms.call import CallPrimitive
+    from calque.transforms.primitives.call import CallPrimitive
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

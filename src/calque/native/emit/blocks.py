@@ -11,9 +11,9 @@ from calque.native.emit.folds import Folds, Lanes, lanes_of, prepare
 from calque.native.emit.scopes import NOTHING
 from calque.native.emit.tiles import Tile
 from calque.native.emit.types import VALUE, vector
-from calque.native.expr import LANE, Buffer, Expr, const, ex, is_const, var
-from calque.native.loops import Acc, Body, Fold, For, If, Let, Loop, Statement, Store, stored, vector_names
-from calque.native.polls import DECLARATION, counter, latch, may_take_long
+from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
+from calque.native.loops.tree import Acc, Body, Fold, For, If, Let, Loop, Statement, Store, stored, vector_names
+from calque.native.scalars.expr import LANE, Buffer, Expr, const, ex, is_const, var
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calque.native.emit.scopes import Scope, Scopes
 from calque.native.emit.types import MEMORY, VALUE, mangled, vector
-from calque.native.expr import FLOAT_BITS, SIGNED
+from calque.native.scalars.expr import FLOAT_BITS, SIGNED
 
 
 def splat_text(t: str, text: str, width: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from calque.native.expr import FLOAT_BITS, Expr, cast, make, rebuild, ref, rewrite
-from calque.native.vmath import TABLE
+from calque.native.scalars.expr import FLOAT_BITS, Expr, cast, make, rebuild, ref, rewrite
+from calque.native.scalars.vmath import TABLE
 
 NARROW = ("f16", "bf16")
 CONTRACTED = frozenset({"add", "sub", "mul"})

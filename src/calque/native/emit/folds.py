@@ -5,8 +5,8 @@ from __future__ import annotations
 from calque.native.emit.convert import splat_text
 from calque.native.emit.tiles import Tiles
 from calque.native.emit.types import VALUE, const_text, vector
-from calque.native.expr import Expr
-from calque.native.loops import LANES, Accumulator, Fold, as_fold
+from calque.native.loops.tree import LANES, Accumulator, Fold, as_fold
+from calque.native.scalars.expr import Expr
 
 Lanes = list[str]  # the SSA values of a fold's parts
 

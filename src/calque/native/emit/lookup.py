@@ -7,7 +7,7 @@ import hashlib
 from calque.native.emit.convert import Convert
 from calque.native.emit.scopes import Scope
 from calque.native.emit.types import VALUE, float_text, index_list, mangled
-from calque.native.expr import Expr
+from calque.native.scalars.expr import Expr
 
 LANES = 16  # of a register
 

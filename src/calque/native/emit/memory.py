@@ -7,7 +7,8 @@ from typing import Final
 from calque.native.emit.scopes import Scope
 from calque.native.emit.types import MEMORY, mangled, vector
 from calque.native.emit.values import Values
-from calque.native.expr import (
+from calque.native.loops.tree import Store
+from calque.native.scalars.expr import (
     Buffer,
     Expr,
     index_and_guard,
@@ -19,8 +20,7 @@ from calque.native.expr import (
     stride,
     terms,
 )
-from calque.native.expr_index import total
-from calque.native.loops import Store
+from calque.native.scalars.index import total
 
 DUMMY: Final = 1024  # at most so many bytes of zeros for reads that a uniform guard forbids
 Index = tuple[Expr, ...]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from calque.native.emit.types import mangled
-from calque.native.expr import Buffer, Expr
+from calque.native.scalars.expr import Buffer, Expr
 
 NOTHING: Final[frozenset[Buffer]] = frozenset()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from calque.native.emit.memory import Index, Memory
 from calque.native.emit.scopes import Scope
-from calque.native.expr import Buffer, Expr, const, ex, rewrite, stride, var
+from calque.native.scalars.expr import Buffer, Expr, const, ex, rewrite, stride, var
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from calque.native.expr import Expr, bits_float, float_bits
+from calque.native.scalars.expr import Expr, bits_float, float_bits
 
 VALUE: Final = {
     "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64",

@@ -24,8 +24,8 @@ from calque.native.emit.types import (
     mangled,
     vector,
 )
-from calque.native.expr import FLOAT_BITS, SIGNED, Expr, cast, stride
-from calque.native.vmath.base import ldexp_by_parts
+from calque.native.scalars.expr import FLOAT_BITS, SIGNED, Expr, cast, stride
+from calque.native.scalars.vmath.base import ldexp_by_parts
 
 DEEP: Final = 48  # expressions are emitted by recursion over this many levels at a time
 DIVISIONS: Final = frozenset({"sdiv", "srem", "udiv", "urem"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calque.core.jaxprs import Eqn, Jaxpr, Var, has_effects, subjaxprs
-from calque.transforms.slices import without_dead_code
+from calque.transforms.engines.slices import without_dead_code
 
 
 def dead_code(jaxpr: Jaxpr) -> Jaxpr:

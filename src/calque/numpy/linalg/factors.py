@@ -12,8 +12,9 @@ from calque.numpy.promotion import array_of, broadcast_to, convert, promote_inex
 from calque.numpy.shaping import matrix_transpose, where
 from calque.numpy.sorting import argsort, take_along_axis
 from calque.numpy.ufuncs import UFUNCS
-from calque.ops import linalg as lax_linalg
-from calque.ops import linalg_orthogonal, linalg_spectral
+from calque.ops.linalg import factors as lax_linalg
+from calque.ops.linalg import orthogonal as linalg_orthogonal
+from calque.ops.linalg import spectral as linalg_spectral
 
 __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
 

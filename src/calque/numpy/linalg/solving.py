@@ -22,11 +22,11 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import concatenate, matrix_transpose, reshape, where
 from calque.numpy.ufuncs import UFUNCS
-from calque.ops import linalg as lax_linalg
+from calque.ops.linalg import factors as lax_linalg
 from calque.ops.sizes import places
-from calque.transforms.cond import cond
-from calque.transforms.custom_jvp import custom_jvp
-from calque.transforms.solves import custom_linear_solve
+from calque.transforms.functions.solves import custom_linear_solve
+from calque.transforms.primitives.cond import cond
+from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
 

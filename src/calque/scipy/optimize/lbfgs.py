@@ -8,8 +8,8 @@ import numpy as np
 from calque import numpy as jnp
 from calque.numpy import linalg
 from calque.scipy.optimize.line_search import line_search, product
-from calque.transforms.autodiff import value_and_grad
-from calque.transforms.loops import fori_loop, while_loop
+from calque.transforms.functions.autodiff import value_and_grad
+from calque.transforms.functions.loops import fori_loop, while_loop
 
 
 class State(NamedTuple):

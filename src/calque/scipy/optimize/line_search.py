@@ -7,8 +7,8 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.ops.dimension_numbers import Precision
-from calque.transforms.autodiff import value_and_grad
-from calque.transforms.loops import while_loop
+from calque.transforms.functions.autodiff import value_and_grad
+from calque.transforms.functions.loops import while_loop
 
 ENOUGH, CURVATURE = 1e-4, 0.9  # the constants of the two Wolfe conditions
 ZOOM_STEPS = 30

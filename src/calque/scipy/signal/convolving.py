@@ -7,7 +7,7 @@ from calque import numpy as jnp
 from calque.core.dtypes import is_complex
 from calque.numpy import fft
 from calque.numpy.promotion import arrays, canonical_axes, promote_inexact
-from calque.ops.convolutions import conv_general_dilated
+from calque.ops.products.convolution_functions import conv_general_dilated
 
 _MODES = ("full", "same", "valid")
 

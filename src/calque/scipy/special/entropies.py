@@ -7,7 +7,7 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core.primitives import do
 from calque.scipy.special.gammas import full, inexact
-from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
     "boxcox", "boxcox1p", "entr", "expit", "i0", "i0e", "i1", "i1e", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy",

@@ -11,7 +11,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import array_of, promote_inexact
 from calque.scipy.special.quadrature import integral, real_operands, unit_interval
-from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = ["dawsn", "erfcx", "wofz"]
 

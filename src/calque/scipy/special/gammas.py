@@ -13,7 +13,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.numpy.promotion import promote_shapes as together
-from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "loggamma",

@@ -10,8 +10,8 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.scipy.special.gammas import gammasgn
 from calque.scipy.special.quadrature import real_operands
-from calque.transforms.autodiff import jvp
-from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.functions.autodiff import jvp
+from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = ["hyp1f1", "hyp2f1"]
 

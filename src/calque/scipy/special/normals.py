@@ -11,7 +11,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import check_arraylike, convert
 from calque.scipy.special.gammas import inexact
-from calque.transforms.custom_jvp import custom_jvp
+from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = ["erf", "erfc", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 

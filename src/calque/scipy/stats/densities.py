@@ -9,7 +9,7 @@ from calque import random
 from calque.core.dtypes import is_complex
 from calque.numpy import linalg
 from calque.numpy.promotion import array_of, arrays, promote_inexact
-from calque.ops.linalg import triangular_solve
+from calque.ops.linalg.factors import triangular_solve
 from calque.scipy import special
 from calque.tree_util import register_pytree_node_class
 

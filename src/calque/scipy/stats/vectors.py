@@ -10,7 +10,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import linalg
 from calque.numpy.promotion import check_arraylike, promote_inexact
-from calque.ops.linalg import triangular_solve
+from calque.ops.linalg.factors import triangular_solve
 from calque.scipy import special as sp
 from calque.scipy.stats.tables import Distribution
 

@@ -1,0 +1,52 @@
+"""The type of arrays, the one that this interpreter has: a C type made by machine code, or a class of plain Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.machine.objects.pyapi import IS_KNOWN
+
+if TYPE_CHECKING or IS_KNOWN:
+    from calque.machine.call.subscript import basic_part, basic_shape, learn_result, learn_source, set_fallback
+    from calque.machine.objects.array_type import (
+        DELETED,
+        ArrayImpl,
+        as_numpy,
+        delete_array,
+        new_array,
+        share,
+        wrap_numpy,
+    )
+    from calque.machine.objects.filling import filled
+else:
+    from calque.machine.objects.plain import (
+        DELETED,
+        ArrayImpl,
+        as_numpy,
+        basic_part,
+        basic_shape,
+        delete_array,
+        filled,
+        learn_result,
+        learn_source,
+        new_array,
+        set_fallback,
+        share,
+        wrap_numpy,
+    )
+
+__all__ = [
+    "DELETED",
+    "ArrayImpl",
+    "as_numpy",
+    "basic_part",
+    "basic_shape",
+    "delete_array",
+    "filled",
+    "learn_result",
+    "learn_source",
+    "new_array",
+    "set_fallback",
+    "share",
+    "wrap_numpy",
+]

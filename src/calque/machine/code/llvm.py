@@ -1,0 +1,255 @@
+"""LLVM text to addresses: one process-wide linker, target machines by optimisation level, code kept on disk.
+
+Modules must not contain process addresses: what lies outside is imported by name, so that code found on disk serves any process.
+What is kept is an image (see ``image``), which needs no LLVM to be loaded, or a relocatable object for LLVM's linker; so LLVM itself is
+imported by the first process that compiles something, and by no other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calque.machine.code import diskcache, image, target
+from calque.machine.code.digest import hexdigest
+from calque.machine.lazy import LazyModule
+
+llvm: Any = LazyModule("llvmlite.binding")
+
+_FORMAT = "object-2"  # part of each key: a change of the way objects are made must change it
+_NAMED_PASSES = {
+    "sroa": "sroa",
+    "instcombine": "instruction_combine",
+    "simplifycfg": "simplify_cfg",
+    "gvn": "new_gvn",
+    "dce": "dead_code_elimination",
+    "dse": "dead_store_elimination",
+    "inline": "always_inliner",
+    "globaldce": "global_dead_code_eliminate",
+    "sccp": "sccp",
+}
+
+
+class LLVMError(RuntimeError):
+    """LLVM refused a module: a defect of whoever wrote the text, shown with the text around it."""
+
+
+@dataclass
+class Stats:
+    """What has been compiled by this process, in counts and milliseconds."""
+
+    modules: int = 0
+    compiled: int = 0
+    cache_hits: int = 0
+    compile_ms: float = 0.0
+    link_ms: float = 0.0
+    ir_bytes: int = 0
+    object_bytes: int = 0
+
+
+stats = Stats()
+_lock = threading.RLock()
+_linker: Any = None
+_machines: dict[int, Any] = {}
+_numbers = itertools.count()
+
+
+def link_module(
+    ir_text: str,
+    exports: Iterable[str],
+    imports: Mapping[str, int] | None = None,
+    opt: int = 2,
+    passes: str | None = None,
+    cache: bool = True,
+) -> dict[str, int]:
+    """Compile a module (or find its object on disk), link it, and give the addresses of its exports.
+
+    ``imports`` gives addresses of symbols that the module declares; every other one is looked up in the process (libc, libm, libpython).
+    ``opt`` is the level of code generation, 0 to 3. ``passes`` runs a pipeline before: ``"O1"`` to ``"O3"``, or names joined by commas.
+    The code is never unloaded.
+    """
+    obj = object_code(ir_text, opt, passes, cache)
+    return link_object(obj, exports, imports, ir_text)
+
+
+def link_cached(
+    key: str,
+    make_ir: Callable[[], str],
+    exports: Iterable[str],
+    imports: Mapping[str, int] | None = None,
+    opt: int = 2,
+    passes: str | None = None,
+    cache: bool = True,
+) -> dict[str, int]:
+    """As ``link_module``, for text that ``key`` determines wholly: it is made only when no object is on disk."""
+    made: list[str] = []
+
+    def make() -> str:
+        made.append(make_ir())
+        return made[0]
+
+    obj = _cached_object(_key("key", key, opt, passes), make, opt, passes, cache)
+    return link_object(obj, exports, imports, made[0] if made else "")
+
+
+def object_code(ir_text: str, opt: int = 2, passes: str | None = None, cache: bool = True) -> bytes:
+    """The code of a module in the form in which it is kept, from the disk cache when it holds it."""
+    return _cached_object(_key("text", ir_text, opt, passes), lambda: ir_text, opt, passes, cache)
+
+
+def _cached_object(key: str, make_ir: Callable[[], str], opt: int, passes: str | None, cache: bool) -> bytes:
+    stats.modules += 1
+    found = diskcache.get(key, "object") if cache else None
+    if found is not None:
+        stats.cache_hits += 1
+        return found
+    obj = _compile(make_ir(), opt, passes)
+    if cache:
+        diskcache.put(key, "object", obj)
+    return obj
+
+
+def link_object(
+    code: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None, ir_text: str = ""
+) -> dict[str, int]:
+    """Load what ``object_code`` made and give the addresses of its exports. The code is never unloaded."""
+    exports, imports = tuple(exports), imports or {}
+    start = time.perf_counter()
+    try:
+        if image.is_image(code):
+            return image.load(code, exports, imports)
+        return _link_with_llvm(code, exports, imports)
+    except (LookupError, OSError, RuntimeError) as error:
+        missing = _missing_symbols(ir_text, imports)
+        hint = f"; not found anywhere: {', '.join(missing)}" if missing else ""
+        raise LLVMError(f"cannot link {', '.join(exports)}: {error}{hint}") from None
+    finally:
+        stats.link_ms += (time.perf_counter() - start) * 1e3
+
+
+def assembly(ir_text: str, opt: int = 2, passes: str | None = None) -> str:
+    """The assembly text of a module, for people."""
+    with _lock:
+        module = _parse(ir_text)
+        _run_passes(module, opt, passes)
+        return str(_machine(opt).emit_assembly(module))
+
+
+def optimized(ir_text: str, passes: str = "O2", opt: int = 2) -> str:
+    """The text of a module after a pipeline of passes."""
+    with _lock:
+        module = _parse(ir_text)
+        _run_passes(module, opt, passes)
+        return str(module)
+
+
+def _key(form: str, content: str, opt: int, passes: str | None) -> str:
+    if not 0 <= opt <= 3:
+        raise ValueError(f"opt must be 0 to 3, got {opt}")
+    head = f"{_FORMAT}\0{target.describe().key}\0{opt}\0{passes or ''}\0{form}\0"
+    return hexdigest(head + content)
+
+
+def _compile(ir_text: str, opt: int, passes: str | None) -> bytes:
+    start = time.perf_counter()
+    with _lock:
+        module = _parse(ir_text)
+        _run_passes(module, opt, passes)
+        obj = bytes(_machine(opt).emit_object(module))
+        stats.compiled += 1
+        stats.ir_bytes += len(ir_text)
+        stats.object_bytes += len(obj)
+        stats.compile_ms += (time.perf_counter() - start) * 1e3
+    return (image.image_of(obj) if image.usable() else None) or obj
+
+
+def _parse(ir_text: str) -> Any:
+    """Parse into a context of its own (constants of the global context would never be freed) and verify: bad IR can crash LLVM later."""
+    target.initialize()
+    try:
+        module = llvm.parse_assembly(ir_text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise LLVMError(f"{str(error).strip()}\n{_excerpt(ir_text, str(error))}") from None
+    machine = target.describe()
+    module.triple = machine.triple
+    return module
+
+
+def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
+    """The lines around the place that a parser's message names, else the first ones."""
+    lines = ir_text.splitlines()
+    place = message.partition("<string>:")[2].split(":")[0]
+    at = int(place) if place.isdigit() else 0
+    first, last = (max(at - 1 - around, 0), at + around) if at else (0, 40)
+    return "\n".join(
+        f"{'>' if n + 1 == at else ' '}{n + 1:5} | {lines[n]}" for n in range(first, min(last, len(lines)))
+    )
+
+
+def _run_passes(module: Any, opt: int, passes: str | None) -> None:
+    if not passes:
+        return
+    machine = _machine(opt)
+    if passes in ("O1", "O2", "O3"):
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=int(passes[1])))
+        builder.getModulePassManager().run(module, builder)
+        return
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    manager = llvm.create_new_module_pass_manager()
+    for name in passes.split(","):
+        if name not in _NAMED_PASSES:
+            raise ValueError(f"unknown pass {name!r}; known: O1, O2, O3, {', '.join(sorted(_NAMED_PASSES))}")
+        getattr(manager, f"add_{_NAMED_PASSES[name]}_pass")()
+    manager.run(module, builder)
+
+
+def _machine(opt: int) -> Any:
+    """The target machine of an optimisation level; the linker owns another, since it takes the one it is given."""
+    if opt not in _machines:
+        _machines[opt] = target.create_machine(opt)
+    return _machines[opt]
+
+
+def _link_with_llvm(obj: bytes, exports: tuple[str, ...], imports: Mapping[str, int]) -> dict[str, int]:
+    builder = llvm.JITLibraryBuilder().add_object_img(obj).add_current_process()
+    for name in exports:
+        builder.export_symbol(name)
+    for name, address in imports.items():
+        builder.import_symbol(name, address)
+    with _lock:
+        library = builder.link(_the_linker(), f"calque{next(_numbers)}")
+        library.detach()  # never unloaded, also not while the interpreter shuts down and code may still run
+    return {name: library[name] for name in exports}
+
+
+def _the_linker() -> Any:
+    global _linker
+    if _linker is None:
+        target.initialize()
+        _linker = llvm.create_lljit_compiler(target.create_machine(2), use_jit_link=True, suppress_errors=True)
+        _linker._owned = True  # as the libraries: never disposed of
+    return _linker
+
+
+def _missing_symbols(ir_text: str, imports: Mapping[str, int]) -> list[str]:
+    """Names that a module declares and nobody defines, to explain a failure to link."""
+    names = []
+    for line in ir_text.splitlines():
+        if line.startswith("declare ") and "@" in line:
+            names.append(line.partition("@")[2].partition("(")[0].strip('"'))
+        elif line.startswith("@") and " external " in line:
+            names.append(line[1:].partition(" ")[0])
+    outside = [name for name in names if not name.startswith("llvm.") and name not in imports]
+    return [name for name in outside if image.process_address(name) is None]
+
+
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock held, or LLVM half way through a module
+    os.register_at_fork(
+        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=lambda: _lock.release()
+    )

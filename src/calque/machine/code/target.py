@@ -1,0 +1,169 @@
+"""The processor that code is generated for.
+
+``CALQUE_CPU`` names another processor than the host (``x86-64-v3``, ``znver3``, ...): then its features follow from that name alone,
+so that compiled objects can be shared between unlike machines.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import marshal
+import os
+import platform
+import sys
+from typing import Any, NamedTuple
+
+from calque.machine.code import diskcache, image
+from calque.machine.code.digest import hexdigest
+from calque.machine.lazy import LazyModule
+
+llvm: Any = LazyModule("llvmlite.binding")
+
+_FORMAT = "target-1"
+_SHARED_LEVELS = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64}
+_DEFAULT_CACHES = {1: 32 << 10, 2: 1 << 20, 3: 16 << 20}
+
+
+class Target(NamedTuple):
+    """What schedulers and the disk cache need to know about the processor."""
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    vector_registers: int
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    key: str
+
+    @property
+    def is_x86(self) -> bool:
+        """Whether this is a 64-bit x86 processor."""
+        return self.triple.startswith(("x86_64", "amd64", "i686"))
+
+
+@functools.cache
+def initialize() -> None:
+    """Start LLVM's native target: about a millisecond, once per process."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@functools.cache
+def describe() -> Target:
+    """The target of this process: LLVM is asked once for each kind of machine, then it is found on disk."""
+    identity = _identity()
+    known = diskcache.get(identity, "target") if identity else None
+    if known is not None:
+        return Target(*marshal.loads(known))
+    target = _ask_llvm()
+    if identity:
+        diskcache.put(identity, "target", marshal.dumps(tuple(target), 4))
+    return target
+
+
+_PROCESSOR_LINES = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ")
+
+
+def _identity() -> str:
+    """All that decides what LLVM says of this machine; empty where the system does not tell."""
+    spec = importlib.machinery.PathFinder.find_spec("llvmlite") if sys.platform == "linux" else None
+    if spec is None or spec.origin is None:
+        return ""
+    try:
+        status = os.stat(spec.origin)
+        version = _read(os.path.join(os.path.dirname(spec.origin), "_version.py"))
+        with open("/proc/cpuinfo") as file:
+            processor = file.read(8192).partition("\n\n")[0]  # the first one: a machine may have hundreds
+    except OSError:
+        return ""
+    lines = [line for line in processor.splitlines() if line.startswith(_PROCESSOR_LINES)]
+    facts = (_FORMAT, *lines, version, spec.origin, status.st_size, status.st_mtime_ns, image.usable())
+    return "\0".join(map(str, (*facts, sys.version, platform.machine(), os.environ.get("CALQUE_CPU", "").strip())))
+
+
+def _ask_llvm() -> Target:
+    initialize()
+    triple = llvm.get_process_triple()
+    override = os.environ.get("CALQUE_CPU", "").strip()
+    cpu, features = (override, {}) if override else (llvm.get_host_cpu_name(), _host_features())
+    is_x86 = triple.startswith(("x86_64", "amd64", "i686"))
+    flags = [("+" if on else "-") + name for name, on in sorted(features.items())]
+    if is_x86:  # LLVM prefers half of a 512-bit register on some processors; we choose widths ourselves
+        flags.append("-prefer-256-bit")
+    text = ",".join(flags)
+    width = _vector_bytes(triple, cpu, text, features)
+    version = (LazyModule("llvmlite").__version__, *llvm.llvm_version_info)
+    kind = "image" if image.usable() else "object"
+    key = hexdigest(f"{version}\0{kind}\0{triple}\0{cpu}\0{text}")[:16]
+    l1, l2, l3 = (_cache_bytes(level) for level in (1, 2, 3))
+    registers = 32 if width == 64 or not is_x86 else 16
+    return Target(triple, cpu, text, width, registers, l1, l2, l3, f"{cpu}-{key}")
+
+
+def create_machine(opt: int) -> Any:
+    """A new LLVM target machine for this target: position-independent code in the small model, which loads constants straight from memory."""
+    target = describe()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="small", jit=True
+    )
+
+
+def _host_features() -> dict[str, bool]:
+    try:
+        return dict(llvm.get_host_cpu_features())
+    except RuntimeError:  # LLVM cannot ask on some systems; the processor's name then says enough
+        return {}
+
+
+def _vector_bytes(triple: str, cpu: str, flags: str, features: dict[str, bool]) -> int:
+    if not triple.startswith(("x86_64", "amd64", "i686")):
+        return 16
+    if features:
+        return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+    return _SHARED_LEVELS.get(cpu) or _probe_vector_bytes(triple, cpu, flags)
+
+
+def _probe_vector_bytes(triple: str, cpu: str, flags: str) -> int:
+    """The widest register LLVM uses for a vector sum on a processor known only by its name."""
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=flags, opt=0, reloc="pic")
+    vector = "<64 x i32>"
+    ir = f"define {vector} @f({vector} %a, {vector} %b) {{\n %c = add {vector} %a, %b\n ret {vector} %c\n}}"
+    text = machine.emit_assembly(llvm.parse_assembly(ir, llvm.create_context()))
+    return 64 if "%zmm" in text else 32 if "%ymm" in text else 16
+
+
+def _cache_bytes(level: int) -> int:
+    """The size of the data cache of this level as one core sees it."""
+    if sys.platform == "linux":
+        size = _sysfs_cache_bytes(level)
+        if size:
+            return size
+    if platform.machine() == "arm64" and sys.platform == "darwin":
+        return {1: 64 << 10, 2: 4 << 20, 3: 8 << 20}[level]
+    return _DEFAULT_CACHES[level]
+
+
+def _sysfs_cache_bytes(level: int) -> int:
+    root = "/sys/devices/system/cpu/cpu0/cache"
+    for index in range(5):
+        try:
+            found = [_read(f"{root}/index{index}/{name}") for name in ("level", "type", "size")]
+        except OSError:
+            return 0
+        if found[0] == str(level) and found[1] in ("Data", "Unified"):
+            return _parse_size(found[2])
+    return 0
+
+
+def _parse_size(text: str) -> int:
+    scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    digits = text.rstrip("KMG")
+    return int(digits) * scale if digits.isdigit() else 0
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read().strip()

@@ -1,0 +1,1 @@
+"""Driver programs: what runs between the kernels of a compiled program, as words that one interpreter reads."""

@@ -1,0 +1,446 @@
+"""The C type `Array`: an aval, a block of memory and who owns it; its functions are machine code.
+
+An array's memory is a block of `memory` (freed with it), or belongs to `_owner`, which is kept alive: a NumPy array, or, once
+somebody looks at the memory (a NumPy view, another Array), a `Memory` that all of them share. So nobody else sees an array's
+memory when it has a block of its own, or the only reference to its `Memory`. A deleted array has no memory, and a mark in
+`extra`, where fast paths look anyway. Nothing here looks into avals: who makes an array says how large it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.machine.lang.unit import (
+    NULL,
+    Unit,
+    alloca,
+    i1,
+    i32,
+    i64,
+    layout,
+    load_i64,
+    load_ptr,
+    load_u8,
+    ptr,
+    signature,
+    sizeof,
+    store_i64,
+    store_ptr,
+    unlikely,
+)
+from calque.machine.memory import calque_alloc, calque_free
+from calque.machine.objects.pyapi import (
+    DESCR_BYTEORDER,
+    FLAGS_DEFAULT,
+    FLAGS_NO_NEW,
+    NDARRAY_ALIGNED,
+    NDARRAY_C_CONTIGUOUS,
+    NDARRAY_TYPE,
+    OBJECT,
+    PYSSIZET,
+    READONLY,
+    ULONGLONG,
+    NdArray,
+    PyArray_NewFromDescr,
+    PyArray_SetBaseObject,
+    PyErr_NoMemory,
+    PyErr_Occurred,
+    PyErr_SetString,
+    PyObject,
+    PyTuple,
+    TypeSpec,
+    decref,
+    incref,
+    make_builtin,
+    make_type,
+    new_reference,
+    none,
+    type_error,
+    value_error,
+    xdecref,
+)
+
+unit = Unit("calque_objects")
+
+Array = layout(
+    "Array", refcount=i64, type=ptr, aval=ptr, data=ptr, owner=ptr, block=ptr, extra=ptr, weak_references=ptr
+)
+
+Memory = layout("Memory", refcount=i64, type=ptr, block=ptr)
+# A run during which other Python code may go on, in a list; `objects` are its arguments.
+ActiveRun = layout("ActiveRun", previous=ptr, next=ptr, objects=ptr, count=i64, thread=i64)
+
+array_type = unit.cell("calque_array_type", ptr, 0)
+memory_type = unit.cell("calque_memory_type", ptr, 0)
+deleted_mark = unit.cell("calque_deleted_mark", ptr, lambda: id(DELETED))
+report_deleted = unit.cell("calque_report_deleted", ptr, lambda: id(_report_deleted))
+active_runs = unit.var("calque_active_runs", ptr)
+subscript_handler = unit.var("calque_subscript_handler", ptr)  # `subscript` puts the address of a function there
+tuple_type = unit.cell("calque_tuple_type", ptr, id(tuple))
+ndarray_type = unit.cell("calque_ndarray_type", ptr, NDARRAY_TYPE)
+dtype_meta = unit.cell("calque_dtype_meta", ptr, id(type(np.dtype)))
+spare_first = unit.var("calque_spare_arrays", ptr)  # freed Array objects, chained through `aval`
+spare_count = unit.var("calque_spare_count", i64)
+binary_function = signature(ptr, ptr, ptr)
+SPARE_LIMIT = 256
+MAX_RANK = 32
+ORDER_NATIVE, ORDER_NONE = ord("="), ord("|")
+LARGEST_BLOCK = 1 << 47  # more than any machine has; keeps sizes away from overflow
+
+PyObject_Malloc = unit.extern("PyObject_Malloc", ptr, i64)
+PyObject_Free = unit.extern("PyObject_Free", None, ptr)
+PyObject_Init = unit.extern("PyObject_Init", ptr, ptr, ptr)
+PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
+PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
+pthread_self = unit.extern("pthread_self", i64)
+PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
+
+
+class _Deleted:
+    """Stands where an array says where it lives, once it has been deleted."""
+
+    def __repr__(self) -> str:
+        return "deleted"
+
+
+DELETED: _Deleted = _Deleted()
+
+
+def _report_deleted(array: Any) -> None:
+    aval = array.aval
+    text = f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
+    raise RuntimeError(f"Array has been deleted with shape={text}.")
+
+
+@unit.helper
+def array_object(aval: ptr, data: ptr, block: ptr, owner: ptr) -> ptr:
+    """A new Array; takes over `block` and a reference to `owner`. NULL with an exception set when memory is out."""
+    self = load_ptr(spare_first, 0)
+    if self:
+        store_i64(spare_first, 0, i64(Array(self).aval))
+        store_i64(spare_count, 0, load_i64(spare_count, 0) - 1)
+        Array(self).refcount = 1
+        incref(array_type)
+    else:
+        self = PyObject_Malloc(64)
+        if self == NULL:
+            return PyErr_NoMemory()
+        PyObject_Init(self, array_type)
+    incref(aval)
+    Array(self).aval = aval
+    Array(self).data = data
+    Array(self).owner = owner
+    Array(self).block = block
+    Array(self).extra = NULL
+    Array(self).weak_references = NULL
+    return self
+
+
+@unit.function
+def calque_array_dealloc(self: ptr) -> None:
+    if Array(self).weak_references:
+        PyObject_ClearWeakRefs(self)
+    if Array(self).block:
+        calque_free(Array(self).block)
+    aval, owner, extra = Array(self).aval, Array(self).owner, Array(self).extra
+    if load_i64(spare_count, 0) < SPARE_LIMIT:
+        Array(self).aval = load_ptr(spare_first, 0)
+        store_i64(spare_first, 0, i64(self))
+        store_i64(spare_count, 0, load_i64(spare_count, 0) + 1)
+    else:
+        PyObject_Free(self)
+    decref(array_type)
+    xdecref(owner)
+    xdecref(extra)
+    decref(aval)
+
+
+@unit.helper
+def fresh_array(aval: ptr, nbytes: i64) -> ptr:
+    """A new Array with a block of its own; NULL with MemoryError set."""
+    block = calque_alloc(max(nbytes, 1)) if nbytes < LARGEST_BLOCK else NULL
+    if unlikely(block == NULL):
+        return PyErr_NoMemory()
+    array = array_object(aval, block, block, NULL)
+    if unlikely(array == NULL):
+        calque_free(block)
+    return array
+
+
+@unit.helper
+def refuse(error: ptr, message: ptr) -> ptr:
+    """Set an exception and give NULL."""
+    PyErr_SetString(error, message)
+    return NULL
+
+
+# ---- who sees the memory ----
+
+
+@unit.function
+def calque_memory_dealloc(self: ptr) -> None:
+    calque_free(Memory(self).block)
+    PyObject_Free(self)
+    decref(memory_type)
+
+
+@unit.function
+def refuse_deleted(x: ptr) -> ptr:
+    """Raise what the use of a deleted array raises; gives NULL."""
+    place = alloca(16)
+    store_ptr(place, 8, x)
+    xdecref(PyObject_Vectorcall(report_deleted, place + 8, 1 | (1 << 63), NULL))
+    return NULL
+
+
+@unit.function
+def lend(x: ptr) -> ptr:
+    """A new reference to who keeps the memory of an Array alive for others; NULL with an exception set."""
+    if Array(x).extra == deleted_mark:
+        return refuse_deleted(x)
+    if Array(x).block:
+        memory = PyObject_Malloc(sizeof(Memory))
+        if memory == NULL:
+            return PyErr_NoMemory()
+        PyObject_Init(memory, memory_type)
+        Memory(memory).block = Array(x).block
+        Array(x).owner = memory
+        Array(x).block = NULL
+    return new_reference(Array(x).owner if Array(x).owner else x)
+
+
+@unit.helper
+def begin_active(run: ptr, objects: ptr, count: i64) -> None:
+    """Note that a run uses these arguments. The GIL is held, here and below."""
+    first = load_ptr(active_runs, 0)
+    ActiveRun(run).previous = NULL
+    ActiveRun(run).next = first
+    ActiveRun(run).objects = objects
+    ActiveRun(run).count = count
+    ActiveRun(run).thread = pthread_self()
+    if first:
+        ActiveRun(first).previous = run
+    store_ptr(active_runs, 0, run)
+
+
+@unit.helper
+def end_active(run: ptr) -> None:
+    previous, following = ActiveRun(run).previous, ActiveRun(run).next
+    if previous:
+        ActiveRun(previous).next = following
+    else:
+        store_ptr(active_runs, 0, following)
+    if following:
+        ActiveRun(following).previous = previous
+
+
+@unit.function
+def calque_active_after_fork() -> None:
+    """In a forked child: the runs of other threads are no more, nor are their stacks."""
+    run, kept = load_ptr(active_runs, 0), NULL
+    store_ptr(active_runs, 0, NULL)
+    while run:
+        following = ActiveRun(run).next
+        if ActiveRun(run).thread == pthread_self():
+            ActiveRun(run).previous = kept
+            ActiveRun(run).next = NULL
+            if kept:
+                ActiveRun(kept).next = run
+            else:
+                store_ptr(active_runs, 0, run)
+            kept = run
+        run = following
+
+
+@unit.function
+def is_in_use(x: ptr) -> i1:
+    """Whether a run that has not ended was given this Array."""
+    run = load_ptr(active_runs, 0)
+    while run:
+        for j in range(ActiveRun(run).count):
+            if load_ptr(ActiveRun(run).objects, 8 * j) == x:
+                return i1(1)
+        run = ActiveRun(run).next
+    return i1(0)
+
+
+@unit.function
+def is_sole_owner(x: ptr) -> i1:
+    """Whether nobody else can see the memory of an Array."""
+    if Array(x).block == NULL:
+        owner = Array(x).owner
+        if owner == NULL or PyObject(owner).type != memory_type or PyObject(owner).refcount != 1:
+            return i1(0)
+    return not is_in_use(x)
+
+
+@unit.function
+def mark_deleted(x: ptr) -> None:
+    """Take the memory from an Array. What others see or use of it lives on."""
+    if Array(x).extra == deleted_mark:
+        return
+    extra, block, owner = Array(x).extra, Array(x).block, Array(x).owner
+    Array(x).extra = new_reference(deleted_mark)
+    Array(x).data = NULL
+    if not is_in_use(x):
+        if block:
+            Array(x).block = NULL
+            calque_free(block)
+        elif owner and PyObject(owner).type == memory_type:
+            Array(x).owner = NULL
+            decref(owner)
+    xdecref(extra)
+
+
+@unit.function
+def _delete_array(self: ptr, args: ptr, count: i64) -> ptr:
+    """delete_array(array): give the memory of an Array back; using it raises from now on."""
+    if count != 1 or PyObject(load_ptr(args, 0)).type != array_type:
+        return refuse(type_error, "delete_array takes an Array")
+    mark_deleted(load_ptr(args, 0))
+    return new_reference(none)
+
+
+# ---- making and looking ----
+
+
+@unit.function
+def _new_array(self: ptr, args: ptr, count: i64) -> ptr:
+    """new_array(aval, nbytes): an Array on fresh, uninitialised memory."""
+    if count != 2:
+        return refuse(type_error, "new_array takes an aval and a number of bytes")
+    nbytes = PyLong_AsSsize_t(load_ptr(args, 8))
+    if nbytes < 0:
+        if PyErr_Occurred():
+            return NULL
+        return refuse(value_error, "a negative number of bytes")
+    return fresh_array(load_ptr(args, 0), nbytes)
+
+
+@unit.helper
+def is_plain_ndarray(x: ptr) -> i64:
+    """Whether machine code may read the memory: exact ndarray, C order, aligned, native bytes."""
+    if PyObject(x).type != ndarray_type:
+        return 0
+    wanted = NDARRAY_C_CONTIGUOUS | NDARRAY_ALIGNED
+    order = load_u8(NdArray(x).descr, DESCR_BYTEORDER)
+    return i64((i64(NdArray(x).flags) & wanted) == wanted and order in (ORDER_NATIVE, ORDER_NONE))
+
+
+@unit.function
+def _wrap_numpy(self: ptr, args: ptr, count: i64) -> ptr:
+    """wrap_numpy(aval, ndarray): an Array on the memory of a C-ordered, aligned, native ndarray, which it keeps alive."""
+    if count != 2:
+        return refuse(type_error, "wrap_numpy takes an aval and an ndarray")
+    source = load_ptr(args, 8)
+    if not is_plain_ndarray(source):
+        return refuse(type_error, "wrap_numpy takes a C-contiguous, aligned numpy.ndarray in native byte order")
+    incref(source)
+    array = array_object(load_ptr(args, 0), NdArray(source).data, NULL, source)
+    if array == NULL:
+        decref(source)
+    return array
+
+
+@unit.function
+def _share(self: ptr, args: ptr, count: i64) -> ptr:
+    """share(array, aval): another Array on the same memory."""
+    if count != 2 or PyObject(load_ptr(args, 0)).type != array_type:
+        return refuse(type_error, "share takes an Array and an aval")
+    source = load_ptr(args, 0)
+    owner = lend(source)  # chains of views hold their root only
+    if owner == NULL:
+        return NULL
+    array = array_object(load_ptr(args, 8), Array(source).data, NULL, owner)
+    if array == NULL:
+        decref(owner)
+    return array
+
+
+@unit.function
+def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
+    """as_numpy(array, dtype, shape): a read-only ndarray on the memory of an Array."""
+    if count != 3 or PyObject(load_ptr(args, 0)).type != array_type:
+        return refuse(type_error, "as_numpy takes an Array, a dtype and a shape")
+    source, descr, shape = load_ptr(args, 0), load_ptr(args, 8), load_ptr(args, 16)
+    if PyObject(PyObject(descr).type).type != dtype_meta or PyObject(shape).type != tuple_type:
+        return refuse(type_error, "as_numpy takes an Array, a dtype and a tuple of integers")
+    rank = PyTuple(shape).size
+    if rank > MAX_RANK:
+        return refuse(value_error, "too many dimensions")
+    dims = alloca(8 * MAX_RANK)
+    for i in range(rank):
+        size = PyLong_AsSsize_t(load_ptr(PyTuple.at(shape).items, 8 * i))
+        if size < 0:
+            return NULL if PyErr_Occurred() else refuse(value_error, "a negative dimension")
+        store_i64(dims, 8 * i, size)
+    owner = lend(source)
+    if owner == NULL:
+        return NULL
+    if PyObject(owner).type != memory_type:  # the view of a NumPy array could be made writeable
+        decref(owner)
+        owner = new_reference(source)
+    incref(descr)  # the next call takes it over
+    flags: i32 = NDARRAY_C_CONTIGUOUS | NDARRAY_ALIGNED
+    view = PyArray_NewFromDescr(ndarray_type, descr, i32(rank), dims, NULL, Array(source).data, flags, NULL)
+    if view == NULL:
+        decref(owner)
+        return NULL
+    if PyArray_SetBaseObject(view, owner) < 0:
+        decref(view)
+        return NULL
+    return view
+
+
+@unit.function
+def calque_array_subscript(self: ptr, index: ptr) -> ptr:
+    """mp_subscript, which needs more than is known here."""
+    handler = load_ptr(subscript_handler, 0)
+    if unlikely(handler == NULL):
+        return refuse(type_error, "arrays cannot be indexed before calque is imported")
+    return binary_function(handler, self, index)
+
+
+_Memory = make_type(
+    TypeSpec(
+        name="calque.Memory",
+        size=Memory.size,
+        flags=FLAGS_DEFAULT | FLAGS_NO_NEW,
+        doc="The memory of an array at which others look: they keep it alive.",
+        slots={"tp_dealloc": calque_memory_dealloc},
+    )
+)
+memory_type.write(id(_Memory))
+
+ArrayImpl: Any = make_type(
+    TypeSpec(
+        name="calque.Array",
+        size=Array.size,
+        flags=FLAGS_DEFAULT | FLAGS_NO_NEW,
+        doc="An immutable array: an aval and the memory that holds its elements.",
+        slots={"tp_dealloc": calque_array_dealloc, "mp_subscript": calque_array_subscript},
+        members=(
+            ("aval", OBJECT, Array.offset("aval"), READONLY),
+            ("_ptr", ULONGLONG, Array.offset("data"), READONLY),
+            ("_owner", OBJECT, Array.offset("owner"), READONLY),
+            ("_block", ULONGLONG, Array.offset("block"), READONLY),
+            ("_extra", OBJECT, Array.offset("extra"), 0),
+            ("__weaklistoffset__", PYSSIZET, Array.offset("weak_references"), READONLY),
+        ),
+    )
+)
+array_type.write(id(ArrayImpl))
+
+new_array: Callable[[Any, int], Any] = make_builtin(_new_array)
+wrap_numpy: Callable[[Any, np.ndarray[Any, Any]], Any] = make_builtin(_wrap_numpy)
+share: Callable[[Any, Any], Any] = make_builtin(_share)
+delete_array: Callable[[Any], None] = make_builtin(_delete_array)
+as_numpy: Callable[[Any, np.dtype[Any], tuple[int, ...]], np.ndarray[Any, Any]] = make_builtin(_as_numpy)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=calque_active_after_fork)

@@ -1,0 +1,1 @@
+"""Library routines in machine code: sorting, Fourier transforms, linear algebra."""

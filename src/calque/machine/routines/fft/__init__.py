@@ -1,0 +1,1 @@
+"""Fourier transforms: passes over lines of any length."""

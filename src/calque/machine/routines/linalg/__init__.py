@@ -1,0 +1,1 @@
+"""Linear algebra on batches of matrices: factors, triangular systems, spectra."""

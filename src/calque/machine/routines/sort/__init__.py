@@ -1,0 +1,1 @@
+"""Sorting: keys, networks, partitions and digits, for every dtype."""

@@ -1,0 +1,221 @@
+"""Control flow: loops and branches as steps of the driver, or, where a loop is small, as one native loop inside a kernel.
+
+A loop is tried in this order: all that it carries in registers (`control_nested`), the loops over elements outside and the rounds inside
+(`control_pointwise`), a loop of the driver around kernels. All give the same
+results; they differ in what a round costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from calque.native.control.loops import LoopParts, NotPointwiseError, alias, bind, turn_matrices, unchanged
+from calque.native.control.nested import lanes_loop, scalar_loop
+from calque.native.control.pointwise import pointwise_loop
+from calque.native.control.together import lanes_together
+from calque.native.library.convolution import emit_conv
+from calque.native.library.fourier import NAMES as TRANSFORMS
+from calque.native.library.fourier import emit_fft
+from calque.native.library.linalg import NAMES as FACTORS
+from calque.native.library.linalg import emit_linalg
+from calque.native.library.matmul import emit_product
+from calque.native.library.sorting import NAMES as SORTS
+from calque.native.library.sorting import emit_sort
+from calque.native.lower.graph import Node
+from calque.native.lower.rules import View
+from calque.native.plan.blocks import IN_PLACE, Block, Emitter, Planner
+from calque.native.plan.roots import Roots
+from calque.native.plan.steps import Count, Repeat, Step, Swap, Switch
+from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
+
+
+def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
+    """scan or while."""
+    p.depth += 1
+    loop = LoopParts(p, n, block.order, f"t{p.depth}.{n.id}")
+    before: list[Step] = []
+    if loop.count is not None:
+        before.append(Count(str(loop.t.attr[1].attr[0]), p.in_memory(loop.count, block)))
+    effects = loop.body.effects or (loop.test is not None and loop.test.effects)
+    for small in SMALL_LOOPS if not effects else ():
+        known = len(p.memo)
+        try:
+            steps = small(p, loop, block)
+        except NotPointwiseError:  # a carry is read at a place that is not known: it has to lie in memory
+            steps = None
+        if steps is not None:
+            return before + steps
+        for key in list(p.memo)[known:]:  # what was said of the carries holds no more
+            del p.memo[key]
+    return before + driver_loop(p, loop, block)
+
+
+def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
+    """A loop of the driver. A carry has two buffers that change places after each round, or one when it is updated in place."""
+    steps = turn_matrices(p, loop, block)
+    fixed = unchanged(loop)
+    for i, init in fixed.items():
+        alias(p, [loop.carries[i]], [init], ())
+        if loop.test is not None:
+            alias(p, [loop.test_carries[i]], [init], ())
+    counting = counters(p, loop)
+    moving = [i for i in range(len(loop.carries)) if i not in fixed and i not in counting]
+    placed = in_place(p, loop, [*(loop.next[i] for i in moving), *loop.stacked])
+    current: dict[int, Buffer] = {}
+    following: dict[int, Buffer] = {}
+    for i in moving:
+        current[i], following[i] = carry_buffers(p, loop, block, i, i in placed)
+    steps += first_values(p, [(loop.init[i], View(current[i])) for i in moving])
+    for i in moving:
+        p.view[loop.carries[i]] = View(current[i])
+        if loop.test is not None:
+            p.view[loop.test_carries[i]] = View(current[i])
+    targets = [(loop.next[i], View(following[i])) for i in moving]
+    for k, y in enumerate(loop.stacked):
+        get = loop.gets.get(len(loop.carries) + k)
+        if get is not None:
+            p.view[get] = block.targets.get(get) or View(p.temporary(get))
+            home = p.view[get]
+            targets.append((y, View(home.buf, (*home.prefix, loop.at))))
+    body = p.block(targets, loop.body.effects)
+    swaps = [(current[i], following[i]) for i in moving if current[i] is not following[i]]
+    test: list[Step] = []
+    flag = None
+    if loop.test is not None:
+        flag = p.temporary(loop.test.outputs[0])
+        test = p.block([(loop.test.outputs[0], View(flag))], loop.test.effects)
+    count = loop.t.attr[1]
+    steps.append(Repeat(body, swaps, count, loop.t.attr[0], test, flag))
+    odd = type(loop.length) is int and loop.length % 2 == 1
+    if odd:  # the last values lie in the second buffers: give them their names back
+        steps += [Swap(a, b) for a, b in swaps]
+    for i, get in loop.gets.items():
+        if i in fixed:
+            alias(p, [get], [fixed[i]], ())
+        elif i in counting:
+            p.memo[get, ()] = counting[i]
+        elif i < len(loop.carries):
+            p.view[get] = View(following[i] if odd else current[i])
+    return steps
+
+
+def first_values(p: Planner, targets: list[tuple[Node, View]]) -> list[Step]:
+    """Put the first values of the carries in place. The rounds overwrite them: whoever wants such a value later must not read it there."""
+    fresh = [n for n, _ in targets if n not in p.view]
+    known = len(p.memo)
+    steps = p.block(targets)
+    for n in fresh:
+        p.view.pop(n, None)
+    for key in list(p.memo)[known:]:
+        del p.memo[key]
+    return steps
+
+
+def counters(p: Planner, loop: LoopParts) -> dict[int, Expr]:
+    """The integers that every round moves on by the same number: they are known from the number of the round. Carry -> its last value."""
+    out: dict[int, Expr] = {}
+    if loop.length is None:
+        return out
+    for i, (c, o, init) in enumerate(zip(loop.carries, loop.next, loop.init)):
+        if o.op != "add" or c.shape or c.dtype not in ("i32", "u32", "i64", "u64") or init.op != "literal":
+            continue
+        step = o.args[1] if o.args[0] is c else o.args[0]
+        if c not in o.args or step.op != "literal":
+            continue
+        first, by = const(int(init.params["value"])), const(int(step.params["value"]))
+        number = lambda t: cast(ex("add", first, ex("mul", by, t)), c.dtype)
+        p.memo[c, ()] = number(loop.t)
+        out[i] = number(p.sizes.dim(loop.length))
+    return out
+
+
+def carry_buffers(p: Planner, loop: LoopParts, block: Block, i: int, in_place: bool) -> tuple[Buffer, Buffer]:
+    """The two buffers of a carry. With a known number of rounds the one that is current in the end may be the result itself."""
+    get = loop.gets.get(i)
+    home = block.targets.get(get) if get is not None else None
+    result = home.buf if home is not None and not home.prefix else None
+    node = loop.carries[i]
+    if in_place:
+        b = result or p.temporary(node)
+        return b, b
+    if result is None or type(loop.length) is not int:
+        return p.temporary(node), p.temporary(node)
+    return (p.temporary(node), result) if loop.length % 2 else (result, p.temporary(node))
+
+
+def in_place(p: Planner, loop: LoopParts, outputs: list[Node]) -> set[int]:
+    """The carries that are only ever updated: `x.at[i].set(...)` costs what it writes, not the size of x.
+
+    Every value of the chain must be read for the last time by its own update, and no update may read what it overwrites."""
+    out: set[int] = set()
+    chains = {i: c for i, o in enumerate(loop.next) if (c := chain(o, loop.carries[i])) and loop.next.count(o) == 1}
+    if not chains:
+        return out
+    order = ordered(p, outputs)
+    carries = set(loop.carries)
+    roots = Roots(order, outputs, lambda n: n in carries or n in p.view, p.is_barrier)
+    for i, links in chains.items():
+        fine = links[-1] not in loop.stacked
+        for n in links:
+            fine = fine and n in roots.stored and roots.last.get(n.args[0]) == roots.at[n] and roots.replaceable(n)
+        if fine and loop.carries[i].aval.dtype == links[-1].aval.dtype:
+            out.add(i)
+    return out
+
+
+def ordered(p: Planner, outputs: list[Node]) -> list[Node]:
+    from_block = Block(p, [(o, View(Buffer("none", (), "i32"))) for o in outputs])
+    return from_block.order
+
+
+def chain(out: Node, carry: Node) -> list[Node]:
+    """The updates that lead from a carry to its next value, first to last; none when there is anything else between."""
+    links: list[Node] = []
+    while out.op in IN_PLACE:
+        links.append(out)
+        out = out.args[0]
+    return links[::-1] if out is carry else []
+
+
+def emit_cond(p: Planner, n: Node, block: Block) -> list[Step]:
+    """One branch runs; all write their results to the same buffers."""
+    p.depth += 1
+    index, operands = n.args[0], n.args[1:]
+    selector = p.in_memory(index, block)
+    gets = {m.params["index"]: m for m in block.order if m.op == "get" and m.args[0] is n}
+    homes: dict[int, View] = {}
+    for i, get in gets.items():
+        homes[i] = block.targets.get(get) or View(p.temporary(get))
+    cases = []
+    for branch in n.params["branches"]:
+        g = bind(p, branch, "")
+        alias(p, g.inputs, operands, ())
+        cases.append(p.block([(g.outputs[i], home) for i, home in homes.items()], g.effects))
+    for i, get in gets.items():
+        p.view[get] = homes[i]
+    return [Switch(selector, cases)]
+
+
+def emit_let_size(p: Planner, n: Node, block: Block) -> list[Step]:
+    """From here on the driver knows a size."""
+    name = p.sizes.dim(n.params["size"]).attr[0]
+    return [Count(str(name), p.in_memory(n.args[0], block))]
+
+
+SMALL_LOOPS: Final[tuple[Callable[[Planner, LoopParts, Block], list[Step] | None], ...]] = (
+    lanes_together,
+    lanes_loop,
+    scalar_loop,
+    pointwise_loop,
+)
+EMITTERS: Final[dict[str, Emitter]] = {
+    "scan": emit_loop,
+    "while": emit_loop,
+    "cond": emit_cond,
+    "let_size": emit_let_size,
+    "matmul_tiled": emit_product,
+    "conv_tiled": emit_conv,
+    **dict.fromkeys(SORTS, emit_sort),
+    **dict.fromkeys(TRANSFORMS, emit_fft),
+    **dict.fromkeys(FACTORS, emit_linalg),
+}

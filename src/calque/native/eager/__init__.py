@@ -1,0 +1,1 @@
+"""Eager execution: kernels that serve every shape."""

@@ -1,0 +1,255 @@
+"""Loop trees -> machine code: one module for all new kernels of a program, one compilation for equal kernels of any program.
+
+A kernel is known by its canonical key. What has been compiled is found in memory, else on disk (then not even its LLVM text is made);
+math functions that kernels share are compiled and kept like kernels."""
+
+from __future__ import annotations
+
+import functools
+import marshal
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from calque.core.config import config
+from calque.core.lazy import LazyModule
+from calque.machine.code import diskcache, llvm, target
+from calque.machine.code.digest import hexdigest
+from calque.machine.driver import interpreter as interp
+from calque.native.loops import polls
+from calque.native.loops.canonical import Canonical, canonical
+from calque.native.loops.tree import Body, For, nodes, pretty
+from calque.native.scalars.expr import Buffer, Expr
+
+emit = LazyModule("calque.native.emit.emitter")
+expand = LazyModule("calque.native.emit.expand")
+checks = LazyModule("calque.native.loops.verify")
+
+OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
+_FORMAT: Final = "kernel-2"  # of what stands on disk
+_MARSHAL: Final = 4  # a form that every Python reads
+_IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")  # their files determine the code
+
+
+@dataclass
+class Stats:
+    """Kernels asked for by ``compile_kernels``: compiled, found in memory, found on disk."""
+
+    compiled: int = 0
+    memory: int = 0
+    disk: int = 0
+
+
+stats = Stats()
+
+
+@dataclass(eq=False)
+class Code:
+    """Machine code of a kernel, shared by every program that has an equal one."""
+
+    symbol: str
+    body: Body
+    exact: bool
+    opt: int
+    parallel: bool
+    address: int = 0
+    order: Canonical | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel as one program uses it: the code, and what goes into each word of its arguments (buffers, sizes, params)."""
+
+    code: Code
+    buffers: tuple[Buffer, ...]
+    sizes: tuple[str, ...]
+    params: tuple[Expr, ...]
+    body: Body = field(repr=False)
+
+    @property
+    def symbol(self) -> str:
+        return self.code.symbol
+
+    @property
+    def address(self) -> int:
+        return self.code.address
+
+    @property
+    def parallel(self) -> bool:
+        """Do ``begin`` and ``end`` bound its outermost loop?"""
+        return self.code.parallel
+
+    @property
+    def polls(self) -> bool:
+        """Does it ask now and then whether it should stop?"""
+        return polls.polls(self.body)
+
+    def text(self, stage: str = "loops") -> str:
+        """``loops``, ``llvm`` or ``asm``."""
+        if stage == "loops":
+            return pretty(self.body)
+        ir = _module_text(_emit([self.code]))
+        if stage == "llvm":
+            return ir
+        if stage == "asm":
+            return llvm.assembly(ir, self.code.opt)
+        raise ValueError(f"no text {stage!r}: loops, llvm or asm")
+
+
+@dataclass
+class _Module:
+    functions: dict[str, str] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    imports: set[str] = field(default_factory=set)
+
+
+_lock = threading.RLock()
+_codes: dict[tuple[str, bool, int], Code] = {}
+_addresses: dict[str, int] = {}  # every symbol of ours that is linked: kernels and math functions
+
+
+@functools.cache
+def version() -> str:
+    """Changes with the compiler's own files, so that code on disk is never older than they are."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    marks = []
+    for folder in _IMPLEMENTED_BY:
+        with os.scandir(os.path.join(root, folder)) as entries:
+            marks += [
+                f"{folder}/{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}"
+                for f in entries
+                if f.name.endswith(".py")
+            ]
+    return hexdigest("\n".join(sorted(marks)))[:16]
+
+
+def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
+    """Machine code for each body, in order; what is new is compiled in one module."""
+    orders = [canonical(b) for b in bodies]
+    with _lock:
+        out: list[Kernel] = []
+        new: list[Code] = []
+        for body, order in zip(bodies, orders, strict=True):
+            code = _codes.get((order.key, exact, opt))
+            if code is None:
+                code = _new_code(body, order, exact, opt)
+                new.append(code)
+                _codes[order.key, exact, opt] = code
+            else:
+                stats.memory += 1
+            out.append(Kernel(code, tuple(order.buffers), tuple(order.sizes), tuple(order.params), body))
+        if new:
+            _make(new, opt)
+    return out
+
+
+def _new_code(body: Body, order: Canonical, exact: bool, opt: int) -> Code:
+    if config.verify_kernels:
+        checks.verify(body)
+    seed = f"{version()}\0{exact}\0{opt}\0{order.key}"
+    symbol = "k_" + hexdigest(seed)[:24]
+    parallel = isinstance(body[0], For) and body[0].kind == "parallel" if body else False
+    return Code(symbol, body, exact, opt, parallel, order=order)
+
+
+def _make(codes: list[Code], opt: int) -> None:
+    """Give each code its address: from disk, else compiled."""
+    missing = []
+    _addresses[polls.ASK] = interp.calque_poll.address
+    try:
+        for c in codes:
+            if _from_disk(c.symbol, opt):
+                stats.disk += 1
+            else:
+                missing.append(c)
+        if missing:
+            module = _emit(missing)
+            _link(module, opt)
+            stats.compiled += len(missing)
+        for c in codes:
+            c.address = _addresses[c.symbol]
+    except BaseException:
+        for key in [k for k, c in _codes.items() if c in codes]:
+            del _codes[key]
+        raise
+
+
+def processor() -> dict[str, Any]:
+    """What the emitter must know of the processor."""
+    t = target.describe()
+    return {"avx512": t.vector_bytes == 64, "half": not (t.is_x86 and t.vector_bytes < 32)}
+
+
+def _emit(codes: Sequence[Code]) -> _Module:
+    """The text of kernels and of the math functions they need that are not linked yet."""
+    module = _Module()
+    has = processor()
+    pending: dict[str, Any] = {}
+    for c in codes:
+        assert c.order is not None
+        uses = sum(1 for e in nodes(c.body) if expand.has_math(e.op))
+        em = emit.Emitter(c.exact, uses > OUTLINE, tag=f"_o{c.opt}", **has)
+        text = em.kernel(c.symbol, c.order.buffers, c.order.sizes, c.order.params, c.body)
+        for k in reversed(range(len(em.constants))):
+            text = text.replace(f"@const{k}", f"@const.{k}.{c.symbol}")
+        module.functions[c.symbol] = text
+        module.declared |= em.declared
+        module.imports |= {polls.ASK} if polls.DECLARATION in em.declared else set()
+        pending |= em.math
+    _emit_math(module, pending, has, codes[0].opt)
+    return module
+
+
+def _emit_math(module: _Module, pending: dict[str, Any], has: dict[str, Any], opt: int) -> None:
+    while pending:
+        symbol, (op, dtypes, result, width) = pending.popitem()
+        if symbol in module.functions or symbol in module.imports:
+            continue
+        if _from_disk(symbol, opt):
+            module.imports.add(symbol)
+            continue
+        em = emit.Emitter(True, True, tag=f"_o{opt}", **has)
+        module.functions[symbol] = em.math_function(symbol, op, dtypes, result, width)
+        module.declared |= em.declared
+        pending |= em.math
+
+
+def _module_text(module: _Module) -> str:
+    names = {d.partition("@")[2].partition("(")[0]: d for d in module.declared}
+    declared = [d for n, d in sorted(names.items()) if n not in module.functions]
+    return "\n".join([*declared, *module.functions.values(), ""])
+
+
+def _link(module: _Module, opt: int) -> None:
+    """Compile and link a module, and note on disk where its symbols are."""
+    text = _module_text(module)
+    exports = list(module.functions)
+    obj = llvm.object_code(text, opt)
+    name = hexdigest(text)[:32]
+    entry = marshal.dumps({"object": name, "exports": exports, "imports": sorted(module.imports), "opt": opt}, _MARSHAL)
+    diskcache.put(name, "kernels", obj)
+    for s in exports:
+        diskcache.put(_disk_key(s, opt), "kernel", entry)
+    _addresses.update(llvm.link_object(obj, exports, {s: _addresses[s] for s in module.imports}, text))
+
+
+def _disk_key(symbol: str, opt: int) -> str:
+    return f"{_FORMAT} {symbol} {opt} {target.describe().key} {version()}"
+
+
+def _from_disk(symbol: str, opt: int) -> bool:
+    """Link the object that holds a symbol, if there is one on disk."""
+    if symbol in _addresses:
+        return True
+    raw = diskcache.get(_disk_key(symbol, opt), "kernel")
+    if raw is None:
+        return False
+    entry = marshal.loads(raw)
+    obj = diskcache.get(entry["object"], "kernels")
+    if obj is None or not all([_from_disk(s, opt) for s in entry["imports"]]):
+        return False
+    fresh = [s for s in entry["exports"] if s not in _addresses]
+    _addresses.update(llvm.link_object(obj, fresh, {s: _addresses[s] for s in entry["imports"]}))
+    return True

@@ -1,0 +1,1 @@
+"""Operations with algorithms of their own: products, convolutions, sorts, transforms, linear algebra."""

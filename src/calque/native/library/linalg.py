@@ -1,0 +1,190 @@
+"""`cholesky`, `lu`, `triangular_solve`, `qr`, `eigh`, `svd` and their kin as calls of the machine's routines: what goes into their words.
+
+The same words serve a compiled program, whose operands are buffers and whose sizes may be free, and eager execution, so that both give the same bits.
+The functions of LAPACK and BLAS are SciPy's; it is imported when a matrix may be too large for our own loops."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.avals import ShapedArray
+from calque.core.dims import hint_of
+from calque.core.dtypes import is_complex
+from calque.core.lazy import LazyModule
+from calque.machine.driver.builder import ProgramBuilder, Slot
+from calque.native.library.sorting import extent
+from calque.native.lower.graph import Node
+from calque.native.lower.rules import View
+from calque.native.plan.blocks import Block, Planner, host_step
+from calque.native.plan.steps import Routine, Step
+
+_SMALL: Final = frozenset(("cholesky", "lu", "triangular_solve"))  # for which there are loops of our own
+_EXCHANGES: Final = "lu_pivots_to_permutation"
+NAMES: Final = _SMALL | {"qr", "eigh", "svd", _EXCHANGES}
+_KINDS: Final = {np.dtype(d): k for k, d in enumerate(("f4", "f8", "c8", "c16"))}
+_FUNCTIONS: Final = {
+    "cholesky": ("potrf",), "lu": ("getrf",), "triangular_solve": ("trsm",), "qr": ("geqrf", "orgqr"), "eigh": ("syevd",), "svd": ("gesdd",),
+}  # fmt: skip
+_COMPLEX: Final = {"orgqr": "ungqr", "syevd": "heevd"}  # names that differ
+_PARAMETERS: Final = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+_PER_NS: Final = 4  # products, by a guess
+_LONG_NS: Final = 20_000
+
+routines, spectral = (
+    LazyModule("calque.machine.routines.linalg.factors"),
+    LazyModule("calque.machine.routines.linalg.spectral"),
+)
+blas, lapack = LazyModule("scipy.linalg.cython_blas"), LazyModule("scipy.linalg.cython_lapack")
+
+
+# ---------------------------------------------------------------- functions of LAPACK
+
+
+@functools.cache
+def library_function(name: str, dtype: np.dtype[Any]) -> int:
+    """The address of a function of SciPy's LAPACK or BLAS whose integers have 32 bits; 0 when it has none."""
+    name = _COMPLEX.get(name, name) if is_complex(dtype) else name
+    letter = "sdcz"[_KINDS[dtype]]
+    try:
+        capsule = (blas if name == "trsm" else lapack).__pyx_capi__[letter + name]
+    except (ImportError, AttributeError, KeyError):
+        return 0
+    api = ctypes.pythonapi
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
+    signature = name_of(capsule)
+    return int(pointer_of(capsule, signature)) if signature.endswith(b" int *)") else 0
+
+
+def needs_library(name: str, params: dict[str, Any], avals: Sequence[ShapedArray]) -> bool:
+    """May a matrix be more than our own loops take?"""
+    if name not in _SMALL or is_complex(avals[0].dtype):
+        return True
+    sizes = list(avals[0].shape[-2:])
+    if any(type(d) is not int or d > routines.SMALL for d in sizes):
+        return True
+    if name != "triangular_solve":
+        return False
+    count = avals[1].shape[-1 if params["left_side"] else -2]
+    return type(count) is not int or count > routines.FEW
+
+
+def functions_of(name: str, params: dict[str, Any], avals: Sequence[ShapedArray]) -> list[int] | None:
+    """The functions of the library that a routine may need, 0 when it needs none; None when they cannot be had."""
+    if name == _EXCHANGES:
+        return [] if avals[0].dtype == np.int32 else None
+    names = ("geqp3", "orgqr") if name == "qr" and params["pivoting"] else _FUNCTIONS[name]
+    if not needs_library(name, params, avals):
+        return [0] * len(names)
+    found = [library_function(f, avals[0].dtype) for f in names]
+    return found if all(found) else None
+
+
+# ---------------------------------------------------------------- words
+
+
+def words(
+    name: str,
+    params: dict[str, Any],
+    avals: Sequence[ShapedArray],
+    operands: Sequence[Any],
+    results: Sequence[Any],
+    product: Callable[[Sequence[Any]], Any],
+    functions: Sequence[int],
+) -> list[Any]:
+    """The arguments of a routine: operands and results as given (None for a result that nobody wants), sizes as `product` makes them."""
+    if name == _EXCHANGES:
+        *batch, count = avals[0].shape
+        return [product(batch), product((count,)), product((params["permutation_size"],)), *operands, *results]
+    *batch, m, n = avals[0].shape
+    head = [product(batch), _KINDS[avals[0].dtype], *functions]
+    outs = [*[r or 0 for r in results], *[0] * (3 - len(results))]  # fewer results than the routine has places for
+    rows, columns = product((m,)), product((n,))
+    flag = lambda p: int(bool(params[p]))
+    match name:
+        case "cholesky":
+            return [*head, columns, *operands, *results]
+        case "lu":
+            return [*head, rows, columns, *operands, *outs]
+        case "qr":
+            return [*head, rows, columns, flag("full_matrices"), flag("pivoting"), *operands, *outs]
+        case "eigh":
+            return [*head, columns, flag("lower"), *operands, *outs[:2]]
+        case "svd":
+            return [*head, rows, columns, flag("full_matrices"), flag("compute_uv"), *operands, *outs]
+    shape = [product((d,)) for d in avals[1].shape[-2:]]
+    return [*head, columns, *shape, *operands, *results, *map(flag, _PARAMETERS)]
+
+
+def address_of(name: str) -> int:
+    """The routine for a primitive."""
+    found = getattr(routines if name in {*_SMALL, _EXCHANGES} else spectral, f"calque_{name.removesuffix('_solve')}")
+    address: int = found.address
+    return address
+
+
+def guess(name: str, avals: Sequence[ShapedArray]) -> int:
+    """Nanoseconds that a routine takes."""
+    if name == _EXCHANGES:
+        return 2 * int(hint_of(avals[0].size))
+    sizes = [hint_of(a.size) for a in avals]
+    n = hint_of(avals[0].shape[-1])
+    more = 1 if name in _SMALL else 20
+    return more * (int(sizes[-1]) * n // _PER_NS + 10 * int(sizes[0]))
+
+
+def is_long(name: str, avals: Sequence[ShapedArray]) -> bool:
+    """Should other Python threads run meanwhile?"""
+    return name in NAMES and guess(name, avals) > _LONG_NS
+
+
+# ---------------------------------------------------------------- in a compiled program
+
+
+def emit_linalg(p: Planner, n: Node, block: Block) -> list[Step]:
+    """before: cholesky x        after: a call of the routine"""
+    avals = [a.aval for a in n.args]
+    functions = functions_of(n.op, n.params, avals)
+    if functions is None:
+        return host_step(p, n, block)
+    gets = {m.params["index"]: m for m in block.order if m.op == "get" and m.args[0] is n}
+    wanted = [n] if n.aval is not None else [gets.get(k) for k in range(3)]
+    results: list[Any] = [None] * len(wanted)
+    for k, made in enumerate(wanted):
+        if made is None:
+            continue
+        home = block.targets.get(made)
+        if home is None or home.prefix:
+            home = View(p.temporary(made))
+        p.view[made] = home
+        results[k] = home.buf
+    operands = [p.in_memory(a, block) for a in n.args]
+    given = words(n.op, n.params, avals, operands, results, lambda shape: extent(p, shape), functions)
+    outs = [r for r in results if r is not None]
+    return [Routine(n.op, address_of(n.op), given, operands, outs, guess(n.op, avals))]
+
+
+# ---------------------------------------------------------------- eager
+
+
+def emit_eager(
+    b: ProgramBuilder,
+    name: str,
+    params: dict[str, Any],
+    ins: Sequence[Slot],
+    avals: Sequence[Any],
+    outs: Sequence[Slot],
+) -> bool:
+    """A call of the routine as a step of a program for fixed sizes; False when LAPACK is needed and not there."""
+    functions = functions_of(name, params, avals)
+    if functions is None:
+        return False
+    given = words(name, params, avals, ins, outs, math.prod, functions)
+    b.call(address_of(name), given, 0, 1, 1, name, asks=True)
+    return True

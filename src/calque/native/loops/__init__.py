@@ -1,0 +1,1 @@
+"""Loop trees: the program of one kernel, its canonical form and its verifier."""

@@ -1,0 +1,159 @@
+"""The canonical key of a kernel: the same loops in another program, under other names, give the same key and share their machine code.
+
+A key numbers expressions, names and buffers in the order in which they are met; it is linear in the size of the kernel. The leading extent
+of a buffer stands in no address and is left out, sizes and parameters are known by position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from calque.native.loops.tree import Acc, Accumulator, Body, For, If, Let, Loop, Statement, Store, statements
+from calque.native.scalars.expr import Buffer, Expr
+
+
+class Canonical(NamedTuple):
+    """A key, and what stands at each position of the kernel's arguments in this body."""
+
+    key: str
+    buffers: list[Buffer]
+    sizes: list[str]
+    params: list[Expr]
+
+
+@dataclass
+class _Numbering:
+    bound: set[str]
+    lines: list[str] = field(default_factory=list)
+    ids: dict[Expr, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    buffers: dict[Buffer, int] = field(default_factory=dict)
+    args: list[Buffer] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    params: dict[Expr, int] = field(default_factory=dict)
+
+    def below(self, e: Expr) -> tuple[Expr, ...]:
+        """The nodes that the line of ``e`` speaks of."""
+        if e.op == "var":
+            return (e.attr[1],) if e.attr[0] in self.bound and e.attr[1] is not None else ()
+        if e.op == "load":
+            return e.args + self.dimensions(e.attr)
+        return e.args
+
+    def dimensions(self, b: Buffer) -> tuple[Expr, ...]:
+        return b.shape[1:] if b.place == "arg" else b.shape
+
+    def node(self, e: Expr) -> int:
+        ids = self.ids
+        if e in ids:
+            return ids[e]
+        todo = [(e, False)]
+        while todo:
+            x, ready = todo.pop()
+            if x in ids:
+                continue
+            if ready or x.op == "const":
+                self.lines.append(self.line(x))
+                ids[x] = len(ids)
+            else:
+                todo.append((x, True))
+                todo += [(a, False) for a in reversed(self.below(x)) if a not in ids]
+        return ids[e]
+
+    def line(self, e: Expr) -> str:
+        op = e.op
+        if op == "const":
+            return f"{e.dtype} {e.attr}"
+        args = " ".join([str(self.ids[a]) for a in e.args])
+        if op == "var":
+            name = e.attr[0]
+            if name not in self.bound:
+                return f"size {self.sizes.setdefault(name, len(self.sizes))}"
+            extent = self.ids[e.attr[1]] if e.attr[1] is not None else ""
+            return f"var {self.name(name)} {extent}"
+        if op == "ref":
+            return f"ref {e.dtype} {self.name(e.attr[0])}"
+        if op == "param":
+            return f"param {e.dtype} {self.params.setdefault(e, len(self.params))}"
+        if op == "load":
+            return f"load {self.buffer(e.attr)} {args}"
+        return f"{op} {e.dtype} {args}" if e.attr is None else f"{op} {e.dtype} {e.attr} {args}"
+
+    def name(self, name: str) -> int:
+        return self.names.setdefault(name, len(self.names))
+
+    def buffer(self, b: Buffer) -> int:
+        n = self.buffers.get(b)
+        if n is None:
+            shape = " ".join([str(self.node(d)) for d in self.dimensions(b)])
+            n = self.buffers[b] = len(self.buffers)
+            if b.place == "arg":
+                self.args.append(b)
+            data = f" {b.data.hex()}" if b.data is not None else ""
+            self.lines.append(f"buffer {b.place} {b.dtype} {len(b.shape)} {shape}{data}")
+        return n
+
+    def many(self, exprs: tuple[Expr, ...]) -> str:
+        return " ".join([str(self.node(e)) for e in exprs])
+
+    def body(self, body: Body) -> None:
+        for s in body:
+            self.statement(s)
+        self.lines.append("end")
+
+    def statement(self, s: Statement) -> None:
+        if isinstance(s, Store):
+            guard = f" if {self.node(s.guard)}" if s.guard is not None else ""
+            idx, value, buf = self.many(s.idx), self.node(s.value), self.buffer(s.buf)
+            self.lines.append(f"store {buf} {idx} = {value}{guard}")
+        elif isinstance(s, For):
+            self.lines.append(f"for {self.node(s.var)} {s.kind} {s.width}")
+            self.body(s.body)
+            for a in s.accs:
+                self.acc(a)
+        elif isinstance(s, Loop):
+            self.loop(s)
+        elif isinstance(s, Let):
+            value = self.node(s.value)
+            self.lines.append(f"let {self.name(s.name)} {value}")
+        else:
+            self.if_(s)
+
+    def acc(self, a: Accumulator) -> None:
+        if isinstance(a, Acc):
+            values = self.many((a.value,) if a.init is None else (a.value, a.init))
+            self.lines.append(f"acc {self.name(a.name)} {a.op} {a.running} {values}")
+            return
+        parts = [self.many(x) for x in (a.init, a.values, a.left, a.right, a.combine)]
+        names = " ".join([str(self.name(n)) for n in a.names])
+        self.lines.append(f"fold {names} {a.running} {'; '.join(parts)}")
+
+    def loop(self, s: Loop) -> None:
+        inits = [self.node(t.init) for t in s.states]
+        var = str(self.node(s.var)) if s.var is not None else "-"
+        self.lines.append(
+            f"loop {var} " + " ".join([f"{self.name(t.name)}={v}" for t, v in zip(s.states, inits, strict=True)])
+        )
+        self.body(s.test)
+        if s.cond is not None:
+            self.lines.append(f"while {self.node(s.cond)}")
+        self.body(s.body)
+        self.lines.append(f"next {self.many(tuple([t.next for t in s.states]))}")
+
+    def if_(self, s: If) -> None:
+        self.lines.append(f"if {self.node(s.cond)}")
+        for body, exprs in ((s.then, [o.then for o in s.outs]), (s.orelse, [o.orelse for o in s.outs])):
+            self.body(body)
+            self.lines.append(f"side {self.many(tuple(exprs))}")
+        self.lines.append("out " + " ".join([str(self.name(o.name)) for o in s.outs]))
+
+
+def canonical(body: Body) -> Canonical:
+    """The key of a body and the order of its arguments."""
+    bound = set()
+    for s in statements(body):
+        if isinstance(s, (For, Loop)) and s.var is not None:
+            bound.add(s.var.attr[0])
+    n = _Numbering(bound)
+    n.body(body)
+    return Canonical("\n".join(n.lines), n.args, list(n.sizes), list(n.params))

@@ -1,0 +1,1 @@
+"""Array equations to scalar expressions and index maps."""

@@ -1,0 +1,240 @@
+"""Convolutions as products of matrices: rows are the places of the result, columns its features.
+
+Every element is the sum, in the order (kernel position, input feature), of padded input times kernel, whatever the layout. Large ones
+are `conv_tiled` (see `native.conv`), the others a plain nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.avals import ShapedArray
+from calque.core.dims import hint_of, product
+from calque.native.loops.tree import Accumulator
+from calque.native.lower.dot import TILED, expand_dot, times, transposed
+from calque.native.lower.graph import EXPANSIONS, Graph, Node
+from calque.native.lower.layout import reindex
+from calque.native.lower.reductions import convert, reshape, started, with_shape
+from calque.native.lower.renamed import filled
+from calque.native.lower.rules import Index, Lower, Value, View
+from calque.native.lower.stages import MAKERS, STRICT, Stage, accumulate, loops_of, parts_of
+from calque.native.scalars.expr import ZERO, Expr, const, ex
+from calque.ops.padding import dilated
+from calque.ops.products.dot import compute_dtype
+
+Steps = list[tuple[Any, Any]]
+FEW: Final = 4  # groups of fewer features are no matrices
+TILED_DTYPES: Final = ("f32", "f64", "i32", "u32", "i64", "u64")
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where a convolution reads. The input is padded and dilated already; it keeps its own layout, as the result does.
+
+    The groups are of features (`feature_step` from one to the next) or of the batch (`batch_step`)."""
+
+    lhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+    x_shape: tuple[Any, ...]
+    out_shape: tuple[Any, ...]
+    kernel: tuple[Any, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    batch_step: Any
+    feature_step: Any
+    features_in: Any
+
+    @property
+    def features_out(self) -> Any:
+        """Of one group."""
+        return self.out_shape[self.out_spec[1]] // self.groups
+
+    @property
+    def depth(self) -> Any:
+        """How many products an element sums."""
+        return product((*self.kernel, self.features_in))
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The dimensions of the result but for its features, in the order of memory."""
+        return tuple(d for d in range(len(self.out_shape)) if d != self.out_spec[1])
+
+    @property
+    def rows(self) -> Any:
+        return product(self.out_shape[d] for d in self.places)
+
+    def steps(self) -> list[Any]:
+        """Elements from one index to the next, for each dimension of the padded input."""
+        steps: list[Any] = [1]
+        for n in reversed(self.x_shape[1:]):
+            steps.append(steps[-1] * n)
+        return steps[::-1]
+
+    def row_steps(self) -> Steps:
+        """(extent, step) of what leads from row to row."""
+        step = self.steps()
+        by_dim = {self.out_spec[0]: step[self.lhs_spec[0]]}
+        for o, x, s in zip(self.out_spec[2:], self.lhs_spec[2:], self.strides):
+            by_dim[o] = step[x] * s
+        return [(self.out_shape[d], by_dim[d]) for d in self.places]
+
+    def depth_steps(self) -> Steps:
+        """(extent, step) of what leads from summand to summand of a row."""
+        step = self.steps()
+        dims = [(k, step[x] * d) for k, x, d in zip(self.kernel, self.lhs_spec[2:], self.dilation)]
+        return [*dims, (self.features_in, step[self.lhs_spec[1]])]
+
+    def group_step(self) -> Any:
+        step = self.steps()
+        return self.batch_step * step[self.lhs_spec[0]] + self.feature_step * step[self.lhs_spec[1]]
+
+
+# --- in other terms -----------------------------------------------------------------------------------------------------------
+
+
+def expand_conv(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
+    """before: conv_general_dilated x w
+    after:  conv_tiled (pad x) (w as [k, n]), as the layout of the result; or conv, where that is small or its groups are narrow"""
+    out = avals[0]
+    wide = compute_dtype(args[0].aval.dtype, args[1].aval.dtype, out.dtype)
+    x, w = (convert(g, a, wide) for a in args)
+    if is_product(w, params):
+        return [convert(g, as_product(g, x, w, params, out), out.dtype)]
+    x = padded(g, x, params)
+    geo = geometry(x, w, params, out)
+    if not geo.depth or not out.size:
+        return [filled(g, 0, out)]
+    matrix = kernel_matrix(g, w, params["dimension_numbers"].rhs_spec, geo)
+    if tiled(geo, x.dtype):
+        flat = ShapedArray((geo.rows, geo.features_out * geo.groups), wide)
+        r = g.add("conv_tiled", (x, matrix), {"geometry": geo}, flat)
+        last = geo.out_spec[1]
+        order = (*geo.places, last)
+        r = reshape(g, r, [geo.out_shape[d] for d in order])
+        r = transposed(g, r, [order.index(d) for d in range(len(order))])
+    else:
+        r = g.add("conv", (x, matrix), {"geometry": geo}, ShapedArray(out.shape, wide))
+    return [convert(g, r, out.dtype)]
+
+
+def tiled(geo: Geometry, dtype: str) -> bool:
+    """Is it worth register tiles?"""
+    wide = geo.groups == 1 or hint_of(geo.features_out) >= FEW
+    work = geo.rows * geo.features_out * geo.depth
+    near = product(geo.x_shape) < 1 << 31  # for offsets of 32 bits
+    return wide and near and hint_of(work) >= TILED and hint_of(geo.rows) > 1 and dtype in TILED_DTYPES
+
+
+def is_product(w: Node, p: dict[str, Any]) -> bool:
+    """Is the kernel a single place, so that nothing but features is summed?"""
+    ones = (*p["window_strides"], *p["lhs_dilation"], p["feature_group_count"], p["batch_group_count"])
+    kernel = [w.shape[d] for d in p["dimension_numbers"].rhs_spec[2:]]
+    return all(n == 1 for n in (*ones, *kernel)) and not any(n for pads in p["padding"] for n in pads)
+
+
+def as_product(g: Graph, x: Node, w: Node, p: dict[str, Any], out: Any) -> Node:
+    """x:[.., features, ..] times w as [in, out], the features of the result put in their place."""
+    numbers = p["dimension_numbers"]
+    out_dim, in_dim, *spatial = numbers.rhs_spec
+    matrix = reshape(g, transposed(g, w, (*spatial, in_dim, out_dim)), (w.shape[in_dim], w.shape[out_dim]))
+    kept = [d for d in range(len(x.shape)) if d != numbers.lhs_spec[1]]
+    aval = with_shape(x.aval, (*(x.shape[d] for d in kept), w.shape[out_dim]))
+    contract = (((numbers.lhs_spec[1],), (0,)), ((), ()))
+    (r,) = expand_dot(g, (x, matrix), {"dimension_numbers": contract}, [aval])
+    source = {o: kept.index(i) for o, i in zip(numbers.out_spec, numbers.lhs_spec) if i != numbers.lhs_spec[1]}
+    return transposed(g, r, [source.get(d, len(kept)) for d in range(len(out.shape))])
+
+
+def padded(g: Graph, x: Node, p: dict[str, Any]) -> Node:
+    """The input with its padding and the gaps of its dilation; what is cut away to less than nothing is empty."""
+    spec = p["dimension_numbers"].lhs_spec
+    config = [(0, 0, 0)] * len(spec)
+    shape = list(x.shape)
+    for d, (low, high), gap in zip(spec[2:], p["padding"], p["lhs_dilation"]):
+        whole = dilated(x.shape[d], gap)
+        high = max(high, -low - whole)
+        config[d] = (low, high, gap - 1)
+        shape[d] = whole + low + high
+    if all(c == (0, 0, 0) or (c[:2] == (0, 0) and x.shape[d] <= 1) for d, c in enumerate(config)):
+        return x
+    zero = g.add("literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype))
+    return g.add("pad", (x, zero), {"padding_config": tuple(config)}, with_shape(x.aval, shape))
+
+
+def geometry(x: Node, w: Node, p: dict[str, Any], out: Any) -> Geometry:
+    numbers = p["dimension_numbers"]
+    groups, batch_groups = p["feature_group_count"], p["batch_group_count"]
+    features = w.shape[numbers.rhs_spec[1]]
+    return Geometry(
+        tuple(numbers.lhs_spec),
+        tuple(numbers.out_spec),
+        x.shape,
+        tuple(out.shape),
+        tuple(w.shape[d] for d in numbers.rhs_spec[2:]),
+        tuple(p["window_strides"]),
+        tuple(p["rhs_dilation"]),
+        groups * batch_groups,
+        x.shape[numbers.lhs_spec[0]] // batch_groups if batch_groups > 1 else 0,
+        features if groups > 1 else 0,
+        features,
+    )
+
+
+def kernel_matrix(g: Graph, w: Node, spec: Sequence[int], geo: Geometry) -> Node:
+    """[k, n], or [group, k, n]."""
+    w = transposed(g, w, (*spec[2:], spec[1], spec[0]))
+    if geo.groups == 1:
+        return reshape(g, w, (geo.depth, geo.features_out))
+    return transposed(g, reshape(g, w, (geo.depth, geo.groups, geo.features_out)), (1, 0, 2))
+
+
+# --- the plain nest -----------------------------------------------------------------------------------------------------------
+
+
+def conv_stage(low: Lower, n: Node, home: View) -> list[Stage]:
+    """One sum per element of the result, in the order of the merged (kernel position, input feature)."""
+    geo: Geometry = n.params["geometry"]
+    dims, idx = loops_of(low, n.shape)
+    inner, (k,) = loops_of(low, (geo.depth,), len(dims))
+    x, w = summands(low, n, geo, idx, k)
+    value = times(n, x, w)
+    if not inner:
+        return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))]
+    accs: list[Accumulator]
+    accs, result = accumulate(f"{STRICT}{home.buf.name}", "sum", value)
+    return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
+
+
+def summands(low: Lower, n: Node, geo: Geometry, idx: Index, k: Expr) -> tuple[Value, Value]:
+    """Input and kernel at summand `k` of an element."""
+    feature = idx[geo.out_spec[1]]
+    group, column = group_of(low, feature, geo)
+    *at, channel = reindex(low, (k,), (geo.depth,), (*geo.kernel, geo.features_in))
+    place: list[Expr] = [ZERO] * len(idx)
+    size = low.sizes.dim
+    place[geo.lhs_spec[0]] = moved(idx[geo.out_spec[0]], group, size(geo.batch_step))
+    place[geo.lhs_spec[1]] = moved(channel, group, size(geo.feature_step))
+    for d, o, i, stride, dilation in zip(geo.lhs_spec[2:], geo.out_spec[2:], at, geo.strides, geo.dilation):
+        place[d] = ex("add", ex("mul", idx[o], const(stride)), ex("mul", i, const(dilation)))
+    return low.at(n.args[0], tuple(place)), low.at(n.args[1], (*((group,) if geo.groups > 1 else ()), k, column))
+
+
+def group_of(low: Lower, feature: Expr, geo: Geometry) -> tuple[Expr, Expr]:
+    if geo.groups == 1:
+        return ZERO, feature
+    if geo.features_out == 1:
+        return feature, ZERO
+    size = low.sizes.dim(geo.features_out)
+    return ex("floordiv", feature, size), ex("mod", feature, size)
+
+
+def moved(i: Expr, group: Expr, step: Expr) -> Expr:
+    return ex("add", i, ex("mul", group, step))
+
+
+EXPANSIONS["conv_general_dilated"] = expand_conv
+MAKERS["conv"] = conv_stage

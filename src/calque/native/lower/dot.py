@@ -1,0 +1,165 @@
+"""dot_general in two simpler forms: sums of products with a vector, and products of matrices.
+
+A product with a vector (one side has no free dimension) is `reduce_sum` of `mul`, and its order is that of the sum. A product of
+matrices adds in the order of the contracted index, whatever tiles it is computed in."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core import dims
+from calque.core.avals import ShapedArray
+from calque.native.lower.graph import EXPANSIONS, Graph, Node, kind_of
+from calque.native.lower.reductions import F32, combine, convert, reshape, started, with_shape
+from calque.native.lower.rules import RULES, Index, Lower, Request, Value
+from calque.native.scalars.expr import const
+
+Steps = Generator[Request, Value, Value]
+TILED: Final = 20**3  # products of at least so many multiplications are computed in register tiles
+UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
+
+
+def expand_dot(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
+    """before: dot_general[dimension_numbers=(([2], [1]), ([0], [0]))] x:f32[b,m,k] y:f32[b,k,n]
+    after:  matmul (x as [b,m,k]) (y as [b,k,n]), as the shape of the result
+    or, without free dimensions on one side: reduce_sum[axes=(-1,)] (mul x y)
+    or, where one element is contracted: mul x y, spread over the result"""
+    x, y = args
+    (cx, cy), (bx, by) = params["dimension_numbers"]
+    out = avals[0]
+    wide = accumulator_dtype(out.dtype)
+    fx = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
+    fy = [d for d in range(len(y.shape)) if d not in cy and d not in by]
+    x, y = convert(g, x, wide), convert(g, y, wide)
+    if count(sizes_of(x, cx)) == 1:
+        r = outer(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
+    elif not fx or not fy:
+        r = sum_of_products(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
+    else:
+        r = product(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
+    return [convert(g, reshape(g, r, out.shape), out.dtype)]
+
+
+def accumulator_dtype(dtype: Any) -> Any:
+    """Halves and smaller floats are multiplied and added in float32, small integers and bools as they are."""
+    if kind_of(dtype) in ("f16", "bf16") or "float8" in dtype.name or "float4" in dtype.name:
+        return F32
+    return np.dtype("int32") if dtype.kind == "V" or "int4" in dtype.name or "int2" in dtype.name else dtype
+
+
+Dims = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # batch, free, contracted
+
+
+def sizes_of(x: Node, dims: Sequence[int]) -> tuple[int, ...]:
+    return tuple(x.shape[d] for d in dims)
+
+
+def count(shape: Sequence[int]) -> int:
+    return dims.product(shape)
+
+
+def transposed(g: Graph, x: Node, perm: Sequence[int]) -> Node:
+    if tuple(perm) == tuple(range(len(x.shape))):
+        return x
+    return g.add("transpose", (x,), {"permutation": tuple(perm)}, with_shape(x.aval, [x.shape[p] for p in perm]))
+
+
+def spread(g: Graph, x: Node, shape: Sequence[int], dims: Sequence[int]) -> Node:
+    if tuple(shape) == x.shape:
+        return x
+    params = {"shape": tuple(shape), "broadcast_dimensions": tuple(dims), "sharding": None}
+    return g.add("broadcast_in_dim", (x,), params, with_shape(x.aval, shape))
+
+
+def sum_of_products(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
+    """One side (at least) is a vector per batch."""
+    batch, contracted = sizes_of(x, dx[0]), sizes_of(x, dx[2])
+    free = sizes_of(x, dx[1]) + sizes_of(y, dy[1])
+    shape = (*batch, *free, count(contracted))
+    x = flat(g, x, (*dx[0], *dx[1], *dx[2]), len(dx[2]))
+    y = flat(g, y, (*dy[0], *dy[1], *dy[2]), len(dy[2]))
+    nb, last = len(batch), len(shape) - 1
+    x = spread(g, x, shape, (*range(nb), *(range(nb, last) if dx[1] else ()), last))
+    y = spread(g, y, shape, (*range(nb), *(range(nb, last) if dy[1] else ()), last))
+    product = g.add("and" if x.dtype == "i1" else "mul", (x, y), {}, x.aval)
+    op = "reduce_or" if x.dtype == "i1" else "reduce_sum"
+    return g.add(op, (product,), {"axes": (last,)}, with_shape(x.aval, shape[:-1]))
+
+
+def outer(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
+    """Nothing is summed: an elementwise product, which layout operations and its readers see through."""
+    nb, nx, ny = len(dx[0]), len(dx[1]), len(dy[1])
+    shape = (*sizes_of(x, dx[0]), *sizes_of(x, dx[1]), *sizes_of(y, dy[1]))
+    x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), shape[: nb + nx])
+    y = reshape(g, transposed(g, y, (*dy[0], *dy[1], *dy[2])), (*shape[:nb], *shape[nb + nx :]))
+    x = spread(g, x, shape, range(nb + nx))
+    y = spread(g, y, shape, (*range(nb), *range(nb + nx, nb + nx + ny)))
+    if x.dtype == "i1":
+        return g.add("and", (x, y), {}, x.aval)
+    p = g.add("mul", (x, y), {}, x.aval)
+    if x.aval.dtype.kind not in "fc":
+        return p
+    zero = g.add("literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype))
+    return g.add("add", (p, spread(g, zero, shape, ())), {}, x.aval)
+
+
+def flat(g: Graph, x: Node, perm: Sequence[int], merged: int) -> Node:
+    """Transposed, the last `merged` dimensions made one."""
+    x = transposed(g, x, perm)
+    keep = len(perm) - merged
+    return reshape(g, x, (*x.shape[:keep], count(x.shape[keep:])))
+
+
+def product(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
+    """[b, m, k] by [b, k, n], or without b."""
+    batch, m, k, n = sizes_of(x, dx[0]), count(sizes_of(x, dx[1])), count(sizes_of(x, dx[2])), count(sizes_of(y, dy[1]))
+    b = (count(batch),) if batch else ()
+    x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
+    y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
+    tiled = (
+        not dims.surely_at_most(m * n * k, TILED - 1)
+        and not dims.surely_at_most(m, 1)
+        and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
+    )
+    return g.add("matmul_tiled" if tiled else "matmul", (x, y), {}, ShapedArray((*b, m, n), x.aval.dtype))
+
+
+def small(n: Node) -> bool:
+    """Is the product so small that it is an expression?"""
+    k = n.args[0].shape[-1]
+    return dims.surely_at_most(k, 16) and dims.surely_at_most(count(n.shape) * k, UNROLLED)
+
+
+def term(low: Lower, n: Node, idx: Index, k: Any) -> Generator[Request, Value, Value]:
+    """One product of the sum."""
+    x, y = n.args
+    a = yield x, (*idx[:-1], k)
+    b = yield y, (*idx[:-2], k, idx[-1])
+    return ("and" if n.dtype == "i1" else "mul", a, b)
+
+
+def matmul_element(low: Lower, n: Node, idx: Index) -> Steps:
+    """A small product, unrolled in the order of k."""
+    out: Value = None
+    for k in range(n.args[0].shape[-1]):
+        _, a, b = yield from term(low, n, idx, const(k))
+        p = times(n, a, b)
+        out = p if out is None else plus(n, out, p)
+    if out is None:
+        return low.constant(np.zeros((), n.aval.dtype)[()], n.dtype)
+    return started("sum", out, n)
+
+
+def times(n: Node, a: Value, b: Value) -> Value:
+    return combine("and" if n.dtype == "i1" else "prod", a, b)
+
+
+def plus(n: Node, a: Value, b: Value) -> Value:
+    return combine("or" if n.dtype == "i1" else "sum", a, b)
+
+
+EXPANSIONS["dot_general"] = expand_dot
+RULES["matmul"] = matmul_element

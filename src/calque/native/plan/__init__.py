@@ -1,0 +1,1 @@
+"""From a graph to the steps and the memory of a driver program."""

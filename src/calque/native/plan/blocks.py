@@ -1,0 +1,317 @@
+"""A graph to the steps of a driver: stages are collected, fused into kernels, and put between what cannot be fused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.arrays import to_numpy
+from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
+from calque.native.lower.graph import Node, reachable
+from calque.native.lower.rules import LIMITS, RULES, Lower, View, buffer_of
+from calque.native.lower.sizes import Sizes
+from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
+from calque.native.lower.table import elementwise
+from calque.native.plan.roots import Roots
+from calque.native.plan.steps import Call, Copy, Host, Step
+from calque.native.scalars.expr import Buffer, item_size
+from calque.native.schedule import fuse
+from calque.native.schedule.nests import PARALLEL_NS, Schedule
+
+Emitter = Callable[["Planner", Node, "Block"], list[Step]]
+
+_LEAVES: Final = frozenset(("input", "const", "literal", "get"))
+
+
+class Block:
+    """A straight piece of program being planned: nodes in order, and where its results must go."""
+
+    def __init__(self, planner: Planner, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()) -> None:
+        self.planner = planner
+        self.targets: dict[Node, View] = {}
+        self.again: list[tuple[Node, View]] = []  # results that are wanted in a further place
+        for n, view in targets:
+            if n in self.targets:
+                self.again.append((n, view))
+            else:
+                self.targets[n] = view
+        self.kept = {view.buf for _, view in targets}
+        outputs = list(self.targets)
+        self.order = [n for n in reachable([*outputs, *effects], planner.view) if n not in planner.view]
+        self.roots = Roots(self.order, outputs, lambda n: n in planner.view, planner.is_barrier)
+        self.steps: list[Step] = []
+        self.stages: list[Stage] = []
+        self.made: dict[Buffer, Node] = {}
+        self.position = 0
+        self.readers: dict[Node, list[Node]] | None = None
+
+    def run(self) -> list[Step]:
+        for position, n in enumerate(self.order):
+            self.position = position
+            if n in self.planner.view:  # made together with an earlier node
+                continue
+            if self.planner.is_barrier(n):
+                self.flush()
+                self.steps += self.planner.emitters.get(n.op, host_step)(self.planner, n, self)
+            elif n in self.roots.stored:
+                self.stage(n)
+        self.position = len(self.order)
+        self.finish()
+        return self.steps
+
+    def home(self, n: Node) -> View:
+        """Where a stored node lives: its target, the memory of an operand it replaces, or a new buffer."""
+        target = self.targets.get(n)
+        if target is None:
+            return self.reused(n) or View(self.planner.temporary(n))
+        given = self.reused(n)
+        return given if given is not None and given.buf in self.planner.donated else target
+
+    def reused(self, n: Node) -> View | None:
+        """An update whose operand dies with it is made in place."""
+        if n.op not in IN_PLACE:
+            return None
+        x = n.args[0]
+        home = self.planner.view.get(x)
+        if (
+            home is None
+            or home.prefix
+            or (home.buf not in self.planner.mutable and home.buf not in self.planner.donated)
+            or home.buf in self.kept
+            or x.dtype != n.dtype
+        ):
+            return None
+        return home if self.roots.last.get(x) == self.position and self.roots.replaceable(n) else None
+
+    def stage(self, n: Node) -> None:
+        home = self.home(n)
+        new = stages_of(self.planner, n, home)
+        for s in new:
+            fuse.measure(s)
+        early = [s for s in new if s.early and not any(e.attr in self.made for e in s.reads or ())]
+        self.stages = [*early, *self.stages, *(s for s in new if s not in early)]
+        self.planner.view[n] = home
+        self.made[home.buf] = n
+
+    def flush(self) -> None:
+        """Turn the collected stages into kernels."""
+        if not self.stages:
+            return
+        stages, self.stages = self.stages, []
+        pieces = kernels_of(stages, self.planner.sizes)
+        readers: dict[Buffer, int] = {}
+        for body in pieces:
+            for b in {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}:
+                readers[b] = readers.get(b, 0) + 1
+        local = frozenset(s.buf for s in stages if s.local)
+        for body in pieces:
+            nest = self.shaped(body, local, readers)
+            self.steps.append(Call(self.planner.kernel(nest), nest=nest))
+
+    def shaped(self, body: Body, local: frozenset[Buffer], readers: dict[Buffer, int]) -> Body:
+        """One kernel's nest with its values forwarded and its temporaries gone, where no other kernel wants them."""
+        makes = stored(body)
+        if len(makes) > 1:
+            read_here = {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}
+            wanted = lambda b: self.needed(b) or readers.get(b, 0) > (b in read_here)
+            if any(b in makes for b in read_here):
+                body = fuse.Forward(local).body(body)
+                body = fuse.prune(body, wanted)
+                body = fuse.shrink(
+                    body, lambda b: b in makes and not wanted(b) and b.place == "arg", self.planner.sizes
+                )
+        return body
+
+    def needed(self, b: Buffer) -> bool:
+        """Is a buffer read by a later step, or by whoever called?"""
+        n = self.made.get(b)
+        if n is None or b not in self.planner.mutable or b in self.kept:
+            return True
+        return self.roots.last.get(n, -1) >= self.position
+
+    def readers_of(self, n: Node) -> list[Node]:
+        """The nodes of this block that read `n`."""
+        if self.readers is None:
+            self.readers = {}
+            for m in self.order:
+                for a in set(m.args):
+                    self.readers.setdefault(a, []).append(m)
+        return self.readers.get(n, [])
+
+    def ready(self, n: Node) -> bool:
+        """Is everything in memory that computing `n` reads?"""
+        return all(a in self.planner.view or a.op in ("input", "literal") for a in self.roots.direct(n))
+
+    def finish(self) -> None:
+        """Flush, and copy the results that live elsewhere (an input, a constant) to where they must go."""
+        for n, target in (*self.targets.items(), *self.again):
+            home = self.planner.view.get(n)
+            if home == target:
+                continue
+            if home is not None and not home.prefix and not target.prefix and home.buf not in self.made:
+                self.flush()
+                self.steps.append(Copy(target.buf, home.buf))
+            else:
+                self.copy(n, target)
+        self.flush()
+
+    def copy(self, n: Node, target: View) -> None:
+        """A stage that writes `n` once more."""
+        dims, idx = loops_of(self.planner, n.shape)
+        s = Stage(target.buf, dims, len(dims), target.prefix + idx, parts_of(self.planner.at(n, idx)))
+        fuse.measure(s)
+        self.stages.append(s)
+
+
+IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {"dynamic_update_slice", "mark"}
+
+
+def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
+    """The bodies of kernels: one per run of loops; scalar statements go with the run before them, and short runs with what they read."""
+    out: list[Piece] = []
+    for r in fuse.group(stages, 0, sizes):
+        body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0, sizes)
+        if out and out[-1].admits(r, body, sizes):
+            out[-1].append(r, body)
+        else:
+            out.append(Piece(r, body))
+    return [tuple(p.body) for p in out]
+
+
+class Piece:
+    """A kernel to be: statements that one thread runs one after the other, or one nest that threads may share."""
+
+    def __init__(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+        self.body = list(body)
+        self.made, self.weight = set(run.made), run.weight
+        self.ns: float | None = None  # how long it takes, when that has been asked
+
+    def shared(self) -> bool:
+        """Could threads share this nest?"""
+        return len(self.body) == 1 and isinstance(self.body[0], For) and not self.body[0].accs
+
+    def append(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+        self.body += body
+        self.made |= set(run.made)
+        self.weight += run.weight
+
+    def admits(self, run: fuse.Run, body: Sequence[Statement], sizes: Sizes) -> bool:
+        """Does a run read or go on with what is made here, and is all of it together too short for a second thread? Scalars may go with any loop that
+        one thread runs."""
+        if run.var is None and not (sizes.known and self.shared()):
+            return True
+        related = not self.made.isdisjoint(run.read) or not self.made.isdisjoint(run.made)
+        if self.weight + run.weight > fuse.CAP or not related or not sizes.known:
+            return False
+        if self.ns is None:
+            self.ns = short(self.body, sizes)
+        total = self.ns + short(body, sizes)
+        if total > PARALLEL_NS:
+            return False
+        self.ns = total
+        return True
+
+
+def short(body: Sequence[Statement], sizes: Sizes) -> float:
+    """A guess of the nanoseconds that statements take; loops that may be longer in another call take forever."""
+    schedule = Schedule(sizes)
+    if any(isinstance(s, For) and schedule.may_grow(s.extent) for s in statements(tuple(body))):
+        return inf
+    return schedule.time(tuple(body))
+
+
+class Planner(Lower):
+    """The whole program: memory, kernels and steps."""
+
+    def __init__(self, sizes: Sizes, emitters: dict[str, Emitter], threads: bool = True) -> None:
+        super().__init__(sizes)
+        self.emitters = emitters  # what is neither an expression nor a stage: name -> how it becomes steps
+        self.bytes: dict[Buffer, int] = {}
+        self.mutable: set[Buffer] = set()  # temporaries: ours to overwrite
+        self.donated: set[Buffer] = set()  # inputs that are
+        self.threads = threads
+        self.count = 0
+        self.depth = 0
+        self.host_calls: list[str] = []
+        self.consts: list[tuple[Buffer, np.ndarray]] = []
+
+    def buffer(self, n: Node, name: str) -> Buffer:
+        self.count += 1
+        b = buffer_of(f"{name}{self.count}", tuple(self.sizes.dim(d) for d in n.shape), n.dtype)
+        self.measure(b)
+        return b
+
+    def measure(self, b: Buffer) -> None:
+        """Note the bytes of a buffer."""
+        n = item_size(b.dtype)
+        for d in b.shape:
+            n *= self.sizes.planned(d)
+        self.bytes[b] = n
+
+    def temporary(self, n: Node) -> Buffer:
+        b = self.buffer(n, "t")
+        self.mutable.add(b)
+        return b
+
+    def is_barrier(self, n: Node) -> bool:
+        return n.op in self.emitters or self.is_host(n)
+
+    def is_host(self, n: Node) -> bool:
+        """Does nothing native compute this node?"""
+        if n.op in LIMITS and not LIMITS[n.op](n):
+            return True
+        return not (n.op in _LEAVES or n.op in RULES or n.op in MAKERS or n.op in self.emitters or elementwise(n))
+
+    def block(self, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()) -> list[Step]:
+        """Steps that compute nodes and leave each where it is wanted, and run those that have an effect."""
+        return Block(self, targets, effects).run()
+
+    def constant_array(self, n: Node, value: Any) -> None:
+        """Let `n` be an array known now."""
+        b = self.buffer(n, "const")
+        self.consts.append((b, np.ascontiguousarray(to_numpy(value))))
+        self.view[n] = View(b)
+
+    def in_memory(self, n: Node, block: Block) -> Buffer:
+        """A buffer that holds exactly this node (a copy is made of a literal, or of a part of something)."""
+        home = self.view.get(n)
+        if home is not None and not home.prefix:
+            return home.buf
+        b = self.temporary(n)
+        block.copy(n, View(b))
+        block.kept.add(b)
+        block.flush()
+        return b
+
+    def kernel(self, body: Body) -> Any:
+        return Schedule(self.sizes, self.threads).run(body)
+
+
+def host_step(p: Planner, n: Node, block: Block) -> list[Step]:
+    """An equation without a native form: its meaning runs in Python."""
+    gets = {m.params["index"]: m for m in block.order if m.op == "get" and m.args[0] is n}
+    results = [n] if n.aval is not None else [gets.get(i) for i in range(max(gets, default=-1) + 1)]
+    homes = []
+    for r in results:
+        if r is None:
+            homes.append(View(Buffer("none", (), "i32")))
+            continue
+        home = block.targets.get(r)
+        if home is None or home.prefix:
+            home = View(p.temporary(r))
+        p.view[r] = home
+        homes.append(home)
+    args = [p.in_memory(a, block) for a in n.args]
+    p.host_calls.append(n.op)
+    return [
+        Host(
+            n,
+            args,
+            [h.buf for h in homes],
+            [a.aval for a in n.args],
+            [r.aval if r is not None else None for r in results],
+        )
+    ]

@@ -1,0 +1,157 @@
+"""Where temporaries lie: places in one arena, shared by those that are never needed at the same time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Final
+
+from calque.native.plan.steps import Repeat, Step, Switch
+from calque.native.scalars.expr import Buffer
+
+ALIGN: Final = 64
+
+
+class Lifetimes:
+    """First and last step that touches each temporary. What lives in a loop and outside, or is carried round, lives through all of it."""
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        temporaries: set[Buffer],
+        before: Iterable[Buffer] = (),
+        after: Iterable[Buffer] = (),
+    ) -> None:
+        self.temporaries = temporaries
+        self.at: dict[Step, int] = {}
+        self.first: dict[Buffer, int] = {}
+        self.last: dict[Buffer, int] = {}
+        self.clock = 0
+        self.pairs: list[
+            tuple[Buffer, Buffer]
+        ] = []  # after an unknown number of rounds either may be the other's memory
+        self.loops: list[tuple[int, int]] = []
+        self.touch(before, 0)
+        self.visit(steps)
+        self.touch(after, self.clock + 1)
+        self.kept()
+        self.unite()
+        self.kept()
+
+    def touch(self, buffers: Iterable[Buffer], at: int) -> None:
+        for b in buffers:
+            if b in self.temporaries:
+                self.first[b] = min(self.first.get(b, at), at)
+                self.last[b] = max(self.last.get(b, at), at)
+
+    def visit(self, steps: Sequence[Step]) -> None:
+        for s in steps:
+            self.clock += 1
+            start = self.at[s] = self.clock
+            if isinstance(s, Repeat):
+                self.pairs += [(a, b) for a, b in s.swaps if a in self.temporaries and b in self.temporaries]
+                self.visit(s.test)
+                self.visit(s.body)
+                self.clock += 1
+                self.through(s, start, self.clock)
+                self.loops.append((start, self.clock))
+            elif isinstance(s, Switch):
+                for c in s.cases:
+                    self.visit(c)
+                if isinstance(s.index, Buffer):
+                    self.touch((s.index,), start)
+            else:
+                self.touch(s.reads(), start)
+                self.touch(s.writes(), start)
+
+    def kept(self) -> None:
+        """What a loop writes piece by piece (a stacked result) and leaves to later steps is alive in all of its rounds."""
+        for start, end in self.loops:
+            for b, first in self.first.items():
+                if start < first <= end < self.last[b]:
+                    self.first[b] = start
+
+    def unite(self) -> None:
+        """Buffers that change places live as long as each other."""
+        changed = True
+        while changed:
+            changed = False
+            for a, b in self.pairs:
+                first, last = min(self.first[a], self.first[b]), max(self.last[a], self.last[b])
+                for x in (a, b):
+                    changed |= (self.first[x], self.last[x]) != (first, last)
+                    self.first[x], self.last[x] = first, last
+
+    def through(self, s: Repeat, start: int, end: int) -> None:
+        """Stretch what the loop carries, and what it reads before writing it, over all rounds."""
+        written: set[Buffer] = set()
+        carried: set[Buffer] = {b for pair in s.swaps for b in pair}
+        if s.flag is not None:
+            carried.add(s.flag)
+        for step in (*s.test, *s.body):
+            carried |= {b for b in step.reads() if b not in written}
+            written |= step.writes()
+        touched = {b for step in (*s.test, *s.body) for b in (*step.reads(), *step.writes())}
+        outside = {b for b in touched if self.first.get(b, start) < start}
+        for b in carried | outside:
+            self.touch((b,), start)
+            self.touch((b,), end)
+
+
+def arrange(
+    steps: Sequence[Step], temporaries: set[Buffer], nbytes: dict[Buffer, int], after: Iterable[Buffer] = ()
+) -> tuple[dict[Buffer, int], int]:
+    """(offset of every temporary, size of the arena): first fit, in order of first use."""
+    life = Lifetimes(steps, temporaries, after=after)
+    offsets: dict[Buffer, int] = {}
+    gaps = _Gaps()
+    living: list[tuple[int, int, int]] = []  # last step, offset, size: a heap
+    for b in sorted(life.first, key=lambda b: (life.first[b], -nbytes[b])):
+        while living and living[0][0] < life.first[b]:
+            _, at, size = heappop(living)
+            gaps.give(at, size)
+        size = max(-(-nbytes[b] // ALIGN) * ALIGN, ALIGN)
+        at = offsets[b] = gaps.take(size)
+        heappush(living, (life.last[b], at, size))
+    return offsets, gaps.most
+
+
+class _Gaps:
+    """What is free below the highest place in use, by offset, neighbours joined; so programs of any length are arranged in time about
+    linear in it."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.top = self.most = 0
+
+    def take(self, size: int) -> int:
+        """The first place of this size."""
+        for k, (start, end) in enumerate(zip(self.starts, self.ends)):
+            if end - start >= size:
+                if end - start == size:
+                    del self.starts[k], self.ends[k]
+                else:
+                    self.starts[k] += size
+                return start
+        at, self.top = self.top, self.top + size
+        self.most = max(self.most, self.top)
+        return at
+
+    def give(self, start: int, size: int) -> None:
+        """A place is free again."""
+        end = start + size
+        k = bisect_left(self.starts, start)
+        if k < len(self.starts) and self.starts[k] == end:
+            end = self.ends[k]
+            del self.starts[k], self.ends[k]
+        if k and self.ends[k - 1] == start:
+            k -= 1
+            start = self.starts[k]
+            del self.starts[k], self.ends[k]
+        if end == self.top:
+            self.top = start
+        else:
+            self.starts.insert(k, start)
+            self.ends.insert(k, end)

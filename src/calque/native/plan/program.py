@@ -1,0 +1,234 @@
+"""The steps of a driver as a program for the machine's interpreter."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.avals import nbytes
+from calque.core.primitives import REGISTRY
+from calque.machine.driver.builder import Program, ProgramBuilder, Reg, Slot
+from calque.machine.driver.interpreter import Op
+from calque.machine.threads import get_num_threads
+from calque.native.lower.sizes import Sizes
+from calque.native.plan.memory import arrange
+from calque.native.plan.steps import Call, Copy, Count, Host, Made, Repeat, Routine, Step, Swap
+from calque.native.scalars.expr import Buffer, Expr
+from calque.native.schedule.nests import Plan
+
+PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
+_OPS = {
+    "add": Op.ADD,
+    "sub": Op.SUB,
+    "mul": Op.MUL,
+    "floordiv": Op.FLOORDIV,
+    "mod": Op.MOD,
+    "min": Op.MIN,
+    "max": Op.MAX,
+}
+
+
+class Assembler:
+    """Writes the steps of one program."""
+
+    def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
+        self.sizes, self.nbytes = sizes, sizes_of
+        self.params = {name: raw_bits(x) for name, x in params.items()}
+        self.slots: dict[Buffer, Slot] = {}
+        self.counters: dict[str, Reg] = {}
+
+    def program(
+        self,
+        inputs: Sequence[Buffer],
+        outputs: Sequence[tuple[Buffer, Any]],
+        consts: Sequence[tuple[Buffer, np.ndarray]],
+        temporaries: set[Buffer],
+        steps: Sequence[Step],
+        release_gil: bool,
+        donated: Sequence[tuple[int, int | None]] = (),
+    ) -> Program:
+        b = self.builder = ProgramBuilder(len(inputs), self.results(outputs))
+        for i, buf in enumerate(inputs):
+            self.slots[buf] = b.input(i)
+        for i, (buf, _) in enumerate(outputs):
+            self.slots[buf] = self.result(i, buf)
+        for buf, array in consts:
+            self.slots[buf] = b.const(array)
+        self.lay_out(steps, temporaries)
+        self.steps(steps)
+        self.finish()
+        for i, k in donated:
+            b.donate(i, k, self.nbytes[inputs[i]])
+        return b.build(release_gil)
+
+    def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
+        """The type and bytes of each result."""
+        return [(aval, nbytes(aval)) for _, aval in outputs]
+
+    def result(self, i: int, b: Buffer) -> Slot:
+        return self.builder.output(i)
+
+    def finish(self) -> None:
+        """What is to be done after the last step."""
+
+    def before(self, s: Step) -> None:
+        """What is to be done before a step."""
+
+    def count(self, s: Count) -> None:
+        self.counters[s.name] = self.builder.load(self.slots[s.buffer], s.buffer.dtype)
+
+    def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
+        """Places in the arena."""
+        offsets, _ = arrange(steps, temporaries, self.nbytes)
+        for buf, at in offsets.items():
+            self.slots[buf] = self.builder.arena(at, self.nbytes[buf])
+
+    def bytes_of(self, b: Buffer) -> int:
+        return self.nbytes[b]
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for s in steps:
+            self.before(s)
+            if isinstance(s, Call):
+                self.call(s)
+            elif isinstance(s, Copy):
+                self.builder.copy(self.slots[s.dst], self.slots[s.src], self.bytes_of(s.dst))
+            elif isinstance(s, Host):
+                self.host(s)
+            elif isinstance(s, Routine):
+                self.builder.call(s.address, [self.operand(w) for w in s.words], 0, 1, 1, name=s.name, asks=True)
+            elif isinstance(s, Repeat):
+                self.repeat(s)
+            elif isinstance(s, Swap):
+                self.builder.swap(self.slots[s.a], self.slots[s.b])
+            elif isinstance(s, Count):
+                self.count(s)
+            else:
+                index = self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
+                with self.builder.switch(index) as block:
+                    for case in s.cases:
+                        with block.case():
+                            self.steps(case)
+
+    def call(self, s: Call) -> None:
+        k = s.kernel
+        assert k is not None
+        args: list[Slot | Reg | int] = [self.slots[buf] for buf in k.buffers]
+        args += [self.size(name) for name in k.sizes]
+        args += [self.params[e.attr[0]] for e in k.params]
+        if s.plan.extent is None:
+            self.builder.call(k.address, args, name=k.symbol, asks=k.polls)
+            return
+        extent = self.integer(s.plan.extent)
+        grain = self.integer(s.plan.grain) if isinstance(s.plan.grain, Expr) else s.plan.grain
+        piece = self.piece(s.plan)
+        if piece is None:
+            self.builder.call(k.address, args, 0, extent, grain, name=k.symbol, asks=k.polls)
+            return
+        with self.builder.loop(0, extent, piece) as begin:  # which looks at signals
+            end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
+            self.builder.call(k.address, args, begin, end, grain, name=k.symbol, asks=k.polls)
+
+    def operand(self, word: Any) -> Slot | Reg | int:
+        """An argument of a routine."""
+        if isinstance(word, Buffer):
+            return self.slots[word]
+        if isinstance(word, np.ndarray):
+            return self.builder.const(word)
+        if isinstance(word, Made):
+            return self.builder.const(word.function(*word.sizes))
+        return self.integer(word) if isinstance(word, Expr) else int(word)
+
+    def piece(self, plan: Plan) -> int | None:
+        """How many turns of a parallel loop that takes long are run at a time: so many that nobody waits long for Ctrl-C."""
+        if plan.ns < 2 * PIECE_NS or plan.extent is None or any(n in self.counters for n in plan.extent.names):
+            return None
+        turns = self.sizes.hinted.value(plan.extent)
+        grain = self.sizes.hinted.value(plan.grain) if isinstance(plan.grain, Expr) else plan.grain
+        some = get_num_threads() * max(grain, 1)  # work for every thread
+        piece = max(round(turns * PIECE_NS / plan.ns / some), 1) * some
+        return piece if piece < turns else None
+
+    def size(self, name: str) -> Reg | int:
+        reg = self.counters.get(name)
+        return self.sizes.values[name] if reg is None else reg
+
+    def integer(self, e: Expr) -> Reg | int:
+        """A size expression, worked out now or (with loop counters in it) by the program."""
+        if not any(n in self.counters for n in e.names):
+            return self.known(e)
+        if e.op == "var":
+            return self.counters[e.attr[0]]
+        a, b = (self.integer(x) for x in e.args)
+        return self.builder.arith(_OPS[e.op], a, b)
+
+    def known(self, e: Expr) -> int:
+        """A size as an operand."""
+        return self.sizes.value(e)
+
+    def repeat(self, s: Repeat) -> None:
+        b = self.builder
+        if s.count is not None:
+            with b.loop(0, self.integer(s.count)) as reg:
+                if s.counter is not None:
+                    self.counters[s.counter] = reg
+                self.steps(s.body)
+                self.swaps(s)
+            return
+        assert s.flag is not None
+        with b.while_() as block:
+            self.steps(s.test)
+            block.check(self.slots[s.flag])
+            self.steps(s.body)
+            self.swaps(s)
+
+    def swaps(self, s: Repeat) -> None:
+        for x, y in s.swaps:
+            self.builder.swap(self.slots[x], self.slots[y])
+
+    def host(self, s: Host) -> None:
+        outs = [(buf, aval) for buf, aval in zip(s.outs, s.out_avals) if aval is not None]
+        function = host_function(s, s.node.params, s.arg_avals, s.out_avals)
+        self.host_call(s, function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs])
+
+    def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
+        self.builder.host(function, args, name=s.node.op)
+
+
+def raw_bits(x: Any) -> int:
+    """The bytes of a scalar as a word."""
+    return int.from_bytes(np.asarray(x).tobytes().ljust(8, b"\0")[:8], "little")
+
+
+def array_at(address: int, aval: Any) -> np.ndarray:
+    """The memory at an address as a NumPy array of this type."""
+    dtype = aval.dtype if isinstance(aval.dtype, np.dtype) else aval.dtype.storage
+    nbytes = int(aval.size) * dtype.itemsize
+    raw = (ctypes.c_char * max(nbytes, 1)).from_address(address)
+    return np.frombuffer(memoryview(raw), np.uint8, count=nbytes).view(dtype).reshape(aval.shape)
+
+
+def host_function(
+    s: Host, params: dict[str, Any], arg_avals: Sequence[Any], results_avals: Sequence[Any]
+) -> Callable[..., None]:
+    """A function of addresses that runs the meaning of an equation. Its exceptions come out of the program."""
+    primitive = REGISTRY[s.node.op]
+    avals, out_avals = list(arg_avals), list(results_avals)
+
+    def run(*addresses: int) -> None:
+        args = [array_at(p, a) for p, a in zip(addresses, avals)]
+        for a in args:
+            a.flags.writeable = False
+        with np.errstate(all="ignore"):
+            out = primitive.meaning(*args, **params)
+        results = out if primitive.multiple_results else [out]
+        places = iter(addresses[len(avals) :])
+        for r, aval in zip(results, out_avals):
+            if aval is not None:
+                array_at(next(places), aval)[...] = r
+
+    run.__name__ = primitive.name
+    return run

@@ -1,0 +1,1 @@
+"""Scalar expressions: the values and indices that loops compute, and vector math."""

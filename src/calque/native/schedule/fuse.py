@@ -1,0 +1,411 @@
+"""Stages to loop nests: which stages share loops, which values never reach memory.
+
+One rule decides: stages share loop k when every value that passes between them is read at the very index of that loop. It gives pointwise
+kernels with several outputs, row-wise softmax and layer norm, and keeps apart what must stay apart; equal extents alone do not join stages.
+Stages without folds may turn their loops for it: so softmax of columns is a loop over columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from math import prod
+from typing import Final
+
+from calque.native.loops.tree import (
+    Accumulator,
+    Body,
+    For,
+    Let,
+    Statement,
+    Store,
+    bodies,
+    map_acc,
+    own_exprs,
+    statements,
+    stored,
+)
+from calque.native.lower.sizes import Sizes
+from calque.native.lower.stages import Stage
+from calque.native.scalars.expr import Buffer, Expr, const, is_const, linear, load, ref, rewrite, var, walk
+from calque.native.scalars.weights import HEAVY
+
+CAP: Final = 700  # weight of the expressions of one nest: beyond it compiling costs more than another pass over memory
+LOOK_BACK: Final = 8  # how many runs before the last one a stage may join
+STACK_BYTES: Final = 1 << 17  # a row that lives inside one iteration may take so much of the stack
+
+COLUMNS: Final = 64  # of a block
+MOST_ROWS: Final = 1 << 14  # of a block of columns
+FEW_ROWS: Final = 1 << 10  # a block of them needs no second thread
+ENOUGH: Final = 16  # blocks for threads to share
+
+_FREE: Final = frozenset(("var", "ref", "const", "param", "cast", "bitcast"))
+
+
+def measure(s: Stage) -> None:
+    """What a stage reads, and how much it computes."""
+    loads, weight = set(), 0
+    seen: set[Expr] = set()
+    for v in s.values():
+        for e in walk(v, seen):
+            if e.op == "load":
+                loads.add(e)
+                weight += 1
+            elif e.op not in _FREE and (e.dtype != "i64" or not e.index):
+                weight += HEAVY.get(e.op, 1)
+    s.reads, s.weight = frozenset(loads), weight
+
+
+class Run:
+    """Stages that share a loop (or, without one, a scalar statement), in order."""
+
+    __slots__ = ("loads", "made", "read", "stages", "var", "weight")
+
+    def __init__(self, first: Stage, var: Expr | None) -> None:
+        self.var, self.stages = var, [first]
+        self.made: dict[Buffer, Stage] = {first.buf: first}
+        self.loads: set[Expr] = set(first.reads or ())
+        self.read: set[Buffer] = {e.attr for e in self.loads}
+        self.weight = first.weight
+
+    def join(self, s: Stage) -> None:
+        self.stages.append(s)
+        self.made[s.buf] = s
+        assert s.reads is not None
+        self.loads |= s.reads
+        self.read |= {e.attr for e in s.reads}
+        self.weight += s.weight
+
+    def accepts(self, s: Stage, k: int) -> bool:
+        """May `s` share loop k with this run? It must have something to do with it, and read what it makes at the loop's own index."""
+        if self.var is None or len(s.dims) <= k or s.dims[k] is not self.var:
+            return False
+        if self.weight + s.weight > CAP or (not self.commutes(s) and (s.buf in self.made or s.buf in self.read)):
+            return False
+        if folds(s, k) and any(folds(p, k) and p.running != s.running for p in self.stages):
+            return False  # a running fold and a sum go over the loop in blocks of different sizes
+        related = False
+        assert s.reads is not None
+        for e in s.reads:
+            p = self.made.get(e.attr)
+            if p is not None:
+                if not p.local or k >= p.rank or e.args[p.idx.index(p.dims[k])] is not self.var:
+                    return False
+                if (
+                    s.running and p.accs and not p.running
+                ):  # a running fold is known before what inner loops of its turn fold
+                    return False
+                related = True
+            elif not related and e in self.loads:
+                related = True
+        return related
+
+    def conflicts(self, s: Stage) -> bool:
+        """Must `s` stay behind this run?"""
+        assert s.reads is not None
+        return (
+            (s.buf in self.made and not self.commutes(s))
+            or s.buf in self.read
+            or any(e.attr in self.made for e in s.reads)
+        )
+
+    def commutes(self, s: Stage) -> bool:
+        """Does `s` mark a cell that this run does nothing with, or only marks as well?"""
+        made = self.made.get(s.buf)
+        return s.marks and (made is None or made.marks) and s.buf not in self.read
+
+
+def folds(s: Stage, k: int) -> bool:
+    """Does a stage fold over loop k?"""
+    return bool(s.accs) and len(s.dims) == k + 1
+
+
+def group(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Run]:
+    """Runs of stages that share loop k, in an order of execution."""
+    runs: list[Run] = []
+    for s in stages:
+        if len(s.dims) == k and not (s.accs and s.running):
+            runs.append(Run(s, None))
+            continue
+        for r in reversed(runs if s.marks else runs[-LOOK_BACK:]):
+            if r.accepts(s, k):
+                r.join(s)
+                break
+            other = turned(s, k, r, sizes)
+            if other is not None and r.accepts(other, k):
+                r.join(other)
+                break
+            if r.conflicts(s):
+                runs.append(Run(s, s.dims[k]))
+                break
+        else:
+            runs.append(Run(s, s.dims[k]))
+    return runs
+
+
+def turned(s: Stage, k: int, r: Run, sizes: Sizes) -> Stage | None:
+    """A stage with its loops in the order of what it reads of a run: columns outside, the rows that the run folds inside.
+
+    before: for j: (for i: m = max(x[i, j]); m[j] = m); for i: for j: y[i, j] = x[i, j] - m[j]
+    after:  for j: (for i: m = max(x[i, j]); for i: y[i, j] = x[i, j] - m)"""
+    plain = s.marks or (s.local and s.guard is None)
+    if len(s.dims) < k + 2 or s.accs or not plain or any(d.attr[0][0] != "d" for d in s.dims):
+        return None
+    assert s.reads is not None
+    for e in s.reads:
+        p = r.made.get(e.attr)
+        if p is None or not p.local or p.rank <= k:
+            continue
+        outer = [e.args[p.idx.index(d)] for d in p.dims[: p.rank]]
+        inner = [d for d in s.dims if d not in outer]
+        if outer[:k] != list(s.dims[:k]) or len(outer) + len(inner) != len(s.dims):
+            return None
+        if not inner:  # as what it reads, when that has been turned
+            return reordered(s, outer) if not p.accs and p.idx[-1] is not p.dims[-1] else None
+        short = any(q.accs and not q.running for q in r.stages) or is_const(inner[0].attr[1])  # or written out
+        if len(inner) > 1 or not short or outer[-1] is not s.dims[-1] or not worth_turning(outer, inner[0], sizes):
+            return None
+        return reordered(s, [*outer, *inner])
+    return None
+
+
+def worth_turning(outer: Sequence[Expr], inner: Expr, sizes: Sizes) -> bool:
+    """Are there few rows, or blocks of columns enough for threads to share?"""
+    if not sizes.known or sizes.interval(inner.attr[1])[1] > MOST_ROWS:
+        return False
+    most = lambda d: sizes.hinted.interval(d.attr[1])[1]
+    return most(inner) <= FEW_ROWS or prod(map(most, outer[:-1])) * most(outer[-1]) >= ENOUGH * COLUMNS
+
+
+def reordered(s: Stage, dims: Sequence[Expr]) -> Stage:
+    """The same stage with its loops in another order."""
+    new = {d: var(f"d{k}", d.attr[1]) for k, d in enumerate(dims)}
+    memo: dict[Expr, Expr] = {}
+    fix = lambda e: rewrite(e, new.get, memo)
+    parts = [(tuple(map(fix, suffix)), fix(v)) for suffix, v in s.parts]
+    guard = fix(s.guard) if s.guard is not None else None
+    out = Stage(s.buf, [new[d] for d in dims], s.rank, tuple(map(fix, s.idx)), parts, guard=guard, local=s.local)
+    out.marks = s.marks
+    measure(out)
+    return out
+
+
+def nest(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
+    """The statements of stages that already share their loops 0..k-1."""
+    out: list[Statement] = []
+    for r in group(stages, k, sizes):
+        out += loop(r.stages, k, sizes) if r.var is not None else stores(r.stages[0])
+    return out
+
+
+_LETS = count()
+
+
+def stores(s: Stage) -> list[Statement]:
+    """The parts of an element; all are known before the first is stored where they read what they replace."""
+    parts = list(s.parts)
+    if len(parts) > 1 and any(e.op == "load" and e.attr is s.buf for _, v in parts for e in walk(v, set())):
+        lets = [Let(f"part{next(_LETS)}", v) for _, v in parts]
+        kept = [(suffix, ref(x.name, v.dtype)) for (suffix, v), x in zip(parts, lets)]
+        return [*lets, *(Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in kept)]
+    return [Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in parts]
+
+
+def loop(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
+    """One shared loop, and the stores of what it folded."""
+    folded = [s for s in stages if folds(s, k)]
+    body = nest([s for s in stages if not folds(s, k)], k + 1, sizes)
+    accs: list[Accumulator] = []
+    first: list[Statement] = []  # a running fold is known before the statements of its turn, which may read it
+    after: list[Statement] = []
+    for s in folded:
+        accs += s.accs
+        (first if s.running else after).extend(stores(s))
+    return [For(stages[0].dims[k], (*first, *body), tuple(accs)), *after]
+
+
+# --- values that stay in registers --------------------------------------------------------------------------------------------
+
+
+class Forward:
+    """Replace a read, at the index at which the same body made the value, by the value."""
+
+    def __init__(self, local: frozenset[Buffer]) -> None:
+        self.local = local
+        self.visible: dict[Expr, Expr] = {}
+
+    def body(self, body: Iterable[Statement]) -> Body:
+        added: list[Expr] = []
+        memo: dict[Expr, Expr] = {}
+        fix = lambda e: rewrite(e, self.visible.get, memo)
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, For):
+                if self.visible and self.overwritten(stored((s,))):
+                    memo.clear()
+                inner = self.body(s.body)
+                out.append(For(s.var, inner, tuple(self.accs(s, fix)), s.kind, s.width))
+            elif isinstance(s, Store):
+                value = fix(s.value)
+                idx = s.idx if s.buf in self.local else tuple(map(fix, s.idx))
+                out.append(Store(s.buf, idx, value, fix(s.guard) if s.guard is not None else None))
+                if self.spoil(s.buf, idx):
+                    memo.clear()
+                if s.buf in self.local and s.guard is None:
+                    place = load(s.buf, idx)
+                    self.visible[place] = value
+                    added.append(place)
+            elif isinstance(s, Let):
+                out.append(Let(s.name, fix(s.value)))
+            else:
+                out.append(s)
+        self.last = {e: self.visible.pop(e) for e in added if e in self.visible}
+        return tuple(out)
+
+    def accs(self, s: For, fix: Callable[[Expr], Expr]) -> Iterable[Accumulator]:
+        """What a loop folds may read what its body made."""
+        if not self.last:
+            return [map_acc(a, fix) for a in s.accs]
+        self.visible |= self.last
+        memo: dict[Expr, Expr] = {}
+        out = [map_acc(a, lambda e: rewrite(e, self.visible.get, memo)) for a in s.accs]
+        for e in self.last:
+            self.visible.pop(e, None)
+        return out
+
+    def overwritten(self, bufs: frozenset[Buffer]) -> bool:
+        """Before a loop: what its turns write is not what it was when they began."""
+        stale = [e for e, v in self.visible.items() if e.attr in bufs or not bufs.isdisjoint(v.bufs)]
+        for e in stale:
+            del self.visible[e]
+        return bool(stale)
+
+    def spoil(self, buf: Buffer, idx: Sequence[Expr]) -> bool:
+        """After a store, values read from that buffer are values no more, and what it held there may be gone."""
+        stale = [e for e, v in self.visible.items() if (e.attr is buf and not apart(e.args, idx)) or buf in v.bufs]
+        for e in stale:
+            del self.visible[e]
+        return bool(stale)
+
+
+def apart(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    """Are these certainly two places of a buffer?"""
+    return any(is_const(x) and is_const(y) and x.attr != y.attr for x, y in zip(a, b))
+
+
+def forward(body: Sequence[Statement], stages: Iterable[Stage]) -> Body:
+    """before: for i: t[i] = a; for i of the same loop: y[i] = t[i] + 1      after: y[i] = a + 1, t is stored but not read"""
+    return Forward(frozenset(s.buf for s in stages if s.local)).body(body)
+
+
+def prune(body: Body, kept: Callable[[Buffer], bool]) -> Body:
+    """Drop stores that nobody reads, and loops that do nothing."""
+    while True:
+        read = {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}
+        refs = {n for s in statements(body) for e in own_exprs(s) for n in e.names}
+        less = _prune(body, lambda b: b in read or kept(b), refs)
+        if less == body:
+            return body
+        body = less
+
+
+def _prune(body: Body, alive: Callable[[Buffer], bool], refs: set[str]) -> Body:
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, For):
+            accs = tuple(a for a in s.accs if any(n in refs for n in a.names))
+            inner = _prune(s.body, alive, refs)
+            if inner or accs:
+                out.append(For(s.var, inner, accs, s.kind, s.width))
+        elif not isinstance(s, Store) or alive(s.buf):
+            out.append(s)
+    return tuple(out)
+
+
+# --- rows instead of matrices -------------------------------------------------------------------------------------------------
+
+
+def shrink(body: Body, temporary: Callable[[Buffer], bool], sizes: Sizes) -> Body:
+    """A temporary whose writes and reads all share the outer loops lives on the stack, without those dimensions.
+
+    before: for i: for j: t[i, j] = ...; for j: y[i, j] = t[i, j]      after: t[j]"""
+    shared: dict[Buffer, tuple[For, ...]] = {}  # loops are told apart by identity: two may have the same variable
+
+    def note(buf: Buffer, idx: Sequence[Expr], path: tuple[For, ...]) -> None:
+        old = shared.get(buf, path)
+        n = 0
+        while n < min(len(old), len(path), len(idx)) and old[n] is path[n] and path[n].var is idx[n]:
+            n += 1
+        shared[buf] = path[:n]
+
+    def visit(body: Body, path: tuple[For, ...]) -> None:
+        for s in body:
+            here = (*path, s) if isinstance(s, For) else path
+            seen: set[Expr] = set()
+            for e in own_exprs(s):
+                if any(temporary(b) for b in e.bufs):
+                    for x in walk(e, seen):
+                        if x.op == "load" and temporary(x.attr):
+                            note(x.attr, x.args, here)
+            if isinstance(s, Store) and temporary(s.buf):
+                note(s.buf, s.idx, path)
+            for b in bodies(s):
+                visit(b, here)
+
+    visit(body, ())
+    small = {b: r for b, outer in shared.items() if outer and (r := _row(b, len(outer), sizes)) is not None}
+    return _relocate(body, small) if small else body
+
+
+Row = tuple[Buffer, int]
+
+
+def _row(b: Buffer, outer: int, sizes: Sizes) -> Row | None:
+    """The stack buffer for the inner dimensions of `b`: sized to a power of two, so that the kernel serves many sizes."""
+    n = 1
+    for d in b.shape[outer:]:
+        n *= sizes.interval(d)[1]
+        if n * 8 > STACK_BYTES:
+            return None
+    inner = b.shape[outer:]
+    if not all(is_const(d) for d in inner):
+        inner = (const(1 << max(n - 1, 1).bit_length()),)
+    return Buffer(b.name, inner, b.dtype, "stack"), outer
+
+
+def _relocate(body: Body, small: dict[Buffer, Row]) -> Body:
+    memo: dict[Expr, Expr] = {}
+
+    def index(b: Buffer, idx: Sequence[Expr]) -> tuple[Expr, ...]:
+        new, outer = small[b]
+        rest = tuple(idx[outer:])
+        return rest if len(rest) == len(new.shape) else (linear(b.shape[outer:], rest),)
+
+    def rule(e: Expr) -> Expr | None:
+        if e.op != "load" or e.attr not in small:
+            return None
+        n = len(e.attr.shape)
+        idx = [rewrite(i, rule, memo) for i in e.args[:n]]
+        guard = rewrite(e.args[n], rule, memo) if len(e.args) > n else None
+        return load(small[e.attr][0], index(e.attr, idx), guard)
+
+    fix = lambda e: rewrite(e, rule, memo)
+
+    def go(body: Body) -> Body:
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, For):
+                out.append(For(s.var, go(s.body), tuple(map_acc(a, fix) for a in s.accs), s.kind, s.width))
+            elif isinstance(s, Store):
+                idx = tuple(map(fix, s.idx))
+                guard = fix(s.guard) if s.guard is not None else None
+                if s.buf in small:
+                    out.append(Store(small[s.buf][0], index(s.buf, idx), fix(s.value), guard))
+                else:
+                    out.append(Store(s.buf, idx, fix(s.value), guard))
+            elif isinstance(s, Let):
+                out.append(Let(s.name, fix(s.value)))
+            else:
+                out.append(s)
+        return tuple(out)
+
+    return go(body)

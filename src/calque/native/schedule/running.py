@@ -1,0 +1,107 @@
+"""Running folds along an axis that is not the last: the lanes of the vector lie beside each other in memory, the fold goes from row to row.
+
+The order of a running fold is part of its meaning: blocks of `SCAN_BLOCK` elements, each folded by doubling steps, and what came before
+joined last. Lane by lane the same steps are taken between rows as a vector along the axis takes between its lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from calque.native.loops.tree import SCAN_BLOCK, Fold, For, Let, Loop, State, Statement, Store, as_fold
+from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, rewrite, var
+
+Values = list[Expr]  # one for each name of a fold
+
+
+@dataclass
+class Rows:
+    """A nest `for f: for inner: running folds, stores`, to be taken a block of rows at a time. `heavy`: what is folded is computed in a loop
+    of its own instead of once for each row of a block."""
+
+    inner: For
+    extent: int
+    heavy: bool
+
+    def body(self) -> list[Statement]:
+        """before: for k: s = running sum(x[k, i]); y[k, i] = s
+        after:  loop q with c = 0: x0 = x[16q, i], ..., x15 = ...; y[16q, i] = c + x0; y[16q+1, i] = c + (x0 + x1); ...; the rest likewise"""
+        self.folds = [as_fold(a) for a in self.inner.accs]
+        blocks, left = divmod(self.extent, SCAN_BLOCK)
+        start = [list(f.init) for f in self.folds]
+        if not blocks:
+            return self.block(const(0), left, start, "")[0]
+        name = self.folds[0].names[0]
+        q = var(f"{name}.q", ex("floordiv", self.inner.extent, const(SCAN_BLOCK)))
+        carry = [[ref(f"{n}.c", v.dtype) for n, v in zip(f.names, f.values)] for f in self.folds]
+        body, last = self.block(ex("mul", q, const(SCAN_BLOCK)), SCAN_BLOCK, carry, "")
+        states = [
+            State(str(c.attr[0]), first, then)
+            for cs, firsts, thens in zip(carry, start, last)
+            for c, first, then in zip(cs, firsts, thens)
+        ]
+        out: list[Statement] = [Loop(tuple(states), tuple(body), q)]
+        if left:
+            done = ex("sub", self.inner.extent, const(left))
+            out += self.block(done, left, carry, ".l")[0]
+        return out
+
+    def block(
+        self, base: Expr, count: int, carry: Sequence[Values], tag: str
+    ) -> tuple[list[Statement], Sequence[Values]]:
+        """The statements of `count` rows from `base` on, and the folds after the last."""
+        out: list[Statement] = []
+        rows = [self.rows(f, base, count, tag, out) for f in self.folds]
+        known: list[dict[Expr, Expr]] = [{} for _ in range(count)]
+        last: list[Values] = []
+        for f, values, before in zip(self.folds, rows, carry, strict=True):
+            for i, v in enumerate(prefixes(f, values)):
+                whole = combined(f, before, v)
+                names = [f"{n}{tag}.{i}" for n in f.names]
+                out += [Let(n, e) for n, e in zip(names, whole)]
+                after = [ref(n, e.dtype) for n, e in zip(names, whole)]
+                known[i] |= {ref(n, e.dtype): e for n, e in zip(f.names, after)}
+            last.append(after)
+        for i, values_of in enumerate(known):
+            out += [self.stored(s, values_of, ex("add", base, const(i))) for s in self.inner.body]
+        return out, last
+
+    def rows(self, f: Fold, base: Expr, count: int, tag: str, out: list[Statement]) -> list[Values]:
+        """What is folded, row by row; it is read before anything is stored."""
+        if not self.heavy:
+            found = [[self.moved(v, ex("add", base, const(i))) for v in f.values] for i in range(count)]
+            for i, vs in enumerate(found):
+                out += [Let(f"{n}{tag}.x{i}", v) for n, v in zip(f.names, vs)]
+            return [[ref(f"{n}{tag}.x{i}", v.dtype) for n, v in zip(f.names, vs)] for i, vs in enumerate(found)]
+        j = var(f"{f.names[0]}{tag}.j", count)
+        kept = [Buffer(f"{n}{tag}.x", (count,), v.dtype, "lane") for n, v in zip(f.names, f.values)]
+        at = ex("add", base, j)
+        out.append(For(j, tuple(Store(b, (j,), self.moved(v, at)) for b, v in zip(kept, f.values))))
+        return [[load(b, (const(i),)) for b in kept] for i in range(count)]
+
+    def moved(self, e: Expr, at: Expr) -> Expr:
+        return rewrite(e, lambda x: at if x is self.inner.var else None, {})
+
+    def stored(self, s: Statement, known: dict[Expr, Expr], at: Expr) -> Store:
+        assert isinstance(s, Store)
+        change: Callable[[Expr], Expr | None] = lambda x: at if x is self.inner.var else known.get(x)
+        memo: dict[Expr, Expr] = {}
+        fix = lambda e: rewrite(e, change, memo)
+        return Store(s.buf, tuple(map(fix, s.idx)), fix(s.value), fix(s.guard) if s.guard is not None else None)
+
+
+def combined(f: Fold, left: Values, right: Values) -> Values:
+    """What two parts make."""
+    parts = {**dict(zip(f.left, left, strict=True)), **dict(zip(f.right, right, strict=True))}
+    memo: dict[Expr, Expr] = {}
+    return [rewrite(e, parts.get, memo) for e in f.combine]
+
+
+def prefixes(f: Fold, rows: Sequence[Values]) -> list[Values]:
+    """Inclusive running folds of a block: in each step the last of every lower half joins its upper half."""
+    out = list(rows)
+    d = 1
+    while d < len(out):
+        out = [combined(f, out[i // d * d - 1], v) if i & d else v for i, v in enumerate(out)]
+        d *= 2
+    return out

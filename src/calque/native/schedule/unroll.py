@@ -1,0 +1,89 @@
+"""Small loops around a reduction are unrolled inside it, so that what does not depend on them is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from calque.native.loops.tree import Acc, Body, For, Statement, Store, loaded, map_exprs, stored
+from calque.native.lower.stages import COLLIDING, STRICT
+from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite, walk
+from calque.native.scalars.weights import HEAVY
+
+MOST: Final = 8  # accumulators that a reduction may have when it is done
+SHARED: Final = 10  # weight of what is computed once instead of many times that is worth it
+
+
+def unrolled(body: Body) -> Body:
+    """before: for c < 3: (for k: r = sum(f(c, k) * g(k))); y[c] = r
+    after:  for k: (r.0 = sum(f(0, k) * g(k)); r.1 = sum(f(1, k) * g(k)); r.2 = ...); y[0] = r.0; y[1] = r.1; y[2] = r.2"""
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, For) and any(isinstance(x, For) for x in s.body):
+            s = replace(s, body=unrolled(s.body))
+            if suits(s):
+                out += inside(s)
+                continue
+        out.append(s)
+    return tuple(out)
+
+
+def suits(f: For) -> bool:
+    """Is this a short loop around reductions alone, whose work it repeats?"""
+    if f.accs or f.kind != "serial" or f.name.startswith(COLLIDING) or not is_const(f.extent):
+        return False
+    loops = [s for s in f.body if isinstance(s, For)]
+    if len(loops) + sum(isinstance(s, Store) for s in f.body) < len(f.body):
+        return False
+    n = f.extent.attr * sum(len(x.accs) for x in loops)
+    if not 2 <= f.extent.attr <= MOST or n > MOST:
+        return False
+    for x in loops:
+        plain = all(isinstance(a, Acc) and not a.running and not a.name.startswith(STRICT) for a in x.accs)
+        if x.body or not plain or x.kind != "serial" or f.name in x.extent.names:
+            return False
+    if not stored(f.body).isdisjoint(loaded(tuple(loops))):
+        return False
+    return any(repeated(f, x) >= SHARED for x in loops)
+
+
+def repeated(f: For, x: For) -> int:
+    """The weight of what a reduction computes again in every turn of the loop around it."""
+    seen: set[Expr] = set()
+    return sum(
+        HEAVY.get(e.op, 1)
+        for a in x.accs
+        for v in a.values
+        for e in walk(v, seen)
+        if e.args and e.op != "load" and x.name in e.names and f.name not in e.names and not e.index
+    )
+
+
+def inside(f: For) -> list[Statement]:
+    """The turns of the loop, one after the other: each reduction once for all of them, then what is stored."""
+    turns = [turn(f, i) for i in range(f.extent.attr)]
+    out: list[Statement] = []
+    for same in zip(*turns, strict=True):
+        first = same[0]
+        if isinstance(first, For):
+            out.append(replace(first, accs=tuple(a for s in same if isinstance(s, For) for a in s.accs)))
+        else:
+            out += same
+    return out
+
+
+def turn(f: For, i: int) -> Sequence[Statement]:
+    """One turn of a loop, with names of its own."""
+    names = {a.name for s in f.body if isinstance(s, For) for a in s.accs if isinstance(a, Acc)}
+    rename: Callable[[Expr], Expr | None] = lambda e: (
+        const(i) if e is f.var else ref(f"{e.attr[0]}.{i}", e.dtype) if e.op == "ref" and e.attr[0] in names else None
+    )
+    memo: dict[Expr, Expr] = {}
+    out = map_exprs(f.body, lambda e: rewrite(e, rename, memo))
+    return [
+        replace(s, accs=tuple(replace(a, name=f"{a.name}.{i}") for a in s.accs if isinstance(a, Acc)))
+        if isinstance(s, For)
+        else s
+        for s in out
+    ]

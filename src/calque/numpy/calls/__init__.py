@@ -1,0 +1,1 @@
+"""Library functions and operators on the call path."""

@@ -1,0 +1,298 @@
+"""Library functions whose eager calls run as machine code.
+
+`cached(f)` is called like `f`. When the same kinds of arguments come a second time, `f` is traced once and an entry is added to
+its call path (`native.eager_program`): from then on such a call enters no Python frame. Everything else goes to `f`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import lazy, pytrees
+from calque.core.arrays import ArrayImpl
+from calque.core.avals import ShapedArray
+from calque.core.pause import no_collection
+from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
+from calque.machine.call import functions as callpath
+from calque.numpy.calls.any_size import Kinds
+from calque.transforms.jit.call_specs import result_spec
+from calque.transforms.jit.jit import callpath_enabled, epoch
+
+eager_program = lazy.LazyModule("calque.native.eager.program")
+
+SEEN_LIMIT = 10_000
+TAUGHT, REFUSED = -1, -2
+TURNS = 20  # calls like `zeros(3)` after which machine code learns them
+_STATIC = (int, bool, str, type(None))
+
+
+class Arguments:
+    """The arguments of one call: a key, the arrays among them, and how the call path recognises them."""
+
+    def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]):
+        self.avals: list[ShapedArray] = []
+        self.key: list[Any] = []
+        self.specs = [self.spec(a) for a in args]
+        for k, v in kwargs.items():
+            self.key.append(k)
+            self.specs.append(self.spec(v))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple([n for a in self.avals for n in a.shape])
+
+    def spec(self, a: Any) -> tuple[Any, ...]:
+        t = type(a)
+        if t is ArrayImpl and a._extra is not None:  # placed on devices: the results follow, in Python
+            raise eager_program.Inexpressible
+        if t is ArrayImpl or t is float:
+            aval = typeof(a)
+            self.avals.append(aval)
+            self.key.append(aval)
+            i = len(self.avals) - 1
+            return ("array", aval, i) if t is ArrayImpl else ("pyfloat", aval.dtype, i)
+        if t is tuple or t is list:
+            self.key.append((t, len(a)))
+            return (t.__name__, [self.spec(v) for v in a])
+        self.key.append((t, a))
+        if a is None:
+            return ("none",)
+        if t in _STATIC:
+            return ("eq", a)
+        if isinstance(a, (type, np.dtype)) or a is Ellipsis:
+            return ("is", a)
+        raise eager_program.Inexpressible
+
+
+class Teacher:
+    """Serves the calls of a function that machine code does not know, and teaches it: with the second call of a sort, or `at_once`.
+
+    `exact` gives the entry for arguments of just this sort."""
+
+    def __init__(self, f: Callable[..., Any], exact: Exact | None = None, at_once: bool = False) -> None:
+        self.f, self.exact, self.at_once = f, exact or entry_of_steps, at_once
+        self.function: Any = None  # whom to teach
+        self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
+        self.kinds = Kinds()
+        self.makes = getattr(f, "__name__", "") in _MAKE_ARRAYS
+        self.calls: dict[Any, int] = {}  # of functions that make arrays
+
+    def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call."""
+        if not callpath_enabled() or (self.makes and self.is_rare(args, kwargs)):
+            return self.f(*args, **kwargs)
+        try:
+            given = Arguments(args, kwargs)
+            key = (epoch(), *given.key)
+            known = self.seen.get(key)
+        except (eager_program.Inexpressible, TypeError):  # not for machine code, or arguments that cannot be a key
+            return self.f(*args, **kwargs)
+        if known != REFUSED and self.learns(given, key, known, args, kwargs):
+            return self.function(*args, **kwargs)
+        return self.f(*args, **kwargs)
+
+    def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Has a function that makes arrays been called seldom with such arguments, none of which are arrays? Python is quick there."""
+        try:
+            key = (epoch(), args, *kwargs.items())
+            n = self.calls[key] = self.calls.get(key, 0) + 1
+        except TypeError:
+            return False
+        if len(self.calls) > SEEN_LIMIT:
+            self.calls.clear()
+        return n <= TURNS
+
+    def learns(
+        self, given: Arguments, key: Any, known: int | None, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> bool:
+        """Is there an entry for such arguments now?"""
+        if len(self.seen) > SEEN_LIMIT:
+            self.seen.clear()
+        if known is None and given.sizes:
+            self.seen[key] = 1
+            if self.kinds.is_often(key, given.sizes):
+                known = 1
+            elif self.kinds.teach(self.function, lambda: flat_function(self.f, args, kwargs), given, kwargs, key):
+                return True
+        met = max(known or 0, 0)  # an entry that went, or that does not take this very value, counts as nothing
+        if met or (known is None and self.at_once):
+            self.seen[key] = TAUGHT if self.teach(given, args, kwargs) else REFUSED
+            return self.seen[key] == TAUGHT
+        self.seen[key] = met + 1
+        return False
+
+    def teach(self, given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        """Add an entry for such arguments; False when the function is not for machine code."""
+        try:
+            with no_collection():
+                entry = self.exact(self.f, given, args, kwargs)
+        except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
+            return False
+        callpath.add_entry(self.function, entry)
+        return True
+
+
+Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]], Any]
+
+
+def cached(f: Callable[..., Any]) -> Any:
+    """`f` with a call path of its own for eager calls."""
+    teacher = Teacher(f)
+    teacher.function = function = callpath.Jitted(teacher.miss)
+    functools.update_wrapper(function, f, updated=())
+    function.__wrapped__ = f
+    return function
+
+
+def entry_of_steps(f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """An entry with a program that does one step for each primitive."""
+    flat, tree = flat_function(f, args, kwargs)
+    program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
+    out = result_spec(pytrees.unflatten(tree[0], [("out", k) for k in range(tree[0].num_leaves)]))
+    return callpath.Entry(given.specs, tuple(kwargs), program, out, epoch())
+
+
+def flat_function(
+    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
+    """`f` as a function of the arrays among these arguments, and a cell that receives the structure of its result."""
+    tree: list[pytrees.PyTreeDef] = []
+
+    def flat(*arrays: Any) -> list[Any]:
+        values = iter(arrays)
+        full = [substituted(a, values) for a in args]
+        out, structure = pytrees.flatten(f(*full, **{k: substituted(v, values) for k, v in kwargs.items()}))
+        if not all(isinstance(v, Tracer) for v in out):  # a Python value, or an array made while tracing
+            raise eager_program.Inexpressible
+        tree[:] = [structure]
+        return out
+
+    return flat, tree
+
+
+def substituted(a: Any, arrays: Any) -> Any:
+    """An argument with its arrays and floats replaced by the next traced values."""
+    t = type(a)
+    if t is ArrayImpl or t is float:
+        return next(arrays)
+    if t is tuple or t is list:
+        return t(substituted(v, arrays) for v in a)
+    return a
+
+
+# ---------------------------------------------------------------- which functions
+
+_MAKE_ARRAYS = frozenset(("zeros", "ones", "empty", "full", "arange", "eye", "identity", "linspace", "tri"))
+
+_NOT = frozenset(
+    [
+        "array",
+        "asarray",
+        "apply_along_axis",
+        "apply_over_axes",
+        "frombuffer",
+        "fromfile",
+        "fromfunction",
+        "fromiter",
+        "frompyfunc",
+        "fromstring",
+        "from_dlpack",
+        "load",
+        "save",
+        "savez",
+        "piecewise",
+        "vectorize",
+        "printoptions",
+        "set_printoptions",
+        "get_printoptions",
+        "einsum_path",
+        "unique",
+        "unique_all",
+        "unique_counts",
+        "unique_inverse",
+        "unique_values",
+        "nonzero",
+        "flatnonzero",
+        "argwhere",
+        "setdiff1d",
+        "setxor1d",
+        "union1d",
+        "intersect1d",
+        "shape",
+        "ndim",
+        "size",
+        "result_type",
+        "promote_types",
+        "can_cast",
+        "issubdtype",
+        "isdtype",
+        "iscomplexobj",
+        "isrealobj",
+        "isscalar",
+        "iterable",
+        "broadcast_shapes",
+        "array_repr",
+        "array_str",
+        "array2string",
+        "asanyarray",
+        "power",
+        "pow",
+        "float_power",
+    ]  # a Python exponent is part of the program
+)
+_METHODS = [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "var",
+    "std",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "cumprod",
+    "dot",
+    "trace",
+    "diagonal",
+    "swapaxes",
+    "squeeze",
+    "ravel",
+    "flatten",
+    "repeat",
+    "clip",
+    "round",
+    "conj",
+    "take",
+    "argsort",
+    "reshape",
+    "transpose",
+    "astype",
+    "copy",
+]
+
+
+def with_call_path(name: str, f: Any) -> Any:
+    """What the namespace offers under a name: a function gets a call path of its own."""
+    if name.startswith("_") or name in _NOT or isinstance(f, type) or not callable(f):
+        return f
+    if not getattr(f, "__module__", "").startswith("calque.numpy") and not hasattr(f, "outer"):
+        return f
+    made = cached(f)
+    for method in ("reduce", "accumulate", "outer", "at", "reduceat", "nin", "nout", "nargs", "identity"):
+        if hasattr(f, method):
+            setattr(made, method, getattr(f, method))
+    return made
+
+
+def install() -> None:
+    """Give the methods of arrays call paths of their own."""
+    for name in _METHODS:
+        setattr(ArrayImpl, name, cached(getattr(ArrayImpl, name)))
+    ArrayImpl.T = property(cached(ArrayImpl.T.fget))

@@ -1,0 +1,53 @@
+"""Indices out of range, where `calque_debug_index` asks for an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import is_concrete, to_numpy
+from calque.core.dtypes import is_signed
+from calque.core.primitives import do
+from calque.core.source import here
+from calque.core.trace import typeof
+from calque.ops.sizes import as_number
+from calque.transforms.functions.checks import raise_if
+
+
+def check_bounds(shape: Sequence[Any], arrays: dict[int, Any], parts: Sequence[Any]) -> None:
+    """IndexError for what lies outside of its axis, now or while the program runs (`calque_debug_index`)."""
+    where = here()
+    own = [p for p in parts if p is not None]
+    for axis, n in enumerate(shape):
+        i = arrays.get(axis, own[axis])
+        if isinstance(i, slice) or (isinstance(i, int) and -n <= i < n):
+            continue
+
+        def error(found: Any, n: int = n, axis: int = axis) -> Exception:
+            bad = found[(found < -n) | (found >= n)] if found.ndim else found
+            number = int(bad.reshape(-1)[0])
+            return IndexError(f"index {number} is out of bounds for axis {axis} with size {n}, at {where}")
+
+        raise_if(outside_of(i, n), error, [np.asarray(i) if isinstance(i, int) else i])
+
+
+def outside_of(i: Any, n: Any) -> Any:
+    """Which elements of an index lie outside of an axis of size n?"""
+    if isinstance(i, int) or is_concrete(i):
+        found = np.asarray(i if isinstance(i, int) else to_numpy(i))
+        return (found < -n) | (found >= n)
+    dtype = typeof(i).dtype
+    if n > np.iinfo(dtype).max:
+        return np.zeros((), bool)
+    if not is_signed(dtype):
+        return do.ge(i, as_number(n, dtype))
+    if isinstance(n, int) and n > 0:  # as an unsigned number what is still negative is large: one comparison
+        from_front = do.select_n(do.lt(i, as_number(0, dtype)), i, do.add(i, as_number(n, dtype)))
+        unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
+        return do.ge(
+            do.convert_element_type(from_front, new_dtype=unsigned, weak_type=False, sharding=None),
+            as_number(n, unsigned),
+        )
+    return getattr(do, "or")(do.ge(i, as_number(n, dtype)), do.lt(i, as_number(-n, dtype)))

@@ -1,0 +1,587 @@
+"""Indexing with NumPy's rules: x[...] and x.at[...].
+
+An index is parsed once into a `Plan`: basic parts (ints, slices, None, Ellipsis) become slice, squeeze, rev and
+broadcast; integer arrays and traced ints become one gather or scatter over the axes they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calque.core import errors
+from calque.core.arrays import ArrayImpl, is_concrete, to_array, to_numpy
+from calque.core.config import config
+from calque.core.dims import Dim, as_size, is_found, may_exceed, surely_equal, surely_same
+from calque.core.dtypes import is_inexact, is_integer, is_signed
+from calque.core.extents import slice_bounds
+from calque.core.primitives import do
+from calque.core.trace import origin, typeof
+from calque.core.trace_state import Tracer
+from calque.numpy.indexing import found_sizes as found
+from calque.numpy.indexing import scalar_masks
+from calque.numpy.indexing.checks import check_bounds
+from calque.numpy.indexing.dynamic_slices import Slice, opened
+from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, promote_dtypes
+from calque.ops import indexing as lax_indexing
+from calque.ops import scatter as lax_scatter
+from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from calque.ops.sizes import as_number, places
+
+MODES = {
+    None: None,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "wrap": "wrap",
+}
+
+
+@dataclass
+class Plan:
+    """A parsed index for an array of known shape.
+
+    Each axis of the operand is either advanced (its entry of `arrays` is an integer array) or sliced (start, length, step).
+    `result` says how the axes of the final result arise: ("slice", axis) or "advanced" or "new"."""
+
+    shape: tuple[int, ...]
+    arrays: dict[int, Any]
+    slices: dict[int, tuple[int, int, int]]
+    result: list[Any]
+    advanced_at: int
+    advanced_shape: tuple[int, ...]
+
+
+def mode_of(mode: Any) -> Any:
+    if isinstance(mode, GatherScatterMode):
+        return mode
+    try:
+        return MODES[mode]
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"mode must be one of 'fill', 'drop', 'clip', 'promise_in_bounds', 'wrap' or None; got {mode!r}"
+        ) from None
+
+
+# ---------------------------------------------------------------- parsing
+
+
+def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
+    """The parts of an index, Ellipsis filled in, boolean masks turned into integer arrays: one part per axis, and Nones."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    parts = [mask_to_arrays(p) for p in parts]
+    flat: list[Any] = []
+    for p in parts:
+        flat += p if isinstance(p, _Mask) else [p]
+    used = sum(p is not None and p is not Ellipsis for p in flat)
+    if sum(p is Ellipsis for p in flat) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > len(shape):
+        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed")
+    fill = [slice(None)] * (len(shape) - used)
+    at = next((i for i, p in enumerate(flat) if p is Ellipsis), len(flat))
+    return opened(flat[:at] + fill + flat[at + 1 :])
+
+
+class _Mask(list):
+    """The integer arrays that a boolean mask stands for."""
+
+
+def mask_to_arrays(p: Any) -> Any:
+    """A concrete boolean mask becomes the integer arrays of its true places; lists become arrays."""
+    if p is None or p is Ellipsis or isinstance(p, (slice, Slice)) or type(p) is int:
+        return p
+    if isinstance(p, (list, tuple)):
+        raise TypeError(
+            f"Using a non-tuple sequence for multidimensional indexing is not allowed; use arr[array(seq)] instead of arr[seq]; got {p!r}"
+            if isinstance(p, list)
+            else f"an index cannot hold the tuple {p!r}: use jnp.array"
+        )
+    if isinstance(p, (bool, np.bool_)):
+        p = np.asarray(p)
+    if isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or hasattr(p, "__jax_array__"):
+        p = p.__jax_array__() if hasattr(p, "__jax_array__") and not isinstance(p, (ArrayImpl, Tracer)) else p
+        dtype = typeof(p).dtype
+        if dtype == np.dtype(bool):
+            return _Mask(mask_places(p))
+        if not is_integer(dtype):
+            raise TypeError(
+                f"Indexer must have integer or boolean type, got indexer with type {dtype.name}, indexer value {p}"
+            )
+        return p
+    try:
+        return as_size(p)
+    except TypeError:
+        raise TypeError(
+            f"an index holds ints, slices, None, Ellipsis and arrays; got {p!r} of type {type(p)}"
+        ) from None
+
+
+def mask_places(mask: Any) -> list[Any]:
+    if typeof(mask).ndim == 0:
+        raise errors.NonConcreteBooleanIndexError(
+            f"Array boolean indices must be concrete where they are scalars; got {typeof(mask).str_short()}: use jnp.where.{origin(mask)}"
+        )
+    if not is_concrete(mask):
+        return list(found.places_found(mask, "x[mask]"))
+    m = to_numpy(mask)
+    return [np.asarray(i, np.int32 if max(m.shape, default=0) < 2**31 else np.int64) for i in np.nonzero(m)]
+
+
+def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
+    """A mask has the sizes of the axes that it stands for."""
+    axis = 0
+    parts = index if isinstance(index, tuple) else (index,)
+    count = sum(getattr(p, "ndim", 1) if _is_mask(p) else p is not None and p is not Ellipsis for p in parts)
+    for p in parts:
+        if p is Ellipsis:
+            axis += len(shape) - count
+        elif _is_mask(p):
+            sizes = p.shape
+            if sizes != shape[axis : axis + len(sizes)]:
+                raise IndexError(
+                    f"boolean index did not match shape of indexed array in index {axis}: got {sizes}, expected {shape[axis : axis + len(sizes)]}"
+                )
+            axis += len(sizes)
+        elif p is not None:
+            axis += 1
+
+
+def _is_mask(p: Any) -> bool:
+    return isinstance(p, (ArrayImpl, Tracer, np.ndarray)) and p.dtype == np.dtype(bool) and p.ndim > 0
+
+
+def parse(index: Any, shape: tuple[int, ...]) -> Plan:
+    """Every axis of the operand gets a slice or an integer array."""
+    check_mask_shapes(index, shape)
+    parts = expand(index, shape)
+    arrays: dict[int, Any] = {}
+    slices: dict[int, tuple[int, int, int]] = {}
+    result: list[Any] = []
+    places: list[int] = []  # where advanced parts stand in the index
+    axis = 0
+    has_arrays = any(_is_array_part(p) for p in parts)
+    for position, p in enumerate(parts):
+        if p is None:
+            result.append("new")
+            continue
+        if isinstance(p, slice):
+            slices[axis] = slice_extent(p, shape[axis])
+            result.append(("slice", axis))
+        elif isinstance(p, (int, Dim)) and not has_arrays:
+            slices[axis] = int_extent(p, shape[axis])
+        else:
+            arrays[axis] = p
+            places.append(position)
+            if len(result) == 0 or result[-1] != "advanced":
+                result.append("advanced")
+        axis += 1
+    advanced = broadcast_shapes(
+        "indexing", *[np.shape(a) if isinstance(a, int) else typeof(a).shape for a in arrays.values()]
+    )
+    together = places == list(range(places[0], places[-1] + 1)) if places else True
+    where = result.index("advanced") if places and together else 0
+    result = [r for r in result if r != "advanced"]
+    return Plan(shape, arrays, slices, result, where, advanced)
+
+
+def _is_array_part(p: Any) -> bool:
+    return isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic))
+
+
+def slice_extent(s: slice, size: int) -> tuple[int, int, int]:
+    """(start, length, step) of a slice of an axis."""
+    return slice_bounds(s, size)
+
+
+def int_extent(i: int, size: int) -> tuple[int, int, int]:
+    """A static int: negative from the end, clamped as every read is."""
+    if size == 0:
+        raise IndexError(f"index {i} is out of bounds for an axis of size 0")
+    i = i + size if i < 0 else i
+    return 0 if i < 0 else i if i < size else size - 1, -1, 1
+
+
+# ---------------------------------------------------------------- reading
+
+
+def getitem(
+    x: Any, index: Any, mode: Any = None, fill_value: Any = None, unique: bool = False, ordered: bool = False
+) -> Any:
+    """x[index]"""
+    x, index = scalar_masks.opened(x, index)
+    if needs_opening(index, x.shape):
+        x, index = opened_windows(x, index)
+    plan = parse(index, x.shape)
+    if config.debug_index and mode is None:
+        check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
+    if plan.arrays:
+        return gather(x, plan, mode_of(mode), fill_value, unique, ordered)
+    if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(index, x.shape):
+        return filled(x, plan, fill_value)
+    return basic(x, plan)
+
+
+def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
+    """Might a part of the index be a slice of a length that only the program knows, or lie on an axis of such a size?"""
+    if any(type(n) is Dim for n in shape):
+        return any(map(is_found, shape))
+    parts = index if type(index) is tuple else (index,)
+    return any([type(p) is slice and any([isinstance(v, Tracer) for v in (p.start, p.stop, p.step)]) for p in parts])
+
+
+def opened_windows(x: Any, index: Any) -> tuple[Any, Any]:
+    """The operand cut along the axes of slices that the program bounds, and the index of the rest."""
+    parts = expand(index, x.shape)
+    axis = 0
+    for k, p in enumerate(parts):
+        if p is None:
+            continue
+        if found.is_window(p, x.shape[axis]):
+            x = found.cut(x, axis, p)
+            parts[k] = slice(None)
+        elif type(p) is int and is_found(x.shape[axis]):
+            parts[k] = np.asarray(p, np.int32)
+        axis += 1
+    return x, tuple(parts)
+
+
+def windows_as_places(index: Any, shape: tuple[int, ...]) -> Any:
+    """An index whose slice that the program bounds is a vector of places."""
+    parts = expand(index, shape)
+    axes = [p for p in parts if p is not None]
+    places = {id(p): found.window(p, n) for p, n in zip(axes, shape) if found.is_window(p, n)}
+    if len(places) > 1 or (places and any(map(_is_array_part, parts))):
+        raise NotImplementedError(
+            "x.at[...]: one slice with traced bounds, and no index arrays beside it; update a part and put it back in two steps"
+        )
+    sizes = iter(shape)
+    whole = [None if p is None else next(sizes) for p in parts]
+    number = lambda p, n: np.asarray(p, np.int32) if type(p) is int and is_found(n) else p
+    return tuple(places.get(id(p), number(p, n)) for p, n in zip(parts, whole))
+
+
+def _has_int_outside(index: Any, shape: tuple[int, ...]) -> bool:
+    parts = [p for p in expand(index, shape) if p is not None]
+    return any(isinstance(p, int) and not -n <= p < n for p, n in zip(parts, shape))
+
+
+def filled(x: Any, plan: Plan, fill_value: Any) -> Any:
+    shape = tuple(1 if r == "new" else plan.slices[r[1]][1] for r in plan.result)
+    return do.broadcast_in_dim(fill_scalar(x, fill_value), shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+def fill_scalar(x: Any, fill_value: Any) -> Any:
+    dtype = typeof(x).dtype
+    if fill_value is None:
+        fill_value = (
+            np.nan
+            if is_inexact(dtype)
+            else True
+            if dtype == np.dtype(bool)
+            else np.iinfo(dtype).min
+            if is_signed(dtype)
+            else np.iinfo(dtype).max
+        )
+    with np.errstate(all="ignore"):
+        return np.asarray(fill_value).astype(dtype)
+
+
+def basic(x: Any, plan: Plan) -> Any:
+    """ints, slices and None: slice, rev, squeeze, broadcast."""
+    shape = plan.shape
+    starts, limits, steps, flips, drop = [], [], [], [], []
+    for axis in range(len(shape)):
+        start, length, step = plan.slices[axis]
+        if length == -1:
+            drop.append(axis)
+            length = 1
+        if step < 0:
+            flips.append(axis)
+            start, step = start + (length - 1) * step, -step
+        if step == 1:
+            limit = start + length
+        else:
+            start, limit = (start, start + (length - 1) * step + 1) if length else (0, 0)
+        starts.append(start)
+        limits.append(limit)
+        steps.append(step)
+    whole = all(
+        surely_equal(s, 0) and surely_equal(e, d) and t == 1 for s, e, t, d in zip(starts, limits, steps, shape)
+    )
+    if not whole:
+        strides = tuple(steps) if any(t != 1 for t in steps) else None
+        x = do.slice(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides)
+    if flips:
+        x = do.rev(x, dimensions=tuple(flips))
+    if drop:
+        x = do.squeeze(x, dimensions=tuple(drop))
+    if "new" in plan.result:
+        shape_out, dims, kept = [], [], iter(x.shape)
+        for i, r in enumerate(plan.result):
+            shape_out.append(1 if r == "new" else next(kept))
+            if r != "new":
+                dims.append(i)
+        x = do.broadcast_in_dim(x, shape=tuple(shape_out), broadcast_dimensions=tuple(dims), sharding=None)
+    return x
+
+
+def index_arrays(plan: Plan, wrap: bool) -> Any:
+    """The integer arrays of a plan stacked along a new last axis."""
+    axes = sorted(plan.arrays)
+    big = any(may_exceed(plan.shape[a], 2**31 - 2) for a in axes)
+    dtype = np.dtype("int64") if big else np.dtype("int32")
+    columns = [broadcast_to(normalized(plan.arrays[a], plan.shape[a], wrap, dtype), plan.advanced_shape) for a in axes]
+    return stacked(columns, plan.advanced_shape)
+
+
+def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
+    """Negative indices count from the end; `wrap` takes them modulo the size."""
+    if is_concrete(i):
+        n = np.asarray(to_numpy(i)).astype(np.int64 if is_signed(typeof(i).dtype) else np.uint64)
+        if type(size) is Dim and (wrap or (n.dtype == np.int64 and (n < 0).any())):
+            return normalized_at(n.astype(dtype), size, wrap)
+        if wrap and size:
+            n = n % size
+        elif n.dtype == np.int64 and (n < 0).any():
+            n = np.where(n < 0, n + size, n)
+        return np.clip(n, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+    own = typeof(i).dtype
+    wide = dtype if own.itemsize <= dtype.itemsize or not is_integer(own) else own
+    i = convert(i, wide)
+    if not wrap and not is_signed(own):
+        return i
+    return normalized_at(i, size, wrap)
+
+
+def normalized_at(i: Any, size: Any, wrap: bool) -> Any:
+    """`normalized` while running."""
+    if wrap:
+        return _modulo(i, size)
+    wide = typeof(i).dtype
+    zero, n = np.zeros((), wide), as_number(size, wide)
+    return do.select_n(do.lt(i, zero), i, do.add(i, n))
+
+
+def _modulo(i: Any, size: int) -> Any:
+    dtype = typeof(i).dtype
+    n, zero = as_number(size if size > 0 else 1, dtype), np.zeros((), dtype)
+    r = do.rem(i, n)
+    return do.select_n(do.lt(r, zero), r, do.add(r, n))
+
+
+def presliced(x: Any, plan: Plan) -> Any:
+    """The operand with its sliced axes cut and its advanced axes whole."""
+    whole = {a: plan.slices.get(a, (0, n, 1)) for a, n in enumerate(plan.shape)}
+    if all(surely_same(whole[a], (0, n, 1)) for a, n in enumerate(plan.shape)):
+        return x
+    return basic(x, Plan(plan.shape, {}, whole, [("slice", a) for a in whole], 0, ()))
+
+
+def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered: bool) -> Any:
+    x = presliced(x, plan)
+    axes = tuple(sorted(plan.arrays))
+    indices = index_arrays(plan, wrap=mode == "wrap")
+    rank = len(plan.advanced_shape)
+    nothing = IndexError("x[i]: there is no element at any index, an axis that is indexed has size 0")
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        found.refuse_empty([plan.shape[a] for a in axes], nothing, unless=plan.advanced_shape)
+    if any(x.shape[a] == 0 for a in axes):
+        if 0 not in plan.advanced_shape:
+            axis = next(a for a in axes if x.shape[a] == 0)
+            raise (TypeError if rank else IndexError)(f"an index is out of bounds for axis {axis}, which has size 0")
+        return with_new_axes(nothing_of(x, plan), plan, rank)
+    out = lax_indexing.gather(
+        x,
+        indices,
+        GatherDimensionNumbers(offset_dims=offsets(plan, rank), collapsed_slice_dims=axes, start_index_map=axes),
+        tuple(1 if a in axes else x.shape[a] for a in range(len(plan.shape))),
+        unique_indices=unique,
+        indices_are_sorted=ordered,
+        mode=GatherScatterMode.CLIP if mode in (None, "wrap") else mode,
+        fill_value=fill_value,
+    )
+    return with_new_axes(out, plan, rank)
+
+
+def nothing_of(x: Any, plan: Plan) -> Any:
+    """An empty array indexed by empty arrays: a gather has no place to begin there."""
+    kept = [n for a, n in enumerate(x.shape) if a not in plan.arrays]
+    before = sum(1 for r in plan.result[: plan.advanced_at] if r != "new")
+    shape = (*kept[:before], *plan.advanced_shape, *kept[before:])
+    return do.reshape(x, new_sizes=shape, dimensions=None, sharding=None)
+
+
+def offsets(plan: Plan, rank: int) -> tuple[int, ...]:
+    """Where the sliced axes stand in the gathered result: the advanced ones are inserted as a block."""
+    before = sum(1 for r in plan.result[: plan.advanced_at] if r != "new")
+    return tuple(k if k < before else k + rank for k in range(len(plan.shape) - len(plan.arrays)))
+
+
+def with_new_axes(x: Any, plan: Plan, rank: int) -> Any:
+    if "new" not in plan.result:
+        return x
+    layout: list[Any] = list(plan.result)
+    layout[plan.advanced_at : plan.advanced_at] = ["advanced"] * rank
+    sizes, dims, shape = iter(x.shape), [], []
+    for i, r in enumerate(layout):
+        shape.append(1 if r == "new" else next(sizes))
+        if r != "new":
+            dims.append(i)
+    return do.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=tuple(dims), sharding=None)
+
+
+# ---------------------------------------------------------------- writing
+
+Scatter = Callable[..., Any]
+
+
+def update(x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
+    """x with the places of `index` combined with `values`; places outside are left alone unless `mode` says otherwise."""
+    own, (x, index) = x.shape, scalar_masks.opened(x, index)
+    if not surely_same(x.shape, own):
+        out = update(x, index, values, scatter, mode, unique, ordered)
+        return do.reshape(out, new_sizes=own, dimensions=None, sharding=None)
+    if needs_opening(index, x.shape):
+        index = windows_as_places(index, x.shape)
+    plan = parse(index, x.shape)
+    if config.debug_index and mode is None:
+        check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
+    shape = result_shape(plan)
+    values = cast_update(values, x)
+    broadcast_shapes_into("x.at[...] update", typeof(values).shape, shape)
+    mode = mode_of(mode)
+    if outside(plan, index) and mode not in (GatherScatterMode.CLIP, "wrap"):
+        return to_array(x)
+    plan, values = ints_as_slices(plan, broadcast_to(values, shape), index, mode == "wrap")
+    return scatter_plan(x, plan, values, scatter, mode, unique, ordered)
+
+
+def ints_as_slices(plan: Plan, values: Any, index: Any, wrap: bool) -> tuple[Plan, Any]:
+    """Axes at a static int become slices of one element, and the values get an axis for each."""
+    fixed = [a for a, (_, length, _) in plan.slices.items() if length == -1]
+    if not fixed:
+        return plan, values
+    parts = [p for p in expand(index, plan.shape) if p is not None]
+    slices = dict(plan.slices)
+    for a in fixed:
+        slices[a] = (parts[a] % plan.shape[a] if wrap else slices[a][0], 1, 1)
+    result, sizes = list(plan.result), list(typeof(values).shape)
+    for a in fixed:
+        at = next((k for k, r in enumerate(result) if r != "new" and r[1] > a), len(result))
+        result.insert(at, ("slice", a))
+        sizes.insert(at, 1)
+    values = do.reshape(values, new_sizes=tuple(sizes), dimensions=None, sharding=None)
+    return Plan(plan.shape, plan.arrays, slices, result, plan.advanced_at, plan.advanced_shape), values
+
+
+def outside(plan: Plan, index: Any) -> bool:
+    """Does a static int lie outside of its axis? Then there is nothing to write."""
+    parts = [p for p in expand(index, plan.shape) if p is not None]
+    return any(isinstance(p, int) and not -n <= p < n for p, n in zip(parts, plan.shape))
+
+
+def result_shape(plan: Plan) -> tuple[int, ...]:
+    sizes: list[int] = [1 if r == "new" else plan.slices[r[1]][1] for r in plan.result]
+    sizes[plan.advanced_at : plan.advanced_at] = plan.advanced_shape
+    return tuple(sizes)
+
+
+def broadcast_shapes_into(name: str, own: tuple[int, ...], target: tuple[int, ...]) -> None:
+    ok = len(own) <= len(target) and all(a in (1, b) for a, b in zip(own[::-1], target[::-1]))
+    if not ok:
+        raise ValueError(f"Incompatible shapes for broadcasting: {name} has shape {own}, the indexed part {target}")
+
+
+def cast_update(values: Any, x: Any) -> Any:
+    dtype = typeof(x).dtype
+    if isinstance(values, (list, tuple)):
+        raise TypeError(f"x.at[...] takes arrays and scalars, got {type(values)}; convert it with jnp.array")
+    return convert(values, dtype)
+
+
+def scatter_plan(x: Any, plan: Plan, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
+    """One scatter. Its window covers the sliced axes, from constant starts; axes with larger steps become index arrays."""
+    if 0 in plan.shape:  # every place is outside
+        return x
+    layout: list[Any] = list(plan.result)
+    layout[plan.advanced_at : plan.advanced_at] = [("advanced", i) for i in range(len(plan.advanced_shape))]
+    if "new" in layout:
+        kept = tuple(n for n, r in zip(typeof(values).shape, layout) if r != "new")
+        values = do.reshape(values, new_sizes=kept, dimensions=None, sharding=None)
+        layout = [r for r in layout if r != "new"]
+    flips = tuple(k for k, r in enumerate(layout) if r[0] == "slice" and plan.slices[r[1]][2] < 0)
+    if flips:
+        values = do.rev(values, dimensions=flips)
+    slices = {a: forward(extent) for a, extent in plan.slices.items()}
+    spread = [a for a, (_, length, step) in slices.items() if step != 1 and length > 1]
+    starts = {a: start for a, (start, length, _) in slices.items() if a not in spread and length != plan.shape[a]}
+    if not plan.arrays and not spread and scatter is lax_scatter.scatter:
+        places = [np.asarray(starts.get(a, 0), np.int32) for a in range(len(plan.shape))]
+        return do.dynamic_update_slice(x, values, *places)
+    batch = [r for r in layout if r[0] == "advanced" or r[1] in spread]
+    batch_shape = tuple(n for n, r in zip(typeof(values).shape, layout) if r in batch)
+    columns = index_columns(plan, slices, spread, starts, batch, batch_shape, mode == "wrap")
+    order = tuple(sorted(columns))
+    dnums = ScatterDimensionNumbers(
+        update_window_dims=tuple(k for k, r in enumerate(layout) if r not in batch),
+        inserted_window_dims=tuple(a for a in order if a not in starts),
+        scatter_dims_to_operand_dims=order,
+    )
+    indices = stacked([columns[a] for a in order], batch_shape)
+    scatter_mode = {None: GatherScatterMode.FILL_OR_DROP, "wrap": GatherScatterMode.PROMISE_IN_BOUNDS}.get(mode, mode)
+    single = not batch_shape
+    return scatter(
+        x,
+        indices,
+        values,
+        dnums,
+        indices_are_sorted=ordered or single,
+        unique_indices=unique or single,
+        mode=scatter_mode,
+    )
+
+
+def forward(extent: tuple[int, int, int]) -> tuple[int, int, int]:
+    """A slice with its elements in ascending order."""
+    start, length, step = extent
+    return (start, length, step) if step > 0 else (start + max(length - 1, 0) * step, length, -step)
+
+
+def index_columns(
+    plan: Plan,
+    slices: dict[int, tuple[int, int, int]],
+    spread: Sequence[int],
+    starts: dict[int, int],
+    batch: Sequence[Any],
+    batch_shape: tuple[int, ...],
+    wrap: bool,
+) -> dict[int, Any]:
+    """For each axis that the scatter moves along, where: index arrays, progressions, constant starts."""
+    columns: dict[int, Any] = {}
+    dims = tuple(k for k, r in enumerate(batch) if r[0] == "advanced")
+    for a, i in plan.arrays.items():
+        i = normalized(i, plan.shape[a], wrap, np.dtype("int64" if may_exceed(plan.shape[a], 2**31 - 2) else "int32"))
+        i = broadcast_to(i, plan.advanced_shape)
+        columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=dims, sharding=None)
+    for a in spread:
+        start, length, step = slices[a]
+        i = as_number(start, np.int32) + places(length) * np.int32(step)
+        at = (batch.index(("slice", a)),)
+        columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=at, sharding=None)
+    for a, start in starts.items():
+        columns[a] = do.broadcast_in_dim(
+            np.asarray(start, np.int32), shape=batch_shape, broadcast_dimensions=(), sharding=None
+        )
+    return columns
+
+
+def stacked(columns: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    if not columns:
+        return np.zeros((*shape, 0), np.int32)
+    wide = promote_dtypes(*columns)
+    lifted = [do.reshape(c, new_sizes=(*shape, 1), dimensions=None, sharding=None) for c in wide]
+    return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=len(shape))

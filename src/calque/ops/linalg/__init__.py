@@ -1,0 +1,1 @@
+"""Primitives of linear algebra."""

@@ -1,0 +1,1 @@
+"""Primitives that multiply and add along axes: dot products, ragged ones, convolutions."""

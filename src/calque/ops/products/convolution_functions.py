@@ -1,0 +1,393 @@
+"""The convolution functions of lax: dimension numbers by letters, padding by name, transposed and unshared convolution, patches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import canonicalize
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.ops import common
+from calque.ops.common import operand as as_operand
+from calque.ops.dimension_numbers import ConvDimensionNumbers, canonical_precision
+from calque.ops.layout import Shape, permuted
+from calque.ops.padding import canonical_pads, dilated, padtype_to_pads, per_dimension, window_count
+from calque.ops.products.dot import dot_general
+
+# ---------------------------------------------------------------- dimension numbers
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """Dimension numbers in the form that equations carry: positions of (batch, feature, *spatial), for the kernel of
+    (out feature, in feature, *spatial). Strings name batch N, feature C, kernel features O and I.
+
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if len(lhs_shape) != len(rhs_shape):
+        raise TypeError(
+            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}."
+        )
+    ndim = len(lhs_shape)
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
+    if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
+        raise TypeError(
+            f"convolution dimension_numbers must be None, a ConvDimensionNumbers or a tuple of 3 strings, got {dimension_numbers!r}."
+        )
+    for spec in dimension_numbers:
+        if len(spec) != ndim:
+            raise TypeError(
+                f"convolution dimension_numbers {dimension_numbers} must have one letter for each of {ndim} dimensions"
+            )
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Shape]:
+    """The positions of batch, feature and spatial dimensions that three strings name.
+
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    [(0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)]
+    """
+    lhs, rhs, out = dimension_numbers
+    for spec, (first, second) in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
+        if spec.count(first) != 1 or spec.count(second) != 1 or len(set(spec)) != len(spec):
+            raise TypeError(
+                f'convolution dimension_numbers: "{spec}" must contain {first} and {second} once, and no letter twice; got {dimension_numbers}'
+            )
+    letters = [c for c in rhs if c not in "OI"]
+    if not set(lhs) - set("NC") == set(letters) == set(out) - set("NC"):
+        raise TypeError(
+            f"convolution dimension_numbers must name the same spatial dimensions in all three, got {dimension_numbers}"
+        )
+    return [tuple([spec.index(c) for c in (*ends, *letters)]) for spec, ends in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))]
+
+
+# ---------------------------------------------------------------- conv_general_dilated
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Convolution (the kernel is not reversed) with strides, padding, dilation of input and kernel, groups, and any layout.
+
+    >>> x, kernel = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 4))
+    >>> lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
+    (1, 8, 8, 4)
+    """
+    lhs, rhs = common.same_dtypes("conv_general_dilated", [as_operand(lhs), as_operand(rhs)])
+    ls, rs = typeof(lhs).shape, typeof(rhs).shape
+    numbers = conv_dimension_numbers(ls, rs, dimension_numbers)
+    n = len(ls) - 2
+    ld, rd = per_dimension(lhs_dilation, n, "lhs_dilation"), per_dimension(rhs_dilation, n, "rhs_dilation")
+    strides = per_dimension(window_strides, n, "window_strides")
+    if isinstance(padding, str):
+        if any(d != 1 for d in ld):
+            raise ValueError(
+                "String padding is not implemented for transposed convolution using this op. Please either exactly specify"
+                " the required padding or use conv_transpose."
+            )
+        extent = [ls[d] for d in numbers.lhs_spec[2:]]
+        kernel = [dilated(rs[d], k) for d, k in zip(numbers.rhs_spec[2:], rd)]
+        padding = padtype_to_pads(extent, kernel, strides, padding)
+    return do.conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=canonical_pads(padding, n, "conv_general_dilated"),
+        lhs_dilation=ld,
+        rhs_dilation=rd,
+        dimension_numbers=numbers,
+        feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count,
+        precision=canonical_precision(precision),
+        preferred_element_type=None if preferred_element_type is None else canonicalize(preferred_element_type),
+        out_sharding=out_sharding,
+    )
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolution in the layout (batch, feature, *spatial) with kernels (out, in, *spatial).
+
+    >>> lax.conv(jnp.ones((1, 3, 8, 8)), jnp.ones((4, 3, 3, 3)), (1, 1), "SAME").shape
+    (1, 4, 8, 8)
+    """
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv` with explicit padding and dilations.
+
+    >>> lax.conv_with_general_padding(jnp.ones((1, 3, 8)), jnp.ones((4, 3, 3)), (1,), [(0, 2)], None, (2,)).shape
+    (1, 4, 6)
+    """
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+# ---------------------------------------------------------------- conv_transpose
+
+
+def _transposed_padding(k: int, s: int, padding: str) -> tuple[int, int]:
+    """The padding of the dilated input for which the result has the size that the forward convolution took."""
+    if padding == "SAME":
+        total = k + s - 2
+        low = k - 1 if s > k - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = k + s - 2 + max(k - s, 0)
+        low = k - 1
+    else:
+        raise ValueError(f'Padding mode must be "SAME" or "VALID" (or explicit), got {padding!r}.')
+    return low, total - low
+
+
+_TRANSPOSE_LAYOUTS = {
+    2: ("NC", "IO", "NC"),
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """Fractionally strided ("transposed") convolution: the input is dilated by the strides. With `transpose_kernel` the
+    kernel is reversed and its features exchanged, which makes this the gradient of a forward convolution.
+
+    >>> lax.conv_transpose(jnp.ones((1, 4, 4, 3)), jnp.ones((3, 3, 3, 5)), (2, 2), "SAME").shape
+    (1, 8, 8, 5)
+    """
+    lhs, rhs = as_operand(lhs), as_operand(rhs)
+    ndim = typeof(lhs).ndim
+    if ndim != typeof(rhs).ndim or ndim < 2:
+        raise ValueError(
+            f"conv_transpose needs operands of equal rank, at least 2, got {typeof(lhs)} and {typeof(rhs)}"
+        )
+    if dimension_numbers is None:
+        if ndim not in _TRANSPOSE_LAYOUTS:
+            raise ValueError("No 4+ dimensional dimension_number defaults.")
+        dimension_numbers = _TRANSPOSE_LAYOUTS[ndim]
+    numbers = conv_dimension_numbers(typeof(lhs).shape, typeof(rhs).shape, dimension_numbers)
+    dilation = per_dimension(rhs_dilation, ndim - 2, "rhs_dilation")
+    kernel = [dilated(typeof(rhs).shape[d], k) for d, k in zip(numbers.rhs_spec[2:], dilation)]
+    if isinstance(padding, str):
+        padding = [_transposed_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
+    elif use_consistent_padding:
+        padding = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(kernel, padding, strict=True)]
+    if transpose_kernel:
+        rhs = do.rev(rhs, dimensions=tuple(numbers.rhs_spec[2:]))
+        order = list(range(ndim))
+        o, i = numbers.rhs_spec[:2]
+        order[o], order[i] = i, o
+        rhs = permuted(rhs, order)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * (ndim - 2),
+        padding,
+        strides,
+        dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+# ---------------------------------------------------------------- patches and unshared kernels
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The windows of a convolution as features of the result: (feature, *window) flattened, for each output position.
+
+    >>> lax.conv_general_dilated_patches(jnp.ones((1, 2, 5, 5)), (3, 3), (1, 1), "VALID").shape
+    (1, 18, 3, 3)
+    """
+    lhs = as_operand(lhs)
+    aval = typeof(lhs)
+    numbers = conv_dimension_numbers(aval.shape, (0,) * aval.ndim, dimension_numbers)
+    lhs_spec, rhs_spec, _ = numbers
+    channels = aval.shape[lhs_spec[1]]
+    window = int(np.prod(tuple(filter_shape), dtype=np.int64))
+    eye = do.eq(_iota(window, 0), _iota(window, 1))
+    eye = do.convert_element_type(eye, new_dtype=aval.dtype, weak_type=False, sharding=None)
+    kernel = do.broadcast_in_dim(eye, shape=(channels, window, window), broadcast_dimensions=(1, 2), sharding=None)
+    # (out feature, in feature, *spatial), put where the kernel's dimensions stand
+    kernel = do.reshape(kernel, new_sizes=(channels * window, 1, *filter_shape), dimensions=None, sharding=None)
+    kernel = permuted(kernel, np.argsort(rhs_spec).tolist())
+    return conv_general_dilated(
+        lhs,
+        kernel,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=channels,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _iota(n: int, dimension: int) -> Any:
+    return do.iota(dtype=np.dtype("int32"), shape=(n, n), dimension=dimension, sharding=None)
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """Convolution with a kernel of its own for each output position: `rhs` has the output's spatial dimensions, and the
+    window flattened into its input features.
+
+    >>> lax.conv_general_dilated_local(jnp.ones((1, 2, 4)), jnp.ones((5, 6, 2)), (1,), "VALID", (3,)).shape
+    (1, 5, 2)
+    """
+    lhs, rhs = as_operand(lhs), as_operand(rhs)
+    aval = typeof(lhs)
+    numbers = conv_dimension_numbers(aval.shape, typeof(rhs).shape, dimension_numbers)
+    lhs_spec, rhs_spec, out_spec = numbers
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
+        ConvDimensionNumbers(lhs_spec, rhs_spec, out_spec), precision,
+    )  # fmt: skip
+    spatial = len(filter_shape)
+    batch = (tuple(out_spec[2:]), tuple(rhs_spec[2:]))
+    out = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), batch), precision)
+    # (*spatial, batch, out feature), put in the order of the result
+    place = [0] * (spatial + 2)
+    for k, d in enumerate((*range(2, spatial + 2), 0, 1)):
+        place[out_spec[d]] = k
+    return permuted(out, place)
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any, batch_group_count: int = 1
+) -> Shape:
+    """The shape of the result of a convolution in the layout (batch, feature, *spatial).
+
+    >>> lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), "VALID")
+    (1, 4, 6, 6)
+    """
+    if isinstance(pads, str):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    if len(pads) != len(lhs_shape) - 2:
+        raise TypeError(
+            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got {len(pads)}."
+        )
+    sizes = [
+        window_count(n + low + high, k, s) for n, k, s, (low, high) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    ]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> Shape:
+    """The shape of the result of a convolution in any layout.
+
+    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", ("NHWC", "HWIO", "NHWC"))
+    (1, 8, 8, 4)
+    """
+    lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
+    out = conv_shape_tuple([lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm], window_strides, padding)
+    return tuple([out[i] for i in np.argsort(out_perm)])
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> Shape:
+    """The shape of the result of a transposed convolution.
+
+    >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (3, 3, 3, 4), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
+    (1, 8, 8, 4)
+    """
+    lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
+    lhs, rhs = [lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm]
+    if isinstance(padding, str):
+        padding = [_transposed_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides)]
+    grown = [dilated(n, s) for n, s in zip(lhs[2:], window_strides)]
+    out = conv_shape_tuple([*lhs[:2], *grown], rhs, (1,) * len(grown), list(padding))
+    return tuple([out[i] for i in np.argsort(out_perm)])

@@ -1,0 +1,1 @@
+"""Primitives of random numbers: keys, Threefry, Philox, bits."""

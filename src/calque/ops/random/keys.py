@@ -1,0 +1,255 @@
+"""Random keys as values: their dtypes, the algorithms behind them, and the primitives that make and use them.
+
+A key array has an element type such as key<fry>; NumPy holds its elements as records of uint32 words, so that whatever
+moves elements about (reshape, slice, select_n, ...) needs no rule of its own for keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import ExtendedDType, is_integer
+from calque.core.primitives import REGISTRY, Primitive, Zero, do
+from calque.core.trace import typeof
+from calque.ops.common import batch_elementwise, move, tangent_aval
+from calque.ops.kinds import not_linear
+from calque.ops.random import philox, threefry
+
+_UINT32 = np.dtype("uint32")
+
+# ---------------------------------------------------------------- algorithms and their dtypes
+
+
+class PRNGImpl:
+    """An algorithm of random keys, given on arrays of key words (NumPy): the words of a key are the last dimension.
+
+    seed(seeds)                        keys from integers
+    split(keys, shape)                 keys of shape `shape` for each key
+    fold_in(keys, data)                a key from a key and a uint32
+    random_bits(keys, width, shape)    unsigned integers of `width` bits, of shape `shape` for each key"""
+
+    def __init__(
+        self,
+        name: str,
+        tag: str,
+        words: int,
+        *,
+        seed: Callable[[np.ndarray], np.ndarray],
+        split: Callable[[np.ndarray, tuple[int, ...]], np.ndarray],
+        fold_in: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        random_bits: Callable[[np.ndarray, int, tuple[int, ...]], np.ndarray],
+    ):
+        self.name, self.tag, self.key_shape = name, tag, (words,)
+        self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
+        self.dtype = KeyDType(self)
+
+    def __repr__(self) -> str:
+        return self.tag
+
+    def __reduce__(self) -> Any:
+        return implementation, (self.name,)
+
+
+class extended:
+    """The scalar type above all dtypes that NumPy does not know."""
+
+
+class prng_key(extended):
+    """The scalar type of typed random keys."""
+
+
+class KeyDType(ExtendedDType):
+    """The dtype of the keys of one algorithm. There is one object for each algorithm."""
+
+    type = prng_key
+
+    def __init__(self, impl: PRNGImpl):
+        self.impl, self.name = impl, f"key<{impl.tag}>"
+        self.storage = np.dtype([(impl.tag, np.uint32, impl.key_shape)])
+        self.itemsize = self.storage.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        return _dtype_named, (self.impl.name,)
+
+
+def _dtype_named(name: str) -> KeyDType:
+    return IMPLEMENTATIONS[name].dtype
+
+
+IMPLEMENTATIONS = {
+    impl.name: impl
+    for impl in (
+        PRNGImpl(
+            "threefry2x32",
+            "fry",
+            2,
+            seed=threefry.seed_key,
+            split=threefry.split_key,
+            fold_in=threefry.fold_in,
+            random_bits=threefry.random_bits,
+        ),
+        PRNGImpl(
+            "rbg",
+            "rbg",
+            4,
+            seed=philox.seed_key,
+            split=philox.split_halves,
+            fold_in=philox.fold_in_halves,
+            random_bits=philox.random_bits,
+        ),
+        PRNGImpl(
+            "unsafe_rbg",
+            "urbg",
+            4,
+            seed=philox.seed_key,
+            split=philox.split_fast,
+            fold_in=philox.fold_in_fast,
+            random_bits=philox.random_bits,
+        ),
+    )
+}
+
+
+def implementation(impl: Any) -> PRNGImpl:
+    """The algorithm of this name; a PRNGImpl and a key dtype stand for themselves."""
+    if isinstance(impl, PRNGImpl):
+        return impl
+    if isinstance(impl, KeyDType):
+        return impl.impl
+    found = IMPLEMENTATIONS.get(impl) if isinstance(impl, str) else None
+    if found is None:
+        raise ValueError(f"unrecognized PRNG implementation {impl!r}: it must be one of {', '.join(IMPLEMENTATIONS)}")
+    return found
+
+
+# ---------------------------------------------------------------- rules
+
+
+def _words(keys: np.ndarray) -> np.ndarray:
+    (tag,) = keys.dtype.names or ()
+    return np.asarray(keys[tag])
+
+
+def _records(words: np.ndarray, impl: PRNGImpl) -> np.ndarray:
+    out = np.empty(words.shape[:-1], impl.dtype.storage)
+    out[impl.tag] = words
+    return out
+
+
+def _impl_of(keys: np.ndarray) -> PRNGImpl:
+    """The algorithm of key records: its tag is the name of their field."""
+    return _BY_TAG[(keys.dtype.names or ("",))[0]]
+
+
+_BY_TAG = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
+
+
+def need_key(name: str, aval: ShapedArray) -> PRNGImpl:
+    if not isinstance(aval.dtype, KeyDType):
+        raise TypeError(
+            f"{name} needs typed keys, got {aval.str_short()}: make them with random.key(seed) or random.wrap_key_data(bits)"
+        )
+    return aval.dtype.impl
+
+
+def _no_tangents(name: str) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = REGISTRY[name].bind(*primals, **params)
+        return out, Zero(tangent_aval(typeof(out)))
+
+    return jvp
+
+
+def _batch_in_place(name: str) -> Callable[..., Any]:
+    return lambda args, dims, **params: (REGISTRY[name].bind(*args, **params), dims[0])
+
+
+def _primitive(
+    name: str, meaning: Callable[..., Any], shape: Callable[..., Any], batch: Callable[..., Any] | None = None
+) -> Primitive:
+    return Primitive(
+        name,
+        meaning=meaning,
+        shape=shape,
+        jvp=_no_tangents(name),
+        transpose=not_linear(name),
+        batch=batch or _batch_in_place(name),
+    )
+
+
+def _seed_shape(seeds: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
+    if not is_integer(seeds.dtype):
+        raise TypeError(f"PRNG key seed must be an integer; got {seeds.str_short()}")
+    return ShapedArray(seeds.shape, impl.dtype)
+
+
+def _wrap_shape(bits: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
+    n = len(impl.key_shape)
+    if bits.dtype != _UINT32 or bits.shape[-n:] != impl.key_shape:
+        raise TypeError(
+            f"keys of {impl.name} are made of uint32 words, the last dimension being {impl.key_shape}; got {bits.str_short()}"
+        )
+    return ShapedArray(bits.shape[:-n], impl.dtype)
+
+
+def _wrap_batch(args: Sequence[Any], dims: Sequence[int], *, impl: PRNGImpl) -> tuple[Any, int]:
+    (bits,), (d,) = args, dims
+    if d == typeof(bits).ndim - 1:
+        bits, d = move(bits, d, 0), 0
+    return do.random_wrap(bits, impl=impl), d
+
+
+def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
+    return ShapedArray(keys.shape + need_key("random_unwrap", keys).key_shape, _UINT32)
+
+
+def _split_shape(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    need_key("random_split", keys)
+    return ShapedArray(keys.shape + shape, keys.dtype)
+
+
+def _fold_in_shape(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
+    need_key("random_fold_in", keys)
+    if data.dtype != _UINT32:
+        raise TypeError(f"random_fold_in needs uint32 data, got {data.str_short()}")
+    if keys.shape and data.shape and keys.shape != data.shape:
+        raise TypeError(f"random_fold_in got incompatible shapes: keys {keys.shape}, data {data.shape}")
+    return ShapedArray(keys.shape or data.shape, keys.dtype)
+
+
+def _fold_in_meaning(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
+    shape = keys.shape or data.shape
+    keys, data = np.broadcast_to(keys, shape), np.broadcast_to(data, shape)
+    impl = _impl_of(keys)
+    return _records(impl.fold_in(_words(keys), data), impl)
+
+
+def _bits_shape(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+    need_key("random_bits", keys)
+    if bit_width not in (8, 16, 32, 64):
+        raise TypeError(f"random_bits: bit_width must be 8, 16, 32 or 64, got {bit_width}")
+    return ShapedArray(keys.shape + shape, np.dtype(f"uint{bit_width}"))
+
+
+def _split_meaning(keys: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+    impl = _impl_of(keys)
+    return _records(impl.split(_words(keys), shape), impl)
+
+
+def _bits_meaning(keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...]) -> np.ndarray:
+    return _impl_of(keys).random_bits(_words(keys), bit_width, shape)
+
+
+random_seed_p = _primitive("random_seed", lambda seeds, *, impl: _records(impl.seed(seeds), impl), _seed_shape)
+random_wrap_p = _primitive("random_wrap", lambda bits, *, impl: _records(bits, impl), _wrap_shape, _wrap_batch)
+random_unwrap_p = _primitive("random_unwrap", lambda keys: _words(keys).copy(), _unwrap_shape)
+random_clone_p = _primitive("random_clone", lambda keys: keys.copy(), lambda keys: keys)
+random_split_p = _primitive("random_split", _split_meaning, _split_shape)
+random_fold_in_p = _primitive("random_fold_in", _fold_in_meaning, _fold_in_shape, batch_elementwise("random_fold_in"))
+random_bits_p = _primitive("random_bits", _bits_meaning, _bits_shape)

@@ -1,0 +1,383 @@
+"""Shardings: how an array is laid out over devices. PartitionSpec names the mesh axis of each dimension.
+
+All devices of this process share one memory. A sharding therefore says which device holds which part of an array, and the
+array has it as an attribute; the elements themselves stay together and nothing is copied when a sharding changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.devices import DEVICES, Device
+from calque.transforms.devices.mesh import EMPTY, Mesh
+
+Index = tuple[slice, ...]
+
+
+class IndivisibleError(ValueError):
+    """A dimension cannot be cut into as many equal parts as its mesh axes ask for."""
+
+
+class DuplicateSpecError(ValueError):
+    """A mesh axis stands in two dimensions of one PartitionSpec."""
+
+
+class _Unconstrained:
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = _Unconstrained()
+
+
+def _canonical(entry: Any) -> Any:
+    if isinstance(entry, (tuple, list)):
+        if not entry:
+            return None
+        return entry[0] if len(entry) == 1 else tuple(entry)
+    return entry
+
+
+class PartitionSpec:
+    """For each dimension the mesh axis that it is split along: a name, several names in a tuple, or None.
+
+    >>> calque.sharding.PartitionSpec("x", None, ("y", "z"))
+    P('x', None, ('y', 'z'))"""
+
+    __slots__ = ("_entries", "reduced", "unreduced")
+
+    UNCONSTRAINED = UNCONSTRAINED
+
+    def __init__(self, *entries: Any, unreduced: Any = (), reduced: Any = ()):
+        self._entries = tuple([_canonical(e) for e in entries])
+        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._entries)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._entries[i]
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, (PartitionSpec, tuple)):
+            return NotImplemented
+        return PartitionSpec(*self, *other)
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
+
+    def index(self, value: Any) -> int:
+        """The dimension with this entry."""
+        return self._entries.index(_canonical(value))
+
+    def count(self, value: Any) -> int:
+        return self._entries.count(_canonical(value))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartitionSpec):
+            return False
+        return (self._entries, self.unreduced, self.reduced) == (other._entries, other.unreduced, other.reduced)
+
+    def __hash__(self) -> int:
+        return hash((self._entries, self.unreduced, self.reduced))
+
+    def __repr__(self) -> str:
+        text = repr(self._entries) if self._entries else "()"
+        for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            if axes:
+                listed = ", ".join(map(repr, sorted(axes, key=str)))
+                text = f"{text[:-1].rstrip(',')}{', ' if self._entries else ''}{name}={{{listed}}})"
+        return "P" + text
+
+    def update(self, **changes: Any) -> PartitionSpec:
+        """The spec with other `partitions`, `unreduced` or `reduced`."""
+        entries = changes.get("partitions", self._entries)
+        return PartitionSpec(
+            *entries, unreduced=changes.get("unreduced", self.unreduced), reduced=changes.get("reduced", self.reduced)
+        )
+
+    def __reduce__(self) -> Any:
+        return _spec, (self._entries, tuple(self.unreduced), tuple(self.reduced))
+
+
+def _spec(entries: tuple[Any, ...], unreduced: tuple[Any, ...], reduced: tuple[Any, ...]) -> PartitionSpec:
+    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
+
+
+P = PartitionSpec
+
+
+def names_in(entry: Any) -> tuple[Hashable, ...]:
+    """The mesh axes of one entry of a spec."""
+    if entry is None or entry is UNCONSTRAINED:
+        return ()
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+# ---------------------------------------------------------------- shardings
+
+
+class Sharding:
+    """How an array is laid out over devices."""
+
+    __slots__ = ("__weakref__", "memory_kind")
+
+    memory_kind: str | None
+
+    @property
+    def device_order(self) -> tuple[Device, ...]:
+        """The devices, in the order in which they hold parts."""
+        raise NotImplementedError(f"{type(self).__name__} has no devices")
+
+    def parts(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Into how many parts each dimension is cut. Refuses shapes that cannot be cut so."""
+        raise NotImplementedError(f"{type(self).__name__} cuts no shapes")
+
+    @property
+    def device_set(self) -> set[Device]:
+        return set(self.device_order)
+
+    addressable_devices = device_set
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.device_order)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    has_addressable_devices = is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the part that each device holds."""
+        return tuple(d // n for d, n in zip(global_shape, self.parts(global_shape)))
+
+    def indices(self, shape: tuple[int, ...]) -> list[Index]:
+        """What part of the array each device in `device_order` holds."""
+        return [(slice(None),) * len(shape)] * self.num_devices
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        """For each device, the part that it holds, as an index of the whole array."""
+        shape = tuple(global_shape)
+        self.check(shape)
+        return dict(zip(self.device_order, self.indices(shape)))
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def check(self, shape: Sequence[int]) -> None:
+        """Refuse shapes that this sharding is not for."""
+        self.parts(shape)
+
+    check_compatible_aval = check
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Do both place each element of arrays of this rank on the same devices?"""
+        return isinstance(other, Sharding) and placement(self, ndim) == placement(other, ndim)
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        _check_kind(kind)
+        return self
+
+
+def _check_kind(kind: Any) -> None:
+    if kind not in (None, "device"):
+        raise ValueError(
+            f"Could not find memory addressable by device cpu. Device cpu can address the following memory kinds: device. "
+            f"Got memory kind: {kind}"
+        )
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    >>> calque.sharding.SingleDeviceSharding(calque.devices()[0])
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, device: Device, *, memory_kind: str | None = None):
+        if not isinstance(device, Device):
+            raise TypeError(f"SingleDeviceSharding takes a device of calque.devices(), got {device!r}")
+        _check_kind(memory_kind)
+        self._device, self.memory_kind = device, "device"
+
+    @property
+    def device_order(self) -> tuple[Device, ...]:
+        return (self._device,)
+
+    def parts(self, shape: Sequence[int]) -> tuple[int, ...]:
+        return (1,) * len(shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self._device is other._device
+
+    def __hash__(self) -> int:
+        return hash(self._device)
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind=device)"
+
+    def __reduce__(self) -> Any:
+        return SingleDeviceSharding, (self._device,)
+
+
+class NamedSharding(Sharding):
+    """An array over the devices of a mesh: `spec` names the mesh axes that each dimension is split along.
+
+    >>> P, mesh = calque.sharding.PartitionSpec, calque.make_mesh((1,), ("x",))
+    >>> calque.sharding.NamedSharding(mesh, P("x", None)).shard_shape((4, 3))
+    (4, 3)"""
+
+    __slots__ = ("_places", "mesh", "spec")
+
+    def __init__(self, mesh: Mesh, spec: PartitionSpec, *, memory_kind: str | None = None):
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                f"Unexpected type {type(spec)} for the spec of a NamedSharding: pass a PartitionSpec, as P('x', None); got {spec!r}"
+            )
+        _check_kind(memory_kind)
+        check_spec(spec, mesh.axis_names)
+        self.mesh, self.spec, self.memory_kind = mesh, spec, "device"
+        self._places: dict[int, Any] = {}
+
+    @property
+    def device_order(self) -> tuple[Device, ...]:
+        if not isinstance(self.mesh, Mesh):
+            raise ValueError(f"the sharding {self} has an abstract mesh: it has no devices")
+        return tuple(self.mesh.devices.flat)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        sizes = self.mesh.shape
+        return all(sizes[n] == 1 for e in self.spec for n in names_in(e))
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        used = {n for e in self.spec for n in names_in(e)}
+        return frozenset(n for n in self.mesh.axis_names if n not in used)
+
+    def counts(self, ndim: int) -> tuple[int, ...]:
+        sizes = self.mesh.shape
+        entries = (*self.spec, *[None] * (ndim - len(self.spec)))
+        return tuple(math.prod(sizes[n] for n in names_in(e)) for e in entries)
+
+    def parts(self, shape: Sequence[int]) -> tuple[int, ...]:
+        if len(self.spec) > len(shape):
+            scalar = " For scalars the PartitionSpec should be P()" if not shape else ""
+            raise ValueError(
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a value of rank "
+                f"{len(shape)}.{scalar}"
+            )
+        counts = self.counts(len(shape))
+        for k, (d, n) in enumerate(zip(shape, counts)):
+            if d % n:
+                raise IndivisibleError(
+                    f"Sharding {self} implies that array axis {k} is partitioned {n} times, but the dimension size is {d} "
+                    f"(full shape: {tuple(shape)}, per-dimension tiling factors: {list(counts)} should evenly divide the shape)"
+                )
+        return counts
+
+    def indices(self, shape: tuple[int, ...]) -> list[Index]:
+        counts = self.counts(len(shape))
+        return [
+            tuple(
+                slice(None) if n == 1 else slice(i * (d // n), (i + 1) * (d // n))
+                for i, d, n in zip(where, shape, counts)
+            )
+            for where in positions(self, len(shape))
+        ]
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The sharding with another `mesh` or `spec`."""
+        return NamedSharding(changes.get("mesh", self.mesh), changes.get("spec", self.spec))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.spec))
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}, memory_kind=device)"
+
+    def __reduce__(self) -> Any:
+        return NamedSharding, (self.mesh, self.spec)
+
+
+def check_spec(spec: PartitionSpec, known: Sequence[Any]) -> None:
+    """Every axis of the spec is known and stands in it once."""
+    seen: set[Any] = set()
+    for entry in spec:
+        for name in names_in(entry):
+            if name not in known:
+                raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {tuple(known)}.")
+            if name in seen:
+                raise DuplicateSpecError(
+                    "A single NamedSharding spec specification can map every mesh axis to at most one positional dimension, but "
+                    f"{spec} has duplicate entries for `{name}`"
+                )
+            seen.add(name)
+
+
+def positions(sharding: NamedSharding, ndim: int) -> list[tuple[int, ...]]:
+    """For each device of the mesh, row by row, which part of each dimension it holds."""
+    found = sharding._places.get(ndim)
+    if found is None:
+        mesh = sharding.mesh
+        grid = dict(zip(mesh.axis_names, np.indices(mesh.axis_sizes).reshape(len(mesh.axis_names), -1)))
+        entries = (*sharding.spec, *[None] * (ndim - len(sharding.spec)))
+        columns = []
+        for entry in entries:
+            at = np.zeros(math.prod(mesh.axis_sizes), int)
+            for name in names_in(entry):
+                at = at * mesh.shape[name] + grid[name]
+            columns.append(at.tolist())
+        found = list(zip(*columns)) if columns else [()] * math.prod(mesh.axis_sizes)
+        sharding._places[ndim] = found
+    return found
+
+
+def placement(sharding: Sharding, ndim: int) -> Any:
+    """What two shardings have in common when they place every element of arrays of this rank on the same devices."""
+    if isinstance(sharding, NamedSharding):
+        counts = sharding.counts(ndim)
+        places = tuple(positions(sharding, ndim))
+    else:
+        counts, places = (1,) * ndim, ((0,) * ndim,) * sharding.num_devices
+    return counts, tuple(d.id for d in sharding.device_order), places
+
+
+def make_single_device_sharding(device: Device, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The sharding of an array on one device."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+DEFAULT = SingleDeviceSharding(DEVICES[0])
+
+
+def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:
+    """A sharding from a sharding, a device, or a PartitionSpec over the current mesh."""
+    if isinstance(sharding, Sharding):
+        return sharding
+    if isinstance(sharding, Device):
+        return SingleDeviceSharding(sharding)
+    if mesh is EMPTY or mesh.empty:
+        raise RuntimeError(
+            f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s. You can define a context mesh via "
+            "`calque.set_mesh(mesh)`. Alternatively, provide `Sharding`s and then the mesh context manager is not required."
+        )
+    return NamedSharding(mesh, sharding)

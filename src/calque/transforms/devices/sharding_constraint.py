@@ -1,0 +1,206 @@
+"""The primitive `sharding_constraint`: a value with a given sharding, and what `jit` does with `in_shardings` and `out_shardings`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from calque.core import pytrees, trace_state
+from calque.core.arrays import ArrayImpl, to_array
+from calque.core.devices import Device
+from calque.core.jaxprs import ClosedJaxpr, subjaxprs
+from calque.core.primitives import Zero
+from calque.core.trace import typeof
+from calque.ops.common import zero_like
+from calque.transforms.devices.mesh import EMPTY, consult_mesh
+from calque.transforms.devices.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding, resolved
+from calque.transforms.devices.sharding_arrays import check_shape, on_constraint, placed
+from calque.transforms.engines.axes import PlacingPrimitive
+
+
+def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None) -> Any:
+    """`x` with this sharding: placed at once if it has a value, else when the program runs."""
+    if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
+        return placed(x, sharding)
+    rest = params or {"layout": None, "context_mesh": EMPTY, "unconstrained_dims": frozenset()}
+    return sharding_constraint_p.bind(x, **{**rest, "sharding": sharding})
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    out = sharding_constraint_p.bind(*primals, **params)
+    (t,) = tangents
+    return out, (zero_like(out) if type(t) is Zero else sharding_constraint_p.bind(t, **params))
+
+
+def _transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
+    return [Zero(x.aval) if type(ct) is Zero else sharding_constraint_p.bind(ct, **params)]
+
+
+def _batch(
+    args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding, spmd: tuple[Hashable, ...] = (), **params: Any
+) -> Any:
+    """The new dimension is split over the mesh axes `spmd`, by default over none."""
+    (x,), (d,) = args, dims
+    if isinstance(sharding, NamedSharding) and d is not None:
+        entries = (*sharding.spec, *[None] * (typeof(x).ndim - 1 - len(sharding.spec)))
+        new = spmd[0] if len(spmd) == 1 else spmd or None
+        sharding = NamedSharding(sharding.mesh, PartitionSpec(*entries[:d], new, *entries[d:]))
+        check_shape("with_sharding_constraint under vmap with spmd_axis_name", sharding, typeof(x).shape)
+    return constrained(x, sharding, params), d
+
+
+sharding_constraint_p = PlacingPrimitive(
+    "sharding_constraint",
+    meaning=lambda x, **_: x,
+    shape=lambda x, **_: x,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+)
+
+
+on_constraint(constrained)
+
+
+def _is_sharding(x: Any) -> bool:
+    return x is None or isinstance(x, (Sharding, PartitionSpec, Device))
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """`x`, any tree of arrays, with these shardings, also inside `jit`. PartitionSpecs refer to the current mesh.
+
+    >>> s = calque.sharding.NamedSharding(calque.make_mesh((1,), ("x",)), calque.sharding.PartitionSpec("x"))
+    >>> calque.jit(lambda v: lax.with_sharding_constraint(v * 2, s))(jnp.ones(2)).sharding.spec
+    P('x',)"""
+    leaves, tree = pytrees.flatten(x)
+    found = flat_shardings("with_sharding_constraint", "shardings", shardings, x)
+    out = []
+    for leaf, s in zip(leaves, found, strict=True):
+        value = to_array(leaf)
+        if s is not None:
+            check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
+            value = constrained(value, s)
+        out.append(value)
+    return pytrees.unflatten(tree, out)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The arrays of a tree with other shardings."""
+    return with_sharding_constraint(xs, out_shardings)
+
+
+# ---------------------------------------------------------------- trees of shardings
+
+
+def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Sharding | None]:
+    """The sharding of each leaf of `tree`, from a tree of shardings that `tree` begins with; None where nothing is said."""
+    for s in pytrees.leaves(spec, is_leaf=_is_sharding):
+        if not _is_sharding(s):
+            raise TypeError(
+                f"{what} {option} must be None, a Sharding, a PartitionSpec, or a tree of these, got {s!r} of type {type(s)}"
+            )
+    try:
+        found = pytrees.prefix_broadcast(spec, tree, is_leaf=_is_sharding)
+    except ValueError:
+        why = pytrees.difference(spec, tree, _is_sharding, f"{what} {option}")
+        raise ValueError(f"Mismatch details (1 found):\n{why}") from None
+    if any(isinstance(s, PartitionSpec) for s in found):
+        mesh = consult_mesh()
+        return [None if s is None else resolved(s, f"{what} with {option}", mesh) for s in found]
+    return [None if s is None else resolved(s, what, EMPTY) for s in found]
+
+
+class JitShardings:
+    """The options `in_shardings` and `out_shardings` of a jitted function."""
+
+    __slots__ = ("ins", "key", "outs")
+
+    def __init__(self, ins: Any, outs: Any):
+        self.ins, self.outs = ins, outs
+        self.key = tuple(
+            (tuple(pytrees.leaves(s, is_leaf=_is_sharding)), pytrees.structure(s, is_leaf=_is_sharding))
+            for s in (ins, outs)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JitShardings) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def of_arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Sharding | None]:
+        """The sharding asked for each flat argument; `args` without the static ones."""
+        named = len(pytrees.leaves(kwargs))
+        if named and self.ins is not None and pytrees.leaves(self.ins, is_leaf=_is_sharding) != [None]:
+            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+        ins = tuple(self.ins) if isinstance(self.ins, list) else self.ins
+        if type(ins) is tuple and len(ins) != len(args):
+            raise ValueError(
+                "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
+                "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional "
+                f"arguments. But pjit in_shardings is the wrong length: got a tuple or list of length {len(ins)} for an args tuple "
+                f"of length {len(args)}."
+            )
+        return flat_shardings("pjit", "in_shardings", ins, tuple(args)) + [None] * named
+
+    def enter(
+        self, leaves: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any], names: Sequence[str]
+    ) -> list[Any]:
+        """The arguments, traced, with their shardings."""
+        out = []
+        for i, (x, s) in enumerate(zip(leaves, self.of_arguments(args, kwargs), strict=True)):
+            if s is not None:
+                check_shape(f"One of pjit arguments with pytree key path {names[i]}", s, typeof(x).shape)
+                x = constrained(x, s)
+            out.append(x)
+        return out
+
+    def leave(self, out: Any, leaves: Sequence[Any]) -> list[Any]:
+        """The flat results, traced, with their shardings."""
+        found = []
+        for x, s in zip(leaves, flat_shardings("pjit", "out_shardings", self.outs, out), strict=True):
+            if s is not None:
+                check_shape("One of pjit outputs", s, typeof(x).shape)
+                x = constrained(to_array(x), s)
+            found.append(x)
+        return found
+
+    def check(self, leaves: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Arguments that were placed must be where `in_shardings` says."""
+        for x, s in zip(leaves, self.of_arguments(args, kwargs), strict=True):
+            own = x._extra if isinstance(x, ArrayImpl) else None
+            if s is not None and own is not None and not own.is_equivalent_to(s, x.aval.ndim):
+                raise ValueError(
+                    f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\narg "
+                    f"sharding: {own} for arg type: {x.aval.str_short()}"
+                )
+
+
+def has_constraints(closed: ClosedJaxpr) -> bool:
+    """Does the program, at any depth, say where values are?"""
+    found = closed.cache.get("constraints")
+    if found is None:
+        todo, found = [closed.jaxpr], False
+        while todo and not found:
+            for e in todo.pop().eqns:
+                found = found or e.primitive is sharding_constraint_p
+                todo += subjaxprs(e.params)
+        closed.cache["constraints"] = found
+    return bool(found)
+
+
+def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitShardings | None:
+    """What `in_shardings`, `out_shardings`, `device` and `backend` ask for; with a device the results live there."""
+    if backend not in (None, "cpu"):
+        raise RuntimeError(f"jit: unknown backend {backend!r}: the native engine has the platform 'cpu' only")
+    if device is None:
+        return None if ins is None and outs is None else JitShardings(ins, outs)
+    if backend is not None:
+        raise ValueError(
+            f"jit: can't specify both a device and a backend, got device={device!r} and backend={backend!r}"
+        )
+    if ins is not None or outs is not None:
+        raise ValueError("jit: device cannot be given together with in_shardings or out_shardings")
+    if not isinstance(device, Device):
+        raise TypeError(f"jit: device must be one of calque.devices(), got {device!r} of type {type(device).__name__}")
+    return JitShardings(None, SingleDeviceSharding(device))

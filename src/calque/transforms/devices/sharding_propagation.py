@@ -1,0 +1,225 @@
+"""Where results live: shardings follow the operands through each primitive, and through whole programs.
+
+Elementwise operations keep the layout of their operands, reductions drop dimensions, products take the free dimensions of both
+sides. What has no rule gives a result that every device holds. Arrays that were never placed follow the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core.arrays import ArrayImpl, is_deleted
+from calque.core.avals import ShapedArray
+from calque.core.jaxprs import ClosedJaxpr, Literal
+from calque.core.primitives import Primitive
+from calque.transforms.devices.sharding import NamedSharding, PartitionSpec, Sharding, names_in
+from calque.transforms.devices.sharding_arrays import placed
+
+Entries = list[Any]  # what a spec says of each dimension
+
+
+# ---------------------------------------------------------------- rules: entries of the operands -> entries of each result
+
+
+def _joined(options: Sequence[Any]) -> Any:
+    return next((o for o in options if o is not None), None)
+
+
+def _elementwise(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    whole = [e for e, a in zip(ins, avals) if a.shape == out.shape]
+    return [_joined([e[k] for e in whole]) for k in range(out.ndim)]
+
+
+def _broadcast(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    found: Entries = [None] * out.ndim
+    for k, target in enumerate(params["broadcast_dimensions"]):
+        if avals[0].shape[k] == out.shape[target]:
+            found[target] = ins[0][k]
+    return found
+
+
+def _transposed(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    return [ins[0][k] for k in params["permutation"]]
+
+
+def _without(option: str) -> Callable[..., Entries]:
+    def rule(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+        return [e for k, e in enumerate(ins[0]) if k not in params[option]]
+
+    return rule
+
+
+def _dot(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    (contract_l, contract_r), (batch_l, batch_r) = params["dimension_numbers"]
+    found = [_joined([ins[0][i], ins[1][j]]) for i, j in zip(batch_l, batch_r)]
+    found += [e for k, e in enumerate(ins[0]) if k not in contract_l and k not in batch_l]
+    return found + [e for k, e in enumerate(ins[1]) if k not in contract_r and k not in batch_r]
+
+
+def _reshaped(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    """Dimensions stay, merge or split in groups of equal size; the first of a group carries what the first one had."""
+    old, new = avals[0].shape, out.shape
+    found: Entries = [None] * len(new)
+    i = j = 0
+    while i < len(old) and j < len(new):
+        first, a, b = (i, j), old[i], new[j]
+        i, j = i + 1, j + 1
+        while a != b:
+            if (a < b and i >= len(old)) or (a > b and j >= len(new)):
+                return found
+            if a < b:
+                a, i = a * old[i], i + 1
+            else:
+                b, j = b * new[j], j + 1
+        found[first[1]] = ins[0][first[0]]
+    return found
+
+
+def _untouched(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    """Dimensions of the same size are kept as they are: slices, updates, paddings, concatenations."""
+    if len(ins[0]) != out.ndim:
+        return [None] * out.ndim
+    return [e if avals[0].shape[k] == out.shape[k] else None for k, e in enumerate(ins[0])]
+
+
+def _along(option: str) -> Callable[..., Entries]:
+    """The operation mixes the elements along one dimension, which every device then needs whole."""
+
+    def rule(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+        return [None if k == params[option] else e for k, e in enumerate(ins[0])]
+
+    return rule
+
+
+_RULES: dict[str, Callable[..., Entries]] = {
+    "broadcast_in_dim": _broadcast,
+    "transpose": _transposed,
+    "squeeze": _without("dimensions"),
+    "dot_general": _dot,
+    "reshape": _reshaped,
+    "sort": _along("dimension"),
+    **{f"reduce_{op}": _without("axes") for op in ("sum", "prod", "max", "min", "and", "or", "xor")},
+    **{f"arg{op}": _without("axes") for op in ("max", "min")},
+    **{f"cum{op}": _along("axis") for op in ("sum", "prod", "max", "min", "logsumexp")},
+    **{op: _untouched for op in ("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev")},
+}
+_MIXING = frozenset(("cholesky", "fft", "while", "scan", "cond", "gather", "scatter", "iota", "eigh", "lu"))
+
+
+def _entries(sharding: Sharding | None, ndim: int) -> Entries:
+    spec = tuple(sharding.spec) if isinstance(sharding, NamedSharding) else ()
+    return [*spec, *[None] * (ndim - len(spec))]
+
+
+def _spec(entries: Entries, mesh: Any, shape: tuple[int, ...]) -> PartitionSpec:
+    """A spec of what can be kept: every mesh axis once, and where it divides the dimension."""
+    seen: set[Any] = set()
+    kept: Entries = []
+    for entry, d in zip(entries, shape):
+        names = names_in(entry)
+        n = 1
+        for name in names:
+            n *= mesh.shape[name]
+        fits = names and not seen.intersection(names) and d % n == 0
+        kept.append(entry if fits else None)
+        seen.update(names if fits else ())
+    return PartitionSpec(*kept) if any(e is not None for e in kept) else PartitionSpec()
+
+
+# ---------------------------------------------------------------- one primitive
+
+
+def common(shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray], what: str) -> Sharding | None:
+    """The sharding whose devices the operation runs on; operands on different devices are refused."""
+    first: Sharding | None = None
+    at = 0
+    for i, s in enumerate(shardings):
+        if s is None:
+            continue
+        if first is None:
+            first, at = s, i
+        elif {d.id for d in s.device_order} != {d.id for d in first.device_order}:
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got argument {at} of {what} with shape "
+                f"{avals[at].str_short()} and with device ids {[d.id for d in first.device_order]} on platform CPU and argument {i} "
+                f"of {what} with shape {avals[i].str_short()} and with device ids {[d.id for d in s.device_order]} on platform CPU"
+            )
+        elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
+            first, at = s, i
+    return first
+
+
+def follow(
+    p: Primitive,
+    shardings: Sequence[Sharding | None],
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    params: dict[str, Any],
+) -> list[Sharding | None]:
+    """The shardings of the results of one primitive."""
+    if p.name == "sharding_constraint":
+        return [params["sharding"]]
+    base = common(shardings, avals, p.name)
+    if not isinstance(base, NamedSharding):
+        return [base] * len(outs)
+    ins = [
+        _entries(s if s is not None and getattr(s, "mesh", None) == base.mesh else None, a.ndim)
+        for s, a in zip(shardings, avals)
+    ]
+    rule = _RULES.get(p.name)
+    if rule is None and p.name not in _MIXING and all(a.shape in ((), outs[0].shape) for a in (*avals, *outs)):
+        rule = _elementwise
+    found: list[Sharding | None] = []
+    for out in outs:
+        spec = _spec(rule(ins, avals, out, params), base.mesh, out.shape) if rule is not None else PartitionSpec()
+        found.append(base if spec == base.spec else NamedSharding(base.mesh, spec))
+    return found
+
+
+def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], result: Any) -> Any:
+    """The result of a primitive that ran on arrays, some of which were placed."""
+    results = result if p.multiple_results else [result]
+    avals = [a.aval for a in arrays]
+    found = follow(p, [a._extra for a in arrays], avals, [r.aval for r in results], params)
+    out = [placed(r, s) for r, s in zip(results, found)]
+    return out if p.multiple_results else out[0]
+
+
+# ---------------------------------------------------------------- whole programs
+
+
+def propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str) -> list[Sharding | None]:
+    """The shardings of the results of a program, given those of its arguments."""
+    key = ("shardings", shardings)
+    if key not in closed.cache:
+        closed.cache[key] = _propagate(closed, shardings, name)
+    return closed.cache[key]
+
+
+def _propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str) -> list[Sharding | None]:
+    common(shardings, closed.in_avals, name)
+    env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
+    for v, c in zip(closed.jaxpr.constvars, closed.consts):
+        env[v] = _where(c)
+    for e in closed.eqns:
+        ins = tuple([None if isinstance(a, Literal) else env.get(a) for a in e.invars])
+        if e.primitive.name in ("jit", "closed_call"):
+            found = propagate(e.params["jaxpr"], ins, name)
+        else:
+            found = follow(e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params)
+        env.update(zip(e.outvars, found))
+    return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
+
+
+def result_shardings(closed: ClosedJaxpr, leaves: Sequence[Any], name: str) -> list[Sharding | None]:
+    """The shardings of the results of a program that is going to run on these arguments."""
+    return propagate(closed, tuple(map(_where, leaves)), name)
+
+
+def is_placed(leaves: Sequence[Any]) -> bool:
+    """Was any of these arrays placed?"""
+    return any(_where(x) is not None for x in leaves)
+
+
+def _where(x: Any) -> Sharding | None:
+    return x._extra if isinstance(x, ArrayImpl) and not is_deleted(x) else None

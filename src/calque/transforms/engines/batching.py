@@ -1,0 +1,182 @@
+"""Batching: a trace whose values carry a batch dimension that the function does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import leaks, trace_state
+from calque.core.avals import ShapedArray
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.primitives import Primitive
+from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
+from calque.core.trace_state import Trace, Tracer
+from calque.ops.common import front, move, repeated
+from calque.transforms.engines import axes
+from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective, PlacingPrimitive
+
+Dim = int | None
+
+
+class BatchTracer(Tracer):
+    """A value with a batch dimension, which its aval does not show."""
+
+    __slots__ = ("dim", "val")
+
+    val: Any
+    dim: Dim
+
+
+class BatchTrace(Trace):
+    """Applies the batching rule of each primitive to the values it is asked about."""
+
+    function = ""
+
+    def __init__(self, axis: Axis):
+        self.axis = axis
+
+    def tracer(self, val: Any, dim: Dim) -> Any:
+        if dim is None:
+            return val
+        t = BatchTracer()
+        t._trace, t.val, t.dim = self, val, dim
+        aval = typeof(val)
+        t.aval = ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+        return t
+
+    def split(self, x: Any) -> tuple[Any, Dim]:
+        """The value and its batch dimension."""
+        if type(x) is BatchTracer and x._trace is self:
+            return x.val, x.dim
+        if isinstance(x, Tracer):
+            check_alive(x)
+        return x, None
+
+    def whole(self, x: Any) -> tuple[Any, Dim]:
+        """The value as a result of the whole trace."""
+        return self.split(x)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        if self.done:
+            raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
+        vals: list[Any] = []
+        dims: list[Dim] = []
+        for a in args:
+            if type(a) is BatchTracer and a._trace is self:
+                vals.append(a.val)
+                dims.append(a.dim)
+            else:
+                vals.append(a)
+                dims.append(None)
+        if isinstance(primitive, AxisPrimitive):
+            outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
+        elif isinstance(primitive, PlacingPrimitive):
+            outs, out_dims = primitive.batch(vals, dims, spmd=self.axis.spmd, **params)
+        else:
+            outs, out_dims = primitive.batch(vals, dims, **params)
+        if primitive.multiple_results:
+            return [self.tracer(o, d) for o, d in zip(outs, out_dims, strict=True)]
+        return self.tracer(outs, out_dims)
+
+
+class CheckedBatchTrace(BatchTrace):
+    """Along a checked axis, values may vary without a batch dimension: members then hold equal values by chance, as after
+    `all_gather`. Their tracers have the dimension None."""
+
+    def varying(self, x: Any) -> bool:
+        return type(x) is BatchTracer and x._trace is self
+
+    def marked(self, val: Any, dim: Dim) -> Any:
+        """A value that varies."""
+        if dim is not None:
+            return self.tracer(val, dim)
+        t = BatchTracer()
+        t._trace, t.val, t.dim, t.aval = self, val, None, typeof(val)
+        return t
+
+    def whole(self, x: Any) -> tuple[Any, Dim]:
+        """The value and its batch dimension, which it has if it varies."""
+        val, dim = self.split(x)
+        return (front(val, None, self.axis.size), 0) if dim is None and self.varying(x) else (val, dim)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        if self.done:
+            raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
+        precise = primitive.precise if isinstance(primitive, Collective) else isinstance(primitive, AxisPrimitive)
+        pairs = [self.whole(a) if precise else self.split(a) for a in args]
+        vals, dims = [v for v, _ in pairs], [d for _, d in pairs]
+        varies = any([self.varying(a) for a in args])
+        if isinstance(primitive, Collective):
+            outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
+            varies = primitive.leaves_varying(params) if self.axis.name in primitive.axes_of(params) else varies
+        elif isinstance(primitive, AxisPrimitive):  # what its programs do below this level is outside the map
+            with axes.without(self):
+                outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
+            varies = False
+        elif all([d is None for d in dims]):
+            outs = primitive.bind(*vals, **params)
+            out_dims = [None] * len(outs) if primitive.multiple_results else None
+        else:
+            outs, out_dims = primitive.batch(vals, dims, **params)
+        make = self.marked if varies else self.tracer
+        if primitive.multiple_results:
+            return [make(o, d) for o, d in zip(outs, out_dims, strict=True)]
+        return make(outs, out_dims)
+
+
+def batch(
+    fun: Callable[..., Sequence[Any]], axis: Axis, args: Sequence[Any], dims: Sequence[Dim]
+) -> tuple[list[Any], list[Dim]]:
+    """Results of `fun`, a function of flat arguments with a flat list of results, and their batch dimensions."""
+    trace = CheckedBatchTrace(axis) if axis.checked else BatchTrace(axis)
+    with trace_state.entered(trace), axes.bound([axis], trace):
+        outs = fun(*[trace.tracer(x, d) for x, d in zip(args, dims, strict=True)])
+        pairs = [trace.whole(o) for o in outs]
+    del outs
+    leaks.check([trace])
+    return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+def placed(x: Any, dim: Dim, target: int, size: int) -> Any:
+    """`x` with its batch dimension at `target`; repeated if it has none."""
+    return repeated(x, size, target) if dim is None else move(x, dim, target)
+
+
+# ---------------------------------------------------------------- programs
+
+
+def batched_aval(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
+    if dim is None:
+        return aval
+    return ShapedArray(aval.shape[:dim] + (size,) + aval.shape[dim:], aval.dtype, aval.weak_type)
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr, axis: Axis, dims: tuple[Dim, ...], forced: bool | tuple[bool, ...] = False
+) -> tuple[ClosedJaxpr, tuple[Dim, ...]]:
+    """The program over whole batches, and the batch dimensions of its results. Results in `forced` have theirs first."""
+    if isinstance(forced, tuple):
+        found = batch_jaxpr(closed, axis, dims)
+        if all(d == 0 if f else True for d, f in zip(found[1], forced, strict=True)):
+            return found
+    key = ("batch", axis, dims, forced, axes.in_scope())
+    if key not in closed.cache:
+        closed.cache[key] = _batch_jaxpr(closed, axis, dims, forced)
+    return closed.cache[key]
+
+
+def _batch_jaxpr(
+    closed: ClosedJaxpr, axis: Axis, dims: tuple[Dim, ...], forced: bool | tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[Dim, ...]]:
+    wanted = (forced,) * len(closed.jaxpr.outvars) if isinstance(forced, bool) else forced
+    out_dims: tuple[Dim, ...] = ()
+
+    def batched(*args: Any) -> list[Any]:
+        nonlocal out_dims
+        outs, found = batch(jaxpr_as_fun(closed), axis, args, dims)
+        outs = [front(o, d, axis.size) if w else o for o, d, w in zip(outs, found, wanted, strict=True)]
+        out_dims = tuple(0 if w else d for d, w in zip(found, wanted))
+        return outs
+
+    avals = [batched_aval(a, d, axis.size) for a, d in zip(closed.in_avals, dims, strict=True)]
+    return trace_to_jaxpr(batched, avals, "vmap"), out_dims

@@ -1,0 +1,52 @@
+"""Names for parts of a program: `named_scope` and `named_call`. Equations made inside say them in `source_info.name_stack`."""
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from calque.core import source
+from calque.transforms.engines.trees import name_of
+
+
+class named_scope(contextlib.ContextDecorator):
+    """`with named_scope("attention"): ...`, or as a decorator of a function: equations made inside are named by it.
+
+    >>> def f(x):
+    ...     with calque.named_scope("outer"):
+    ...         return jnp.sin(x)
+    >>> calque.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
+    'outer'"""
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError("named_scope name argument must be a string.")
+        self.name = name
+        self.scopes: list[Any] = []  # one scope may be entered again within itself
+
+    def __enter__(self) -> None:
+        scope = source.scope(self.name)
+        scope.__enter__()
+        self.scopes.append(scope)
+
+    def __exit__(self, *error: Any) -> None:
+        self.scopes.pop().__exit__(*error)
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """`fun`, whose equations are named by `name` or by the name of the function.
+
+    >>> f = calque.named_call(jnp.sin, name="wave")
+    >>> calque.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
+    'wave'"""
+    if not callable(fun):
+        raise TypeError(f"named_call: Expected a callable value, got {fun!r} of type {type(fun)}")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"named_call: the name must be a string, got {name!r}")
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with source.scope(name_of(fun) if name is None else name):
+            return fun(*args, **kwargs)
+
+    return call

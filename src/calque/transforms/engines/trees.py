@@ -1,0 +1,91 @@
+"""Functions of trees as functions of flat leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import pytrees
+from calque.core.arrays import ArrayImpl, to_array
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.transforms.engines.signatures import ArgumentNames
+
+
+def name_of(fun: Any) -> str:
+    """What a function is called in messages and programs."""
+    return str(getattr(fun, "__name__", None) or getattr(getattr(fun, "func", None), "__name__", type(fun).__name__))
+
+
+class FlatFunction:
+    """`fun` with positional and keyword arguments given as the leaves of (args, kwargs); its results are leaves too.
+
+    After a call, `out_tree` is the structure of the result and, with `has_aux`, `aux` the auxiliary output."""
+
+    __slots__ = ("aux", "fun", "has_aux", "in_tree", "out_tree", "what")
+
+    def __init__(
+        self, fun: Callable[..., Any], in_tree: pytrees.PyTreeDef, what: str = "transformed", has_aux: bool = False
+    ):
+        self.fun, self.in_tree, self.what, self.has_aux = fun, in_tree, what, has_aux
+        self.out_tree: pytrees.PyTreeDef = pytrees.LEAF
+        self.aux: Any = None
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.fun)
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = pytrees.unflatten(self.in_tree, leaves)
+        out = self.fun(*args, **kwargs)
+        if self.has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise TypeError(
+                    f"{self.what} function with has_aux=True: {name_of(self.fun)} must return a pair (output, auxiliary), "
+                    f"got {type(out).__name__}"
+                )
+            out, self.aux = out
+        flat, self.out_tree = pytrees.flatten(out)
+        return check_results(flat, out, self.fun)
+
+
+def check_results(flat: list[Any], out: Any, fun: Any) -> list[Any]:
+    """Results must be arrays or numbers; the message names the component that is not."""
+    for x in flat:
+        if not isinstance(x, (ArrayImpl, Tracer)):
+            try:
+                typeof(x)
+            except TypeError:
+                path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
+                at = f" at output component {pytrees.keystr(path)}" if path else ""
+                raise TypeError(
+                    f"function {name_of(fun)} returned a value of type {type(x)}{at}, which is not a valid JAX type: "
+                    "return arrays, numbers, and containers of them."
+                ) from None
+    return flat
+
+
+def arrays(
+    leaves: Sequence[Any],
+    what: str,
+    fun: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    name: Callable[[int], str] | None = None,
+) -> list[Any]:
+    """The leaves as arrays or tracers; the message names the argument that cannot be one."""
+    out = []
+    for i, x in enumerate(leaves):
+        try:
+            out.append(x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x))
+        except TypeError:
+            raise TypeError(
+                f"{what}: argument {name(i) if name else argument_name(fun, args, kwargs, i)} of {name_of(fun)} is {x!r} of type {type(x)}, "
+                "which is not an array or a number"
+            ) from None
+    return out
+
+
+def argument_name(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], leaf: int) -> str:
+    """What the flat argument `leaf` is called: x, or params['w'][0]."""
+    return str(ArgumentNames(fun, args, kwargs)[leaf])

@@ -1,0 +1,1 @@
+"""The functions users call to transform programs."""

@@ -1,0 +1,82 @@
+"""Python exceptions out of compiled code: a condition is computed in place, Python is called only when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import is_concrete, to_numpy
+from calque.core.primitives import do
+from calque.core.source import here
+from calque.core.trace import typeof
+from calque.transforms.functions.callbacks import debug_callback
+from calque.transforms.primitives.cond import cond
+
+
+def raise_if(failed: Any, error: Callable[..., Exception], operands: Sequence[Any] = ()) -> None:
+    """Raise `error(*operands)`, made with NumPy arrays, if any element of `failed` is true: now, or while the program runs."""
+    if all(map(is_concrete, (failed, *operands))):
+        if np.any(to_numpy(failed)):
+            raise error(*map(to_numpy, operands))
+        return
+
+    n = typeof(failed).ndim
+    raise_when(do.reduce_or(failed, axes=tuple(range(n)), out_sharding=None) if n else failed, Fail(error), operands)
+
+
+class Fail:
+    """Raises the exception that is made of the values. Compilers know it: nothing else than raising happens."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Callable[..., Exception]) -> None:
+        self.error = error
+
+    def __call__(self, *values: Any) -> None:
+        raise self.error(*map(np.asarray, values))
+
+
+def raise_when(failed: Any, fail: Fail, operands: Sequence[Any]) -> None:
+    """Raise while the program runs, if a traced bool is true."""
+    cond(failed, lambda *xs: debug_callback(fail, *xs), lambda *xs: None, *operands)
+
+
+def check(condition: Any, message: str, *, error: type[Exception] = ValueError, **values: Any) -> None:
+    """Raise an exception unless the condition holds everywhere, also out of compiled code.
+
+    >>> import calque, calque.numpy as jnp
+    >>> @calque.jit
+    ... def root(x):
+    ...     calque.check(x >= 0, "no root of {x}", x=x)
+    ...     return jnp.sqrt(x)
+    >>> root(4.0)
+    Array(2., dtype=float32, weak_type=True)
+    >>> root(-1.0)
+    Traceback (most recent call last):
+    ValueError: no root of -1.0
+    checked at ...
+
+    `message` is a format string for the keyword arguments; `error` is the exception's class."""
+    if not isinstance(message, str):
+        raise TypeError(f"check: the message must be a string, got {type(message).__name__}")
+    aval = typeof(condition)
+    if aval.dtype != np.dtype(bool):
+        raise TypeError(
+            f"check: the condition must be of dtype bool, got {aval.str_short()}; compare, for example x > 0"
+        )
+    where = here()
+
+    def make(*found: np.ndarray) -> Exception:
+        exception = error(message.format(**{k: shown(v) for k, v in zip(values, found)}))
+        exception.add_note(f"checked at {where}")
+        return exception
+
+    failed = getattr(do, "not")(condition) if not is_concrete(condition) else np.logical_not(to_numpy(condition))
+    raise_if(failed, make, list(values.values()))
+
+
+def shown(x: np.ndarray) -> Any:
+    """A value in a message: scalars as Python numbers."""
+    return x.item() if x.ndim == 0 else x

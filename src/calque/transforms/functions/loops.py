@@ -1,0 +1,324 @@
+"""Loops for users: scan, while_loop, fori_loop, map."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import key_use, pytrees
+from calque.core.arrays import is_concrete
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.dims import Dim, surely_less
+from calque.core.dtypes import bool_, is_integer
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.ops.common import scalar_of
+from calque.transforms.engines.trees import arrays, name_of
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.primitives import flow
+from calque.transforms.primitives.flow import Staged, check_carry, joined_type, staged
+from calque.transforms.primitives.found_sizes import recomputed
+from calque.transforms.primitives.refs import discharged_scan, discharged_while
+from calque.transforms.primitives.refs_arguments import discharged_rows
+from calque.transforms.primitives.scan import bind_scan
+from calque.transforms.primitives.while_loop import bind_while
+
+# ---------------------------------------------------------------- carries
+
+
+def _with_joined_types(leaves: Sequence[Any], outs: Sequence[ShapedArray]) -> list[Any] | None:
+    """Initial values with the types that the body gives them, where weak types allow it; None if nothing changes."""
+    if len(leaves) != len(outs):
+        return None
+    new, changed = [], False
+    for x, out in zip(leaves, outs):
+        aval = typeof(x)
+        joined = joined_type(aval, out) if aval.weak_type and aval is not out else aval
+        if joined is not None and joined.dtype != aval.dtype:
+            joined = joined.strip_weak_type()  # a value converted to another dtype is weak no more
+        changed = changed or (joined is not None and joined is not aval)
+        new.append(x if joined is None or joined is aval else flow.convert(x, joined))
+    return new if changed else None
+
+
+def _check(
+    what: str, fun: Any, position: int, in_tree: Any, out_tree: Any, ins: Sequence[Any], outs: Sequence[ShapedArray]
+) -> None:
+    check_carry(what, fun, position, in_tree, out_tree, [typeof(x) for x in ins], outs)
+
+
+# ---------------------------------------------------------------- scan
+
+
+@discharged_rows
+@discharged_scan
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Carry a value through the elements of `xs`: `carry, y = f(carry, x)`; gives the last carry and the ys, stacked.
+
+    >>> lax.scan(lambda c, x: (c + x, c * x), 0.0, jnp.arange(4.0))
+    (Array(6., dtype=float32), Array([0., 0., 2., 9.], dtype=float32))"""
+    if not callable(f):
+        raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}")
+    xs_leaves, xs_tree = pytrees.flatten(xs)
+    xs_leaves = arrays(xs_leaves, "scan", f, (xs,), {})
+    n = _length(f, xs_leaves, xs_tree, length)
+    if config.disable_jit:
+        return _python_scan(f, init, xs_leaves, xs_tree, n, reverse)
+    init_leaves, init_tree = pytrees.flatten(init)
+    init_leaves = arrays(init_leaves, "scan", f, (init,), {})
+    x_avals = [ShapedArray(a.shape[1:], a.dtype, a.weak_type) for a in map(typeof, xs_leaves)]
+    unroll = _checked_unroll(unroll, n)
+    while True:
+        avals = [*map(typeof, init_leaves), *x_avals]
+        body = lambda: staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
+        part = recomputed(body() if surely_less(n, 2) else key_use.in_rounds(body, len(init_leaves)), f, "scan")
+        carry_tree, ys_tree = _pair(f, part)
+        outs = part.closed.out_avals
+        promoted = _with_joined_types(init_leaves, outs[: carry_tree.num_leaves]) if carry_tree == init_tree else None
+        if promoted is None:
+            break
+        init_leaves = promoted
+    _check("scan body", f, 0, init_tree, carry_tree, init_leaves, outs[: carry_tree.num_leaves])
+    closed = flow.converted_results(part.closed, [*map(typeof, init_leaves), *outs[len(init_leaves) :]])
+    found = bind_scan(part.consts, init_leaves, xs_leaves, jaxpr=closed, length=n, reverse=bool(reverse), unroll=unroll)
+    k = len(init_leaves)
+    return pytrees.unflatten(init_tree, found[:k]), pytrees.unflatten(ys_tree, found[k:])
+
+
+def _checked_unroll(unroll: int | bool, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    if unroll < 1:
+        raise ValueError("`unroll` must be a `bool` or a positive `int`.")
+    return unroll
+
+
+def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int | None) -> int:
+    if length is not None:
+        try:
+            length = as_count(length)
+        except TypeError as e:
+            raise TypeError(f"The `length` argument to `scan` must be a concrete integer, got {length!r}.") from e
+        if length < 0:
+            raise ValueError(f"The `length` argument to `scan` must not be negative, got {length}.")
+    for path, x in zip(flow.paths(tree), leaves):
+        if not typeof(x).shape:
+            raise ValueError(
+                f"scan got value with no leading axis to scan over: xs{path} is a scalar of type {typeof(x).str_short()}, in the "
+                f"scan of {name_of(f)}."
+            )
+    sizes = [typeof(x).shape[0] for x in leaves]
+    if length is not None and any(s != length for s in sizes):
+        raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
+    if len(set(sizes)) > 1:
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
+    if length is None and not sizes:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    return length if length is not None else sizes[0]
+
+
+def _pair(f: Any, part: Staged) -> tuple[pytrees.PyTreeDef, pytrees.PyTreeDef]:
+    children = part.out_tree.children()
+    if part.out_tree.type is not tuple or len(children) != 2:
+        raise TypeError(f"scan body output must be a pair, got {part.out_tree} from {name_of(f)}.")
+    return children[0], children[1]
+
+
+def _python_scan(
+    f: Any, carry: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, n: int, reverse: bool
+) -> tuple[Any, Any]:
+    if n == 0:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
+    ys: list[Any] = []
+    for i in reversed(range(n)) if reverse else range(n):
+        carry, y = f(carry, pytrees.unflatten(tree, [take_row(x, i) for x in leaves]))
+        ys.append(y)
+    if reverse:
+        ys.reverse()
+    return carry, pytrees.tree_map(lambda *rows: stack_rows(rows), *ys) if ys else None
+
+
+def take_row(x: Any, i: int) -> Any:
+    """Element `i` along the first dimension."""
+    shape = typeof(x).shape
+    start, stop = (i,) + (0,) * (len(shape) - 1), (i + 1, *shape[1:])
+    return do.squeeze(do.slice(x, start_indices=start, limit_indices=stop, strides=None), dimensions=(0,))
+
+
+def stack_rows(rows: Sequence[Any]) -> Any:
+    """Values of one shape along a new first dimension."""
+    shape = typeof(rows[0]).shape
+    kept = tuple(range(1, len(shape) + 1))
+    wide = [do.broadcast_in_dim(r, shape=(1, *shape), broadcast_dimensions=kept, sharding=None) for r in rows]
+    return do.concatenate(*wide, dimension=0)
+
+
+# ---------------------------------------------------------------- while_loop
+
+
+@discharged_while
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Repeat `val = body_fun(val)` while `cond_fun(val)` holds.
+
+    >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 1)
+    Array(128, dtype=int32, weak_type=True)
+
+    It can be differentiated in both modes. Reverse mode runs the loop again from checkpoints, whose memory is bounded."""
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    leaves, tree = pytrees.flatten(init_val)
+    leaves = arrays(leaves, "while_loop", body_fun, (init_val,), {})
+    if config.disable_jit and all(map(is_concrete, leaves)):
+        return _python_while(cond_fun, body_fun, init_val)
+    while True:
+        avals = [typeof(x) for x in leaves]
+        record = lambda: staged(body_fun, (init_val,), avals, "while_loop")
+        body = recomputed(key_use.in_rounds(record, len(leaves)), body_fun, "while_loop")
+        outs = body.closed.out_avals
+        promoted = _with_joined_types(leaves, outs) if body.out_tree == tree else None
+        if promoted is None:
+            break
+        leaves = promoted
+    cond = staged(cond_fun, (init_val,), avals, "while_loop")
+    _check_condition(cond_fun, cond)
+    _check("while_loop body", body_fun, 0, tree, body.out_tree, leaves, outs)
+    closed = flow.converted_results(body.closed, avals)
+    found = bind_while(cond.consts, body.consts, leaves, cond_jaxpr=cond.closed, body_jaxpr=closed)
+    return pytrees.unflatten(tree, found)
+
+
+def _check_condition(cond_fun: Any, cond: Staged) -> None:
+    if not cond.out_tree.is_leaf():
+        raise TypeError(
+            f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree} from {name_of(cond_fun)}."
+        )
+    (aval,) = cond.closed.out_avals
+    if aval.shape or aval.dtype != bool_:
+        raise TypeError(
+            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}] from {name_of(cond_fun)}."
+        )
+
+
+def _python_while(cond_fun: Any, body_fun: Any, val: Any) -> Any:
+    while cond_fun(val):
+        val = body_fun(val)
+    return val
+
+
+# ---------------------------------------------------------------- fori_loop
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
+    """Repeat `val = body_fun(i, val)` for i from `lower` up to, but without, `upper`.
+
+    >>> lax.fori_loop(0, 5, lambda i, s: s + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+
+    With bounds that are numbers it is a `scan`; with traced bounds a `while_loop`."""
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    lower_type, upper_type = typeof(lower), typeof(upper)
+    for name, aval in (("lower", lower_type), ("upper", upper_type)):
+        if aval.shape or not is_integer(aval.dtype):
+            if lower_type.dtype != upper_type.dtype and not aval.shape:
+                raise TypeError(
+                    f"lower and upper arguments to fori_loop must have equal types, got {lower_type.dtype} and {upper_type.dtype}"
+                )
+            raise TypeError(f"{name} argument to fori_loop must be an integer scalar, got {aval.str_short()}")
+    if lower_type.dtype != upper_type.dtype:
+        lower, upper = _common_bounds(lower, upper, lower_type, upper_type)
+    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+        return _fixed_loop(lower, as_count(lower), as_count(upper), body_fun, init_val, unroll)
+    if unroll not in (None, False, 1):
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+    one = scalar_of(typeof(lower).dtype, 1)
+
+    def cond(val: tuple[Any, Any, Any]) -> Any:
+        return do.lt(val[0], val[1])
+
+    def body(val: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        i, stop, x = val
+        return do.add(i, one if not typeof(i).weak_type else 1), stop, body_fun(i, x)
+
+    body.__name__ = name_of(body_fun)
+    return while_loop(cond, body, (lower, upper, init_val))[2]
+
+
+def _common_bounds(lower: Any, upper: Any, a: ShapedArray, b: ShapedArray) -> tuple[Any, Any]:
+    """A Python number takes the dtype of the other bound."""
+    if a.weak_type and not isinstance(lower, Tracer):
+        return scalar_of(b.dtype, int(lower)), upper
+    if b.weak_type and not isinstance(upper, Tracer):
+        return lower, scalar_of(a.dtype, int(upper))
+    joined = joined_type(a, b)
+    if joined is None:
+        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {a.dtype} and {b.dtype}")
+    return flow.convert(lower, joined), flow.convert(upper, joined)
+
+
+def as_count(n: Any) -> Any:
+    return n if type(n) is Dim else int(n)
+
+
+def _fixed_loop(first: Any, lower: int, upper: int, body_fun: Any, init_val: Any, unroll: int | bool | None) -> Any:
+    length = upper - lower if upper >= lower else 0
+    if config.disable_jit:
+        for i in range(lower, upper):
+            init_val = body_fun(i, init_val)
+        return init_val
+    weak = typeof(first).weak_type
+    one = 1 if weak else scalar_of(typeof(first).dtype, 1)
+
+    def body(loop_carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
+        i, x = loop_carry
+        return (do.add(i, one), body_fun(i, x)), None
+
+    body.__name__ = name_of(body_fun)
+    return scan(body, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll)[0][1]
+
+
+# ---------------------------------------------------------------- map
+
+
+def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """`f` of each element along the leading axis, one after the other; `batch_size` of them at once by vmap.
+
+    >>> lax.map(lambda x: x * x, jnp.arange(3.0))
+    Array([0., 1., 4.], dtype=float32)"""
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    if batch_size < 1:
+        raise ValueError(f"lax.map: batch_size must be positive, got {batch_size}")
+    leaves, tree = pytrees.flatten(xs)
+    leaves = arrays(leaves, "map", f, (xs,), {})
+    n = _length(f, leaves, tree, None)
+    blocks, rest = divmod(n, batch_size)
+    whole = [_reshaped(_rows(x, 0, blocks * batch_size), (blocks, batch_size)) for x in leaves]
+    ys = scan(lambda _, x: ((), vmap(f)(x)), (), pytrees.unflatten(tree, whole))[1] if blocks else None
+    joined = pytrees.tree_map(lambda y: _reshaped(y, (blocks * batch_size,), 2), ys)
+    if not rest and blocks:
+        return joined
+    last = vmap(f)(pytrees.unflatten(tree, [_rows(x, blocks * batch_size, n) for x in leaves]))
+    return last if not blocks else pytrees.tree_map(lambda a, b: do.concatenate(a, b, dimension=0), joined, last)
+
+
+def _rows(x: Any, start: int, stop: int) -> Any:
+    shape = typeof(x).shape
+    if (start, stop) == (0, shape[0]):
+        return x
+    rest = (0,) * (len(shape) - 1)
+    return do.slice(x, start_indices=(start, *rest), limit_indices=(stop, *shape[1:]), strides=None)
+
+
+def _reshaped(x: Any, leading: tuple[int, ...], replaced: int = 1) -> Any:
+    return do.reshape(x, new_sizes=(*leading, *typeof(x).shape[replaced:]), dimensions=None, sharding=None)

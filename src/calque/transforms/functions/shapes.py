@@ -1,0 +1,152 @@
+"""Arrays without data: `ShapeDtypeStruct`, and running functions on shapes alone."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from calque.core import pytrees
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import canonicalize
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.trace import drop_unused, trace_to_jaxpr, typeof
+from calque.transforms.engines import axes
+from calque.transforms.engines.signatures import ArgumentNames, as_tuple
+from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
+from calque.transforms.primitives.refs import values_of
+from calque.transforms.primitives.refs_arguments import fresh, with_values
+
+
+class ShapeDtypeStruct:
+    """A container for the shape, dtype, and other static attributes of an array.
+
+    >>> calque.ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
+
+    __slots__ = ("aval", "sharding")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False, **_: Any):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.aval = ShapedArray(tuple(shape), canonicalize(dtype), weak_type)
+        self.sharding = sharding
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    weak_type = property(lambda self: self.aval.weak_type)
+    size = property(lambda self: self.aval.size)
+    ndim = property(lambda self: self.aval.ndim)
+
+    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+        """The same with other attributes: `s.update(shape=(4,))`."""
+        new = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "weak_type": self.weak_type,
+            "sharding": self.sharding,
+            **changes,
+        }
+        return ShapeDtypeStruct(**new)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __repr__(self) -> str:
+        name = getattr(self.dtype, "name", self.dtype)
+        extra = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return (
+            f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{extra}{', weak_type=True' if self.weak_type else ''})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval and self.sharding == other.sharding
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.sharding))
+
+
+def aval_of(x: Any) -> ShapedArray:
+    """The type of an array, a number, or anything with a shape and a dtype."""
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        return ShapedArray(tuple(x.shape), canonicalize(x.dtype), bool(getattr(x, "weak_type", False)))
+    return typeof(x)
+
+
+def _avals(
+    leaves: Sequence[Any], what: str, fun: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[ShapedArray]:
+    out = []
+    for i, x in enumerate(leaves):
+        try:
+            out.append(aval_of(x))
+        except TypeError:
+            raise TypeError(
+                f"{what}: argument {argument_name(fun, args, kwargs, i)} of {name_of(fun)} is {x!r} of type {type(x)}: "
+                "pass an array, a number or a ShapeDtypeStruct, or make the argument static"
+            ) from None
+    return out
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of the result of `fun`, which does no arithmetic.
+
+    >>> calque.eval_shape(lambda a, b: a @ b, calque.ShapeDtypeStruct((2, 3), "float32"), calque.ShapeDtypeStruct((3,), "float32"))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)"""
+    leaves, in_tree = pytrees.flatten((args, kwargs))
+    flat = FlatFunction(fun, in_tree, "eval_shape")
+    closed = trace_to_jaxpr(flat, _avals(leaves, "eval_shape", fun, args, kwargs), name_of(fun))
+    return pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])
+
+
+def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., Any]:
+    """A function that gives the program that `fun` records for arguments of such types. Of a Ref it takes the value, and gives what it
+    holds at last after the other results.
+
+    >>> calque.make_jaxpr(lambda x: 2 * x + 1)(3.0)
+    { lambda ; a:f32[]. let
+        b:f32[] = mul 2.0:f32[] a
+        c:f32[] = add b 1.0:f32[]
+      in (c,) }"""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    if abstracted_axes is not None:
+        raise NotImplementedError(
+            "make_jaxpr with abstracted_axes: leave it out; shapes become symbolic by themselves under jit"
+        )
+    static = as_tuple(static_argnums, int, "static_argnums")
+    scope = [axes.Axis(name, size) for name, size in axis_env or ()]
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i % len(args): args[i % len(args)] for i in static if -len(args) <= i < len(args)}
+        dynamic = [None if i in fixed else a for i, a in enumerate(args)]
+
+        (dynamic, kwargs), _, places = with_values((dynamic, kwargs), "make_jaxpr")
+
+        def call(*values: Any, **named: Any) -> Any:
+            (values, named), made = fresh((values, named), places)
+            out = fun(*[fixed.get(i, v) for i, v in enumerate(values)], **named)
+            return (out, values_of(made)) if made else out
+
+        leaves, in_tree = pytrees.flatten((dynamic, kwargs))
+        flat = FlatFunction(call, in_tree, "make_jaxpr")
+        avals = _avals(leaves, "make_jaxpr", fun, dynamic, kwargs)
+        with axes.bound(scope):
+            closed = trace_to_jaxpr(flat, avals, name_of(fun), ArgumentNames(fun, dynamic, kwargs, fixed))
+        closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
+        if return_shape:
+            return closed, pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])
+        return closed
+
+    made.__name__ = made.__qualname__ = f"make_jaxpr({name_of(fun)})"
+    made.__doc__ = "The program that the function records for arguments of these types."
+    return made

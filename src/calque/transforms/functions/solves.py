@@ -1,0 +1,254 @@
+"""Derivatives of solvers by the implicit function theorem: custom_root and custom_linear_solve."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from calque.core import pytrees, reference
+from calque.core.avals import ShapedArray
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.primitives import UndefinedPrimal, Zero, do
+from calque.core.trace import eval_jaxpr, typeof
+from calque.ops.common import front, instantiate, zero_like
+from calque.transforms.engines.axes import Axis, AxisPrimitive
+from calque.transforms.engines.batching import Dim, batch_jaxpr
+from calque.transforms.engines.jvp import jvp_jaxpr
+from calque.transforms.engines.slices import hoist_all
+from calque.transforms.engines.transpose import transpose_jaxpr
+from calque.transforms.engines.trees import arrays, name_of
+from calque.transforms.engines.zeros import add_tangents, nonzero, only_nonzero, with_zeros
+from calque.transforms.functions import autodiff
+from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.primitives.flow import Staged, same_type, split, staged, type_text
+
+# ---------------------------------------------------------------- custom_root
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """A root of `f`, found by `solve(f, initial_guess)`, with the derivative that the implicit function theorem gives it.
+
+    `tangent_solve(g, y)` solves `g(x) = y` for the linear function g; for a scalar that is `y / g(1.0)`."""
+    guess, tree = pytrees.flatten(initial_guess)
+    guess = arrays(guess, "custom_root", f, (initial_guess,), {})
+    part = staged(f, (initial_guess,), [typeof(x) for x in guess], "custom_root")
+    _check_square("f", f, tree, part, guess)
+
+    def residual(consts: Sequence[Any]) -> Callable[[Any], Any]:
+        def of(x: Any) -> Any:
+            outs = eval_jaxpr(part.closed.jaxpr, part.closed.consts, *consts, *pytrees.leaves(x))
+            return pytrees.unflatten(tree, outs)
+
+        return of
+
+    start = pytrees.unflatten(tree, guess)
+    # what the solver captured is given to it again as arguments, in which nothing is differentiated
+    solver = staged(
+        lambda consts, start: solve(residual(consts), start),
+        (part.consts, start),
+        [typeof(x) for x in (*part.consts, *guess)],
+        f"{name_of(solve)} of custom_root",
+    )
+
+    @custom_jvp
+    def root(consts: list[Any], held: list[Any], start: Any) -> Any:
+        outs = eval_jaxpr(solver.closed.jaxpr, solver.closed.consts, *held, *consts, *pytrees.leaves(start))
+        return pytrees.unflatten(solver.out_tree, outs)
+
+    @root.defjvp
+    def root_jvp(primals: Any, tangents: Any) -> Any:
+        consts, held, start = primals
+        out = root(consts, held, start)
+        x = out[0] if has_aux else out
+        _, linear = autodiff.linearize(residual(consts), x)
+        _, shift = autodiff.jvp(lambda c: residual(c)(x), (consts,), (tangents[0],))
+        x_dot = tangent_solve(linear, pytrees.tree_map(do.neg, shift))
+        if not has_aux:
+            return out, x_dot
+        return out, (x_dot, pytrees.tree_map(lambda a: instantiate(zero_like(a)), out[1]))
+
+    return root(part.consts, solver.consts, start)
+
+
+def _check_square(what: str, f: Any, tree: pytrees.PyTreeDef, part: Staged, values: Sequence[Any]) -> None:
+    """A function that is solved for must give back the type of its argument."""
+    avals = [typeof(x) for x in values]
+    if part.out_tree != tree:
+        raise TypeError(
+            f"{what}() output pytree structure must match that of its argument: {name_of(f)} gives {part.out_tree}, not {tree}"
+        )
+    for a, b in zip(part.closed.out_avals, avals):
+        if not same_type(a, b):
+            raise TypeError(
+                f"{what}() output shapes and dtypes must match those of its argument: {name_of(f)} gives {type_text(a)} for {type_text(b)}"
+            )
+
+
+# ---------------------------------------------------------------- custom_linear_solve
+
+
+class Parts(NamedTuple):
+    """Something for each of the functions that make up a linear solve."""
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def swapped(self) -> "Parts":
+        return Parts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The solution x of `matvec(x) = b`, found by `solve(matvec, b)`, differentiable without looking into the solver.
+
+    `transpose_solve(vecmat, b)` solves the transposed system, for reverse mode; with `symmetric` it is `solve` itself."""
+    if transpose_solve is None and symmetric:
+        transpose_solve = solve
+    leaves, tree = pytrees.flatten(b)
+    leaves = arrays(leaves, "custom_linear_solve", matvec, (b,), {})
+    avals = [typeof(x).strip_weak_type() for x in leaves]
+    values = pytrees.unflatten(tree, leaves)
+    product = staged(matvec, (values,), avals, "matvec of custom_linear_solve")
+    _check_square("matvec", matvec, tree, product, leaves)
+    solver = staged(lambda y: solve(_applied(product, tree), y), (values,), avals, "solve of custom_linear_solve")
+    n = len(leaves)
+    aux_tree = _solution_tree(solve, solver, tree, avals, has_aux)
+    parts, consts = Parts(product.closed, None, solver.closed, None), Parts(product.consts, [], solver.consts, [])
+    if transpose_solve is not None:
+        back = product if symmetric else _transposed(product, avals, tree)
+        chosen: Any = transpose_solve
+        back_solver = staged(
+            lambda y: chosen(_applied(back, tree), y), (values,), avals, "transpose_solve of custom_linear_solve"
+        )
+        _solution_tree(chosen, back_solver, tree, avals, has_aux)
+        parts = Parts(product.closed, back.closed, solver.closed, back_solver.closed)
+        consts = Parts(product.consts, back.consts, solver.consts, back_solver.consts)
+    lengths = Parts(*map(len, consts))
+    outs = linear_solve_p.bind(*(c for cs in consts for c in cs), *leaves, const_lengths=lengths, jaxprs=parts)
+    x = pytrees.unflatten(tree, outs[:n])
+    return (x, pytrees.unflatten(aux_tree, outs[n:])) if has_aux else x
+
+
+def _applied(part: Staged, tree: pytrees.PyTreeDef) -> Callable[[Any], Any]:
+    """A staged linear map as a function of trees."""
+
+    def apply(x: Any) -> Any:
+        outs = eval_jaxpr(part.closed.jaxpr, part.closed.consts, *part.consts, *pytrees.leaves(x))
+        return pytrees.unflatten(tree, outs)
+
+    return apply
+
+
+def _transposed(part: Staged, avals: Sequence[ShapedArray], tree: pytrees.PyTreeDef) -> Staged:
+    n = len(part.consts)
+    mask = (False,) * n + (True,) * len(avals)
+    back, _ = transpose_jaxpr(part.closed, mask, (True,) * len(avals), True)
+    closed, more = hoist_all(back)
+    return Staged(closed, [*more, *part.consts], tree)
+
+
+def _solution_tree(
+    solve: Any, part: Staged, tree: pytrees.PyTreeDef, avals: Sequence[ShapedArray], has_aux: bool
+) -> pytrees.PyTreeDef:
+    """Check that a solver gives the type of its right side; the structure of what it gives besides."""
+    found = part.out_tree
+    aux = pytrees.structure(())
+    if has_aux:
+        children = found.children()
+        if found.type is not tuple or len(children) != 2:
+            raise TypeError(f"solve() with has_aux=True must return a pair (x, aux): {name_of(solve)} gives {found}")
+        found, aux = children
+    outs = part.closed.out_avals[: len(avals)]
+    if found != tree or not all(same_type(a, b) for a, b in zip(outs, avals)):
+        got = [type_text(a) for a in outs]
+        raise TypeError(
+            f"solve() output must match the right side b: expected {tree} of {[type_text(a) for a in avals]}, but {name_of(solve)} "
+            f"gives {found} of {got}"
+        )
+    return aux
+
+
+def _shape(*avals: ShapedArray, const_lengths: Parts, jaxprs: Parts) -> list[ShapedArray]:
+    return list(jaxprs.solve.out_avals)
+
+
+def _meaning(*args: Any, const_lengths: Parts, jaxprs: Parts) -> list[Any]:
+    _, _, consts, _, b = split(args, *const_lengths)
+    return reference.run(jaxprs.solve, *consts, *b)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: Parts, jaxprs: Parts) -> Any:
+    outs = linear_solve_p.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
+    *_, b = split(primals, *const_lengths)
+    matvec_ts, *_, b_ts = split(tangents, *const_lengths)
+    n, n_consts = len(b), len(primals) - len(b)
+    x = outs[:n]
+    rhs = list(b_ts)
+    if any(nonzero(matvec_ts)):  # A dx = db - dA x
+        active = nonzero(matvec_ts) + (False,) * n
+        both, mask = jvp_jaxpr(jaxprs.matvec, active)
+        found = eval_jaxpr(both.jaxpr, both.consts, *primals[: const_lengths.matvec], *x, *only_nonzero(matvec_ts))
+        shift = with_zeros(found[n:], mask, jaxprs.matvec.out_avals)
+        rhs = [add_tangents(t, s if type(s) is Zero else do.neg(s)) for t, s in zip(rhs, shift)]
+    if not any(nonzero(rhs)):
+        return outs, [zero_like(o) for o in outs]
+    found = linear_solve_p.bind(*primals[:n_consts], *map(instantiate, rhs), const_lengths=const_lengths, jaxprs=jaxprs)
+    return outs, [*found[:n], *(zero_like(o) for o in outs[n:])]
+
+
+def _transpose(cts: Sequence[Any], *args: Any, const_lengths: Parts, jaxprs: Parts) -> list[Any]:
+    if jaxprs.transpose_solve is None:
+        raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
+    *parts, b = split(args, *const_lengths)
+    n = len(b)
+    if any(type(c) is UndefinedPrimal for cs in parts for c in cs):
+        raise TypeError("custom_linear_solve is not linear in what its functions close over: it has no transpose in it")
+    if not any(nonzero(cts[:n])):
+        return [None] * (len(args) - n) + [Zero(x.aval) for x in b]
+    consts = Parts(*parts).swapped()
+    outs = linear_solve_p.bind(
+        *(c for cs in consts for c in cs),
+        *map(instantiate, cts[:n]),
+        const_lengths=const_lengths.swapped(),
+        jaxprs=jaxprs.swapped(),
+    )
+    return [None] * (len(args) - n) + list(outs[:n])
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, const_lengths: Parts, jaxprs: Parts) -> Any:
+    """Right sides and solutions are batched together, whichever of them needs it."""
+    *_, b = split(args, *const_lengths)
+    *parts, b_dims = split(dims, *const_lengths)
+    n_consts = len(args) - len(b)
+    inner = (0,) * len(b)
+
+    def batched(closed: ClosedJaxpr | None, const_dims: Sequence[Dim]) -> ClosedJaxpr | None:
+        return None if closed is None else batch_jaxpr(closed, axis, (*const_dims, *inner), True)[0]
+
+    whole = Parts(*(batched(j, d) for j, d in zip(jaxprs, parts)))
+    rights = [front(x, d, axis.size) for x, d in zip(b, b_dims)]
+    outs = linear_solve_p.bind(*args[:n_consts], *rights, const_lengths=const_lengths, jaxprs=whole)
+    return outs, [0] * len(outs)
+
+
+linear_solve_p = AxisPrimitive(
+    "custom_linear_solve",
+    meaning=_meaning,
+    shape=_shape,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+)

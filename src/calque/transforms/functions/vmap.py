@@ -1,0 +1,168 @@
+"""vmap for users: axes given by trees, checked, with messages that name the arguments."""
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from calque.core import pytrees
+from calque.core.primitives import do
+from calque.core.trace import typeof
+from calque.transforms.engines.axes import Axis
+from calque.transforms.engines.batching import Dim, batch, placed
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.primitives.refs_arguments import lane_refs
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Hashable = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """`fun` over whole batches: `in_axes` says which dimension of each argument is mapped (None: not mapped), `out_axes`
+    where the mapped dimension of the results goes. Values placed on a mesh have the mapped dimension split over the mesh axes
+    `spmd_axis_name`. With `sum_match`, mapped results for which `out_axes` is None are summed.
+
+    >>> calque.vmap(lambda w, x: w @ x, in_axes=(None, 0))(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
+    (5, 2)"""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or type(in_axes) in (int, tuple)) and not isinstance(in_axes, int):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
+            f"the function, but got {in_axes}."
+        )
+    _check_entries("in_axes", in_axes)
+    _check_entries("out_axes", out_axes)
+    spmd = () if spmd_axis_name is None else spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
+                f"to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+            )
+        leaves, in_tree = pytrees.flatten((args, kwargs))
+        refs = lane_refs(leaves, lambda: _flat_axes(in_axes, args, kwargs), name_of(fun))
+        values = arrays(leaves if refs is None else refs.values, "vmap", fun, args, kwargs)
+        dims = _canonical(values, _flat_axes(in_axes, args, kwargs), fun, args, kwargs)
+        size = _size(values, dims, axis_size, fun, args, kwargs)
+        flat = FlatFunction(fun, in_tree, "vmap")
+        axis = Axis(axis_name, size, spmd=spmd)
+        outs, found = batch(flat if refs is None else refs.flat(flat), axis, values, dims)
+        if refs is not None:
+            outs, found = refs.stored(outs, found, dims, size)
+        targets = flatten_axes("vmap out_axes", out_axes, pytrees.unflatten(flat.out_tree, outs))
+        results = [_placed(o, d, t, size, fun, sum_match) for o, d, t in zip(outs, found, targets, strict=True)]
+        return pytrees.unflatten(flat.out_tree, results)
+
+    try:
+        functools.update_wrapper(mapped, fun)
+    except AttributeError:
+        mapped.__name__ = name_of(fun)
+    return mapped
+
+
+def _flat_axes(in_axes: Any, args: Any, kwargs: Any) -> list[Dim]:
+    return flatten_axes("vmap in_axes", in_axes, args) + [0] * len(pytrees.leaves(kwargs))
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _check_entries(what: str, spec: Any) -> None:
+    for x in pytrees.leaves(spec):
+        if not isinstance(x, int) or isinstance(x, bool):
+            raise TypeError(
+                f"vmap {what} must be an int, None, or (nested) container with those types as leaves, but got {spec}."
+            )
+
+
+def flatten_axes(what: str, spec: Any, tree: Any) -> list[Dim]:
+    """The axis of each leaf of `tree`, from a tree whose leaves stand for whole subtrees."""
+    if spec is None or isinstance(spec, int):
+        return [spec] * len(pytrees.leaves(tree))
+    try:
+        return pytrees.prefix_broadcast(spec, tree, is_leaf=_is_none)
+    except (ValueError, TypeError):
+        why = pytrees.difference(spec, tree, _is_none, what)
+        raise ValueError(
+            f"{what} specification must be a tree prefix of the corresponding value, got specification {spec} "
+            f"for value tree {pytrees.structure(tree)}." + (f"\n{why}" if why else "")
+        ) from None
+
+
+def _canonical(
+    values: Sequence[Any], flat_axes: Sequence[Dim], fun: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Dim]:
+    """Axes counted from the front."""
+    dims: list[Dim] = []
+    for i, (x, d) in enumerate(zip(values, flat_axes, strict=True)):
+        ndim = typeof(x).ndim
+        if d is not None and not -ndim <= d < ndim:
+            raise ValueError(
+                f"vmap was requested to map its argument {argument_name(fun, args, kwargs, i)} along axis {d}, which implies that "
+                f"its rank should be at least {d + 1 if d >= 0 else -d}, but is only {ndim} (its shape is {typeof(x).shape})"
+            )
+        dims.append(None if d is None else d % ndim)
+    return dims
+
+
+def _size(
+    values: Sequence[Any],
+    dims: Sequence[Dim],
+    axis_size: int | None,
+    fun: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> int:
+    """The one size that all mapped dimensions have."""
+    sizes: dict[int, list[int]] = {}
+    for i, (x, d) in enumerate(zip(values, dims)):
+        if d is not None:
+            sizes.setdefault(typeof(x).shape[d], []).append(i)
+    if not sizes and axis_size is None:
+        raise ValueError(
+            "vmap must have at least one non-None value in in_axes, and an array for it, or axis_size must be specified"
+        )
+    if axis_size is not None and set(sizes) - {axis_size}:
+        size, (leaf, *_) = next((n, where) for n, where in sizes.items() if n != axis_size)
+        raise ValueError(
+            f"Specified axis_size {axis_size} doesn't match received axis sizes {sorted(sizes)}: axis {dims[leaf]} of argument "
+            f"{argument_name(fun, args, kwargs, leaf)} of {name_of(fun)} has size {size}."
+        )
+    if len(sizes) <= 1:
+        return next(iter(sizes), axis_size or 0)
+    lines = []
+    for size, where in sizes.items():
+        first = where[0]
+        more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
+        lines.append(
+            f"\n  * axis {dims[first]} of argument {argument_name(fun, args, kwargs, first)} of type "
+            f"{typeof(values[first]).str_short()} had size {size}{more}"
+        )
+    raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped, in {name_of(fun)}:" + ";".join(lines))
+
+
+def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any, sum_match: bool) -> Any:
+    if target is None:
+        if dim is not None and sum_match:
+            return do.reduce_sum(x, axes=(dim,), out_sharding=None)
+        if dim is not None:
+            raise ValueError(
+                f"vmap has mapped output but out_axes is None: {name_of(fun)} returns a value of type {typeof(x).str_short()} "
+                "that differs along the mapped axis; give out_axes an axis for it"
+            )
+        return x
+    ndim = typeof(x).ndim + (dim is None)
+    if not -ndim <= target < ndim:
+        raise ValueError(
+            f"axis {target} is out of bounds for array of dimension {ndim}: out_axes of vmap names no dimension of a result of {name_of(fun)}"
+        )
+    return placed(x, dim, target % ndim, size)

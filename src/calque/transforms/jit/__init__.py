@@ -1,0 +1,1 @@
+"""jit: signatures of calls, captured values, sizes that change, the call path."""

@@ -1,0 +1,168 @@
+"""What a function is, for the cache: its code and what it captured, not its address.
+
+A lambda rebuilt in a loop has the same code object and equal captured values, so it finds the programs of its predecessor.
+Functions that capture something whose content may change unseen (a dict, a list, an instance) are known by address alone."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import ArrayImpl
+from calque.transforms.jit import captures, retraces
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype)
+_OPAQUE = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
+_LIMIT = 4096
+
+
+class Unshareable(Exception):
+    """The function holds something that cannot be compared."""
+
+
+class FunctionCache:
+    """The programs traced from one function."""
+
+    __slots__ = ("__weakref__", "families", "history", "kept", "programs")
+
+    def __init__(self) -> None:
+        self.programs: dict[Any, Any] = {}
+        self.families: dict[Any, Any] = {}  # programs with free sizes, by all but the sizes
+        self.history: deque[retraces.Event] = deque(maxlen=retraces.OF_A_FUNCTION)
+        self.kept: list[Any] = []  # objects whose addresses are part of the identity
+
+
+_by_function: weakref.WeakKeyDictionary[Any, dict[Any, FunctionCache]] = weakref.WeakKeyDictionary()
+_by_identity: OrderedDict[Any, FunctionCache] = OrderedDict()
+
+
+def cache_of(fun: Callable[..., Any], options: Any) -> FunctionCache:
+    """The cache of this function, or of an earlier one that is the same in all that matters."""
+    try:
+        own = _by_function.setdefault(fun, {})
+    except TypeError:  # no weak references to it
+        own = {}
+    cache = own.get(options)
+    if cache is None:
+        cache = own[options] = _shared(fun, options)
+    return cache
+
+
+def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
+    try:
+        key, kept, objects = _identity(fun, options)
+    except (Unshareable, TypeError):
+        return FunctionCache()
+    cache = _by_identity.get(key)
+    if cache is None:
+        cache = _by_identity[key] = FunctionCache()
+        cache.kept = [*kept, *[weakref.ref(x, lambda _: _by_identity.pop(key, None)) for x in objects]]
+        if len(_by_identity) > _LIMIT:
+            _by_identity.popitem(last=False)
+    return cache
+
+
+def _identity(fun: Callable[..., Any], options: Any) -> tuple[Any, list[Any], list[Any]]:
+    """(key, what to keep alive, the objects of the user that the function captured: they may die)."""
+    objects: list[Any] = []
+    for taking in (None, objects):
+        kept: list[Any] = []
+        try:
+            key = (fingerprint(fun, kept, set(), taking), options)
+            hash(key)
+            return key, kept, objects
+        except Unshareable:
+            if taking is not None or not captures.is_transparent(fun):
+                raise
+    raise AssertionError("not reached")
+
+
+def clear() -> None:
+    """Forget every program."""
+    _by_identity.clear()
+    for own in list(_by_function.values()):
+        for cache in own.values():
+            cache.programs.clear()
+            cache.families.clear()
+
+
+def fingerprint(x: Any, kept: list[Any], seen: set[int], objects: list[Any] | None = None) -> Any:
+    """A hashable description of a captured value; equal descriptions mean the same behaviour.
+
+    With `objects`, objects of the user's classes are known by address, and put there: their attributes are watched elsewhere."""
+    t = type(x)
+    if t in _PLAIN or isinstance(x, np.generic):
+        return (t, x, str(x)) if t in (float, complex) else (t, x)  # 0.0 and -0.0 differ
+    if isinstance(x, (*_OPAQUE, ArrayImpl)):
+        kept.append(x)
+        return (t, id(x))
+    if t is tuple or t is frozenset:
+        return (t, *[fingerprint(v, kept, seen, objects) for v in x])
+    if isinstance(x, types.FunctionType):
+        return _function(x, kept, seen, objects)
+    if isinstance(x, functools.partial):
+        parts = (x.func, x.args, tuple(sorted(x.keywords.items())))
+        return ("partial", *[fingerprint(v, kept, seen, objects) for v in parts])
+    if hasattr(x, "__wrapped__") and callable(x) and getattr(type(x), "__module__", "").startswith("calque"):
+        return (
+            type(x),
+            getattr(x, "_options_key", None) or _unshareable(x),
+            fingerprint(x.__wrapped__, kept, seen, objects),
+        )
+    if isinstance(x, types.MethodType):
+        return ("method", fingerprint(x.__func__, kept, seen, objects), fingerprint(x.__self__, kept, seen, objects))
+    if objects is not None and not captures.is_library(t) and _compared_by_address(t) and _can_be_weak(t):
+        objects.append(x)
+        return (t, id(x))
+    raise Unshareable(t)
+
+
+def _compared_by_address(t: Any) -> bool:
+    return bool(t.__eq__ is object.__eq__)
+
+
+def _can_be_weak(t: type) -> bool:
+    return bool(t.__weakrefoffset__)
+
+
+def _unshareable(x: Any) -> Any:
+    raise Unshareable(type(x))
+
+
+def _function(f: types.FunctionType, kept: list[Any], seen: set[int], objects: list[Any] | None) -> Any:
+    code = f.__code__
+    if id(f) in seen:
+        return ("again", code)
+    seen.add(id(f))
+    kept.append(code)
+    if captures.is_library(f) and captures.is_library_name(f.__module__):
+        kept.append(f)
+        return (id(f),)
+    cells = []
+    for c in f.__closure__ or ():
+        try:
+            cells.append(fingerprint(c.cell_contents, kept, seen, objects))
+        except ValueError:
+            cells.append("empty")
+    defaults = [fingerprint(v, kept, seen, objects) for v in f.__defaults__ or ()]
+    named = [(k, fingerprint(v, kept, seen, objects)) for k, v in (f.__kwdefaults__ or {}).items()]
+    globals_ = [
+        (n, fingerprint(f.__globals__[n], kept, seen, objects)) for n in _global_names(code) if n in f.__globals__
+    ]
+    return (code, id(f.__globals__), tuple(cells), tuple(defaults), tuple(named), tuple(globals_))
+
+
+@functools.lru_cache(maxsize=4096)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    """Names that the code, or code nested in it, may read as globals."""
+    names = list(code.co_names)
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            names += _global_names(c)
+    return tuple(dict.fromkeys(names))

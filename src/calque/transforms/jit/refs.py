@@ -1,0 +1,59 @@
+"""Jitted functions that touch Refs, given as arguments or closed over: their values go in, and come back changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from calque.core import pytrees
+from calque.transforms.primitives.refs import (
+    RefTouched,
+    refs_among,
+    store_all,
+    threaded,
+    touched,
+    values_of,
+    with_values_for_refs,
+)
+
+
+def call_with_arguments(function: Any, jit: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a call with Refs among its arguments; NotImplemented if there are none."""
+    leaves, tree = pytrees.flatten((args, kwargs))
+    places = tuple(refs_among(leaves, function.name))
+    if not places:
+        return NotImplemented
+    key = (tree, places)
+    if key not in function.with_values:
+        o = function.options
+        fun = with_values_for_refs(function.fun, tree, places)
+        function.with_values[key] = jit(
+            fun, static_argnums=o.static_argnums, static_argnames=o.static_argnames, inline=o.inline
+        )
+    refs = [leaves[i] for i in places]
+    for i, value in zip(places, values_of(refs), strict=True):
+        leaves[i] = value
+    args, kwargs = pytrees.unflatten(tree, leaves)
+    values, out = function.with_values[key](*args, **kwargs)
+    store_all(refs, values)
+    return out
+
+
+def call_closing_over(function: Any, jit: Callable[..., Any], given: Any, error: RefTouched | None = None) -> Any:
+    """The result of a call of a function that closes over Refs, of which the error tells when it is first called so."""
+    o = function.options
+    if given.key not in function.with_values:
+        flat, _ = function.flat_function(given.args, given.kwargs, given.in_tree, ())
+        refs = touched([(flat, given.avals)]) if o.shardings is None else []
+        known = getattr(function.fun, "refs", ())
+        if error is not None and all(any(r is k for k in known) for r in refs):
+            raise error  # no Refs, or those that were taken out already: something inside stages them again
+        moved = tuple(i + 1 for i in o.static_argnums)
+        inner = jit(
+            threaded(function.fun, refs), static_argnums=moved, static_argnames=o.static_argnames, inline=o.inline
+        )
+        function.with_values[given.key] = (refs, inner)
+    refs, inner = function.with_values[given.key]
+    values, out = inner(values_of(refs), *given.args, **given.kwargs)
+    store_all(refs, values)
+    return out

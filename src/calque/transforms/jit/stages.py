@@ -1,0 +1,175 @@
+"""Looking at the stages of a jitted function: trace, lower, compile, and their texts.
+
+f.trace(x)              the program: .jaxpr, .out_info
+f.lower(x)              ready to compile: .as_text(), .cost_analysis()
+f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "asm"), .cost_analysis(), .memory_analysis()"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from calque.core import backends, pytrees
+from calque.core.avals import ShapedArray
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.trace import typeof
+from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.jit.jit import Traced as Program
+from calque.transforms.jit.jit import function_of
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """What is known of an argument."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._aval.dtype
+
+
+class Stage:
+    """What all stages know: the name, the program, the structures of arguments and results."""
+
+    def __init__(self, program: Program):
+        self._program = program
+
+    @property
+    def in_tree(self) -> pytrees.PyTreeDef:
+        return self._program.in_tree
+
+    @property
+    def out_tree(self) -> pytrees.PyTreeDef:
+        return self._program.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        return pytrees.unflatten(self.in_tree, self._program.closed.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """The arguments: their types, and whether they are donated."""
+        donated = set(self._program.donated)
+        infos = [ArgInfo(a, i in donated) for i, a in enumerate(self._program.closed.in_avals)]
+        return pytrees.unflatten(self.in_tree, infos)
+
+    @property
+    def out_info(self) -> Any:
+        """The results as shapes and dtypes."""
+        return pytrees.unflatten(self.out_tree, list(map(struct, self._program.closed.out_avals)))
+
+    @property
+    def fun_name(self) -> str:
+        return self._program.name
+
+
+def struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+class Traced(Stage):
+    """A function traced for given arguments."""
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return self._program.closed
+
+    def lower(self, **_: Any) -> "Lowered":
+        """The next stage."""
+        return Lowered(self._program)
+
+
+class Lowered(Stage):
+    """A traced function, ready to be compiled."""
+
+    def compile(self, compiler_options: Any = None) -> "Compiled":
+        """Compile it: a callable for arguments of these types."""
+        if compiler_options:
+            raise NotImplementedError(f"the native compiler has no options, got {compiler_options!r}")
+        return Compiled(self._program)
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program as text: its jaxpr."""
+        if dialect not in (None, "jaxpr"):
+            raise ValueError(f"Lowered.as_text: the dialect of the native backend is 'jaxpr', got {dialect!r}")
+        return str(self._program.closed)
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program as an object: its jaxpr."""
+        self.as_text(dialect)
+        return self._program.closed
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimated work: flops and bytes accessed."""
+        closed = self._program.closed
+        return {"flops": float(backends.flops(closed.eqns)), "bytes accessed": float(backends.traffic(closed))}
+
+
+class Compiled(Stage):
+    """A compiled function; call it with arguments of the types that it was compiled for."""
+
+    def __init__(self, program: Program):
+        super().__init__(program)
+        self._executable = program.compiled()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytrees.flatten((list(args), kwargs))
+        if tree != self.in_tree:
+            raise TypeError(
+                f"Function {self.fun_name} was compiled for arguments of the structure {self.in_tree}, but called with {tree}"
+            )
+        for leaf, aval in zip(leaves, self._program.closed.in_avals):
+            got = typeof(leaf)
+            if got.shape != aval.shape or got.dtype != aval.dtype:
+                raise TypeError(
+                    f"Argument types differ from the types for which this computation was compiled: {self.fun_name} expects {aval.str_short()}, got {got.str_short()}"
+                )
+        out, _ = self._program.run(leaves)
+        return pytrees.unflatten(self.out_tree, out)
+
+    def as_text(self, stage: str | None = None) -> str:
+        """The compiled program at a stage: "jaxpr", "loops", "llvm" or "asm"."""
+        return self._executable.as_text(stage)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimated work: flops and bytes accessed."""
+        return self._executable.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """The bytes of arguments, results and temporaries."""
+        return self._executable.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        return self._executable
+
+
+# ---------------------------------------------------------------- methods of jitted functions
+
+
+def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
+    """Trace for these arguments, which may be ShapeDtypeStructs."""
+    program, _ = function_of(self).trace(args, kwargs)
+    return Traced(program)
+
+
+def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
+    """Trace for these arguments, which may be ShapeDtypeStructs, and make ready to compile."""
+    return trace(self, *args, **kwargs).lower()
+
+
+def eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of the result for these arguments."""
+    return trace(self, *args, **kwargs).out_info
+
+
+def cache_size(self: Any) -> int:
+    """How many programs the function has."""
+    return len(function_of(self).cache.programs)
+
+
+def jitted_repr(self: Any) -> str:
+    return f"<jitted function {self.__wrapped__!r}>"

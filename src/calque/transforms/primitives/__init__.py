@@ -1,0 +1,1 @@
+"""Primitives that carry programs: calls, loops, branches, custom rules, checkpoints, references."""

@@ -1,0 +1,397 @@
+"""Choice between programs: the primitive `cond` with all its rules, and `cond` and `switch` for users."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core import key_use, pytrees, reference
+from calque.core.arrays import is_concrete
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.dtypes import bool_, is_integer
+from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.primitives import UndefinedPrimal, Zero, do
+from calque.core.trace import eval_jaxpr, typeof
+from calque.ops.common import batch_size, front, full, operand, scalar_of
+from calque.transforms.engines.axes import Axis, AxisPrimitive
+from calque.transforms.engines.batching import Dim, batch_jaxpr
+from calque.transforms.engines.jvp import jvp_jaxpr
+from calque.transforms.engines.linear import Linearized, linearize_jaxpr
+from calque.transforms.engines.slices import (
+    dead_code_rules,
+    dependence_rules,
+    dependent_results,
+    used_inputs,
+    without_dead_code,
+)
+from calque.transforms.engines.transpose import transpose_jaxpr
+from calque.transforms.engines.trees import arrays, name_of
+from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero, with_zeros
+from calque.transforms.primitives import flow, lanes
+from calque.transforms.primitives.flow import Staged, rearranged, with_inputs, zeros_eqn
+from calque.transforms.primitives.found_sizes import recomputed
+from calque.transforms.primitives.refs import discharged_branches
+from calque.transforms.primitives.refs_arguments import with_refs_among_operands
+
+Branches = tuple[ClosedJaxpr, ...]
+
+
+def bind_cond(index: Any, operands: Sequence[Any], branches: Branches) -> list[Any]:
+    return cond_p.bind(index, *operands, branches=branches)
+
+
+def _meaning(index: np.ndarray, *operands: np.ndarray, branches: Branches) -> list[np.ndarray]:
+    return reference.run(branches[min(max(int(index), 0), len(branches) - 1)], *operands)
+
+
+def _shape(index: ShapedArray, *operands: ShapedArray, branches: Branches) -> list[ShapedArray]:
+    return branches[0].out_avals
+
+
+def _either(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    return tuple([any(m) for m in zip(*masks)])
+
+
+# ---------------------------------------------------------------- differentiation
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> Any:
+    index, *operands = primals
+    active = nonzero(tangents[1:])
+    some = _either([jvp_jaxpr(b, active)[1] for b in branches])
+    both = tuple(jvp_jaxpr(b, active, some)[0] for b in branches)
+    outs = bind_cond(index, [*operands, *only_nonzero(tangents[1:])], both)
+    n = len(some)
+    return outs[:n], with_zeros(outs[n:], some, branches[0].out_avals)
+
+
+def _linearize(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> Any:
+    index, *operands = primals
+    active, out_avals = nonzero(tangents[1:]), branches[0].out_avals
+    some = _either([linearize_jaxpr(b, active).nonzeros for b in branches])
+    if not any(some):
+        return bind_cond(index, operands, branches), with_zeros([], some, out_avals)
+    lins = [linearize_jaxpr(b, active, some) for b in branches]
+    slots, places = _joined_residuals(lins)
+    known = bind_cond(index, operands, tuple(_with_slots(lin, slots, p) for lin, p in zip(lins, places)))
+    n = len(some)
+    outs = known[:n]
+    sources = {"in": operands, "out": outs, "new": known[n:]}
+    used = sorted({s for p in places for s in p})
+    residuals = [sources[kind][i] for kind, i in used]
+    linear = tuple(_linear_branch(lin, p, used, residuals) for lin, p in zip(lins, places))
+    out_tangents = bind_cond(index, [*residuals, *only_nonzero(tangents[1:])], linear)
+    return outs, with_zeros(out_tangents, some, out_avals)
+
+
+def _joined_residuals(lins: Sequence[Linearized]) -> tuple[list[ShapedArray], list[list[tuple[str, int]]]]:
+    """Slots for what the branches leave behind, shared between branches, and each branch's sources with slots for "new"."""
+    slots: list[ShapedArray] = []
+    places = []
+    for lin in lins:
+        free = list(range(len(slots)))
+        taken: dict[int, int] = {}
+        for k, aval in enumerate(lin.primal.out_avals[len(lin.nonzeros) :]):
+            aval = aval.strip_weak_type()
+            slot = next((s for s in free if slots[s] is aval), None)
+            if slot is None:
+                slot = len(slots)
+                slots.append(aval)
+            else:
+                free.remove(slot)
+            taken[k] = slot
+        places.append([(kind, taken[i]) if kind == "new" else (kind, i) for kind, i in lin.sources])
+    return slots, places
+
+
+def _with_slots(lin: Linearized, slots: Sequence[ShapedArray], places: Sequence[tuple[str, int]]) -> ClosedJaxpr:
+    """A branch whose results are its own and then all slots: zeros in those of the other branches."""
+    j, n = lin.primal.jaxpr, len(lin.nonzeros)
+    new = [i for kind, i in lin.sources if kind == "new"]
+    slot_of = {k: place[1] for k, place in zip(new, (p for p in places if p[0] == "new"))}
+    atoms: dict[int, Any] = {slot_of[k]: j.outvars[n + k] for k in slot_of}
+    eqns: list[Eqn] = []
+    for s, aval in enumerate(slots):
+        if s not in atoms:
+            more, atoms[s] = zeros_eqn(aval)
+            eqns += more
+    outvars = [*j.outvars[:n], *(atoms[s] for s in range(len(slots)))]
+    return ClosedJaxpr(j.replace(eqns=j.eqns + eqns, outvars=outvars), lin.primal.consts)
+
+
+def _linear_branch(
+    lin: Linearized, places: Sequence[tuple[str, int]], used: Sequence[tuple[str, int]], residuals: Sequence[Any]
+) -> ClosedJaxpr:
+    """The linear part of a branch as a program of all residuals, though it reads only its own."""
+    own = {place: i for i, place in enumerate(places)}
+    n = len(places)
+    inputs = [own[u] if u in own else typeof(r) for u, r in zip(used, residuals)]
+    return with_inputs(lin.linear, [*inputs, *range(n, len(lin.linear.jaxpr.invars))])
+
+
+def _transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branches) -> list[Any]:
+    if type(index) is UndefinedPrimal:
+        raise TypeError("cond is not linear in its predicate: it has no transpose in it")
+    linear = tuple([type(x) is UndefinedPrimal for x in operands])
+    nonzeros = nonzero(cts)
+    some = _either([transpose_jaxpr(b, linear, nonzeros)[1] for b in branches])
+    back = tuple(transpose_jaxpr(b, linear, nonzeros, some)[0] for b in branches)
+    known = [x for x in operands if type(x) is not UndefinedPrimal]
+    outs = iter(bind_cond(index, [*known, *only_nonzero(cts)], back) if any(some) else [])
+    which = iter(some)
+    found = [(next(outs) if next(which) else Zero(x.aval)) if lin else None for x, lin in zip(operands, linear)]
+    return [None, *found]
+
+
+# ---------------------------------------------------------------- batching
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches) -> Any:
+    index, *operands = args
+    if dims[0] is not None:
+        if lanes.cheap(branches) or lanes.together(axis, branches):
+            return _batch_by_choice(axis, args, dims, branches)
+        return lanes.one_by_one(cond_p, axis, args, dims, {"branches": branches})
+    some = _either([[d is not None for d in batch_jaxpr(b, axis, tuple(dims[1:]))[1]] for b in branches])
+    batched = tuple(batch_jaxpr(b, axis, tuple(dims[1:]), some)[0] for b in branches)
+    return bind_cond(index, operands, batched), [0 if s else None for s in some]
+
+
+def _batch_by_choice(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches) -> Any:
+    """Each lane has its own predicate: every branch runs on all lanes, and each lane picks its result.
+
+    A branch sees the operands of other branches' lanes without their derivatives: what it computes for them may be
+    infinite or undefined, and must not reach a gradient."""
+    size = batch_size(args, dims)
+    index, *operands = [front(x, d, size) for x, d in zip(args, dims)]
+    results = []
+    for k, branch in enumerate(branches):
+        batched, _ = batch_jaxpr(branch, axis, (0,) * len(operands), True)
+        here = do.eq(index, full((size,), scalar_of(typeof(index).dtype, k)))
+        seen = [_only_where(here, x) for x in operands]
+        results.append(eval_jaxpr(batched.jaxpr, batched.consts, *seen))
+    outs = [do.select_n(_spread(index, typeof(cases[0]).shape), *cases) for cases in zip(*results)]
+    return outs, [0] * len(outs)
+
+
+def _only_where(here: Any, x: Any) -> Any:
+    """`x`, whose derivative is dropped in the lanes that are not here."""
+    if not has_tangent(typeof(x)):
+        return x
+    return do.select_n(_spread(here, typeof(x).shape), do.stop_gradient(x), x)
+
+
+def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """A vector over the lanes, repeated to `shape`."""
+    if len(shape) == 1:
+        return x
+    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(0,), sharding=None)
+
+
+# ---------------------------------------------------------------- the primitive
+
+
+def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
+    pruned = [without_dead_code(b.jaxpr, used) for b in e.params["branches"]]
+    reads = [any(r) for r in zip(*(used_inputs(j) for j in pruned))]
+    keep = [i for i, r in enumerate(reads) if r]
+    branches = tuple(rearranged(ClosedJaxpr(j, b.consts), keep) for j, b in zip(pruned, e.params["branches"]))
+    outvars = [v for v, u in zip(e.outvars, used) if u]
+    return e.replace(
+        invars=[e.invars[0], *(e.invars[1 + i] for i in keep)], outvars=outvars, params={"branches": branches}
+    )
+
+
+def _dependence(e: Eqn, unknown: Sequence[bool]) -> Sequence[bool]:
+    if unknown[0]:
+        return (True,) * len(e.outvars)
+    return _either([dependent_results(b, tuple(unknown[1:])) for b in e.params["branches"]])
+
+
+cond_p = AxisPrimitive(
+    "cond",
+    meaning=_meaning,
+    shape=_shape,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+)
+dead_code_rules["cond"] = _dead_code
+dependence_rules["cond"] = _dependence
+
+
+# ---------------------------------------------------------------- for users
+
+_absent = object()
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent) -> Any:
+    """The result of the branch that `index` picks; an index out of range takes the nearest branch.
+
+    >>> lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
+    Array(-3., dtype=float32, weak_type=True)"""
+    if not all(callable(b) for b in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    if operand is not _absent:
+        if operands:
+            raise TypeError(
+                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and operands {operands}"
+            )
+        operands = (operand,)
+    index = _scalar(index, "Index")
+    if not is_integer(typeof(index).dtype):
+        raise TypeError(f"Index type must be an integer, got {index} as {typeof(index).dtype.name}")
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if is_concrete(index):
+        chosen = min(max(int(index), 0), len(branches) - 1)
+        if config.disable_jit:
+            return branches[chosen](*operands)
+        index = scalar_of(np.dtype("int32"), chosen)
+    else:
+        index = flow.convert(index, ShapedArray((), np.dtype("int32")))
+        last = scalar_of(np.dtype("int32"), len(branches) - 1)
+        index = do.clamp(scalar_of(np.dtype("int32"), 0), index, last)
+    return _choose("switch", index, branches, [f"branch {i}" for i in range(len(branches))], operands)
+
+
+def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; both are traced, one runs.
+
+    >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
+    Array(6., dtype=float32, weak_type=True)
+
+    The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` works as well."""
+    if (
+        len(args) == 4
+        and not kwargs
+        and callable(args[1])
+        and callable(args[3])
+        and not (callable(args[0]) and callable(args[2]))
+    ):
+        true_operand, true_fun, false_operand, false_fun = args
+        return _cond(pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand)
+    return _cond(pred, *args, **kwargs)
+
+
+def _cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _absent,
+    linear: Any = None,
+) -> Any:
+    if operand is not _absent:
+        if operands:
+            raise TypeError(
+                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and operands {operands}"
+            )
+        operands = (operand,)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    pred = _scalar(pred, "Pred")
+    dtype = typeof(pred).dtype
+    if is_concrete(pred) and getattr(dtype, "kind", "") in "biuf":
+        if config.disable_jit:
+            return (true_fun if pred else false_fun)(*operands)
+        index: Any = scalar_of(np.dtype("int32"), int(bool(pred)))
+        return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
+    if dtype != bool_:
+        if getattr(dtype, "kind", "") not in "iuf":
+            raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
+        pred = do.ne(pred, scalar_of(dtype, 0))
+    index = flow.convert(pred, ShapedArray((), np.dtype("int32")))
+    return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
+
+
+def _scalar(x: Any, what: str) -> Any:
+    try:
+        aval = typeof(x)
+    except TypeError:
+        raise TypeError(f"{what} must be a scalar, got {x} of type {type(x)}") from None
+    if aval.shape:
+        raise TypeError(f"{what} must be a scalar, got {x} of shape {aval.shape}.")
+    return operand(x)
+
+
+@with_refs_among_operands
+@discharged_branches
+def _choose(
+    what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
+) -> Any:
+    """Stage the branches, bring their results to common types, and bind `cond`."""
+    leaves = arrays(pytrees.leaves(operands), f"operand of {what}", funs[0], operands, {})
+    avals = [typeof(x) for x in leaves]
+    order = list(range(len(funs)))
+    if what == "cond":
+        order.reverse()  # true_fun is traced first
+    branch = lambda i: recomputed(flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what)
+    traced = key_use.one_of([functools.partial(branch, i) for i in order])
+    parts = [traced[order.index(i)] for i in range(len(funs))]
+    _check_structures(what, funs, names, parts)
+    joined = _common_types(what, funs, names, parts)
+    consts: dict[int, Any] = {id(c): c for p in traced for c in p.consts}
+    branches = tuple(flow.converted_results(with_captured(p, consts, avals), joined) for p in parts)
+    outs = bind_cond(index, [*consts.values(), *leaves], branches)
+    return pytrees.unflatten(parts[0].out_tree, outs)
+
+
+def with_captured(part: Staged, consts: dict[int, Any], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A branch as a program of the captured values of all branches and the operands."""
+    own = {id(c): i for i, c in enumerate(part.consts)}
+    places = [own[k] if k in own else typeof(c) for k, c in consts.items()]
+    n = len(part.consts)
+    return with_inputs(part.closed, [*places, *range(n, n + len(avals))])
+
+
+def _described(names: Sequence[str], funs: Sequence[Any], i: int) -> str:
+    code = getattr(funs[i], "__code__", None)
+    where = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return f"{names[i]} is {name_of(funs[i])}{where}"
+
+
+def _check_structures(what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]) -> None:
+    last = len(parts) - 1
+    for i, p in enumerate(parts):
+        if p.out_tree != parts[last].out_tree:
+            why = flow.tree_difference(
+                parts[last].out_tree, p.out_tree, f"output of {names[last]}", f"output of {names[i]}"
+            )
+            raise TypeError(
+                f"{what} branch outputs must have the same pytree structure, but they differ:\n\n"
+                f"{_described(names, funs, last)}\n{_described(names, funs, i)}\n\n"
+                f"The output of {names[last]} has structure {parts[last].out_tree} but that of {names[i]} has structure {p.out_tree}{why}.\n\n"
+                f"Revise {names[last]} and/or {names[i]} so that they have the same pytree structure."
+            )
+
+
+def _common_types(what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]) -> list[ShapedArray]:
+    """The types of the results: equal in all branches but for weak types, which give way."""
+    joined = []
+    last = len(parts) - 1
+    for k, avals in enumerate(zip(*(p.closed.out_avals for p in parts))):
+        for i, a in enumerate(avals):
+            if not flow.same_type(a, avals[last]):
+                raise _different(what, funs, names, parts, k, last, i)
+        joined.append(avals[0] if all(a is avals[0] for a in avals) else avals[0].strip_weak_type())
+    return joined
+
+
+def _different(
+    what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged], k: int, i: int, j: int
+) -> TypeError:
+    a, b = parts[i].closed.out_avals[k], parts[j].closed.out_avals[k]
+    path = flow.paths(parts[i].out_tree)[k]
+    return TypeError(
+        f"{what} branches must have equal output types but they differ.\n\n{_described(names, funs, i)}\n{_described(names, funs, j)}\n\n"
+        f"The output{path and f' component {path}'} of {names[i]} has type {flow.type_text(a)} but the corresponding output of {names[j]} "
+        f"has type {flow.type_text(b)}, so {flow.why_different(a, b)}.\n\n"
+        f"Revise {names[i]} and/or {names[j]} so that all output types match."
+    )

@@ -1,0 +1,173 @@
+"""What the control-flow primitives have in common: staging their functions, rearranging programs, comparing types."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from calque.core import pytrees
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import promote
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
+from calque.core.primitives import REGISTRY, do
+from calque.core.trace import trace_to_jaxpr, typeof
+from calque.ops.common import scalar_of
+from calque.transforms.engines.slices import hoist_all
+from calque.transforms.engines.trees import FlatFunction, name_of
+
+
+class Staged(NamedTuple):
+    """A user's function as a program of (captured values, arguments), the captured values, the structure of its result."""
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    out_tree: pytrees.PyTreeDef
+
+
+def staged(fun: Callable[..., Any], args: Sequence[Any], avals: Sequence[ShapedArray], what: str) -> Staged:
+    """Record `fun(*args)`, where `avals` are the types of the leaves of `args`."""
+    flat = FlatFunction(fun, pytrees.structure((tuple(args), {})), what)
+    closed, consts = hoist_all(trace_to_jaxpr(flat, avals, f"{name_of(fun)} in {what}"))
+    return Staged(closed, consts, flat.out_tree)
+
+
+# ---------------------------------------------------------------- programs rearranged
+
+
+def rearranged(closed: ClosedJaxpr, ins: Sequence[int], outs: Sequence[int] | None = None) -> ClosedJaxpr:
+    """The program with its arguments (and results) in this order."""
+    j = closed.jaxpr
+    outvars = j.outvars if outs is None else [j.outvars[i] for i in outs]
+    return ClosedJaxpr(j.replace(invars=[j.invars[i] for i in ins], outvars=outvars), closed.consts)
+
+
+def with_inputs(closed: ClosedJaxpr, places: Sequence[int | ShapedArray]) -> ClosedJaxpr:
+    """The program with these arguments: an int stands for one of its own, a type for one that it does not read."""
+    invars = [closed.jaxpr.invars[p] if isinstance(p, int) else Var(p) for p in places]
+    return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
+
+
+def zeros_eqn(aval: ShapedArray) -> tuple[list[Eqn], Any]:
+    """Equations that make zeros of this type, and the atom that holds them."""
+    zero = Literal(scalar_of(aval.dtype, 0), ShapedArray((), aval.dtype))
+    if not aval.shape:
+        return [], zero
+    params = {"shape": aval.shape, "broadcast_dimensions": (), "sharding": None}
+    v = Var(aval.strip_weak_type())
+    return [Eqn(REGISTRY["broadcast_in_dim"], [zero], [v], params)], v
+
+
+def split(xs: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """Consecutive parts of `xs` of these sizes, and what remains."""
+    out, at = [], 0
+    for n in sizes:
+        out.append(list(xs[at : at + n]))
+        at += n
+    return [*out, list(xs[at:])]
+
+
+def converted_results(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The program with its results converted to these dtypes and weak types."""
+    j = closed.jaxpr
+    eqns = list(j.eqns)
+    outvars = list(j.outvars)
+    for i, (a, aval) in enumerate(zip(j.outvars, avals, strict=True)):
+        if a.aval is not aval:
+            outvars[i] = v = Var(aval)
+            params = {"new_dtype": aval.dtype, "weak_type": aval.weak_type, "sharding": None}
+            eqns.append(Eqn(REGISTRY["convert_element_type"], [a], [v], params))
+    return ClosedJaxpr(j.replace(eqns=eqns, outvars=outvars), closed.consts)
+
+
+# ---------------------------------------------------------------- types
+
+
+def same_type(a: ShapedArray, b: ShapedArray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+def convert(x: Any, aval: ShapedArray) -> Any:
+    """`x` with the dtype and the weak type of `aval`."""
+    if typeof(x) is aval:
+        return x
+    return do.convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+
+
+def joined_type(a: ShapedArray, b: ShapedArray) -> ShapedArray | None:
+    """The type that both can have when weak types give way; None when there is none."""
+    if a.shape != b.shape:
+        return None
+    if a.dtype == b.dtype:
+        return a if a is b else a.update(weak_type=False)
+    if a.weak_type or b.weak_type:
+        dtype, weak = promote(((a.dtype, a.weak_type), (b.dtype, b.weak_type)))
+        return ShapedArray(a.shape, dtype, weak)
+    return None
+
+
+def why_different(a: ShapedArray, b: ShapedArray) -> str:
+    """The words after `so` in a message about two types."""
+    reasons = []
+    if a.dtype != b.dtype:
+        reasons.append("the dtypes do not match")
+    if a.shape != b.shape:
+        reasons.append("the shapes do not match")
+    return " and ".join(reasons)
+
+
+def type_text(aval: ShapedArray) -> str:
+    return f"{getattr(aval.dtype, 'name', aval.dtype)}[{','.join(map(str, aval.shape))}]"
+
+
+def paths(treedef: pytrees.PyTreeDef) -> list[str]:
+    """The key path of each leaf, as text."""
+    tree = pytrees.unflatten(treedef, range(treedef.num_leaves))
+    return [pytrees.keystr(p) for p, _ in pytrees.flatten_with_path(tree)[0]]
+
+
+def tree_difference(a: pytrees.PyTreeDef, b: pytrees.PyTreeDef, first: str, second: str) -> str:
+    """The components that only one of two trees has, as words; `first` and `second` are what the trees are called."""
+    ours, theirs = paths(a), paths(b)
+    only = [f"{first}{p}" for p in ours if p not in theirs][:3], [f"{second}{p}" for p in theirs if p not in ours][:3]
+    parts = [f"there is no counterpart of the {', '.join(found)}" for found in only if found]
+    return ": " + ", and ".join(parts) if parts else ""
+
+
+def parameter_name(fun: Any, position: int, default: str) -> str:
+    """What a function calls its argument."""
+    try:
+        return list(inspect.signature(fun).parameters)[position]
+    except (ValueError, TypeError, IndexError):
+        return default
+
+
+def check_carry(
+    what: str,
+    fun: Any,
+    position: int,
+    in_tree: pytrees.PyTreeDef,
+    out_tree: pytrees.PyTreeDef,
+    ins: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+) -> None:
+    """The carry that a body returns must be of the types that it was given."""
+    name = parameter_name(fun, position, "carry")
+    if in_tree != out_tree:
+        raise TypeError(
+            f"{what} function carry input and carry output must have the same pytree structure, but they differ: in {name_of(fun)} "
+            f"the input carry {name} has structure {in_tree}, but the corresponding output has structure {out_tree}"
+            f"{tree_difference(in_tree, out_tree, f'input carry {name}', f'output carry {name}')}."
+        )
+    wrong = [
+        f"The input carry {name}{path} has type {type_text(a)} but the corresponding output carry component has type "
+        f"{type_text(b)}, so {why_different(a, b)}."
+        for path, a, b in zip(paths(in_tree), ins, outs, strict=True)
+        if not same_type(a, b)
+    ]
+    if wrong:
+        raise TypeError(
+            f"{what} function carry input and carry output must have equal types, but they differ in {name_of(fun)}:\n\n"
+            + "\n\n".join(wrong)
+            + "\n\nRevise the function so that all output types match the corresponding input types."
+        )

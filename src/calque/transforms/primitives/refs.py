@@ -1,0 +1,393 @@
+"""Mutable arrays: a Ref holds a value that reading and writing replace.
+
+Where operations run, or are recorded, at the level at which a Ref was made, that is all. A function that is staged (by jit or as
+a body of control flow) and touches a Ref from outside is rewritten to take the value as one more argument and to give it back as one
+more result (`refs_jit` for jit, `discharged_scan` and its kin here for control flow). A trial finds which Refs it touches."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calque.core import pytrees, trace_state
+from calque.core.arrays import to_array
+from calque.core.avals import ShapedArray
+from calque.core.dtypes import is_extended
+from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
+from calque.ops.common import zeros
+from calque.transforms.engines.trees import FlatFunction, name_of
+
+
+class AbstractRef:
+    """The type of a Ref: that of its value.
+
+    >>> calque.ref.AbstractRef(jax.typeof(jnp.ones(3)))
+    Ref{float32[3]}"""
+
+    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):
+        self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
+
+    shape = property(lambda self: self.inner_aval.shape)
+    dtype = property(lambda self: self.inner_aval.dtype)
+    ndim = property(lambda self: self.inner_aval.ndim)
+    size = property(lambda self: self.inner_aval.size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractRef) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.inner_aval, self.memory_space, self.kind))
+
+    def __repr__(self) -> str:
+        dims = ",".join(map(str, self.inner_aval.shape))
+        return f"Ref{{{getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
+
+
+class _Place(NamedTuple):
+    """Where a value of a Ref lives: the trace that records there, and how deep transformations are nested."""
+
+    trace: Any
+    depth: int
+
+
+def _here() -> _Place:
+    return _Place(trace_state.dynamic_trace(), trace_state.depth())
+
+
+class RefTouched(ValueError):
+    """A function that is being staged touches a Ref from outside."""
+
+
+class _Trials(threading.local):
+    """For each trial that runs in this thread, the Refs from outside that it touched, with what they held."""
+
+    def __init__(self) -> None:
+        self.stack: list[dict[Ref, tuple[Any, _Place]]] = []
+
+
+_trials = _Trials()
+_alive: weakref.WeakSet[Ref] = weakref.WeakSet()
+
+
+class Ref:
+    """A mutable array, made by `new_ref`: `ref[i]` reads, `ref[i] = x` writes a value of the same dtype.
+
+    >>> r = calque.ref.new_ref(jnp.zeros(3))
+    >>> r[1] = 5.0
+    >>> r[...]
+    Array([0., 5., 0.], dtype=float32)"""
+
+    __slots__ = ("__weakref__", "_aval", "_freed", "_place", "_value")
+
+    def __init__(self, aval: AbstractRef, refs: Any):
+        self._aval, self._value, self._freed = aval, refs, False
+        self._place = _here()
+        _alive.add(self)
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+    ndim = property(lambda self: self._aval.ndim)
+    size = property(lambda self: self._aval.size)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __getitem__(self, idx: Any) -> Any:
+        return read(self, idx)
+
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        write(self, idx, value, "swap")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Add to the elements at an index."""
+        add(self, idx, x)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(f"a Ref is not an array: read its value first, with ref[...]; got {self}")
+
+    def __repr__(self) -> str:
+        if self._freed:
+            return "Ref(freed)"
+        text = repr(self._value)
+        return "Ref" + text[text.index("(") :] if text.startswith("Array(") else f"Ref({text})"
+
+
+def value_of(ref: Ref) -> Any:
+    """What a Ref holds, if operations here may touch it."""
+    _touch(ref)
+    return ref._value
+
+
+def _touch(ref: Ref) -> None:
+    if ref._freed:
+        raise ValueError("this Ref was freed by free_ref and holds nothing")
+    here = _here()
+    if ref._place.trace is here.trace:
+        return
+    if not _trials.stack:
+        raise RefTouched(
+            f"a function that is traced closes over a mutable array reference of type {ref._aval}. Transformations other"
+            " than jit, checkpoint and control flow (rules that run later, callbacks) take its value: pass ref[...] and return what is to be written."
+        )
+    _trials.stack[-1].setdefault(ref, (ref._value, ref._place))
+    if isinstance(ref._value, Tracer) and getattr(ref._value._trace, "done", False) and not is_extended(ref.dtype):
+        ref._value = zeros(ref._aval.inner_aval)  # what a function left that was staged within the trial
+    ref._place = here
+
+
+def store(ref: Ref, value: Any, what: str = "swap") -> None:
+    """Replace the whole value."""
+    _touch(ref)
+    if isinstance(value, Tracer) and value._trace.level > ref._place.depth:
+        raise ValueError(
+            f"performing a {what} operation with a differentiated or batched value on a mutable array reference of type {ref._aval}"
+            " from outside. Make the Ref inside of the transformed function."
+        )
+    ref._value = value
+
+
+# ---------------------------------------------------------------- reading and writing
+
+
+def _index(ref: Ref, idx: Any) -> Any:
+    """An index; nothing and () mean the whole. Numbers out of bounds are refused."""
+    if idx is None or idx is Ellipsis or (isinstance(idx, tuple) and not idx):
+        return None
+    given = idx if isinstance(idx, tuple) else (idx,)
+    axis = 0
+    for place, i in enumerate(given):
+        if i is Ellipsis:
+            axis = len(ref.shape) - sum(k is not None for k in given[place + 1 :])
+            continue
+        if isinstance(i, (int, np.integer)) and not isinstance(i, bool) and axis < len(ref.shape):
+            size = ref.shape[axis]
+            if not -size <= operator.index(i) < size:
+                raise ValueError(f"Out of bound indexer: idx={i}, dim={size}.")
+        axis += i is not None
+    return idx
+
+
+def read(ref: Ref, idx: Any) -> Any:
+    value, place = value_of(ref), _index(ref, idx)
+    return value if place is None else value[place]
+
+
+def _checked(ref: Ref, shape: Sequence[int], value: Any, what: str) -> Any:
+    value = to_array(value)
+    aval = typeof(value)
+    if aval.dtype != ref.dtype:
+        raise ValueError(
+            f"Invalid dtype for `{what}`. Ref dtype: {ref.dtype}. Value dtype: {aval.dtype}. Convert the value with astype."
+        )
+    if aval.shape != tuple(shape):
+        raise ValueError(
+            f"Invalid shape for `{what}`. Ref shape: {ref.shape}. Expected shape: {tuple(shape)}. Value shape: {aval.shape}."
+        )
+    return value
+
+
+def write(ref: Ref, idx: Any, value: Any, what: str) -> Any:
+    """Write a value, and give back what was there."""
+    old = read(ref, idx)
+    value = _checked(ref, typeof(old).shape, value, what)
+    place = _index(ref, idx)
+    whole = value if place is None else ref._value.at[place].set(value)
+    store(ref, _same_type(ref, whole), what)
+    return old
+
+
+def add(ref: Ref, idx: Any, value: Any) -> None:
+    place = _index(ref, idx)
+    now = value_of(ref)
+    value = _checked(ref, typeof(read(ref, idx)).shape, value, "addupdate")
+    store(ref, _same_type(ref, now + value if place is None else now.at[place].add(value)), "addupdate")
+
+
+def _same_type(ref: Ref, value: Any) -> Any:
+    """Of the dtype that the Ref has, and not weak: what is written has been made."""
+    return value.astype(ref.dtype) if typeof(value).weak_type else value
+
+
+def free(ref: Ref) -> Any:
+    value = value_of(ref)
+    ref._value, ref._freed = None, True
+    return value
+
+
+# ---------------------------------------------------------------- staged functions that touch Refs
+
+
+def any_alive() -> bool:
+    return len(_alive) > 0
+
+
+def touched(funs: Sequence[tuple[Callable[..., Any], Sequence[ShapedArray]]]) -> list[Ref]:
+    """The Refs from outside that functions of flat arguments of these types touch. An error in one ends the trial: it comes again when
+    the function is staged, and is reported then."""
+    _trials.stack.append({})
+    try:
+        for fun, avals in funs:
+            trace_to_jaxpr(fun, avals)
+    except Exception:
+        pass
+    finally:
+        found = _trials.stack.pop()
+        for ref, (value, place) in found.items():
+            ref._value, ref._place = value, place
+    return list(found)
+
+
+@contextmanager
+def _holding(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
+    """Inside, the Refs hold these values, which live here."""
+    saved = [(r._value, r._place) for r in refs]
+    for r, v in zip(refs, values, strict=True):
+        r._value, r._place = v, _here()
+    try:
+        yield
+    finally:
+        for r, (value, place) in zip(refs, saved, strict=True):
+            r._value, r._place = value, place
+
+
+def threaded(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
+    """`fun` with the values of the Refs as a first argument and, in their last state, as a first result."""
+
+    def with_values(values: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
+        with _holding(refs, [to_array(v) for v in values]):
+            out = fun(*args, **kwargs)
+            return [r._value for r in refs], out
+
+    with_values.__name__ = name_of(fun)
+    with_values.refs = refs  # type: ignore[attr-defined]
+    return with_values
+
+
+def values_of(refs: Sequence[Ref]) -> list[Any]:
+    return [_same_type(r, value_of(r)) for r in refs]
+
+
+def store_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
+    for r, v in zip(refs, values, strict=True):
+        store(r, v)
+
+
+def _first_rows(xs: Any) -> Any:
+    return pytrees.tree_map(lambda x: ShapedArray(typeof(x).shape[1:], typeof(x).dtype, typeof(x).weak_type), xs)
+
+
+def _retried(function: Callable[..., Any], discharge: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, or where that meets a Ref from outside, what `discharge` makes of the same arguments."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except RefTouched as e:
+            error = e
+        return discharge(error, *args, **kwargs)
+
+    return wrapped
+
+
+def touched_by(error: RefTouched, funs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Ref]:
+    """The Refs from outside that these functions touch when they are called with values like these."""
+    flat = []
+    for fun, args in funs:
+        leaves, tree = pytrees.flatten((args, {}))
+        flat.append((FlatFunction(fun, tree), [x if isinstance(x, ShapedArray) else typeof(x) for x in leaves]))
+    refs = touched(flat)
+    if not refs:
+        raise error
+    return refs
+
+
+def discharged_scan(scan: Callable[..., Any]) -> Callable[..., Any]:
+    """A scan whose function may touch Refs from outside: they are carried along."""
+
+    def discharge(error: RefTouched, f: Any, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        refs = touched_by(error, [(f, (init, _first_rows(xs)))])
+        inner = threaded(f, refs)
+
+        def step(carry: Any, x: Any) -> Any:
+            values, (following, y) = inner(carry[0], carry[1], x)
+            return (values, following), y
+
+        step.__name__ = name_of(f)
+        (values, carry), ys = scan(step, (values_of(refs), init), xs, *args, **kwargs)
+        store_all(refs, values)
+        return carry, ys
+
+    return _retried(scan, discharge)
+
+
+def discharged_while(while_loop: Callable[..., Any]) -> Callable[..., Any]:
+    """A while_loop whose functions may touch Refs from outside; what the condition writes is lost."""
+
+    def discharge(error: RefTouched, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
+        refs = touched_by(error, [(cond_fun, (init_val,)), (body_fun, (init_val,))])
+        cond, body = threaded(cond_fun, refs), threaded(body_fun, refs)
+        values, out = while_loop(lambda s: cond(*s)[1], lambda s: body(*s), (values_of(refs), init_val))
+        store_all(refs, values)
+        return out
+
+    return _retried(while_loop, discharge)
+
+
+def discharged_branches(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """A choice (what, index, branches, names, operands) among branches that may touch Refs from outside."""
+
+    def discharge(error: RefTouched, what: str, index: Any, branches: Any, names: Any, operands: Any) -> Any:
+        refs = touched_by(error, [(b, tuple(operands)) for b in branches])
+        with_values = [threaded(b, refs) for b in branches]
+        values, out = choose(what, index, with_values, names, (values_of(refs), *operands))
+        store_all(refs, values)
+        return out
+
+    return _retried(choose, discharge)
+
+
+def refs_among(leaves: Sequence[Any], name: str) -> list[int]:
+    """The places of the Refs among arguments; the same one twice is refused."""
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Ref)]
+    if len({id(leaves[i]) for i in places}) < len(places):
+        raise ValueError(
+            f"only one reference to a mutable array may be passed as an argument to a function, but {name} was given the same Ref twice"
+        )
+    return places
+
+
+def with_values_for_refs(fun: Callable[..., Any], tree: pytrees.PyTreeDef, places: Sequence[int]) -> Callable[..., Any]:
+    """`fun` for arguments with plain values in the place of Refs, giving (their last values, result)."""
+
+    @functools.wraps(fun)
+    def discharged(*args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
+        leaves = tree.flatten_up_to((args, kwargs))
+        made = []
+        for i in places:
+            value = to_array(leaves[i])
+            leaves[i] = Ref(AbstractRef(typeof(value)), value)
+            made.append(leaves[i])
+        args, kwargs = pytrees.unflatten(tree, leaves)
+        out = fun(*args, **kwargs)
+        for x in pytrees.leaves(out):
+            if isinstance(x, Ref):
+                raise ValueError(
+                    f"function {name_of(fun)} returned a mutable array reference of type {x._aval}, but mutable array references cannot be returned."
+                )
+        return [r._value for r in made], out
+
+    return discharged
