@@ -1,8 +1,9 @@
 """Checks that can stay on: what they cost in loops and in steps of training.
 
-Each function is jitted plain, and with a check: `nans` (calque_debug_nans), `index` (calque_debug_index), `keys` (calque_debug_key_reuse),
-`check` (`calque.check` that the state is finite, in every round of a loop, or of the loss). Times are minima of many rounds in turn; a
-ratio is with / without, 1.0 at best.
+Each function is jitted plain, and with a check: `nans` (calque_debug_nans), `index`
+(calque_debug_index), `keys` (calque_debug_key_reuse), `check` (`calque.check` that the state is
+finite, in every round of a loop, or of the loss). Times are minima of many rounds in turn; a ratio
+is with / without, 1.0 at best.
 
     python benchmarks/checks.py [--rounds 40] [--threads 1] [--only TEXT] [--above 1.1]"""
 
@@ -146,7 +147,9 @@ def network(check: Check) -> Callable[..., Any]:
 
 
 def layers(*sizes: int, rows: int) -> tuple[Any, ...]:
-    params = [(normal(a, b, scale=a**-0.5), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]
+    params = [
+        (normal(a, b, scale=a**-0.5), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)
+    ]
     return params, normal(rows, sizes[0]), normal(rows, sizes[-1])
 
 
@@ -164,8 +167,12 @@ def convolutions(check: Check) -> Callable[..., Any]:
 
     def loss(p: Any, x: Any, y: Any) -> Any:
         for kernel in p["kernels"]:
-            x = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-            x = lax.reduce_window(calque.nn.relu(x), -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+            x = lax.conv_general_dilated(
+                x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
+            x = lax.reduce_window(
+                calque.nn.relu(x), -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"
+            )
         scores = calque.nn.log_softmax(x.reshape(x.shape[0], -1) @ p["dense"])
         out = -jnp.mean(jnp.take_along_axis(scores, y[:, None], axis=1))
         check(out)
@@ -175,7 +182,8 @@ def convolutions(check: Check) -> Callable[..., Any]:
 
 
 def transformer(check: Check) -> Callable[..., Any]:
-    """Forward and backward through a block of four heads; with its value, or the check would pay for a product that the gradient does not need."""
+    """Forward and backward through a block of four heads; with its value, or the check would pay
+    for a product that the gradient does not need."""
 
     def norm(x: Any) -> Any:
         d = x - x.mean(-1, keepdims=True)
@@ -183,7 +191,10 @@ def transformer(check: Check) -> Callable[..., Any]:
 
     def loss(p: Any, x: Any) -> Any:
         b, t, d = x.shape
-        heads = [a.reshape(b, t, 4, d // 4).transpose(0, 2, 1, 3) for a in jnp.split(norm(x) @ p["qkv"], 3, axis=-1)]
+        heads = [
+            a.reshape(b, t, 4, d // 4).transpose(0, 2, 1, 3)
+            for a in jnp.split(norm(x) @ p["qkv"], 3, axis=-1)
+        ]
         scores = jnp.einsum("bhqd,bhkd->bhqk", heads[0], heads[1]) * (d // 4) ** -0.5
         scores = jnp.where(jnp.tril(jnp.ones((t, t), bool)), scores, -1e9)
         mixed = jnp.einsum("bhqk,bhkd->bhqd", calque.nn.softmax(scores), heads[2])
@@ -204,16 +215,27 @@ def hessian(check: Check) -> Callable[..., Any]:
     return calque.hessian(value)
 
 
-PLANE = (np.linspace(-2, 1, 256)[None] + 1j * np.linspace(-1.5, 1.5, 256)[:, None]).astype(np.complex64)
+PLANE = (np.linspace(-2, 1, 256)[None] + 1j * np.linspace(-1.5, 1.5, 256)[:, None]).astype(
+    np.complex64
+)
 ROWS: dict[str, tuple[Callable[[Check], Callable[..., Any]], tuple[Any, ...]]] = {
-    "loop: rnn scan 1000 x 16": (rnn, (np.zeros(16, "f4"), normal(16, 16, scale=0.1), normal(1000, 16))),
-    "loop: rnn scan 1000 x 128": (rnn, (np.zeros(128, "f4"), normal(128, 128, scale=0.05), normal(1000, 128))),
+    "loop: rnn scan 1000 x 16": (
+        rnn,
+        (np.zeros(16, "f4"), normal(16, 16, scale=0.1), normal(1000, 16)),
+    ),
+    "loop: rnn scan 1000 x 128": (
+        rnn,
+        (np.zeros(128, "f4"), normal(128, 128, scale=0.05), normal(1000, 128)),
+    ),
     "loop: lorenz rk4 10k steps": (lorenz, (np.ones(3, "f4"),)),
     "loop: scalar while 1M": (scalar, (np.float32(1),)),
     "loop: mandelbrot 256x256x50": (mandelbrot, (PLANE,)),
     "loop: jacobi 256x256, 100 sweeps": (jacobi, (normal(256, 256),)),
     "loop: 100 particles, 100 steps": (particles, (normal(100, 3), normal(100, 3))),
-    "loop: 10k reads at traced places": (indexed, (normal(1000), RNG.integers(0, 1000, 10_000).astype(np.int32))),
+    "loop: 10k reads at traced places": (
+        indexed,
+        (normal(1000), RNG.integers(0, 1000, 10_000).astype(np.int32)),
+    ),
     "train: mlp 784-512-256-10, batch 128": (network, layers(784, 512, 256, 10, rows=128)),
     "train: tiny mlp 2-16-16-1, batch 16": (network, layers(2, 16, 16, 1, rows=16)),
     "train: small convnet, batch 32": (
@@ -242,7 +264,11 @@ ROWS: dict[str, tuple[Callable[[Check], Callable[..., Any]], tuple[Any, ...]]] =
     "train: hessian of a 20-d function": (hessian, (normal(20),)),
     "train: per-example gradients, 256": (by_example, (normal(64, 32, scale=0.1), normal(256, 64))),
 }
-FLAGS = {"nans": "calque_debug_nans", "index": "calque_debug_index", "keys": "calque_debug_key_reuse"}
+FLAGS = {
+    "nans": "calque_debug_nans",
+    "index": "calque_debug_index",
+    "keys": "calque_debug_key_reuse",
+}
 
 
 def measured(
@@ -268,7 +294,9 @@ def measured(
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--rounds", type=int, default=40)
     p.add_argument("--only", default="", help="rows whose name contains this")
     p.add_argument("--threads", type=int, default=1)
@@ -288,7 +316,8 @@ def main() -> None:
         print(text, flush=True)
     for k, found in ratios.items():
         print(
-            f"{k}: geometric mean {statistics.geometric_mean(found):.2f}x, {sum(r > a.above for r in found)} of {len(found)} above {a.above}"
+            f"{k}: geometric mean {statistics.geometric_mean(found):.2f}x,"
+            f" {sum(r > a.above for r in found)} of {len(found)} above {a.above}"
         )
 
 

@@ -1,7 +1,8 @@
-"""Loops and choices: lanes that go each their own way, and derivatives through loops of unknown length, beside JAX.
+"""Loops and choices: lanes that go each their own way, and derivatives through loops of unknown
+length, beside JAX.
 
-In JAX a choice by lane runs every branch for all lanes, a loop by lane runs until the last lane ends, and reverse mode refuses a
-`while_loop`: there the peer is a scan of the same length."""
+In JAX a choice by lane runs every branch for all lanes, a loop by lane runs until the last lane
+ends, and reverse mode refuses a `while_loop`: there the peer is a scan of the same length."""
 
 from typing import Any
 
@@ -22,17 +23,26 @@ START = np.linspace(0.1, 1, 10).astype(np.float32)
 
 
 def rare_branch(j: Any) -> Any:
-    dear = lambda x: j.lax.fori_loop(0, 1000, lambda i, c: j.numpy.sin(c) + 0.1, x)
+    def dear(x):
+        return j.lax.fori_loop(0, 1000, lambda i, c: j.numpy.sin(c) + 0.1, x)
+
     return j.vmap(lambda p, x: j.lax.cond(p > 0, dear, lambda x: 2 * x, x))
 
 
 def rare_matrices(j: Any) -> Any:
-    dear = lambda w, x: j.lax.fori_loop(0, 100, lambda i, c: j.numpy.tanh(w @ c), x)
-    return j.vmap(lambda p, w, x: j.lax.cond(p > 0, dear, lambda w, x: 2 * x, w, x), in_axes=(0, None, 0))
+    def dear(w, x):
+        return j.lax.fori_loop(0, 100, lambda i, c: j.numpy.tanh(w @ c), x)
+
+    return j.vmap(
+        lambda p, w, x: j.lax.cond(p > 0, dear, lambda w, x: 2 * x, w, x), in_axes=(0, None, 0)
+    )
 
 
 def gradient_of_rare_matrices(j: Any) -> Any:
-    return j.vmap(j.grad(lambda p, w, x: rare_matrices(j)(p[None], w, x[None]).sum(), argnums=2), in_axes=(0, None, 0))
+    return j.vmap(
+        j.grad(lambda p, w, x: rare_matrices(j)(p[None], w, x[None]).sum(), argnums=2),
+        in_axes=(0, None, 0),
+    )
 
 
 def unequal_trips(j: Any) -> Any:
@@ -40,12 +50,16 @@ def unequal_trips(j: Any) -> Any:
 
 
 def unequal_vectors(j: Any) -> Any:
-    return j.vmap(lambda n, x: j.lax.fori_loop(0, n, lambda i, c: j.numpy.roll(c, 1) * 0.99 + 0.01, x))
+    return j.vmap(
+        lambda n, x: j.lax.fori_loop(0, n, lambda i, c: j.numpy.roll(c, 1) * 0.99 + 0.01, x)
+    )
 
 
 def mandelbrot(j: Any) -> Any:
     def escape(c: Any) -> Any:
-        go = lambda s: (s[1] < 200) & (abs(s[0]) < 2)
+        def go(s):
+            return (s[1] < 200) & (abs(s[0]) < 2)
+
         return j.lax.while_loop(go, lambda s: (s[0] * s[0] + c, s[1] + 1), (0 * c, 0))[1]
 
     return j.vmap(escape)
@@ -62,12 +76,15 @@ LANE_ROWS = {
 
 
 def reverse_rows(modules: dict[str, Any]) -> dict[str, dict[str, Call]]:
-    """The gradient of a loop with ten floats in its carry, for several lengths: time per round must not grow."""
+    """The gradient of a loop with ten floats in its carry, for several lengths: time per round must
+    not grow."""
     rows = {}
     for n in (10_000, 100_000, 1_000_000):
 
         def loop(x: Any, n: Any) -> Any:
-            step = lambda i, c: calque.numpy.sin(c) * 0.99 + 0.01
+            def step(i, c):
+                return calque.numpy.sin(c) * 0.99 + 0.01
+
             return calque.lax.fori_loop(0, n, step, x).sum()
 
         g, x = calque.jit(calque.grad(loop)), calque.numpy.asarray(START)
@@ -75,7 +92,9 @@ def reverse_rows(modules: dict[str, Any]) -> dict[str, dict[str, Call]]:
         for name, m in modules.items():
 
             def scan(x: Any, m: Any = m, n: int = n) -> Any:
-                return m.lax.scan(lambda c, _: (m.numpy.sin(c) * 0.99 + 0.01, None), x, None, length=n)[0].sum()
+                return m.lax.scan(
+                    lambda c, _: (m.numpy.sin(c) * 0.99 + 0.01, None), x, None, length=n
+                )[0].sum()
 
             h, y = m.jit(m.grad(scan)), m.numpy.asarray(START)
             calls[f"{name} scan"] = lambda h=h, y=y: h(y).block_until_ready()

@@ -1,4 +1,5 @@
-"""Eager calls of the most used functions on small arrays, beside NumPy's and JAX's same functions."""
+"""Eager calls of the most used functions on small arrays, beside NumPy's and JAX's same
+functions."""
 
 import numpy as np
 from measure import compare, has
@@ -49,7 +50,7 @@ def main() -> None:
     arrays = {k: m.asarray(X) for k, m in modules.items()}
     compare(
         {
-            name: {k: (lambda f=f, m=m, x=arrays[k]: f(m, x)) for k, m in modules.items()}
+            name: {k: lambda f=f, m=m, x=arrays[k]: f(m, x) for k, m in modules.items()}
             for name, f in FUNCTIONS.items()
         }
     )

@@ -22,7 +22,11 @@ KERNELS = {
     "cumsum": (lambda j, x: j.numpy.cumsum(x), (V,), np.cumsum),
     "transpose + 1": (lambda j, x: x.T + 1, (M,), lambda x: np.ascontiguousarray(x.T) + 1),
     "gather": (lambda j, x, i: x[i], (V, I), lambda x, i: x[i]),
-    "scatter-add": (lambda j, x, i: j.numpy.zeros(1000).at[i].add(x), (V, I), lambda x, i: np.bincount(i, x, 1000)),
+    "scatter-add": (
+        lambda j, x, i: j.numpy.zeros(1000).at[i].add(x),
+        (V, I),
+        lambda x, i: np.bincount(i, x, 1000),
+    ),
     "matmul 512": (lambda j, a: a @ a, (M[:512, :512].copy(),), lambda a: a @ a),
 }
 

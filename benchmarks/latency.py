@@ -41,7 +41,11 @@ def new_shapes(m) -> None:
 def start(name: str) -> float:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     return min(
-        timed(lambda: subprocess.run([sys.executable, "-c", START.format(m=name)], env=env, check=True))
+        timed(
+            lambda: subprocess.run(
+                [sys.executable, "-c", START.format(m=name)], env=env, check=True
+            )
+        )
         for _ in range(3)
     )
 
@@ -77,7 +81,9 @@ def trace(m) -> None:
 
 def show(name: str, times: dict[str, float]) -> None:
     text = "   ".join(f"{k} {t * 1e3:9.2f} ms" for k, t in times.items())
-    ratios = "   ".join(f"{k}/calque {t / times['calque']:.1f}x" for k, t in times.items() if k != "calque")
+    ratios = "   ".join(
+        f"{k}/calque {t / times['calque']:.1f}x" for k, t in times.items() if k != "calque"
+    )
     print(f"{name:30s} {text}   {ratios}", flush=True)
 
 

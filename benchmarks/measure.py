@@ -43,7 +43,8 @@ def compare(rows: dict[str, dict[str, Call]], rounds: int = 3) -> None:
         print(text, flush=True)
     for k, values in ratios.items():
         print(
-            f"against {k}: geometric mean {statistics.geometric_mean(values):.2f}x, ahead in {sum(v >= 1 for v in values)} of {len(values)}"
+            f"against {k}: geometric mean {statistics.geometric_mean(values):.2f}x, ahead in"
+            f" {sum(v >= 1 for v in values)} of {len(values)}"
         )
 
 

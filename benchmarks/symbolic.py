@@ -1,7 +1,8 @@
 """Programs for every size beside programs for one: what a free size costs while running.
 
-Each function is jitted for these sizes alone (`dynamic="never"`) and with all its sizes free: once traced at the same sizes (`same`), once
-at small ones and then called with the large ones (`small`). Times are minima of many rounds in turn; a ratio is free / fixed, 1.0 at best.
+Each function is jitted for these sizes alone (`dynamic="never"`) and with all its sizes free: once
+traced at the same sizes (`same`), once at small ones and then called with the large ones (`small`).
+Times are minima of many rounds in turn; a ratio is free / fixed, 1.0 at best.
 
     python benchmarks/symbolic.py [--rounds 15] [--threads 1] [--only TEXT] [--above 1.2]"""
 
@@ -41,7 +42,9 @@ def attention(q: Any, k: Any, v: Any) -> Any:
 
 
 def convolution(x: Any, w: Any) -> Any:
-    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
 
 
 def max_pool(x: Any) -> Any:
@@ -57,7 +60,9 @@ def matmul(x: Any, y: Any) -> Any:
 
 
 Shapes = Sequence[tuple[int, ...]]
-Row = tuple[Callable[..., Any], Callable[..., np.ndarray], Shapes, Shapes]  # function, contents, sizes, small sizes
+Row = tuple[
+    Callable[..., Any], Callable[..., np.ndarray], Shapes, Shapes
+]  # function, contents, sizes, small sizes
 VECTOR, SQUARE = [(N,)], [(1000, 1000)]
 SMALL_VECTOR, SMALL_SQUARE = [(100,)], [(30, 40)]
 
@@ -78,12 +83,27 @@ ROWS: dict[str, Row] = {
     "reduce: sum of columns": (lambda x: x.sum(0), normal, SQUARE, SMALL_SQUARE),
     "reduce: sum of rows": (lambda x: x.sum(1), normal, SQUARE, SMALL_SQUARE),
     "reduce: softmax": (nn.softmax, normal, SQUARE, SMALL_SQUARE),
-    "reduce: layer norm": (layer_norm, normal, [(1000, 1000), (1000,), (1000,)], [(30, 40), (40,), (40,)]),
+    "reduce: layer norm": (
+        layer_norm,
+        normal,
+        [(1000, 1000), (1000,), (1000,)],
+        [(30, 40), (40,), (40,)],
+    ),
     "reduce: argmax": (lambda x: jnp.argmax(x, axis=1), normal, SQUARE, SMALL_SQUARE),
-    "reduce: variance of a slice": (lambda x: jnp.var(x[:, 100:900], axis=0), normal, SQUARE, [(30, 950)]),
+    "reduce: variance of a slice": (
+        lambda x: jnp.var(x[:, 100:900], axis=0),
+        normal,
+        SQUARE,
+        [(30, 950)],
+    ),
     "reduce: cumsum": (jnp.cumsum, normal, VECTOR, SMALL_VECTOR),
     "layout: transpose + 1": (lambda x: x.T + 1, normal, SQUARE, SMALL_SQUARE),
-    "layout: concatenate": (lambda x, y: jnp.concatenate([x, y], 1), normal, SQUARE * 2, SMALL_SQUARE * 2),
+    "layout: concatenate": (
+        lambda x, y: jnp.concatenate([x, y], 1),
+        normal,
+        SQUARE * 2,
+        SMALL_SQUARE * 2,
+    ),
     "layout: reverse rows": (lambda x: x[::-1, 1:], normal, SQUARE, SMALL_SQUARE),
     "dot: matmul 8": (matmul, normal, [(8, 8)] * 2, [(5, 6), (6, 7)]),
     "dot: matmul 32": (matmul, normal, [(32, 32)] * 2, [(5, 6), (6, 7)]),
@@ -100,26 +120,41 @@ ROWS: dict[str, Row] = {
     "dot: matvec 1024": (matmul, normal, [(1024, 1024), (1024,)], [(30, 40), (40,)]),
     "dot: vecmat 1024": (matmul, normal, [(1024,), (1024, 1024)], [(30,), (30, 40)]),
     "dot: batched 256 x 32x32": (matmul, normal, [(256, 32, 32)] * 2, [(4, 20, 24), (4, 24, 28)]),
-    "dot: attention": (attention, normal, [(8, 256, 64)] * 3, [(2, 20, 24), (2, 28, 24), (2, 28, 24)]),
+    "dot: attention": (
+        attention,
+        normal,
+        [(8, 256, 64)] * 3,
+        [(2, 20, 24), (2, 28, 24), (2, 28, 24)],
+    ),
     "dot: einsum chain": (
         lambda a, b, c: jnp.einsum("ij,jk,kl->il", a, b, c),
         normal,
         [(200, 300), (300, 200), (200, 100)],
         [(30, 40), (40, 35), (35, 20)],
     ),
-    "conv: 3x3": (convolution, normal, [(32, 32, 32, 16), (3, 3, 16, 32)], [(2, 9, 8, 16), (3, 3, 16, 32)]),
+    "conv: 3x3": (
+        convolution,
+        normal,
+        [(32, 32, 32, 16), (3, 3, 16, 32)],
+        [(2, 9, 8, 16), (3, 3, 16, 32)],
+    ),
     "conv: max pool 2x2": (max_pool, normal, [(32, 32, 32, 32)], [(2, 8, 10, 12)]),
 }
 
 
 def with_free_sizes(f: Callable[..., Any], shapes: Shapes, small: Shapes) -> Any:
-    """`f` with those sizes free that differ between large and small arguments: all but the channels and windows of a convolution."""
-    axes = {i: tuple(k for k in range(len(a)) if a[k] != b[k]) for i, (a, b) in enumerate(zip(shapes, small))}
+    """`f` with those sizes free that differ between large and small arguments: all but the channels
+    and windows of a convolution."""
+    axes = {
+        i: tuple(k for k in range(len(a)) if a[k] != b[k])
+        for i, (a, b) in enumerate(zip(shapes, small))
+    }
     return calque.jit(one_of_its_own(f), dynamic=axes)
 
 
 def one_of_its_own(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function to Python, another one to the cache of programs: what it captures is an object of its own."""
+    """The same function to Python, another one to the cache of programs: what it captures is an
+    object of its own."""
     mark = object()
     return lambda *args: f(*args) if mark is not None else None
 
@@ -141,7 +176,8 @@ def variants(row: Row) -> tuple[dict[str, Any], list[Any]]:
 
 
 def batch(g: Callable[..., Any], args: Sequence[Any], times: int) -> float:
-    """Seconds of a call; with one thread those of the processor, of which others on the machine take none."""
+    """Seconds of a call; with one thread those of the processor, of which others on the machine
+    take none."""
     clock = time.thread_time if calque.get_num_threads() == 1 else time.perf_counter
     start = clock()
     for _ in range(times):
@@ -151,7 +187,10 @@ def batch(g: Callable[..., Any], args: Sequence[Any], times: int) -> float:
 
 def measured(row: Row, rounds: int, budget: float = 0.01) -> dict[str, float]:
     calls, args = variants(row)
-    times = {k: max(1, int(budget / max(min(batch(g, args, 1) for _ in range(3)), 1e-7))) for k, g in calls.items()}
+    times = {
+        k: max(1, int(budget / max(min(batch(g, args, 1) for _ in range(3)), 1e-7)))
+        for k, g in calls.items()
+    }
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for k, g in calls.items():
@@ -160,11 +199,16 @@ def measured(row: Row, rounds: int, budget: float = 0.01) -> dict[str, float]:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--rounds", type=int, default=15)
     p.add_argument("--only", default="", help="rows whose name contains this")
     p.add_argument(
-        "--threads", type=int, default=1, help="more of them share the machine with others, which blurs the ratios"
+        "--threads",
+        type=int,
+        default=1,
+        help="more of them share the machine with others, which blurs the ratios",
     )
     p.add_argument("--above", type=float, default=1.2, help="mark ratios above this")
     a = p.parse_args()
@@ -177,11 +221,17 @@ def main() -> None:
         text = f"{name:32s} fixed {best['fixed'] * 1e6:9.2f} us"
         for k, found in ratios.items():
             found.append(best[k] / best["fixed"])
-            text += f"   {k} {best[k] * 1e6:9.2f} us {found[-1]:5.2f}x{'  *' if found[-1] > a.above else '   '}"
+            text += (
+                f"   {k} {best[k] * 1e6:9.2f} us"
+                f" {found[-1]:5.2f}x{'  *' if found[-1] > a.above else '   '}"
+            )
         print(text, flush=True)
     for k, found in ratios.items():
         over = sum(r > a.above for r in found)
-        print(f"{k}: geometric mean {statistics.geometric_mean(found):.2f}x, {over} of {len(found)} above {a.above}")
+        print(
+            f"{k}: geometric mean {statistics.geometric_mean(found):.2f}x, {over} of {len(found)}"
+            f" above {a.above}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What transformations cost by the length of a program, beside JAX: microseconds for each of its equations, which must not grow."""
+"""What transformations cost by the length of a program, beside JAX: microseconds for each of its
+equations, which must not grow."""
 
 import time
 from collections.abc import Callable
@@ -53,8 +54,15 @@ def main() -> None:
         for k, m in modules.items():
             x = m.numpy.ones(4)
             lengths = LENGTHS if k == "calque" else LENGTHS[:2]
-            row = [1e6 / n * seconds(lambda n=n: m.make_jaxpr(transform(m, chain(m, n)))(x)) for n in lengths]
-            print(f"{name:22s} {k:7s}" + "".join(f"{n:8d}: {t:7.1f} us" for n, t in zip(lengths, row)), flush=True)
+            row = [
+                1e6 / n * seconds(lambda n=n: m.make_jaxpr(transform(m, chain(m, n)))(x))
+                for n in lengths
+            ]
+            print(
+                f"{name:22s} {k:7s}"
+                + "".join(f"{n:8d}: {t:7.1f} us" for n, t in zip(lengths, row)),
+                flush=True,
+            )
     for what, transform in (("compile", TRACED["trace"]), ("compile grad", TRACED["grad"])):
         row = []
         for n in LENGTHS:
@@ -62,7 +70,10 @@ def main() -> None:
             start = time.perf_counter()
             lowered.compile()
             row.append(1e6 / n * (time.perf_counter() - start))
-        print(f"{what:22s} calque " + "".join(f"{n:8d}: {t:7.1f} us" for n, t in zip(LENGTHS, row)), flush=True)
+        print(
+            f"{what:22s} calque " + "".join(f"{n:8d}: {t:7.1f} us" for n, t in zip(LENGTHS, row)),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The demonstration that `make demo` runs: trace, look, time, and train a small network on data made here."""
+"""The demonstration that `make demo` runs: trace, look, time, and train a small network on data
+made here."""
 
 import sys
 import timeit
@@ -34,7 +35,12 @@ def time_a_call() -> None:
     gelu(big)
     ours = best(lambda: gelu(big), 20)
     theirs = best(
-        lambda: 0.5 * copy * (1 + np.tanh(np.float32(0.79788456) * (copy + np.float32(0.044715) * copy**3))), 3
+        lambda: (
+            0.5
+            * copy
+            * (1 + np.tanh(np.float32(0.79788456) * (copy + np.float32(0.044715) * copy**3)))
+        ),
+        3,
     )
     print(f"gelu of a million numbers: calque {ours * 1e3:.2f} ms, NumPy {theirs * 1e3:.2f} ms")
 
@@ -49,7 +55,9 @@ def spirals(n: int) -> tuple[np.ndarray, np.ndarray]:
     t = np.sqrt(rng.uniform(0.05, 1, n)) * 3 * np.pi
     side = rng.integers(0, 2, n)
     angle = t + np.pi * side
-    points = np.stack([t * np.cos(angle), t * np.sin(angle)], 1) / (3 * np.pi) + rng.normal(0, 0.01, (n, 2))
+    points = np.stack([t * np.cos(angle), t * np.sin(angle)], 1) / (3 * np.pi) + rng.normal(
+        0, 0.01, (n, 2)
+    )
     return points.astype(np.float32), side.astype(np.float32)
 
 
@@ -83,7 +91,9 @@ def train(steps: int = 3000) -> None:
         params, velocity, value = step(params, velocity)
         if i % (steps // 50) == 0:
             done = i * 40 // steps
-            sys.stdout.write(f"\r  [{'#' * done}{'.' * (40 - done)}] step {i}  loss {float(value):.4f}")
+            sys.stdout.write(
+                f"\r  [{'#' * done}{'.' * (40 - done)}] step {i}  loss {float(value):.4f}"
+            )
             sys.stdout.flush()
     right = float(jnp.mean((predict(params, x) > 0) == (y > 0.5)))
     print(f"\n  {right:.1%} of the points are told apart")

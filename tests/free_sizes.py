@@ -1,8 +1,12 @@
-"""Functions for every size against the same functions for one: `jit(f)` beside `jit(f, dynamic="never")`, at many sizes in random order.
+"""Functions for every size against the same functions for one: `jit(f)` beside `jit(f,
+dynamic="never")`, at many sizes in random order.
 
-    python -m tests.free_sizes [--seed 0] [--chains 200] [--only TEXT]     every function and so many random chains of functions
+    python -m tests.free_sizes [--seed 0] [--chains 200] [--only TEXT]     every function and so
+    many random chains of functions
 
-Shapes, dtypes and values must agree; what raises must raise in both. The suite takes a small sample."""
+Shapes, dtypes and values must agree; what raises must raise in both. The suite takes a small
+sample.
+"""
 
 import argparse
 import os
@@ -432,8 +436,11 @@ def outcome(f: Function, args: Sequence[np.ndarray]) -> Any:
 
 
 def same(x: Any, y: Any) -> None:
-    """Equal types and shapes, and values up to rounding: what is summed in between may be fused another way."""
-    assert type(x) is type(y) and x.aval is y.aval, f"{x.aval} with free sizes, {y.aval} with fixed ones"
+    """Equal types and shapes, and values up to rounding: what is summed in between may be fused
+    another way."""
+    assert type(x) is type(y) and x.aval is y.aval, (
+        f"{x.aval} with free sizes, {y.aval} with fixed ones"
+    )
     if not isinstance(x.dtype, np.dtype):
         x, y = jax.random.key_data(x), jax.random.key_data(y)
     x, y = np.asarray(x), np.asarray(y)
@@ -446,9 +453,14 @@ def same(x: Any, y: Any) -> None:
 
 
 def compare(
-    f: Function, rank: int, rng: np.random.Generator, sizes: Sequence[int] = SIZES, exact: bool = False
+    f: Function,
+    rank: int,
+    rng: np.random.Generator,
+    sizes: Sequence[int] = SIZES,
+    exact: bool = False,
 ) -> Compared:
-    """Both ways at these sizes in random order, some of them twice. Chains blow rounding up, so they are compared in exact mode."""
+    """Both ways at these sizes in random order, some of them twice. Chains blow rounding up, so
+    they are compared in exact mode."""
     both = Compared(f)
     order = [int(n) for n in rng.permutation(sizes)]
     with jax.config.override("calque_exact", exact):
@@ -466,7 +478,9 @@ def cases(rng: np.random.Generator, chains: int) -> Iterator[tuple[str, Function
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--chains", type=int, default=200)
     p.add_argument("--only", default="", help="functions whose text contains this")
@@ -487,7 +501,10 @@ def main() -> int:
             static.append(name)
         if a.verbose:
             print(f"{both.traces:3d} traces, {both.entries()} with free sizes: {name}", flush=True)
-    print(f"{done} functions, {bad} differ, {time.perf_counter() - start:.0f} s. Never with free sizes: {static}")
+    print(
+        f"{done} functions, {bad} differ, {time.perf_counter() - start:.0f} s. Never with free"
+        f" sizes: {static}"
+    )
     return bool(bad)
 
 

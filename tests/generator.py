@@ -1,9 +1,11 @@
-"""Random programs: functions of arrays made of random operations, loops, branches, transformations and nested functions.
+"""Random programs: functions of arrays made of random operations, loops, branches, transformations
+and nested functions.
 
     python tests/generator.py --programs 2000 [--seed 0]
 
-Every program runs on the reference backend, compiled, and operation by operation. A program is data (a list of `Step`s), so that
-one that fails can be made smaller: steps are taken out as long as it still fails."""
+Every program runs on the reference backend, compiled, and operation by operation. A program is data
+(a list of `Step`s), so that one that fails can be made smaller: steps are taken out as long as it
+still fails."""
 
 import argparse
 import sys
@@ -13,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
-    sys.path[:1] = [str(Path(__file__).parent.parent / "src")]  # in place of this folder, where `numpy` are tests
+    sys.path[:1] = [
+        str(Path(__file__).parent.parent / "src")
+    ]  # in place of this folder, where `numpy` are tests
 
 import numpy as np
 
@@ -28,11 +32,23 @@ from calque.core.trace import trace_to_jaxpr, typeof
 from calque.native import backend
 
 SIZES = (1, 2, 3, 5, 16, 17, 33)
-DTYPES = ("float32", "float32", "float32", "int32", "bool", "float16", "bfloat16", "complex64", "uint8", "float64")
+DTYPES = (
+    "float32",
+    "float32",
+    "float32",
+    "int32",
+    "bool",
+    "float16",
+    "bfloat16",
+    "complex64",
+    "uint8",
+    "float64",
+)
 
 
 class Step(NamedTuple):
-    """`op` with operands by number (modulo how many values there are) and a seed for its choices."""
+    """`op` with operands by number (modulo how many values there are) and a seed for its
+    choices."""
 
     op: str
     operands: tuple[int, ...]
@@ -70,7 +86,7 @@ def matched(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-# ---------------------------------------------------------------- operations: (values, choices) -> value
+# ---------------------------------------------------------------- operations: (values, choices) ->
 
 
 def unary(x: Any, r: np.random.Generator) -> Any:
@@ -148,16 +164,21 @@ def running(x: Any, r: np.random.Generator) -> Any:
         return x
     axis = int(r.integers(x.ndim))
     v = as_real(x)
-    return (lambda: jnp.cumsum(v, axis), lambda: lax.cummax(v, axis), lambda: lax.cumsum(v, axis, reverse=True))[
-        r.integers(3)
-    ]()
+    return (
+        lambda: jnp.cumsum(v, axis),
+        lambda: lax.cummax(v, axis),
+        lambda: lax.cumsum(v, axis, reverse=True),
+    )[r.integers(3)]()
 
 
 def shape(x: Any, r: np.random.Generator) -> Any:
     f: list[Callable[[Any], Any]] = [
-        lambda v: v.T, lambda v: v.reshape(-1), lambda v: v[None], lambda v: v[..., None], lambda v: jnp.flip(v), lambda v: jnp.broadcast_to(v, (2, *v.shape)),
-        lambda v: v[::2] if v.ndim else v, lambda v: v[..., 1:] if v.ndim else v, lambda v: jnp.roll(v, 3), lambda v: jnp.tile(v, 2) if v.size < 500 else v,
-        lambda v: jnp.pad(v, 1) if v.size < 500 else v, lambda v: v[0] if v.ndim and v.shape[0] else v,
+        lambda v: v.T, lambda v: v.reshape(-1), lambda v: v[None], lambda v: v[..., None],
+        lambda v: jnp.flip(v), lambda v: jnp.broadcast_to(v, (2, *v.shape)),
+        lambda v: v[::2] if v.ndim else v, lambda v: v[..., 1:] if v.ndim else v,
+        lambda v: jnp.roll(v, 3), lambda v: jnp.tile(v, 2) if v.size < 500 else v,
+        lambda v: jnp.pad(v, 1) if v.size < 500 else v,
+        lambda v: v[0] if v.ndim and v.shape[0] else v,
     ]  # fmt: skip
     return f[r.integers(len(f))](x)
 
@@ -175,7 +196,11 @@ def gather(x: Any, y: Any, r: np.random.Generator) -> Any:
         return x
     i = (as_real(y).reshape(-1)[:20] * 3).astype(jnp.int32)
     mode = ("clip", "fill", None)[r.integers(3)]
-    return jnp.take(x, i, axis=0, mode=mode) if mode != "fill" else x.at[i].get(mode="fill", fill_value=0)
+    return (
+        jnp.take(x, i, axis=0, mode=mode)
+        if mode != "fill"
+        else x.at[i].get(mode="fill", fill_value=0)
+    )
 
 
 def scatter(x: Any, y: Any, r: np.random.Generator) -> Any:
@@ -209,7 +234,11 @@ def dot(x: Any, y: Any, r: np.random.Generator) -> Any:
 def inner(seed: int) -> Callable[[Any], Any]:
     """A function of one array to one of the same shape and dtype."""
     r = np.random.default_rng(seed)
-    k, a, b = r.integers(5), float(np.round(r.uniform(-1, 1), 2)), float(np.round(r.uniform(-1, 1), 2))
+    k, a, b = (
+        r.integers(5),
+        float(np.round(r.uniform(-1, 1), 2)),
+        float(np.round(r.uniform(-1, 1), 2)),
+    )
     f: list[Callable[[Any], Any]] = [
         lambda v: v * a + b,
         lambda v: jnp.tanh(v) - a,
@@ -234,7 +263,9 @@ def loop(x: Any, r: np.random.Generator) -> Any:
     f, n = inner(int(r.integers(1 << 30))), int(r.integers(4))
     if r.integers(2):
         return lax.fori_loop(0, n, lambda i, c: f(c) * 0.5, as_real(x))
-    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, f(s[1]) * 0.5), (0, as_real(x)))[1]
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, f(s[1]) * 0.5), (0, as_real(x)))[
+        1
+    ]
 
 
 def branch(x: Any, y: Any, r: np.random.Generator) -> Any:
@@ -267,7 +298,10 @@ def random(x: Any, r: np.random.Generator) -> Any:
     return calque.random.randint(key, x.shape, 0, 10)
 
 
-ONE = {f.__name__: f for f in (unary, plain, convert, reduce, running, shape, sort, scan, loop, transformed, random)}
+ONE = {
+    f.__name__: f
+    for f in (unary, plain, convert, reduce, running, shape, sort, scan, loop, transformed, random)
+}
 TWO = {f.__name__: f for f in (binary, select, join, gather, scatter, dot, branch)}
 WEIGHTS = {"unary": 3, "binary": 4, "shape": 4, "reduce": 3, "convert": 2}
 
@@ -367,21 +401,30 @@ def same_bits(g: np.ndarray, w: np.ndarray) -> bool:
         return same_bits(g.real, w.real) and same_bits(g.imag, w.imag)
     a, b = (x.astype(np.float64) if x.dtype.kind not in "iub" else x for x in (g, w))
     return bool(
-        np.all((a == b) & (np.signbit(a.astype(np.float64)) == np.signbit(b.astype(np.float64))) | (a != a) & (b != b))
+        np.all(
+            (a == b) & (np.signbit(a.astype(np.float64)) == np.signbit(b.astype(np.float64)))
+            | (a != a) & (b != b)
+        )
     )
 
 
 def compare(p: Program, want: Sequence[np.ndarray], got: Sequence[Any]) -> str | None:
-    """Values may differ by some roundings, which grow along a program; comparisons and casts make jumps of them: these end the comparison."""
+    """Values may differ by some roundings, which grow along a program; comparisons and casts make
+    jumps of them: these end the comparison."""
     for i, (w, g) in enumerate(zip(want, got, strict=True)):
         g = np.asarray(to_numpy(g))
         if (g.shape, g.dtype) != (w.shape, w.dtype):
-            return f"value {i} ({p.steps[i].op}) is {g.dtype}{g.shape} in place of {w.dtype}{w.shape}"
+            return (
+                f"value {i} ({p.steps[i].op}) is {g.dtype}{g.shape} in place of {w.dtype}{w.shape}"
+            )
         wide = np.complex128 if w.dtype.kind == "c" else np.float64
         a, b = g.astype(wide), w.astype(wide)
         rounding = (
             2e-2
-            if any(np.asarray(v).dtype.itemsize <= 2 and np.asarray(v).dtype.kind in "fV" for v in want[: i + 1])
+            if any(
+                np.asarray(v).dtype.itemsize <= 2 and np.asarray(v).dtype.kind in "fV"
+                for v in want[: i + 1]
+            )
             else 2e-3
         )
         size = np.max(np.abs(b), initial=1, where=np.isfinite(b))
@@ -395,7 +438,10 @@ def compare(p: Program, want: Sequence[np.ndarray], got: Sequence[Any]) -> str |
         few = np.count_nonzero(bad) <= max(2, bad.size // 50)  # what stood at an edge
         if np.any(bad) and not (few and any(s.op in EDGES for s in p.steps[: i + 1])):
             at = tuple(int(k[0]) for k in np.nonzero(np.atleast_1d(bad)))
-            return f"value {i} ({p.steps[i].op}): {np.count_nonzero(bad)} of {bad.size} wrong, at {at}: {np.atleast_1d(g)[at]} in place of {np.atleast_1d(w)[at]}"
+            return (
+                f"value {i} ({p.steps[i].op}): {np.count_nonzero(bad)} of {bad.size} wrong, at"
+                f" {at}: {np.atleast_1d(g)[at]} in place of {np.atleast_1d(w)[at]}"
+            )
         if np.any(a != b) and any(s.op in EDGES for s in p.steps[i:]):
             return None
     return None
@@ -442,7 +488,10 @@ def main() -> int:
         if wrong:
             failures += 1
             small = shrink(make(seed))
-            print(f"seed {seed}: {wrong[:300]}\n  {small}\n  {(problem(small) or '')[:600]}", flush=True)
+            print(
+                f"seed {seed}: {wrong[:300]}\n  {small}\n  {(problem(small) or '')[:600]}",
+                flush=True,
+            )
     print(f"{o.programs} programs, {failures} failures")
     return failures != 0
 

@@ -1,8 +1,11 @@
 """Random programs under random transformations, by the thousand. From the root of the repository:
 
-    python -m tests.long_compositions --programs 2000 [--seed 0] [--no-peer] [--peer-every n] [--no-native] [--no-shrink]
+    python -m tests.long_compositions --programs 2000 [--seed 0] [--no-peer] [--peer-every n]
+    [--no-native] [--no-shrink]
 
-Each failure prints the seed, the program made as small as possible, its jaxpr, and a `Program(...)` to paste into a test."""
+Each failure prints the seed, the program made as small as possible, its jaxpr, and a `Program(...)`
+to paste into a test.
+"""
 
 import argparse
 import contextlib
@@ -27,12 +30,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-peer", action="store_true", help="leave JAX out")
     parser.add_argument(
-        "--peer-every", type=int, default=1, help="of programs that finite differences decide, ask JAX about every n-th"
+        "--peer-every",
+        type=int,
+        default=1,
+        help="of programs that finite differences decide, ask JAX about every n-th",
     )
     parser.add_argument(
-        "--no-native", action="store_true", help="run the meanings only: try the rules, compile nothing"
+        "--no-native",
+        action="store_true",
+        help="run the meanings only: try the rules, compile nothing",
     )
-    parser.add_argument("--no-shrink", action="store_true", help="print failing programs as they are")
+    parser.add_argument(
+        "--no-shrink", action="store_true", help="print failing programs as they are"
+    )
     o = parser.parse_args()
     checker = Checker(peer=not o.no_peer, native=not o.no_native, peer_every=o.peer_every)
     if checker.jax is not None:
@@ -45,8 +55,14 @@ def main() -> int:
                 failures.append(seed)
             done += 1
             if done % 100 == 0:
-                print(f"{done} programs, {len(failures)} failures, {time.perf_counter() - start:.0f} s", flush=True)
-    print(f"{done} programs, {len(failures)} failures {failures}, {time.perf_counter() - start:.0f} s")
+                print(
+                    f"{done} programs, {len(failures)} failures,"
+                    f" {time.perf_counter() - start:.0f} s",
+                    flush=True,
+                )
+    print(
+        f"{done} programs, {len(failures)} failures {failures}, {time.perf_counter() - start:.0f} s"
+    )
     for title, counts in (("compared", checker.done), ("skipped", checker.skipped)):
         print(f"{title}: " + ", ".join(f"{k} {n}" for k, n in counts.most_common()))
     return bool(failures)

@@ -23,7 +23,10 @@ def compare(got: Any, want: Any, tol: float = 3e-6, weak: bool = False) -> None:
             compare(g, w, tol, weak)
         return
     g, w = np.asarray(got), np.asarray(want)
-    assert (g.shape, g.dtype) == (w.shape, w.dtype), f"{g.dtype}{g.shape}, JAX gives {w.dtype}{w.shape}"
+    assert (g.shape, g.dtype) == (
+        w.shape,
+        w.dtype,
+    ), f"{g.dtype}{g.shape}, JAX gives {w.dtype}{w.shape}"
     if weak:
         assert got.aval.weak_type == want.weak_type
     wide = np.complex128 if w.dtype.kind == "c" else np.float64
@@ -31,8 +34,15 @@ def compare(got: Any, want: Any, tol: float = 3e-6, weak: bool = False) -> None:
     np.testing.assert_allclose(g.astype(wide), w.astype(wide), rtol=tol, atol=tol, equal_nan=True)
 
 
-def same(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, tol: float = 3e-6, jit: bool = True) -> None:
-    """`ours(*args)`, eager and under jit, gives what `theirs(*args)` gives; args are NumPy arrays and scalars."""
+def same(
+    ours: Callable[..., Any],
+    theirs: Callable[..., Any],
+    *args: Any,
+    tol: float = 3e-6,
+    jit: bool = True,
+) -> None:
+    """`ours(*args)`, eager and under jit, gives what `theirs(*args)` gives; args are NumPy arrays
+    and scalars."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = theirs(*args)

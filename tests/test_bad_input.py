@@ -1,4 +1,5 @@
-"""Bad and odd input: a clear exception or the right answer, never a crash, never a silent wrong value.
+"""Bad and odd input: a clear exception or the right answer, never a crash, never a silent wrong
+value.
 
 What could kill the process is tried in a process of its own."""
 
@@ -34,37 +35,50 @@ REFUSED: dict[str, tuple[Callable[[], Any], type | tuple[type, ...], str]] = {
     "records": (lambda: add(np.zeros(3, [("a", "i4"), ("b", "f4")]), 1), TypeError, ""),
     "ragged lists": (lambda: jnp.array([[1, 2], [3]]), (TypeError, ValueError), ""),
     "a large int": (lambda: add(jnp.int32(1), 2**40), OverflowError, "too large"),
-    "a static that cannot be hashed": (lambda: calque.jit(lambda x, n: x, static_argnums=1)(1.0, [1, 2]), (TypeError, ValueError), "hash"),
-    "a static array": (lambda: calque.jit(lambda x, n: x, static_argnums=1)(1.0, jnp.ones(3)), (TypeError, ValueError), "hash"),
+    "a static that cannot be hashed": (lambda: calque.jit(lambda x, n: x, static_argnums=1)(1.0,
+    [1, 2]), (TypeError, ValueError), "hash"),
+    "a static array": (lambda: calque.jit(lambda x, n: x, static_argnums=1)(1.0, jnp.ones(3)),
+    (TypeError, ValueError), "hash"),
     "too few arguments": (lambda: add(1), TypeError, "missing|argument"),
     "too many arguments": (lambda: add(1, 2, 3), TypeError, "argument"),
     "an unknown keyword": (lambda: add(1, 2, z=3), TypeError, "z"),
     "a result that is no array": (lambda: calque.jit(lambda x: "text")(1), TypeError, "str"),
     "a negative shape": (lambda: jnp.zeros((-1,)), (TypeError, ValueError), "negative|-1"),
     "a float shape": (lambda: jnp.zeros((2.5,)), TypeError, ""),
-    "a huge shape": (lambda: jnp.zeros((1 << 40, 1 << 20)), (MemoryError, ValueError, OverflowError), ""),
+    "a huge shape": (lambda: jnp.zeros((1 << 40, 1 << 20)), (MemoryError, ValueError,
+    OverflowError), ""),
     "a huge shape, jitted": (lambda: calque.jit(lambda: jnp.zeros((1 << 40,)))(), MemoryError, ""),
-    "a huge product": (lambda: calque.jit(lambda x: jnp.broadcast_to(x, (1 << 30, 1 << 30)))(1.0), (MemoryError, OverflowError), ""),
+    "a huge product": (lambda: calque.jit(lambda x: jnp.broadcast_to(x, (1 << 30, 1 << 30)))(1.0),
+    (MemoryError, OverflowError), ""),
     "a wrong axis": (lambda: jnp.sum(V, axis=1), ValueError, "axis|out of"),
-    "a repeated axis": (lambda: jnp.sum(jnp.ones((2, 2)), axis=(0, 0)), ValueError, "axis|duplicate"),
+    "a repeated axis": (lambda: jnp.sum(jnp.ones((2, 2)), axis=(0, 0)), ValueError,
+    "axis|duplicate"),
     "a wrong reshape": (lambda: jnp.reshape(V, (4,)), (TypeError, ValueError), "6|4"),
-    "a wrong permutation": (lambda: jnp.transpose(jnp.ones((2, 3)), (0, 0)), (TypeError, ValueError), ""),
+    "a wrong permutation": (lambda: jnp.transpose(jnp.ones((2, 3)), (0, 0)), (TypeError,
+    ValueError), ""),
     "a wrong product": (lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)), (TypeError, ValueError), "3"),
-    "pieces that differ": (lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))], 0), (TypeError, ValueError), ""),
+    "pieces that differ": (lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))], 0),
+    (TypeError, ValueError), ""),
     "pieces of nothing": (lambda: jnp.concatenate([]), ValueError, ""),
     "a float index": (lambda: jnp.ones(3)[1.5], (TypeError, IndexError), ""),
     "a string index": (lambda: jnp.ones(3)["a"], (TypeError, IndexError), ""),
     "too many indices": (lambda: jnp.ones(3)[0, 0], IndexError, "ind"),
     "a mask of another shape": (lambda: jnp.ones(3)[np.array([True, False])], IndexError, ""),
-    "a carry that changes its type": (lambda: lax.scan(lambda c, x: (c.astype(jnp.int32), x), jnp.float32(0), V), TypeError, "carry"),
-    "a carry that changes its shape": (lambda: lax.fori_loop(0, 3, lambda i, c: jnp.concatenate([c, c]), V), TypeError, ""),
-    "branches that differ": (lambda: lax.cond(True, lambda x: x, lambda x: x.astype(jnp.int32), V), TypeError, ""),
-    "lengths that differ": (lambda: lax.scan(lambda c, x: (c, x[0]), 0, (np.ones(3), np.ones(4))), (TypeError, ValueError), ""),
+    "a carry that changes its type": (lambda: lax.scan(lambda c, x: (c.astype(jnp.int32), x),
+    jnp.float32(0), V), TypeError, "carry"),
+    "a carry that changes its shape": (lambda: lax.fori_loop(0, 3, lambda i,
+    c: jnp.concatenate([c, c]), V), TypeError, ""),
+    "branches that differ": (lambda: lax.cond(True, lambda x: x, lambda x: x.astype(jnp.int32),
+    V), TypeError, ""),
+    "lengths that differ": (lambda: lax.scan(lambda c, x: (c, x[0]), 0, (np.ones(3), np.ones(4))),
+    (TypeError, ValueError), ""),
     "the truth of an array": (lambda: bool(jnp.ones(3)), (TypeError, ValueError), ""),
     "an int of an array": (lambda: int(jnp.ones(3)), TypeError, ""),
     "the grad of an int": (lambda: calque.grad(lambda x: x * 2)(3), TypeError, "int"),
-    "the grad of a vector": (lambda: calque.grad(lambda x: x * 2)(jnp.ones(3)), TypeError, "scalar"),
-    "vmap over sizes that differ": (lambda: calque.vmap(lambda x, y: x + y)(np.ones(3), np.ones(4)), ValueError, "3|4"),
+    "the grad of a vector": (lambda: calque.grad(lambda x: x * 2)(jnp.ones(3)), TypeError,
+    "scalar"),
+    "vmap over sizes that differ": (lambda: calque.vmap(lambda x, y: x + y)(np.ones(3),
+    np.ones(4)), ValueError, "3|4"),
     "vmap over a scalar": (lambda: calque.vmap(lambda x: x)(1.0), ValueError, ""),
     "assignment": (lambda: jnp.ones(3).__setitem__(0, 1), TypeError, "at"),
     "a hash": (lambda: hash(jnp.ones(3)), TypeError, "unhashable"),
@@ -112,21 +126,29 @@ ODD: dict[str, np.ndarray] = {
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_arrays(name: str) -> None:
-    """Right through jit, eagerly, by asarray; twice, since the second call takes another path; and never changed."""
+    """Right through jit, eagerly, by asarray; twice, since the second call takes another path; and
+    never changed."""
     x = ODD[name]
     before = x.copy()
-    want = x.astype(calque.dtypes.canonicalize_dtype(x.dtype) if hasattr(calque, "dtypes") else x.dtype)
+    want = x.astype(
+        calque.dtypes.canonicalize_dtype(x.dtype) if hasattr(calque, "dtypes") else x.dtype
+    )
     f = calque.jit(lambda x: (x + x, x))
     for _ in range(3):
         double, same = f(x)
         np.testing.assert_array_equal(np.asarray(same).astype(x.dtype), want.astype(x.dtype))
-        np.testing.assert_array_equal(np.asarray(double).astype(np.float64), np.asarray(want + want).astype(np.float64))
-        np.testing.assert_array_equal(np.asarray(jnp.asarray(x) + 0).astype(np.float64), want.astype(np.float64))
+        np.testing.assert_array_equal(
+            np.asarray(double).astype(np.float64), np.asarray(want + want).astype(np.float64)
+        )
+        np.testing.assert_array_equal(
+            np.asarray(jnp.asarray(x) + 0).astype(np.float64), want.astype(np.float64)
+        )
     np.testing.assert_array_equal(x, before)
 
 
 def test_arguments_that_change_afterwards() -> None:
-    """An array made of a NumPy array keeps its values; a jitted function reads what is there now."""
+    """An array made of a NumPy array keeps its values; a jitted function reads what is there
+    now."""
     x = np.ones(1000, np.float32)
     y, f = jnp.array(x), calque.jit(lambda x: x * 2)
     first = f(x)
@@ -141,17 +163,26 @@ EMPTY = ((0,), (0, 3), (3, 0), (2, 0, 4))
 def test_empty_arrays_everywhere(shape: tuple[int, ...]) -> None:
     x = np.zeros(shape, np.float32)
     functions: list[Callable[..., Any]] = [
-        lambda x: jnp.sin(x) + 1, lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.prod(-1), lambda x: x.T, lambda x: x[::-1], lambda x: jnp.sort(x),
-        lambda x: jnp.cumsum(x, 0), lambda x: jnp.concatenate([x, x]), lambda x: x.reshape(-1), lambda x: x @ x.swapaxes(-1, -2) if x.ndim > 1 else x @ x,
-        lambda x: x.mean(), lambda x: jnp.where(x > 0, x, 1), lambda x: x.astype(jnp.int8), lambda x: jnp.pad(x, 1), lambda x: x.at[...].set(1),
-        lambda x: lax.scan(lambda c, v: (c + v.sum(), v), 0.0, x), lambda x: calque.grad(lambda x: jnp.sum(x * x))(x), lambda x: jnp.tile(x, 3),
-        lambda x: jnp.stack([x, x]), lambda x: jnp.broadcast_to(x, (2, *x.shape)), lambda x: lax.fori_loop(0, 3, lambda i, c: c + 1, x), lambda x: x.std(),
-        lambda x: jnp.any(x), lambda x: jnp.all(x), lambda x: calque.random.normal(calque.random.key(0), x.shape), lambda x: x.flatten()[:0],
+        lambda x: jnp.sin(x) + 1, lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.prod(-1),
+        lambda x: x.T, lambda x: x[::-1], lambda x: jnp.sort(x),
+        lambda x: jnp.cumsum(x, 0), lambda x: jnp.concatenate([x, x]), lambda x: x.reshape(-1),
+        lambda x: x @ x.swapaxes(-1, -2) if x.ndim > 1 else x @ x,
+        lambda x: x.mean(), lambda x: jnp.where(x > 0, x, 1), lambda x: x.astype(jnp.int8),
+        lambda x: jnp.pad(x, 1), lambda x: x.at[...].set(1),
+        lambda x: lax.scan(lambda c, v: (c + v.sum(), v), 0.0, x),
+        lambda x: calque.grad(lambda x: jnp.sum(x * x))(x), lambda x: jnp.tile(x, 3),
+        lambda x: jnp.stack([x, x]), lambda x: jnp.broadcast_to(x, (2, *x.shape)),
+        lambda x: lax.fori_loop(0, 3, lambda i, c: c + 1, x), lambda x: x.std(),
+        lambda x: jnp.any(x), lambda x: jnp.all(x),
+        lambda x: calque.random.normal(calque.random.key(0), x.shape), lambda x: x.flatten()[:0],
     ]  # fmt: skip
     if shape[0]:
         functions.append(lambda x: calque.vmap(lambda v: v + 1)(x))
     for i, f in enumerate(functions):
-        a, b = calque.tree_util.tree_leaves(calque.jit(f)(x)), calque.tree_util.tree_leaves(f(jnp.asarray(x)))
+        a, b = (
+            calque.tree_util.tree_leaves(calque.jit(f)(x)),
+            calque.tree_util.tree_leaves(f(jnp.asarray(x))),
+        )
         for g, w in zip(a, b, strict=True):
             assert g.shape == w.shape and g.dtype == w.dtype, i
             np.testing.assert_array_equal(g, w, err_msg=str(i))
@@ -176,14 +207,18 @@ def failing(x: Any) -> Any:
 
 @pytest.mark.parametrize("where", ["plain", "scan", "cond", "while", "vmap"])
 def test_exceptions_of_callbacks_come_back(where: str) -> None:
-    call = lambda x: calque.pure_callback(failing, calque.ShapeDtypeStruct(x.shape, x.dtype), x)
+    def call(x):
+        return calque.pure_callback(failing, calque.ShapeDtypeStruct(x.shape, x.dtype), x)
+
     programs: dict[str, Callable[..., Any]] = {
         "plain": call,
         "scan": lambda x: lax.scan(lambda c, v: (c + call(v), v), jnp.float32(0), x)[0],
         "cond": lambda x: lax.cond(x[0] >= 0, call, lambda x: x, x),
         "while": lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: call(c) + 1, x),
         "vmap": calque.vmap(
-            lambda v: calque.pure_callback(failing, calque.ShapeDtypeStruct((), v.dtype), v, vmap_method="sequential")
+            lambda v: calque.pure_callback(
+                failing, calque.ShapeDtypeStruct((), v.dtype), v, vmap_method="sequential"
+            )
         ),
     }
     f = calque.jit(programs[where])
@@ -193,9 +228,15 @@ def test_exceptions_of_callbacks_come_back(where: str) -> None:
     np.testing.assert_array_equal(add(V, V), V + V)
 
 
-@pytest.mark.parametrize("result", ["text", None, np.zeros(3), np.zeros(6, np.float64), [1, 2]], ids=str)
+@pytest.mark.parametrize(
+    "result", ["text", None, np.zeros(3), np.zeros(6, np.float64), [1, 2]], ids=str
+)
 def test_wrong_results_of_callbacks(result: Any) -> None:
-    f = calque.jit(lambda x: calque.pure_callback(lambda x: result, calque.ShapeDtypeStruct((6,), np.float32), x))
+    f = calque.jit(
+        lambda x: calque.pure_callback(
+            lambda x: result, calque.ShapeDtypeStruct((6,), np.float32), x
+        )
+    )
     try:
         out = np.asarray(f(V))
     except (TypeError, ValueError, RuntimeError):
@@ -371,12 +412,15 @@ def test_the_process_survives(name: str) -> None:
 
 def test_components_that_differ_are_named():
     x = jnp.ones(3)
-    with pytest.raises(TypeError, match=r"no counterpart of the input carry c\['b'\], and .* output carry c\['z'\]"):
+    with pytest.raises(
+        TypeError, match=r"no counterpart of the input carry c\['b'\], and .* output carry c\['z'\]"
+    ):
         lax.scan(lambda c, _: ({"w": c["w"], "z": c["b"]}, None), {"w": x, "b": x}, x)
     with pytest.raises(TypeError, match=r"there is no counterpart of the output of false_fun\[1\]"):
         lax.cond(True, lambda: (x,), lambda: (x, x))
     with pytest.raises(
-        ValueError, match=r"different numbers of pytree children at key path\n    vmap in_axes\[0\]\['p'\]"
+        ValueError,
+        match=r"different numbers of pytree children at key path\n    vmap in_axes\[0\]\['p'\]",
     ):
         calque.vmap(lambda d: d, in_axes=({"p": {"w": 0}},))({"p": {"w": x, "b": x}})
 
@@ -384,7 +428,8 @@ def test_components_that_differ_are_named():
         return p
 
     with pytest.raises(
-        ValueError, match=r"axis_size 4 doesn't match .* axis 0 of argument p\['w'\] of scaled has size 3"
+        ValueError,
+        match=r"axis_size 4 doesn't match .* axis 0 of argument p\['w'\] of scaled has size 3",
     ):
         calque.vmap(scaled, axis_size=4)({"w": x})
     with pytest.raises(ValueError, match="or axis_size must be specified"):
@@ -394,14 +439,18 @@ def test_components_that_differ_are_named():
 def test_what_is_not_linear_is_placed():
     f = calque.custom_jvp(lambda x: x * 2)
     f.defjvp(lambda p, t: (f(p[0]), jnp.sin(t[0])))
-    looped = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
+    def looped(x):
+        return lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
     for call in (
         lambda: calque.grad(f)(2.0),
         lambda: calque.jit(calque.grad(looped))(2.0),
         lambda: calque.linear_transpose(lambda x: jnp.sin(x), 1.0)(1.0),
     ):
         with pytest.raises(
-            NotImplementedError, match=rf"sin is not linear.*\nThe operation sin stands at {__file__}:\d+"
+            NotImplementedError,
+            match=rf"sin is not linear.*\nThe operation sin stands at {__file__}:\d+",
         ) as e:
             call()
         assert str(e.value).count("stands at") == 1

@@ -13,7 +13,10 @@ def test_flags_hold_inside():
         assert jnp.ones(2).dtype == np.float64
         with calque.enable_x64(False):
             assert jnp.ones(2).dtype == np.float32
-    with calque.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="numpy_rank_promotion='raise'"):
+    with (
+        calque.numpy_rank_promotion("raise"),
+        pytest.raises(ValueError, match="numpy_rank_promotion='raise'"),
+    ):
         jnp.ones((2, 2)) + jnp.ones(2)
     with calque.numpy_dtype_promotion("strict"), pytest.raises(ValueError, match="strict"):
         jnp.ones(2, int) + jnp.ones(2)
@@ -59,7 +62,10 @@ def test_short_floats_can_be_refused():
 def test_tracing_and_running_can_be_forbidden(caplog):
     f = calque.jit(lambda x: x * 3)
     f(1.0)
-    with calque.no_tracing(), pytest.raises(RuntimeError, match=r"re-tracing function .* but 'no_tracing' is set"):
+    with (
+        calque.no_tracing(),
+        pytest.raises(RuntimeError, match=r"re-tracing function .* but 'no_tracing' is set"),
+    ):
         f(jnp.ones(3))
     with calque.no_execution(), pytest.raises(RuntimeError, match="tried to execute function"):
         f(1.0)
@@ -74,7 +80,9 @@ def test_tracing_and_running_can_be_forbidden(caplog):
 
 def test_programs_can_be_verified():
     with calque.enable_checks():
-        grad = calque.jit(calque.grad(lambda x: lax.scan(lambda c, y: (jnp.sin(c) * y, c), x, jnp.arange(3.0))[0]))
+        grad = calque.jit(
+            calque.grad(lambda x: lax.scan(lambda c, y: (jnp.sin(c) * y, c), x, jnp.arange(3.0))[0])
+        )
         assert np.isfinite(grad(1.0))
 
 
@@ -108,7 +116,11 @@ def test_users_have_contexts_of_their_own():
 
 
 def test_devices_and_transfers():
-    with calque.default_device(calque.devices()[0]), calque.default_device("cpu"), calque.default_device(None):
+    with (
+        calque.default_device(calque.devices()[0]),
+        calque.default_device("cpu"),
+        calque.default_device(None),
+    ):
         assert jnp.ones(2).devices() == {calque.devices()[0]}
     with pytest.raises(ValueError, match="must be passed either a Device object"):
         calque.default_device("tpu")

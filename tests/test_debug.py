@@ -30,7 +30,10 @@ def session(monkeypatch, capsys):
 
 def test_variables_of_the_function(session):
     out = session(
-        lambda: stopping(1.0), "p float(x), float(y), n, int(tree['n']), float(z), list(values)", "p __name__", "c"
+        lambda: stopping(1.0),
+        "p float(x), float(y), n, int(tree['n']), float(z), list(values)",
+        "p __name__",
+        "c",
     )
     assert "(1.0, 2.0, 3, 3, 3.0, ['z'])" in out and __name__ in out
     assert (
@@ -41,7 +44,9 @@ def test_variables_of_the_function(session):
 
 
 def test_under_transformations(session):
-    out = session(lambda: calque.vmap(stopping)(jnp.arange(2.0)), "p float(x)", "c", "p float(x)", "c")
+    out = session(
+        lambda: calque.vmap(stopping)(jnp.arange(2.0)), "p float(x)", "c", "p float(x)", "c"
+    )
     assert "(Pdb) 0.0" in out and "(Pdb) 1.0" in out
     out = session(lambda: calque.grad(stopping)(5.0), "p float(y)", "c")
     assert "(Pdb) 10.0" in out

@@ -17,17 +17,32 @@ from tests.transforms.four_devices import four_devices
 def test_lists():
     n = calque.device_count()
     assert len(calque.devices()) == len(calque.local_devices()) == calque.local_device_count() == n
-    assert calque.devices("cpu") == calque.devices() and [d.id for d in calque.devices()] == list(range(n))
-    assert calque.process_count() == 1 and calque.process_index() == 0 and calque.default_backend() == "cpu"
+    assert calque.devices("cpu") == calque.devices() and [d.id for d in calque.devices()] == list(
+        range(n)
+    )
+    assert (
+        calque.process_count() == 1
+        and calque.process_index() == 0
+        and calque.default_backend() == "cpu"
+    )
     with pytest.raises(RuntimeError, match="Unknown backend gpu"):
         calque.devices("gpu")
 
 
 def test_attributes():
     d = calque.devices()[0]
-    assert (repr(d), str(d), d.platform, d.device_kind) == ("CpuDevice(id=0)", "cpu:0", "cpu", "cpu")
+    assert (repr(d), str(d), d.platform, d.device_kind) == (
+        "CpuDevice(id=0)",
+        "cpu:0",
+        "cpu",
+        "cpu",
+    )
     assert d.id == d.process_index == d.local_hardware_id == 0 and d.memory_stats() is None
-    assert pickle.loads(pickle.dumps(d)) is d and copy.deepcopy(d) is d and isinstance(d, calque.Device)
+    assert (
+        pickle.loads(pickle.dumps(d)) is d
+        and copy.deepcopy(d) is d
+        and isinstance(d, calque.Device)
+    )
     assert d.default_memory().kind == "device" and d.memory("device").device is d
     with pytest.raises(ValueError, match="kind 'hbm'"):
         d.memory("hbm")
@@ -47,10 +62,19 @@ def test_arrays_that_were_never_placed():
 def test_device_put_of_trees():
     d = calque.devices()[-1]
     out = calque.device_put({"a": 1.0, "b": [np.arange(3), None]}, {"a": d, "b": None})
-    assert float(out["a"]) == 1 and out["a"].devices() == {d} and out["b"][0].shape == (3,) and out["b"][1] is None
+    assert (
+        float(out["a"]) == 1
+        and out["a"].devices() == {d}
+        and out["b"][0].shape == (3,)
+        and out["b"][1] is None
+    )
     assert calque.device_put(2.0).weak_type and calque.device_put(np.float32(2)).dtype == np.float32
-    np.testing.assert_array_equal(calque.jit(lambda x: calque.device_put(x, d) + 1)(jnp.ones(2)), [2, 2])
-    np.testing.assert_array_equal(calque.grad(lambda x: calque.device_put(x, d).sum())(jnp.ones(2)), [1, 1])
+    np.testing.assert_array_equal(
+        calque.jit(lambda x: calque.device_put(x, d) + 1)(jnp.ones(2)), [2, 2]
+    )
+    np.testing.assert_array_equal(
+        calque.grad(lambda x: calque.device_put(x, d).sum())(jnp.ones(2)), [1, 1]
+    )
 
 
 def test_device_put_refuses():
@@ -71,7 +95,9 @@ def test_device_get():
 @pytest.mark.parametrize("value", ["0", "two"])
 def test_the_number_must_be_one(value):
     env = {**os.environ, "CALQUE_NUM_CPU_DEVICES": value}
-    done = subprocess.run([sys.executable, "-c", "import calque"], env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "import calque"], env=env, capture_output=True, text=True
+    )
     assert "CALQUE_NUM_CPU_DEVICES must be a positive integer" in done.stderr
 
 
@@ -82,11 +108,22 @@ def test_results_follow_their_operands():
     assert x.device is a and x.committed and not jnp.ones(4).committed
     twice = calque.jit(lambda v: v * 2)
     assert twice(jnp.arange(4.0)).device is calque.devices()[0]
-    for y in (x + 1, x * jnp.ones(4), 2 / x[1:], jnp.sin(x), x.sum(), twice(x), jnp.concatenate([x, x]), x @ x):
+    for y in (
+        x + 1,
+        x * jnp.ones(4),
+        2 / x[1:],
+        jnp.sin(x),
+        x.sum(),
+        twice(x),
+        jnp.concatenate([x, x]),
+        x @ x,
+    ):
         assert y.device is a, y
     assert twice(jnp.arange(4.0)).device is calque.devices()[0]
     assert x.to_device(b).device is b and x.device is a
     z = calque.device_put(jnp.ones(4), b)
     for f in (lambda u, v: u + v, calque.jit(lambda u, v: u + v)):
-        with pytest.raises(ValueError, match=r"incompatible devices .* device ids \[1\] .* device ids \[2\]"):
+        with pytest.raises(
+            ValueError, match=r"incompatible devices .* device ids \[1\] .* device ids \[2\]"
+        ):
             f(x, z)

@@ -13,22 +13,35 @@ import calque
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-MODULES = sorted(m.name for m in pkgutil.walk_packages(calque.__path__, "calque.") if ".machine" not in m.name)
+MODULES = sorted(
+    m.name for m in pkgutil.walk_packages(calque.__path__, "calque.") if ".machine" not in m.name
+)
 
 
 def globals_of_examples():
     sparse = importlib.import_module("calque.experimental.sparse")
-    return {"calque": calque, "jax": calque, "jnp": calque.numpy, "lax": calque.lax, "np": np, "sparse": sparse}
+    return {
+        "calque": calque,
+        "jax": calque,
+        "jnp": calque.numpy,
+        "lax": calque.lax,
+        "np": np,
+        "sparse": sparse,
+    }
 
 
 def test_readme():
-    failures, count = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=OPTIONS)
+    failures, count = doctest.testfile(
+        str(ROOT / "README.md"), module_relative=False, optionflags=OPTIONS
+    )
     assert count and not failures
 
 
 @pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
 def test_pages(page):
-    failures, count = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, optionflags=OPTIONS)
+    failures, count = doctest.testfile(
+        str(ROOT / "docs" / page), module_relative=False, optionflags=OPTIONS
+    )
     assert count and not failures
 
 

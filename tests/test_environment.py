@@ -16,8 +16,35 @@ def test_the_environment(capsys):
         calque.live_arrays()
 
 
+MODULES = [
+    "ad_checkpoint",
+    "custom_batching",
+    "custom_derivatives",
+    "debug",
+    "distributed",
+    "dlpack",
+    "dtypes",
+    "errors",
+    "experimental",
+    "export",
+    "ffi",
+    "image",
+    "lax",
+    "memory",
+    "monitoring",
+    "nn",
+    "profiler",
+    "random",
+    "scipy",
+    "sharding",
+    "stages",
+    "tree",
+    "tree_util",
+]
+
+
 def test_modules_are_attributes():
-    for name in "ad_checkpoint custom_batching custom_derivatives debug distributed dlpack dtypes errors experimental export ffi image lax memory monitoring nn profiler random scipy sharding stages tree tree_util".split():  # noqa: SIM905
+    for name in MODULES:
         assert getattr(calque, name).__name__ == f"calque.{name}"
 
 
@@ -40,9 +67,16 @@ def test_events_reach_their_listeners():
             m.unregister_event_time_span_listener,
             lambda: m.record_event_time_span("/c", 1.0, 2.0),
         ),
-        (m.register_scalar_listener, m.unregister_scalar_listener, lambda: m.record_scalar("/d", 3.0)),
+        (
+            m.register_scalar_listener,
+            m.unregister_scalar_listener,
+            lambda: m.record_scalar("/d", 3.0),
+        ),
     ]
-    listener = lambda *values, **details: heard.append((*values, *details.items()))
+
+    def listener(*values, **details):
+        return heard.append((*values, *details.items()))
+
     for register, unregister, report in listeners:
         register(listener)
         report()
@@ -92,7 +126,10 @@ def test_one_process():
         (lambda: calque.export.Exported(), "XLA engine"),
         (lambda: calque.export.SymbolicScope(), "XLA engine"),
         (lambda: calque.export.DisabledSafetyCheck.platform(), "XLA engine"),
-        (lambda: calque.export.register_namedtuple_serialization(tuple, serialized_name="t"), "XLA engine"),
+        (
+            lambda: calque.export.register_namedtuple_serialization(tuple, serialized_name="t"),
+            "XLA engine",
+        ),
         (lambda: calque.jit(jnp.sin, compiler_options={"fast": True}), "no options"),
     ],
 )
@@ -119,7 +156,9 @@ def test_grids_by_kind_of_device():
     from calque.experimental import mesh_utils
 
     calls = []
-    mesh_utils.device_kind_handler_dict["cpu"] = lambda shape, devices, **options: calls.append((shape, options))
+    mesh_utils.device_kind_handler_dict["cpu"] = lambda shape, devices, **options: calls.append(
+        (shape, options)
+    )
     try:
         assert mesh_utils.create_device_mesh((1,), calque.devices()[:1]).shape == (1,)
     finally:

@@ -11,13 +11,28 @@ import calque
 import calque.numpy as jnp
 from calque import debug, dlpack, dtypes, errors, flatten_util, test_util, typing
 
-MODULES = "ad_checkpoint custom_derivatives debug dlpack dtypes errors flatten_util stages test_util tree tree_util typing".split()  # noqa: SIM905
+MODULES = [
+    "ad_checkpoint",
+    "custom_derivatives",
+    "debug",
+    "dlpack",
+    "dtypes",
+    "errors",
+    "flatten_util",
+    "stages",
+    "test_util",
+    "tree",
+    "tree_util",
+    "typing",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_have_what_they_list(name: str) -> None:
     module = importlib.import_module(f"calque.{name}")
-    missing = [n for n in module.__all__ if not hasattr(module, n)] if hasattr(module, "__all__") else []
+    missing = (
+        [n for n in module.__all__ if not hasattr(module, n)] if hasattr(module, "__all__") else []
+    )
     assert not missing
 
 
@@ -36,9 +51,21 @@ def test_dtypes() -> None:
         (np.int8, np.floating, False),
     ):
         assert dtypes.issubdtype(a, b) is want, (a, b)
-    assert [dtypes.scalar_type_of(x) for x in (3, np.float32(3), True, 1j)] == [int, float, bool, complex]
-    assert [dtypes.itemsize_bits(d) for d in ("int4", "float32", bool, "complex64")] == [4, 32, 8, 64]
-    assert dtypes.result_type(1, np.int8) == np.int8 and dtypes.result_type(1, 2.0, return_weak_type_flag=True) == (
+    assert [dtypes.scalar_type_of(x) for x in (3, np.float32(3), True, 1j)] == [
+        int,
+        float,
+        bool,
+        complex,
+    ]
+    assert [dtypes.itemsize_bits(d) for d in ("int4", "float32", bool, "complex64")] == [
+        4,
+        32,
+        8,
+        64,
+    ]
+    assert dtypes.result_type(1, np.int8) == np.int8 and dtypes.result_type(
+        1, 2.0, return_weak_type_flag=True
+    ) == (
         np.float32,
         True,
     )
@@ -53,8 +80,21 @@ def test_ravel_pytree() -> None:
     flat, unravel = flatten_util.ravel_pytree(tree)
     assert flat.dtype == np.float32 and flat.tolist() == [0, 1, 2, 1, 1, 1, 1, 1.5]
     back = unravel(flat * 2)
-    assert back["a"].dtype == np.int32 and back["a"].tolist() == [0, 2, 4] and back["b"][0].shape == (2, 2)
-    assert calque.grad(lambda v: unravel(v)["b"][0].sum())(flat).tolist() == [0, 0, 0, 1, 1, 1, 1, 0]
+    assert (
+        back["a"].dtype == np.int32
+        and back["a"].tolist() == [0, 2, 4]
+        and back["b"][0].shape == (2, 2)
+    )
+    assert calque.grad(lambda v: unravel(v)["b"][0].sum())(flat).tolist() == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        1,
+        0,
+    ]
     assert calque.jit(lambda t: flatten_util.ravel_pytree(t)[0])(tree).tolist() == flat.tolist()
     with pytest.raises(ValueError, match=r"shape \(8,\)"):
         unravel(flat[1:])
@@ -66,7 +106,9 @@ def test_ravel_pytree() -> None:
 
 
 def test_checks_of_derivatives() -> None:
-    f = lambda x, n: {"s": jnp.sin(x) * n, "p": (x**2).sum()}
+    def f(x, n):
+        return {"s": jnp.sin(x) * n, "p": (x**2).sum()}
+
     test_util.check_grads(f, (jnp.array([0.3, 1.0]), 2), order=2, rtol=2e-2, atol=2e-2)
     test_util.check_grads(lambda z: z * z, (jnp.array(1 + 2j),), order=1, atol=5e-2)
 
@@ -105,12 +147,19 @@ def test_errors_are_types_as_in_jax() -> None:
         "UnexpectedTracerError",
         "KeyReuseError",
     ):
-        assert issubclass(getattr(errors, name), errors.JAXTypeError) and issubclass(getattr(errors, name), TypeError)
+        assert issubclass(getattr(errors, name), errors.JAXTypeError) and issubclass(
+            getattr(errors, name), TypeError
+        )
     assert issubclass(errors.NonConcreteBooleanIndexError, errors.JAXIndexError)
 
 
 def test_dlpack() -> None:
-    assert [dlpack.is_supported_dtype(d) for d in ("float32", "bfloat16", bool, "int4")] == [True, True, True, False]
+    assert [dlpack.is_supported_dtype(d) for d in ("float32", "bfloat16", bool, "int4")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
     assert dlpack.from_dlpack(np.arange(3, dtype=np.float32)).tolist() == [0, 1, 2]
 
 

@@ -1,4 +1,5 @@
-"""Ctrl-C while compiled code runs: it arrives soon, as KeyboardInterrupt, and the process goes on."""
+"""Ctrl-C while compiled code runs: it arrives soon, as KeyboardInterrupt, and the process goes
+on."""
 
 import contextlib
 import os
@@ -107,7 +108,8 @@ import os; os._exit(0)  # the other threads go on for ever
 def test_ctrl_c(name: str) -> None:
     code = HEAD + textwrap.dedent(PROGRAMS[name]) + TAIL
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SRC), *filter(None, sys.path)])}
-    child = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    child = subprocess.Popen([sys.executable, "-c", code], env=environment,
+    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n", child.communicate()[1]
@@ -122,8 +124,7 @@ def test_ctrl_c(name: str) -> None:
 
 def test_a_handler_of_the_users_own_runs_meanwhile() -> None:
     """A handler that raises nothing: the loop goes on to its end."""
-    code = HEAD + textwrap.dedent(
-        """
+    code = HEAD + textwrap.dedent("""
         import os, signal
         seen = []
         signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
@@ -137,8 +138,9 @@ def test_a_handler_of_the_users_own_runs_meanwhile() -> None:
             f(1.0, n)
         signal.setitimer(signal.ITIMER_REAL, 0)
         print("seen")
-        """
-    )
+        """)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SRC), *filter(None, sys.path)])}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
+    )
     assert done.stdout == "seen\n", done.stderr[-2000:]

@@ -1,4 +1,5 @@
-"""What only shows with several processes or threads: the disk cache, fork, the number of threads, importing."""
+"""What only shows with several processes or threads: the disk cache, fork, the number of threads,
+importing."""
 
 import os
 import subprocess
@@ -11,7 +12,11 @@ import pytest
 def run(code: str, **env: str) -> str:
     full = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env}
     r = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], env=full, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=full,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert r.returncode == 0, r.stderr[-3000:]
     return r.stdout
@@ -19,7 +24,7 @@ def run(code: str, **env: str) -> str:
 
 PROGRAM = """
     import calque, calque.numpy as jnp, numpy as np
-    from calque.machine import llvm
+    from calque.machine.code import llvm
     @calque.jit
     def f(x):
         return calque.nn.softmax(jnp.sin(x) @ x.T) + calque.lax.fori_loop(0, 5, lambda i, c: c * 1.5 + i, x.sum())
@@ -61,19 +66,31 @@ def test_damaged_entries_are_replaced(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits")
 def test_a_full_disk(tmp_path):
-    """No file may grow beyond a few bytes, as where nothing is left: all works without the cache, and no part of an entry stays."""
+    """No file may grow beyond a few bytes, as where nothing is left: all works without the cache,
+    and no part of an entry stays."""
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
     first = run(full + textwrap.dedent(PROGRAM), CALQUE_CACHE_DIR=str(tmp_path)).split()
-    assert int(first[0]) > 0 and not [p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size]
+    assert int(first[0]) > 0 and not [
+        p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size
+    ]
 
 
 def test_processes_that_fill_the_cache_at_once(tmp_path):
-    """Two at the same time, each compiling the same programs: all give the same bits, and the next one compiles nothing."""
-    full = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "CALQUE_CACHE_DIR": str(tmp_path)}
+    """Two at the same time, each compiling the same programs: all give the same bits, and the next
+    one compiles nothing."""
+    full = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+        "CALQUE_CACHE_DIR": str(tmp_path),
+    }
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
-    children = [subprocess.Popen(command, env=full, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    children = [
+        subprocess.Popen(command, env=full, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
     found = [child.communicate(timeout=300)[0].split() for child in children]
-    assert len({tuple(f[1:]) for f in found}) == 1 and all(child.returncode == 0 for child in children)
+    assert len({tuple(f[1:]) for f in found}) == 1 and all(
+        child.returncode == 0 for child in children
+    )
     last = run(PROGRAM, CALQUE_CACHE_DIR=str(tmp_path)).split()
     assert int(last[0]) == 0 and last[1:] == found[0][1:]
 

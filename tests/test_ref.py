@@ -1,4 +1,5 @@
-"""Mutable arrays: eager, made in transformed functions, given to jit, closed over by control flow; what is refused."""
+"""Mutable arrays: eager, made in transformed functions, given to jit, closed over by control flow;
+what is refused."""
 
 import functools
 from typing import Any
@@ -22,13 +23,22 @@ def test_reading_and_writing() -> None:
     ref.addupdate(r, (..., 2), jnp.array([1.0, 1.0]))
     ref.set(r, (0, -1), -1.0)
     r.addupdate(jnp.ones((2, 3)))
-    assert ref.get(r).tolist() == r[...].tolist() == ref.freeze(r).tolist() == [[8, 10, 0], [9, 6, 8]]
+    assert (
+        ref.get(r).tolist() == r[...].tolist() == ref.freeze(r).tolist() == [[8, 10, 0], [9, 6, 8]]
+    )
     assert x[0].tolist() == [0, 1, 2] and [v.tolist() for v in r] == r[...].tolist()
-    assert ref.get(r, 1).tolist() == [9, 6, 8] and r[jnp.array([1, 0]), jnp.array([0, 0])].tolist() == [9, 8]
+    assert ref.get(r, 1).tolist() == [9, 6, 8] and r[
+        jnp.array([1, 0]), jnp.array([0, 0])
+    ].tolist() == [9, 8]
     assert r[np.array([True, False])].shape == (1, 3)
-    assert repr(ref.new_ref(jnp.ones(1))) == "Ref([1.], dtype=float32)" and repr(r._aval) == "Ref{float32[2,3]}"
+    assert (
+        repr(ref.new_ref(jnp.ones(1))) == "Ref([1.], dtype=float32)"
+        and repr(r._aval) == "Ref{float32[2,3]}"
+    )
     assert r == r and r != ref.new_ref(x) and isinstance(hash(r), int)
-    assert ref.new_ref(1.0)[...].weak_type and calque.new_ref is ref.new_ref and calque.Ref is ref.Ref
+    assert (
+        ref.new_ref(1.0)[...].weak_type and calque.new_ref is ref.new_ref and calque.Ref is ref.Ref
+    )
     empty = calque.empty_ref(calque.ShapeDtypeStruct((2,), jnp.int32))
     assert empty[...].dtype == np.int32
     calque.free_ref(empty)
@@ -39,7 +49,8 @@ def test_reading_and_writing() -> None:
 def test_refusals() -> None:
     r = ref.new_ref(jnp.zeros(3))
     values: tuple[tuple[Any, Any, str], ...] = (
-        (0, 1, "Invalid dtype"), (0, 1j, "Invalid dtype"), (..., 1.0, "Invalid shape"), (slice(2), jnp.ones(3), "Invalid shape"), (3, 1.0, "Out of bound"),
+        (0, 1, "Invalid dtype"), (0, 1j, "Invalid dtype"), (..., 1.0, "Invalid shape"), (slice(2),
+        jnp.ones(3), "Invalid shape"), (3, 1.0, "Out of bound"),
         (-4, 1.0, "Out of bound"), ((..., 5), 1.0, "Out of bound"),
     )  # fmt: skip
     for idx, value, text in values:
@@ -117,10 +128,13 @@ def test_control_flow_closes_over_them() -> None:
         return r[...].sum()
 
     slope = [
-        (sum(plain([0, 0, 1], x + 1e-3 * e)[0]) - sum(plain([0, 0, 1], x - 1e-3 * e)[0])) / 2e-3 for e in np.eye(3)
+        (sum(plain([0, 0, 1], x + 1e-3 * e)[0]) - sum(plain([0, 0, 1], x - 1e-3 * e)[0])) / 2e-3
+        for e in np.eye(3)
     ]
     np.testing.assert_allclose(calque.grad(total)(x), slope, rtol=1e-3)
-    np.testing.assert_allclose(calque.jit(calque.vmap(total))(jnp.stack([x, x]))[1], sum(want), rtol=1e-6)
+    np.testing.assert_allclose(
+        calque.jit(calque.vmap(total))(jnp.stack([x, x]))[1], sum(want), rtol=1e-6
+    )
 
 
 def test_arguments_of_jit() -> None:
@@ -155,7 +169,9 @@ def test_jitted_functions_close_over_them() -> None:
         r[0] += x * by
         return r[...].sum()
 
-    assert [float(step(1.0)), float(step(1.0)), float(step(2.0, by=3))] == [1, 2, 8] and r[...].tolist() == [8, 0, 0]
+    assert [float(step(1.0)), float(step(1.0)), float(step(2.0, by=3))] == [1, 2, 8] and r[
+        ...
+    ].tolist() == [8, 0, 0]
 
     @calque.jit
     def outer(x: Any) -> Any:

@@ -64,7 +64,10 @@ STRUCTURES = [
     (Keyed(1, 2), "CustomNode(Keyed[None], [*, *])"),
     (Layer(1, 2), "CustomNode(Layer[('dense',)], [*, *])"),
     (Static(1), "CustomNode(Static[Static(1)], [])"),
-    (tree_util.Partial(max, 1, k=2), "CustomNode(Partial[<built-in function max>], [(*,), {'k': *}])"),
+    (
+        tree_util.Partial(max, 1, k=2),
+        "CustomNode(Partial[<built-in function max>], [(*,), {'k': *}])",
+    ),
 ]
 
 
@@ -88,7 +91,10 @@ def test_key_paths() -> None:
         "['k'].b[<flat index 1>]",
         "['l'].w",
     ]
-    simple = [tree_util.keystr(p, simple=True, separator="/") for p, _ in tree_util.tree_leaves_with_path(value)]
+    simple = [
+        tree_util.keystr(p, simple=True, separator="/")
+        for p, _ in tree_util.tree_leaves_with_path(value)
+    ]
     assert simple[:5] == ["d/0", "d/1/x", "d/1/y", "k/a", "k/b/0"]
     assert [repr(k) for k in tree_util.tree_leaves_with_path(value)[1][0]] == [
         "DictKey(key='d')",
@@ -102,22 +108,33 @@ def test_leaves_chosen_by_path() -> None:
         {"a": [1, {"c": 2}]}, is_leaf=lambda p, x: len(p) == 2, is_leaf_takes_path=True
     )
     assert [(tree_util.keystr(p), v) for p, v in found] == [("['a'][0]", 1), ("['a'][1]", {"c": 2})]
-    mapped = tree.map_with_path(lambda p, x, y: (tree_util.keystr(p), x + y), [1, (2,)], [10, (20,)])
+    mapped = tree.map_with_path(
+        lambda p, x, y: (tree_util.keystr(p), x + y), [1, (2,)], [10, (20,)]
+    )
     assert mapped == [("[0]", 11), (("[1][0]", 22),)]
 
 
 def test_folding_transposing_broadcasting() -> None:
     assert tree.reduce(lambda a, b: a + b, [1, (2, 3)], 10) == 16
-    assert tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcdefg")) == "((a(bc))((de)(fg)))"
+    assert (
+        tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcdefg")) == "((a(bc))((de)(fg)))"
+    )
     assert tree.reduce_associative(max, [], identity=7) == 7
     with pytest.raises(TypeError, match="identity"):
         tree.reduce_associative(max, [])
-    assert tree.transpose(tree.structure([0, 0]), None, [(1, 2, 3), (4, 5, 6)]) == ([1, 4], [2, 5], [3, 6])
+    assert tree.transpose(tree.structure([0, 0]), None, [(1, 2, 3), (4, 5, 6)]) == (
+        [1, 4],
+        [2, 5],
+        [3, 6],
+    )
     with pytest.raises(TypeError, match="Mismatch"):
         tree.transpose(tree.structure([0, 0]), tree.structure((0, 0)), [(1, 2, 3), (4, 5, 6)])
     assert tree.broadcast([1, 2], [(3, 4), 5]) == [(1, 1), 2]
     assert tree.all([True, 1]) and not tree.all([True, 0])
-    assert tree.map(lambda x: 0 if x is None else x, [1, None], is_leaf=lambda x: x is None) == [1, 0]
+    assert tree.map(lambda x: 0 if x is None else x, [1, None], is_leaf=lambda x: x is None) == [
+        1,
+        0,
+    ]
 
 
 MISMATCHES = [
@@ -126,9 +143,16 @@ MISMATCHES = [
     (
         [1, 2],
         (1, 2),
-        "subtree of type\n    <class 'list'>\nbut at the same key path the full pytree has a subtree of different type",
+        (
+            "subtree of type\n    <class 'list'>\nbut at the same key path the full pytree has a"
+            " subtree of different type"
+        ),
     ),
-    ([1, 2], [1], "list of length 2, but the full pytree has a subtree of the same type but of length 1"),
+    (
+        [1, 2],
+        [1],
+        "list of length 2, but the full pytree has a subtree of the same type but of length 1",
+    ),
     ([1, {"q": (2,)}], [1, {"q": 2}], r"tree\[1\]\['q'\]"),
     ([None], [1], "NoneType"),
     (Pair(1, 2), Pair(1, 2, "other"), "with metadata\n    aux"),
@@ -158,14 +182,23 @@ def test_one_level() -> None:
     )
     with pytest.raises(ValueError, match="can't tree-flatten type"):
         tree_util.flatten_one_level(3)
-    assert [tree_util.is_tree_node(t) for t in (int, dict, Point, Pair, type(None))] == [False, True, True, True, True]
+    assert [tree_util.is_tree_node(t) for t in (int, dict, Point, Pair, type(None))] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
     assert tree_util.default_registry.flatten([1])[0] == [1]
     assert tree_util.all_leaves([1, 2]) and not tree_util.all_leaves([1, None])
     assert [repr(d) for d in tree_util.treedef_children(tree.structure({"a": 1, "b": [1]}))] == [
         "PyTreeDef(*)",
         "PyTreeDef([*])",
     ]
-    assert repr(tree_util.treedef_tuple([tree.structure(1), tree.structure([1])])) == "PyTreeDef((*, [*]))"
+    assert (
+        repr(tree_util.treedef_tuple([tree.structure(1), tree.structure([1])]))
+        == "PyTreeDef((*, [*]))"
+    )
     assert tree.structure(Pair(1, 2)).node_data() == (Pair, "aux")
     assert tree.structure([1]).node_data() == (list, None) and tree.structure(1).node_data() is None
 
@@ -189,7 +222,11 @@ def test_registration_is_checked() -> None:
     for kwargs, error, message in (
         ({"data_fields": ["x"], "meta_fields": []}, ValueError, "Missing fields: {'y'}"),
         ({"data_fields": ["x"], "meta_fields": ["y", "z"]}, ValueError, "Unexpected fields: {'z'}"),
-        ({"data_fields": ["x"], "meta_fields": ["x", "y"]}, ValueError, "Overlapping fields: {'x'}"),
+        (
+            {"data_fields": ["x"], "meta_fields": ["x", "y"]},
+            ValueError,
+            "Overlapping fields: {'x'}",
+        ),
         ({"data_fields": ["x"]}, TypeError, "must both be specified"),
     ):
         with pytest.raises(error, match=message):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the rules of the house: import floors, no import cycles, no imports inside functions, sizes of files and functions.
+"""Checks the rules of the house: import floors, no import cycles, no imports inside functions,
+sizes of files and functions.
 
 python tools/check_house.py            prints what breaks a rule and exits 1, or exits 0
 """
@@ -12,30 +13,38 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "src"
 FILE_LINES, FUNCTION_LINES, FUNCTION_P95, FUNCTION_MEDIAN = 600, 100, 40, 8
 
-# A room imports only from what stands before it in its list. What no list names belongs to the library, the top floor.
+# A room imports only from what stands before it in its list. What no list names belongs to the
+# library, the top floor.
 FLOORS = {
     "calque": ["machine", "core", "ops", "transforms", "native"],
-    "calque.machine": (
-        ["lazy", "code", "lang", "integers", "memory", "threads", "driver", "objects", "call", "routines"]
-    ),
+    "calque.machine": [
+        "lazy",
+        "code",
+        "lang",
+        "integers",
+        "memory",
+        "threads",
+        "driver",
+        "objects",
+        "call",
+        "routines",
+    ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
-    "calque.native": (
-        [
-            "scalars",
-            "passes",
-            "loops",
-            "lower",
-            "schedule",
-            "emit",
-            "plan",
-            "library",
-            "control",
-            "views",
-            "backend",
-            "symbolic",
-            "eager",
-        ]
-    ),
+    "calque.native": [
+        "scalars",
+        "passes",
+        "loops",
+        "lower",
+        "schedule",
+        "emit",
+        "plan",
+        "library",
+        "control",
+        "views",
+        "backend",
+        "symbolic",
+        "eager",
+    ],
 }
 
 
@@ -141,7 +150,10 @@ def check_module(
             n = (node.end_lineno or node.lineno) - node.lineno + 1
             lengths.append(n)
             if n > FUNCTION_LINES:
-                problems.append(f"{path}:{node.lineno}: function {node.name} has {n} lines, at most {FUNCTION_LINES}")
+                problems.append(
+                    f"{path}:{node.lineno}: function {node.name} has {n} lines, at most"
+                    f" {FUNCTION_LINES}"
+                )
             problems += [
                 f"{path}:{node.lineno}: {node.name} imports {t}"
                 for inner in ast.walk(node)
@@ -169,12 +181,14 @@ def main() -> int:
     median = statistics.median(lengths) if lengths else 0
     if p95 > FUNCTION_P95 or median > FUNCTION_MEDIAN:
         problems.append(
-            f"functions: median {median} lines (at most {FUNCTION_MEDIAN}), 95th percentile {p95} (at most {FUNCTION_P95})"
+            f"functions: median {median} lines (at most {FUNCTION_MEDIAN}), 95th percentile {p95}"
+            f" (at most {FUNCTION_P95})"
         )
     for p in problems:
         print(p)
     print(
-        f"{len(known)} modules, {len(lengths)} functions, median {median} lines, 95th percentile {p95}: {len(problems)} problems"
+        f"{len(known)} modules, {len(lengths)} functions, median {median} lines, 95th percentile"
+        f" {p95}: {len(problems)} problems"
     )
     return bool(problems)
 

@@ -1,9 +1,10 @@
-"""Fit the polynomials of `calque.native.scalars.vmath` (an offline tool: nothing at run time needs it, nor mpmath).
+"""Fit the polynomials of `calque.native.scalars.vmath` (an offline tool: nothing at run time needs
+it, nor mpmath).
 
-A target is a smooth function g(t) on [lo, hi] with a weight w(t); the fit minimises max |w(t) (P(t) - g(t))| over
-polynomials P with a given number of coefficients, by Remez exchange on a dense grid in high precision. Then the leading
-coefficients are rounded to the target type one after the other, each time refitting the rest, which wins back most of
-what rounding loses.
+A target is a smooth function g(t) on [lo, hi] with a weight w(t); the fit minimises max |w(t) (P(t)
+- g(t))| over polynomials P with a given number of coefficients, by Remez exchange on a dense grid
+in high precision. Then the leading coefficients are rounded to the target type one after the other,
+each time refitting the rest, which wins back most of what rounding loses.
 
     python tools/fit_polynomials.py exp_f32 sin_f64 ...     fits and prints the named targets
     python tools/fit_polynomials.py                         lists the targets
@@ -24,7 +25,8 @@ Function = Callable[[mpf], mpf]
 
 @dataclass(frozen=True)
 class Target:
-    """What to fit: `g` with weight `w` on [lo, hi] by `n` coefficients of type `dtype` ("f32" or "f64")."""
+    """What to fit: `g` with weight `w` on [lo, hi] by `n` coefficients of type `dtype` ("f32" or
+    "f64")."""
 
     g: Function
     w: Function
@@ -77,7 +79,8 @@ def extrema(errors: list[mpf], count: int) -> list[int]:
 
 
 def remez(ts: list[mpf], gs: list[mpf], ws: list[mpf], n: int, first: int) -> tuple[list[mpf], mpf]:
-    """Coefficients of t^first .. t^(first+n-1) minimising max |w (P - g)| over the grid, and that maximum."""
+    """Coefficients of t^first .. t^(first+n-1) minimising max |w (P - g)| over the grid, and that
+    maximum."""
     count = len(ts)
     at = [round((count - 1) * (1 - np.cos(np.pi * k / n)) / 2) for k in range(n + 1)]
     best, least = list[mpf](), mpf("inf")
@@ -91,7 +94,9 @@ def remez(ts: list[mpf], gs: list[mpf], ws: list[mpf], n: int, first: int) -> tu
             rhs[i] = ws[j] * gs[j]
         solution = mp.lu_solve(rows, rhs)
         coefficients = [solution[k] for k in range(n)]
-        errors = [w * (evaluate(coefficients, t, first) - g) for t, g, w in zip(ts, gs, ws, strict=True)]
+        errors = [
+            w * (evaluate(coefficients, t, first) - g) for t, g, w in zip(ts, gs, ws, strict=True)
+        ]
         worst = max(abs(e) for e in errors)
         if worst < least:
             best, least = coefficients, worst
@@ -103,7 +108,8 @@ def remez(ts: list[mpf], gs: list[mpf], ws: list[mpf], n: int, first: int) -> tu
 
 
 def fit(target: Target) -> tuple[list[float], float]:
-    """Rounded coefficients, lowest first, and the largest weighted error they leave: the best of some numbers of refits."""
+    """Rounded coefficients, lowest first, and the largest weighted error they leave: the best of
+    some numbers of refits."""
     return min([fit_in_steps(target, steps) for steps in (0, 1, 2, 4)], key=lambda found: found[1])
 
 
@@ -204,7 +210,9 @@ def pow_tail(z: mpf) -> mpf:
     return (2 * mp.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5
 
 
-def both(name: str, g: Function, w: Function, lo: float, hi: float, n32: int, n64: int) -> dict[str, Target]:
+def both(
+    name: str, g: Function, w: Function, lo: float, hi: float, n32: int, n64: int
+) -> dict[str, Target]:
     out = {}
     if n32:
         out[name + "_f32"] = Target(g, w, lo, hi, n32, "f32")
@@ -219,14 +227,25 @@ TARGETS: dict[str, Target] = {
     **both("exp2", exp2_tail, lambda t: t / mp.power(2, t), -0.50025, 0.50025, 6, 12),
     **both("expm1", exp_tail, lambda t: abs(t * t / mp.expm1(t)), -HALF_LN2, HALF_LN2, 6, 11),
     "log_f32": Target(
-        lambda t: (mp.log1p(t) - t) / t**2, lambda t: t * t / mp.log1p(t), 1 / SQRT2 - 1, SQRT2 - 1, 9, "f32"
+        lambda t: (mp.log1p(t) - t) / t**2,
+        lambda t: t * t / mp.log1p(t),
+        1 / SQRT2 - 1,
+        SQRT2 - 1,
+        9,
+        "f32",
     ),
     "log_f64": Target(log_tail, lambda t: t**3 / mp.log1p(t), 1 / SQRT2 - 1, SQRT2 - 1, 21, "f64"),
-    "log2_f32": Target(log2_tail, lambda t: t / mp.log(1 + t, 2), 1 / SQRT2 - 1, SQRT2 - 1, 10, "f32"),
+    "log2_f32": Target(
+        log2_tail, lambda t: t / mp.log(1 + t, 2), 1 / SQRT2 - 1, SQRT2 - 1, 10, "f32"
+    ),
     # pow: f32 works in pairs of f32, f64 in pairs of f64 with s = (m - 1) / (m + 1)
-    "pow_log2": Target(log2_square_tail, lambda t: t * t / mp.log(1 + t, 2), -0.0196, 0.019601, 4, "f32"),
+    "pow_log2": Target(
+        log2_square_tail, lambda t: t * t / mp.log(1 + t, 2), -0.0196, 0.019601, 4, "f32"
+    ),
     "pow_exp2": Target(exp2_tail, lambda t: t / mp.power(2, t), -0.501, 0.501, 6, "f32"),
-    "pow_atanh": Target(pow_tail, lambda z: z * z / 2, TINY, float(3 - 2 * mp.sqrt(2)) ** 2, 8, "f64"),
+    "pow_atanh": Target(
+        pow_tail, lambda z: z * z / 2, TINY, float(3 - 2 * mp.sqrt(2)) ** 2, 8, "f64"
+    ),
     **both("sin", *odd(mp.sin), TINY, (1.58) ** 2, 5, 10),
     **both("sinq", *odd(mp.sin), TINY, (0.79) ** 2, 3, 7),
     **both("cosq", cos_tail, lambda z: z * z / mp.cos(mp.sqrt(z)), TINY, (0.79) ** 2, 3, 6),
@@ -234,9 +253,22 @@ TARGETS: dict[str, Target] = {
     **both("asin", *odd(mp.asin), TINY, 0.25, 5, 12),
     **both("atan", *odd(mp.atan), TINY, 1.0, 8, 20),
     **both("sinh", *odd(mp.sinh), TINY, HALF_LN2**2, 2, 6),
-    **both("cosh", lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z, lambda z: z / mp.cosh(mp.sqrt(z)), TINY, HALF_LN2**2, 3, 6),
+    **both(
+        "cosh",
+        lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z,
+        lambda z: z / mp.cosh(mp.sqrt(z)),
+        TINY,
+        HALF_LN2**2,
+        3,
+        6,
+    ),
     "tanh_f32": Target(
-        expm1_double_tail, lambda t: abs(t * t / mp.expm1(2 * t)), -HALF_LN2 / 2, HALF_LN2 / 2, 5, "f32"
+        expm1_double_tail,
+        lambda t: abs(t * t / mp.expm1(2 * t)),
+        -HALF_LN2 / 2,
+        HALF_LN2 / 2,
+        5,
+        "f32",
     ),
     **both("tanh", *odd(mp.tanh), TINY, 0.55**2, 0, 11),
     "cbrt_f32": Target(cbrt_tail, lambda h: h, -0.095, 0.1075, 3, "f32"),
@@ -256,7 +288,11 @@ def erfcx(a: mpf) -> mpf:
 def erfc_scaled(t: mpf, k: int) -> mpf:
     """erfcx(a) (1 + 2 a) where t = (a - k) / (a + k)."""
     a = k * (1 + t) / (1 - t)
-    return erfcx(a) * (1 + 2 * a) if a < 1000 else (1 + 1 / (2 * a)) * (1 - 1 / (2 * a * a)) * 2 / mp.sqrt(mp.pi)
+    return (
+        erfcx(a) * (1 + 2 * a)
+        if a < 1000
+        else (1 + 1 / (2 * a)) * (1 - 1 / (2 * a * a)) * 2 / mp.sqrt(mp.pi)
+    )
 
 
 def lgamma_middle(t: mpf) -> mpf:
@@ -282,24 +318,56 @@ TARGETS |= {
     "erf_large_f32": Target(
         lambda a: mp.log(mp.erfc(a), 2), lambda a: LN2 * mp.erfc(a) / mp.erf(a), 0.89, 4.0, 7, "f32"
     ),
-    "erf_exp2": Target(lambda t: mp.power(2, t), lambda t: mp.power(2, -t), -0.5002, 0.5002, 6, "f32"),
-    "erf_large_f64": Target(lambda a: mp.log(mp.erfc(a)), lambda a: mp.erfc(a) / mp.erf(a), 0.89, 6.0, 20, "f64"),
-    "erfc_f32": Target(lambda t: erfc_scaled(t, 2), lambda t: 1 / erfc_scaled(t, 2), -1.0, 0.85, 12, "f32"),
-    "erfc_f64": Target(lambda t: erfc_scaled(t, 4), lambda t: 1 / erfc_scaled(t, 4), -1.0, 0.76, 27, "f64"),
+    "erf_exp2": Target(
+        lambda t: mp.power(2, t), lambda t: mp.power(2, -t), -0.5002, 0.5002, 6, "f32"
+    ),
+    "erf_large_f64": Target(
+        lambda a: mp.log(mp.erfc(a)), lambda a: mp.erfc(a) / mp.erf(a), 0.89, 6.0, 20, "f64"
+    ),
+    "erfc_f32": Target(
+        lambda t: erfc_scaled(t, 2), lambda t: 1 / erfc_scaled(t, 2), -1.0, 0.85, 12, "f32"
+    ),
+    "erfc_f64": Target(
+        lambda t: erfc_scaled(t, 4), lambda t: 1 / erfc_scaled(t, 4), -1.0, 0.76, 27, "f64"
+    ),
     "erfinv_middle_f32": Target(
-        lambda t: erfinv_over_x(t + 2.5), lambda t: 1 / erfinv_over_x(t + 2.5), -2.5 + TINY, 2.5, 11, "f32"
+        lambda t: erfinv_over_x(t + 2.5),
+        lambda t: 1 / erfinv_over_x(t + 2.5),
+        -2.5 + TINY,
+        2.5,
+        11,
+        "f32",
     ),
     "erfinv_tail_f32": Target(
-        lambda t: erfinv_over_x((t + 3) ** 2), lambda t: 1 / erfinv_over_x((t + 3) ** 2), -0.77, 1.05, 10, "f32"
+        lambda t: erfinv_over_x((t + 3) ** 2),
+        lambda t: 1 / erfinv_over_x((t + 3) ** 2),
+        -0.77,
+        1.05,
+        10,
+        "f32",
     ),
     "erfinv_middle_f64": Target(
-        lambda t: erfinv_over_x(t + 3.125), lambda t: 1 / erfinv_over_x(t + 3.125), -3.125 + TINY, 3.125, 25, "f64"
+        lambda t: erfinv_over_x(t + 3.125),
+        lambda t: 1 / erfinv_over_x(t + 3.125),
+        -3.125 + TINY,
+        3.125,
+        25,
+        "f64",
     ),
     "erfinv_tail_f64": Target(
-        lambda t: erfinv_over_x((t + 4) ** 2), lambda t: 1 / erfinv_over_x((t + 4) ** 2), -1.5, 2.1, 29, "f64"
+        lambda t: erfinv_over_x((t + 4) ** 2),
+        lambda t: 1 / erfinv_over_x((t + 4) ** 2),
+        -1.5,
+        2.1,
+        29,
+        "f64",
     ),
-    "lgamma_middle": Target(lgamma_middle, lambda t: 1 / lgamma_middle(t), -1 + 1e-9, 1 + 1e-9, 28, "f64"),
-    "lgamma_middle_short": Target(lgamma_middle, lambda t: 1 / lgamma_middle(t), -1 + 1e-9, 1 + 1e-9, 14, "f64"),
+    "lgamma_middle": Target(
+        lgamma_middle, lambda t: 1 / lgamma_middle(t), -1 + 1e-9, 1 + 1e-9, 28, "f64"
+    ),
+    "lgamma_middle_short": Target(
+        lgamma_middle, lambda t: 1 / lgamma_middle(t), -1 + 1e-9, 1 + 1e-9, 14, "f64"
+    ),
     "stirling": Target(stirling, lambda z: mpf(1), 1e-16, 1 / 9, 11, "f64"),
     "stirling_short": Target(stirling, lambda z: mpf(1), 1e-16, 1 / 9, 5, "f64"),
     "digamma": Target(digamma_tail, lambda z: mpf(1), 1e-16, 1 / 64, 8, "f64"),
@@ -309,8 +377,15 @@ TARGETS |= {
 def show(name: str) -> None:
     coefficients, worst = fit(TARGETS[name])
     bits = float(mp.log(worst, 2)) if worst else float("-inf")
-    text = ", ".join(repr(float(np.float32(c))) if TARGETS[name].dtype == "f32" else repr(c) for c in coefficients)
-    print(f"# {name}: {len(coefficients)} coefficients, error 2^{bits:.1f}\n{name.upper()} = ({text})", flush=True)
+    text = ", ".join(
+        repr(float(np.float32(c))) if TARGETS[name].dtype == "f32" else repr(c)
+        for c in coefficients
+    )
+    print(
+        f"# {name}: {len(coefficients)} coefficients, error 2^{bits:.1f}\n{name.upper()} ="
+        f" ({text})",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""calque traces Python functions over arrays, transforms them, and compiles them to machine code. Its API is JAX's.
+"""calque traces Python functions over arrays, transforms them, and compiles them to machine code.
+Its API is JAX's.
 
 >>> import calque as jax, calque.numpy as jnp
 >>> jax.jit(jax.grad(lambda x: jnp.sin(x) * x))(2.0)
@@ -128,7 +129,14 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.devices.sharding_constraint import reshard
     from calque.transforms.devices.single_map import smap
     from calque.transforms.engines.scopes import named_call, named_scope
-    from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+    from calque.transforms.functions.autodiff import (
+        grad,
+        jvp,
+        linear_transpose,
+        linearize,
+        value_and_grad,
+        vjp,
+    )
     from calque.transforms.functions.callbacks import pure_callback
     from calque.transforms.functions.checks import check
     from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev

@@ -11,4 +11,11 @@ from calque.transforms.primitives.remat import (
 from calque.transforms.primitives.remat import checkpoint as checkpoint
 from calque.transforms.primitives.remat import remat as remat
 
-__all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint_name", "checkpoint_policies", "print_saved_residuals"]
+__all__ = [
+    "Offloadable",
+    "Recompute",
+    "Saveable",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "print_saved_residuals",
+]

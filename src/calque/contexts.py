@@ -19,7 +19,8 @@ def _flag(name: str, doc: str, default: Any = _REQUIRED) -> Context:
     def context(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
         if new_val is _REQUIRED:
             raise TypeError(
-                f"Context manager for {name} config option requires an argument representing the new value for the config option."
+                f"Context manager for {name} config option requires an argument representing the"
+                " new value for the config option."
             )
         return config.override(f"calque_{name}", new_val)
 
@@ -28,36 +29,60 @@ def _flag(name: str, doc: str, default: Any = _REQUIRED) -> Context:
     return context
 
 
-allow_f16_reductions = _flag("allow_f16_reductions", "Whether `lax.reduce_sum` takes float16 and bfloat16.", True)
-array_garbage_collection_guard = _flag("array_garbage_collection_guard", "What happens to arrays in reference cycles.")
-auto_pcast = _flag("auto_pcast", "Whether values are made varying inside `shard_map` where that is needed.", True)
-check_tracer_leaks = _flag("check_tracer_leaks", "Whether traced values that outlive their trace are an error.", True)
+allow_f16_reductions = _flag(
+    "allow_f16_reductions", "Whether `lax.reduce_sum` takes float16 and bfloat16.", True
+)
+array_garbage_collection_guard = _flag(
+    "array_garbage_collection_guard", "What happens to arrays in reference cycles."
+)
+auto_pcast = _flag(
+    "auto_pcast", "Whether values are made varying inside `shard_map` where that is needed.", True
+)
+check_tracer_leaks = _flag(
+    "check_tracer_leaks", "Whether traced values that outlive their trace are an error.", True
+)
 debug_infs = _flag("debug_infs", "Whether an infinite result is an error.", True)
 debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.", True)
 debug_nans = _flag("debug_nans", "Whether a NaN result is an error.", True)
-default_matmul_precision = _flag("default_matmul_precision", "The precision of products that say nothing of theirs.")
+default_matmul_precision = _flag(
+    "default_matmul_precision", "The precision of products that say nothing of theirs."
+)
 default_prng_impl = _flag("default_prng_impl", "The algorithm of random keys.")
-enable_checks = _flag("enable_checks", "Whether each program is verified when it has been recorded.", True)
+enable_checks = _flag(
+    "enable_checks", "Whether each program is verified when it has been recorded.", True
+)
 enable_custom_prng = _flag("enable_custom_prng", "Whether `random.PRNGKey` gives typed keys.", True)
 enable_x64 = _flag("enable_x64", "Whether there are 64-bit types.", True)
 explain_cache_misses = _flag(
     "explain_cache_misses", "Whether each trace is logged with the types it is made for.", True
 )
-jax2tf_associative_scan_reductions = _flag("jax2tf_associative_scan_reductions", "Belongs to TensorFlow.", True)
+jax2tf_associative_scan_reductions = _flag(
+    "jax2tf_associative_scan_reductions", "Belongs to TensorFlow.", True
+)
 legacy_prng_key = _flag("legacy_prng_key", "What happens to random keys that are plain integers.")
 log_compiles = _flag("log_compiles", "Whether each compilation is logged.", True)
 no_execution = _flag("no_execution", "Whether running compiled functions is an error.", True)
 no_tracing = _flag("no_tracing", "Whether tracing a function for `jit` is an error.", True)
 numpy_dtype_promotion = _flag("numpy_dtype_promotion", "How different dtypes are brought together.")
-numpy_rank_promotion = _flag("numpy_rank_promotion", "What happens when arrays of different ranks are broadcast.")
+numpy_rank_promotion = _flag(
+    "numpy_rank_promotion", "What happens when arrays of different ranks are broadcast."
+)
 remove_size_one_mesh_axis_from_type = _flag(
     "remove_size_one_mesh_axis_from_type", "Whether types leave out mesh axes of size 1.", True
 )
-softmax_custom_jvp = _flag("softmax_custom_jvp", "Whether softmax has a derivative of its own.", True)
-thread_guard = _flag("thread_guard", "Whether operations of several processes belong to one thread.", True)
-threefry_partitionable = _flag("threefry_partitionable", "Which of the two layouts random bits have.", True)
+softmax_custom_jvp = _flag(
+    "softmax_custom_jvp", "Whether softmax has a derivative of its own.", True
+)
+thread_guard = _flag(
+    "thread_guard", "Whether operations of several processes belong to one thread.", True
+)
+threefry_partitionable = _flag(
+    "threefry_partitionable", "Which of the two layouts random bits have.", True
+)
 transfer_guard = _flag("transfer_guard", "What happens to copies between host and devices.")
-transfer_guard_device_to_device = _flag("transfer_guard_device_to_device", "The same, between devices.")
+transfer_guard_device_to_device = _flag(
+    "transfer_guard_device_to_device", "The same, between devices."
+)
 transfer_guard_device_to_host = _flag("transfer_guard_device_to_host", "The same, to the host.")
 transfer_guard_host_to_device = _flag("transfer_guard_host_to_device", "The same, from the host.")
 
@@ -72,26 +97,30 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManager[None]:
-    """The device of new arrays. They are made on the first one; `device_put` places them on others."""
+    """The device of new arrays. They are made on the first one; `device_put` places them on
+    others."""
     if new_val is _REQUIRED:
         raise TypeError(
-            "Context manager for default_device config option requires an argument representing the new value for the config option."
+            "Context manager for default_device config option requires an argument representing the"
+            " new value for the config option."
         )
     if not (new_val is None or new_val == "cpu" or isinstance(new_val, Device)):
         raise ValueError(
-            "calque.default_device must be passed either a Device object (e.g. `calque.devices('cpu')[0]`) or the platform name "
-            f"'cpu', got: {new_val!r}"
+            "calque.default_device must be passed either a Device object (e.g."
+            f" `calque.devices('cpu')[0]`) or the platform name 'cpu', got: {new_val!r}"
         )
     if isinstance(new_val, Device) and new_val is not DEVICES[0]:
         raise NotImplementedError(
-            f"default_device({new_val!r}): new arrays are made on {DEVICES[0]!r}. Place them with calque.device_put(x, device)"
+            f"default_device({new_val!r}): new arrays are made on {DEVICES[0]!r}. Place them with"
+            " calque.device_put(x, device)"
         )
     return config.override("calque_default_device", new_val)
 
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Operations on plain arrays inside run at once, also while a function is traced: their results are constants of it.
+    """Operations on plain arrays inside run at once, also while a function is traced: their results
+    are constants of it.
 
     >>> @calque.jit
     ... def f(x):
@@ -129,7 +158,8 @@ class UserContext:
 
 
 def make_user_context(default_value: Hashable = None) -> UserContext:
-    """A context whose value is part of what `jit` looks at: `with my_context(1): f(x)` traces f for the value 1.
+    """A context whose value is part of what `jit` looks at: `with my_context(1): f(x)` traces f for
+    the value 1.
 
     >>> scale = calque.make_user_context(default_value=1)
     >>> f = calque.jit(lambda x: x * scale.value)

@@ -56,8 +56,9 @@ def breakpoint(
 ) -> Any:
     """Stop in Python's debugger when the program reaches this point.
 
-    The variables of the function are there by their names, with the values that they have then, and so are the values given by
-    name, also as `values`. The frames that led here are shown first: `num_frames` of them, those of calque if `filter_frames` is False.
+    The variables of the function are there by their names, with the values that they have then, and
+    so are the values given by name, also as `values`. The frames that led here are shown first:
+    `num_frames` of them, those of calque if `filter_frames` is False.
 
     Write `calque.debug.breakpoint()` in a jitted function, and `p x` at the prompt."""
     if backend not in (None, "cli"):
@@ -67,7 +68,11 @@ def breakpoint(
     frame = user_frame()
     variables = dict(frame.f_locals) if frame is not None else {}
     known = {k: v for k, v in variables.items() if not _tracers(v)}
-    traced = {k: v for k, v in variables.items() if _tracers(v) and all(not t._trace.done for t in _tracers(v))}
+    traced = {
+        k: v
+        for k, v in variables.items()
+        if _tracers(v) and all(not t._trace.done for t in _tracers(v))
+    }
     outer = frame.f_globals if frame is not None else {}
     lines = _frames(filter_frames, num_frames)
 
@@ -75,7 +80,9 @@ def breakpoint(
         inner = {**known, **variables, **given, "values": given}
         inner["stop"] = lambda: pdb.Pdb(stdout=sys.stdout).set_trace(sys._getframe(1))
         sys.stdout.write("".join(lines))
-        with no_collection():  # else the debugger stops in a callback of the collector, if one runs just then
+        with (
+            no_collection()
+        ):  # else the debugger stops in a callback of the collector, if one runs just then
             exec(compile("stop()", "<calque.debug.breakpoint>", "exec"), {**outer, **inner})
 
     callback(stop, traced, kwargs, ordered=ordered)
@@ -97,7 +104,8 @@ def _frames(filter_frames: bool, num_frames: int | None) -> list[str]:
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
-    """Call back with the sharding of each array of a tree; those of a program that is being recorded have that of one device.
+    """Call back with the sharding of each array of a tree; those of a program that is being
+    recorded have that of one device.
 
     >>> import calque, calque.numpy as jnp
     >>> calque.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(type(s).__name__))
@@ -137,11 +145,19 @@ def visualize_sharding(
     rows, columns = sorted({r for r, _ in cells}), sorted({c for _, c in cells})
     names = [["CPU " + ",".join(cells[r, c]) for c in columns] for r in rows]
     if color_map is not None:
-        raise NotImplementedError("visualize_sharding: the drawing has no colours, leave out color_map")
+        raise NotImplementedError(
+            "visualize_sharding: the drawing has no colours, leave out color_map"
+        )
     width = max(min_width - 4, *(len(n) for row in names for n in row)) + 2
     width = max(min(round(width * scale), max_width), 3)
-    height = [round(scale) // 2, max(round(scale) - 1, 0) - round(scale) // 2]  # empty lines before and after the name
-    line = lambda left, between, right: left + between.join(["─" * width] * len(columns)) + right
+    height = [
+        round(scale) // 2,
+        max(round(scale) - 1, 0) - round(scale) // 2,
+    ]  # empty lines before and after the name
+
+    def line(left, between, right):
+        return left + between.join(["─" * width] * len(columns)) + right
+
     body = [line("┌", "┬", "┐")]
     for i, row in enumerate(names):
         before, after = [["│" + "│".join([" " * width] * len(columns)) + "│"] * n for n in height]

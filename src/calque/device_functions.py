@@ -17,7 +17,8 @@ def devices(backend: str | None = None) -> list[Device]:
     [CpuDevice(id=0)]"""
     if backend not in (None, "cpu"):
         raise RuntimeError(
-            f"Unknown backend {backend}. Available backends are ['cpu']: the native backend has the platform 'cpu' only"
+            f"Unknown backend {backend}. Available backends are ['cpu']: the native backend has the"
+            " platform 'cpu' only"
         )
     return list(DEVICES)
 
@@ -74,7 +75,8 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait for arrays that are being computed. The native backend computes before it returns, so there is nothing to wait for."""
+    """Wait for arrays that are being computed. The native backend computes before it returns, so
+    there is nothing to wait for."""
     return x
 
 
@@ -84,7 +86,9 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 __all__ = [
-    "Device", "block_until_ready", "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put", "devices",
-    "host_count", "host_id", "host_ids", "local_device_count", "local_devices", "process_count", "process_index",
+    "Device", "block_until_ready", "copy_to_host_async", "default_backend", "device_count",
+    "device_get", "device_put", "devices",
+    "host_count", "host_id", "host_ids", "local_device_count", "local_devices", "process_count",
+    "process_index",
     "process_indices",
 ]  # fmt: skip

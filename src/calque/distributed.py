@@ -18,21 +18,31 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Join the other processes; there are none, so `num_processes` can only be 1: `initialize(num_processes=1)`"""
+    """Join the other processes; there are none, so `num_processes` can only be 1:
+    `initialize(num_processes=1)`"""
     global _started
     if _started:
         raise RuntimeError("distributed.initialize should only be called once.")
-    others = {"cluster_detection_method": cluster_detection_method, "local_device_ids": local_device_ids}
+    others = {
+        "cluster_detection_method": cluster_detection_method,
+        "local_device_ids": local_device_ids,
+    }
     others |= {"slice_index": slice_index, "partition_index": partition_index}
     asked = [name for name, value in others.items() if value is not None]
-    if num_processes not in (None, 1) or process_id not in (None, 0) or coordinator_bind_address or asked:
+    if (
+        num_processes not in (None, 1)
+        or process_id not in (None, 0)
+        or coordinator_bind_address
+        or asked
+    ):
         raise NotImplementedError(
-            "distributed.initialize: the native backend runs in one process (num_processes=1, process_id=0). Set "
-            "CALQUE_NUM_CPU_DEVICES=n for n devices in it"
+            "distributed.initialize: the native backend runs in one process (num_processes=1,"
+            " process_id=0). Set CALQUE_NUM_CPU_DEVICES=n for n devices in it"
         )
     if coordinator_address is not None and num_processes is None:
         raise NotImplementedError(
-            f"distributed.initialize: there is no other process to meet at {coordinator_address}; give num_processes=1 to go on alone"
+            f"distributed.initialize: there is no other process to meet at {coordinator_address};"
+            " give num_processes=1 to go on alone"
         )
     for name, seconds in (
         ("initialization_timeout", initialization_timeout),

@@ -29,7 +29,8 @@ _SUPPORTED = {
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
-    """An array that shares the memory of any object with `__dlpack__` where it can: `calque.numpy.from_dlpack`.
+    """An array that shares the memory of any object with `__dlpack__` where it can:
+    `calque.numpy.from_dlpack`.
 
     >>> calque.dlpack.from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)"""

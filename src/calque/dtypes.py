@@ -5,14 +5,24 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from calque.core.dtypes import TypePromotionError, as_dtype, canonicalize, finfo, float0, iinfo, is_extended, promote
+from calque.core.dtypes import (
+    TypePromotionError,
+    as_dtype,
+    canonicalize,
+    finfo,
+    float0,
+    iinfo,
+    is_extended,
+    promote,
+)
 from calque.core.trace import typeof
 from calque.numpy.queries import issubdtype as _issubdtype
 from calque.numpy.queries import result_type as _result_type
 from calque.ops.random.keys import KeyDType, extended, prng_key
 
 __all__ = [
-    "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype", "itemsize_bits", "prng_key",
+    "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0",
+    "iinfo", "issubdtype", "itemsize_bits", "prng_key",
     "result_type", "scalar_type_of",
 ]  # fmt: skip
 
@@ -20,18 +30,22 @@ bfloat16 = ml_dtypes.bfloat16
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype that arrays of this dtype have: 64-bit types become 32-bit ones unless `calque_enable_x64` is set.
+    """The dtype that arrays of this dtype have: 64-bit types become 32-bit ones unless
+    `calque_enable_x64` is set.
 
     >>> import calque
     >>> calque.dtypes.canonicalize_dtype(float)
     dtype('float32')"""
     if is_extended(dtype) and not allow_extended_dtype:
-        raise ValueError(f"canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False")
+        raise ValueError(
+            f"canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False"
+        )
     return canonicalize(dtype)
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Is the dtype or kind `a` of the kind `b`? As NumPy's, also for the dtypes of random keys and narrow floats.
+    """Is the dtype or kind `a` of the kind `b`? As NumPy's, also for the dtypes of random keys and
+    narrow floats.
 
     >>> import calque, numpy as np
     >>> calque.dtypes.issubdtype(calque.dtypes.bfloat16, np.floating)
@@ -49,7 +63,8 @@ def issubdtype(a: Any, b: Any) -> bool:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype of a result with these operands, by the promotion rules; with the flag, also whether it is weakly typed.
+    """The dtype of a result with these operands, by the promotion rules; with the flag, also
+    whether it is weakly typed.
 
     >>> import calque, numpy as np
     >>> calque.dtypes.result_type(1, np.int8)
@@ -57,7 +72,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if not return_weak_type_flag:
         return _result_type(*args)
     avals = [
-        (canonicalize(a), False) if isinstance(a, (type, str, np.dtype)) else (typeof(a).dtype, typeof(a).weak_type)
+        (
+            (canonicalize(a), False)
+            if isinstance(a, (type, str, np.dtype))
+            else (typeof(a).dtype, typeof(a).weak_type)
+        )
         for a in args
     ]
     return promote(tuple(avals))
@@ -70,7 +89,12 @@ def scalar_type_of(x: Any) -> type:
     >>> calque.dtypes.scalar_type_of(2.5)
     <class 'float'>"""
     dtype = typeof(x).dtype
-    for kind, result in ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.complexfloating, complex)):
+    for kind, result in (
+        (np.bool_, bool),
+        (np.integer, int),
+        (np.floating, float),
+        (np.complexfloating, complex),
+    ):
         if issubdtype(dtype, kind):
             return result
     raise TypeError(f"Invalid scalar value {x}")

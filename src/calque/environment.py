@@ -33,11 +33,14 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def effects_barrier() -> None:
-    """Wait for the effects of what was called. A call returns when its callbacks are through: there is nothing to wait for."""
+    """Wait for the effects of what was called. A call returns when its callbacks are through: there
+    is nothing to wait for."""
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """All arrays of this process. Arrays are not entered in any list, which is a reason why making one costs so little."""
+    """All arrays of this process. Arrays are not entered in any list, which is a reason why making
+    one costs so little."""
     raise NotImplementedError(
-        "live_arrays: arrays are not kept in a list. To see what holds memory, use tracemalloc or sys.getrefcount"
+        "live_arrays: arrays are not kept in a list. To see what holds memory, use tracemalloc or"
+        " sys.getrefcount"
     )

@@ -1,4 +1,5 @@
-"""Programs as files for other processes, in JAX's names. They wait for the XLA engine: what can be asked of it is refused with the remedy."""
+"""Programs as files for other processes, in JAX's names. They wait for the XLA engine: what can be
+asked of it is refused with the remedy."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -6,13 +7,17 @@ from typing import Any, NoReturn
 
 def _not_yet(what: str) -> NoReturn:
     raise NotImplementedError(
-        f"export.{what}: calque cannot export programs yet, this waits for the XLA engine. Compiled kernels are kept on disk by themselves, so a second process "
-        "compiles nothing; f.lower(x).as_text() gives the program as text"
+        f"export.{what}: calque cannot export programs yet, this waits for the XLA engine. Compiled"
+        " kernels are kept on disk by themselves, so a second process compiles nothing;"
+        " f.lower(x).as_text() gives the program as text"
     )
 
 
 def export(
-    fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = None, disabled_checks: Any = ()
+    fun_jit: Callable[..., Any],
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Any = (),
 ) -> NoReturn:
     """Refused: programs cannot be exported yet."""
     _not_yet("export")
@@ -30,7 +35,9 @@ def symbolic_shape(
     _not_yet("symbolic_shape")
 
 
-def symbolic_args_specs(args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: Any = None) -> NoReturn:
+def symbolic_args_specs(
+    args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: Any = None
+) -> NoReturn:
     """Refused: sizes are numbers."""
     _not_yet("symbolic_args_specs")
 

@@ -1,4 +1,5 @@
-"""Calls of functions from other libraries, in JAX's names. They belong to XLA: Python callbacks take their place here."""
+"""Calls of functions from other libraries, in JAX's names. They belong to XLA: Python callbacks
+take their place here."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -6,7 +7,8 @@ from typing import Any, NoReturn
 
 def _belongs_to_xla(what: str) -> NoReturn:
     raise NotImplementedError(
-        f"ffi.{what} speaks to XLA, which is not used here. Call the library with ctypes in a function given to calque.pure_callback"
+        f"ffi.{what} speaks to XLA, which is not used here. Call the library with ctypes in a"
+        " function given to calque.pure_callback"
     )
 
 
@@ -26,7 +28,9 @@ def ffi_call(
     _belongs_to_xla("ffi_call")
 
 
-def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> NoReturn:
+def register_ffi_target(
+    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
+) -> NoReturn:
     """Refused: there is no XLA to register with."""
     _belongs_to_xla("register_ffi_target")
 

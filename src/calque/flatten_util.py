@@ -34,7 +34,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 class _Unravel:
-    """Cuts a vector into the leaves of a tree. Two for the same structure, shapes and dtypes are equal."""
+    """Cuts a vector into the leaves of a tree. Two for the same structure, shapes and dtypes are
+    equal."""
 
     def __init__(self, treedef: Any, avals: list[Any], dtype: Any):
         self.treedef, self.avals, self.dtype = treedef, avals, dtype
@@ -44,22 +45,30 @@ class _Unravel:
         check_arraylike("unravel", flat)
         got = typeof(flat)
         if got.shape != (self.size,):
-            raise ValueError(f"The unravel function expected an input of shape {(self.size,)}, got {got.shape}.")
+            raise ValueError(
+                f"The unravel function expected an input of shape {(self.size,)}, got {got.shape}."
+            )
         if self.dtype is not None and got.dtype != self.dtype:
             raise TypeError(
-                f"The unravel function given array of dtype {got.dtype.name}, but expected dtype {self.dtype.name}"
+                f"The unravel function given array of dtype {got.dtype.name}, but expected dtype"
+                f" {self.dtype.name}"
             )
         parts, start = [], 0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a complex vector of a tree with real leaves
             for a in self.avals:
-                piece = do.slice(flat, start_indices=(start,), limit_indices=(start + a.size,), strides=None)
+                piece = do.slice(
+                    flat, start_indices=(start,), limit_indices=(start + a.size,), strides=None
+                )
                 parts.append(convert(reshape(piece, a.shape), a.dtype))
                 start += a.size
         return self.treedef.unflatten(parts)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Unravel) and (self.treedef, self.avals) == (other.treedef, other.avals)
+        return isinstance(other, _Unravel) and (self.treedef, self.avals) == (
+            other.treedef,
+            other.avals,
+        )
 
     def __hash__(self) -> int:
         return hash((self.treedef, tuple(self.avals)))

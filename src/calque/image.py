@@ -29,7 +29,8 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> "ResizeMethod":
-        """The method of one of its names: `ResizeMethod.from_string("bilinear") is ResizeMethod.LINEAR`"""
+        """The method of one of its names: `ResizeMethod.from_string("bilinear") is
+        ResizeMethod.LINEAR`"""
         if s not in _NAMES:
             raise ValueError(f'Unknown resize method "{s}"; the methods are {", ".join(_NAMES)}')
         return _NAMES[s]
@@ -45,7 +46,7 @@ _NAMES = {
     "area": ResizeMethod.AREA,
 }
 
-# ---------------------------------------------------------------- kernels: the weight of a pixel by its distance
+# ---------------------------------------------------------------- kernels: the weight of a pixel by
 
 
 def _triangle(x: Any) -> Any:
@@ -76,16 +77,25 @@ _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
 }
 _BEYOND = 2  # pixels past an edge that the kernel of CUBIC_PYTORCH reaches
 
-# ---------------------------------------------------------------- weights: (input pixels, output pixels) along one dimension
+# ---------------------------------------------------------------- weights: (input pixels, output pi
 
 
 def _weights(
-    n_in: int, n_out: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool, repeat_edges: bool
+    n_in: int,
+    n_out: int,
+    scale: Any,
+    shift: Any,
+    method: ResizeMethod,
+    antialias: bool,
+    repeat_edges: bool,
 ) -> Any:
-    """How much of each input pixel goes into each output pixel, for out = in * scale + shift; columns sum to 1, or 0 outside."""
+    """How much of each input pixel goes into each output pixel, for out = in * scale + shift;
+    columns sum to 1, or 0 outside."""
     dtype = jnp.result_type(scale, shift)
     step = 1.0 / scale
-    left = jnp.arange(n_out, dtype=dtype) * step - shift * step  # left edge of the output pixel in input coordinates
+    left = (
+        jnp.arange(n_out, dtype=dtype) * step - shift * step
+    )  # left edge of the output pixel in input coordinates
     centre = left + 0.5 * step - 0.5
     if method is ResizeMethod.AREA:
         at = jnp.arange(n_in, dtype=dtype)[:, None]
@@ -114,7 +124,8 @@ def _normalised(raw: Any) -> Any:
 
 
 def _resampled(
-    image: Any, shape: tuple[int, ...], dims: Sequence[int], scale: Any, shift: Any, method: ResizeMethod,
+    image: Any, shape: tuple[int, ...], dims: Sequence[int], scale: Any, shift: Any,
+    method: ResizeMethod,
     antialias: bool, precision: Any,
 ) -> Any:  # fmt: skip
     """Each dimension in turn multiplied by its weights."""
@@ -137,7 +148,8 @@ def _shape(name: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
     out = tuple(as_size(n) for n in shape)
     if len(out) != image.ndim:
         raise ValueError(
-            f"{name}: shape must have length equal to the number of dimensions of the image: {out} vs {image.shape}"
+            f"{name}: shape must have length equal to the number of dimensions of the image: {out}"
+            f" vs {image.shape}"
         )
     if any(n < 0 for n in out):
         raise ValueError(f"{name}: sizes must not be negative, got shape {out}")
@@ -162,24 +174,32 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """An image scaled and then moved along some dimensions, on a canvas of `shape`; 0 where there was no image.
+    """An image scaled and then moved along some dimensions, on a canvas of `shape`; 0 where there
+    was no image.
 
-    Pixel i covers the interval from i to i + 1. `antialias` widens the kernel when the image shrinks.
+    Pixel i covers the interval from i to i + 1. `antialias` widens the kernel when the image
+    shrinks.
 
     >>> import calque as jax, calque.numpy as jnp
-    >>> jax.image.scale_and_translate(jnp.array([1.0, 2.0]), (4,), (0,), jnp.array([1.0]), jnp.array([1.0]), "linear")
+    >>> jax.image.scale_and_translate(jnp.array([1.0, 2.0]), (4,), (0,), jnp.array([1.0]),
+    ...     jnp.array([1.0]), "linear")
     Array([0., 1., 2., 0.], dtype=float32)"""
     (image,) = promote_inexact(array_of("scale_and_translate", image))
     sizes = _shape("scale_and_translate", image, shape)
     chosen = _method("scale_and_translate", method)
     if chosen is ResizeMethod.NEAREST:
-        raise ValueError("scale_and_translate: nearest neighbour resampling is only in jax.image.resize")
-    scale, translation = (jnp.asarray(v) for v in promote_inexact(*map(jnp.asarray, (scale, translation))))
+        raise ValueError(
+            "scale_and_translate: nearest neighbour resampling is only in jax.image.resize"
+        )
+    scale, translation = (
+        jnp.asarray(v) for v in promote_inexact(*map(jnp.asarray, (scale, translation)))
+    )
     dims = [canonical_axis(d, image.ndim, "spatial dimension") for d in spatial_dims]
     for what, v in (("scale", scale), ("translation", translation)):
         if v.shape != (len(dims),):
             raise ValueError(
-                f"scale_and_translate: {what} must have one number for each of the {len(dims)} spatial_dims, got shape {v.shape}"
+                f"scale_and_translate: {what} must have one number for each of the {len(dims)}"
+                f" spatial_dims, got shape {v.shape}"
             )
     if not dims:
         return image
@@ -217,6 +237,8 @@ def _nearest(image: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
         sizes = image.shape[d], shape[d]
         lib: Any = jnp if is_symbolic(sizes) else np  # known sizes make constants
         n_in, n_out = (lib.asarray(n, np.float32) for n in sizes)
-        at = lib.floor((lib.arange(shape[d], dtype=np.float32) + np.float32(0.5)) * n_in / n_out).astype(np.int32)
+        at = lib.floor(
+            (lib.arange(shape[d], dtype=np.float32) + np.float32(0.5)) * n_in / n_out
+        ).astype(np.int32)
         image = jnp.take(image, at, axis=d)
     return image

@@ -1,4 +1,5 @@
-"""Marks for profilers, in JAX's names. calque writes no traces: Python's profilers and `perf` see its calls as they are."""
+"""Marks for profilers, in JAX's names. calque writes no traces: Python's profilers and `perf` see
+its calls as they are."""
 
 import contextlib
 import functools
@@ -9,7 +10,8 @@ from calque.transforms.engines.scopes import named_scope
 
 
 class TraceAnnotation(contextlib.ContextDecorator):
-    """A named part of the work. Equations that are traced meanwhile are named by it, as by `named_scope`.
+    """A named part of the work. Equations that are traced meanwhile are named by it, as by
+    `named_scope`.
 
     >>> with calque.profiler.TraceAnnotation("loading"):
     ...     x = jnp.ones(3)"""
@@ -30,12 +32,16 @@ class StepTraceAnnotation(TraceAnnotation):
     """One step of a loop: `with StepTraceAnnotation("train", step_num=n): ...`"""
 
 
-def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Callable[..., Any]:
+def annotate_function(
+    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[..., Any]:
     """`func`, each call of which is a `TraceAnnotation`."""
 
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with TraceAnnotation(str(name or getattr(func, "__qualname__", repr(func))), **decorator_kwargs):
+        with TraceAnnotation(
+            str(name or getattr(func, "__qualname__", repr(func))), **decorator_kwargs
+        ):
             return func(*args, **kwargs)
 
     return call
@@ -43,13 +49,16 @@ def annotate_function(func: Callable[..., Any], name: str | None = None, **decor
 
 def _no_traces(what: str) -> NoReturn:
     raise NotImplementedError(
-        f"profiler.{what}: calque writes no profiles. Use cProfile for Python, `perf record` for compiled code, and "
-        "f.lower(x).compile().cost_analysis() for what a program does"
+        f"profiler.{what}: calque writes no profiles. Use cProfile for Python, `perf record` for"
+        " compiled code, and f.lower(x).compile().cost_analysis() for what a program does"
     )
 
 
 def start_trace(
-    log_dir: Any, create_perfetto_link: bool = False, create_perfetto_trace: bool = False, profiler_options: Any = None
+    log_dir: Any,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: Any = None,
 ) -> NoReturn:
     """Refused: there are no traces."""
     _no_traces("start_trace")
@@ -61,7 +70,10 @@ def stop_trace() -> NoReturn:
 
 
 def trace(
-    log_dir: Any, create_perfetto_link: bool = False, create_perfetto_trace: bool = False, profiler_options: Any = None
+    log_dir: Any,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: Any = None,
 ) -> NoReturn:
     """Refused: there are no traces."""
     _no_traces("trace")

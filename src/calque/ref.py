@@ -1,8 +1,10 @@
-"""calque.ref: mutable arrays. Eager, in functions that make their own, as arguments of jit, and closed over by the bodies of control flow.
+"""calque.ref: mutable arrays. Eager, in functions that make their own, as arguments of jit, and
+closed over by the bodies of control flow.
 
 >>> def total(xs):
 ...     r = calque.ref.new_ref(jnp.zeros(()))
-...     jax.lax.fori_loop(0, xs.size, lambda i, _: calque.ref.addupdate(r, ..., xs[i] * xs[i]), None)
+...     jax.lax.fori_loop(0, xs.size, lambda i, _: calque.ref.addupdate(r, ..., xs[i] * xs[i]),
+...     None)
 ...     return calque.ref.freeze(r)
 >>> jax.grad(total)(jnp.array([1.0, 2.0]))
 Array([2., 4.], dtype=float32)"""
@@ -14,7 +16,18 @@ from calque.core.trace import typeof
 from calque.numpy.creation import zeros
 from calque.transforms.primitives.refs import AbstractRef, Ref, add, free, read, value_of, write
 
-__all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
+__all__ = [
+    "AbstractRef",
+    "Ref",
+    "addupdate",
+    "empty_ref",
+    "free_ref",
+    "freeze",
+    "get",
+    "new_ref",
+    "set",
+    "swap",
+]
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
@@ -31,7 +44,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         value = to_array(init_val)
     except TypeError:
         raise TypeError(
-            f"Error interpreting argument to new_ref as an array: its value is {init_val!r} of type {type(init_val)}. Make one Ref for each array."
+            f"Error interpreting argument to new_ref as an array: its value is {init_val!r} of type"
+            f" {type(init_val)}. Make one Ref for each array."
         ) from None
     return Ref(AbstractRef(typeof(value), None, kind), value)
 

@@ -26,6 +26,8 @@ from calque.transforms.devices.sharding_constraint import reshard
 P = PartitionSpec
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Shard", "Sharding", "SingleDeviceSharding",
-    "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "make_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding", "P",
+    "PartitionSpec", "Shard", "Sharding", "SingleDeviceSharding",
+    "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "make_mesh",
+    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh", "use_mesh",
 ]  # fmt: skip

@@ -43,12 +43,18 @@ def _random_like(tree: Any) -> Any:
 
 def _moved(args: Any, tangents: Any, step: float) -> Any:
     def shift(x: Any, t: Any) -> Any:
-        return x if getattr(t, "dtype", None) == float0 else asarray((to_numpy(x) + step * t).astype(typeof(x).dtype))
+        return (
+            x
+            if getattr(t, "dtype", None) == float0
+            else asarray((to_numpy(x) + step * t).astype(typeof(x).dtype))
+        )
 
     return pytrees.tree_map(shift, args, tangents)
 
 
-def numerical_jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Any, eps: float = EPS) -> Any:
+def numerical_jvp(
+    f: Callable[..., Any], args: Sequence[Any], tangents: Any, eps: float = EPS
+) -> Any:
     """The central difference of f along tangents."""
     after, before = f(*_moved(args, tangents, 0.5 * eps)), f(*_moved(args, tangents, -0.5 * eps))
 
@@ -68,14 +74,20 @@ def _tolerance(x: Any, given: Any) -> float:
 
 def _assert_close(got: Any, want: Any, atol: Any, rtol: Any, message: str) -> None:
     got_leaves, want_leaves = pytrees.leaves(got), pytrees.leaves(want)
-    assert len(got_leaves) == len(want_leaves), f"{message}: {len(got_leaves)} values, {len(want_leaves)} expected"
+    assert len(got_leaves) == len(want_leaves), (
+        f"{message}: {len(got_leaves)} values, {len(want_leaves)} expected"
+    )
     for g, w in zip(got_leaves, want_leaves):
         g, w = to_numpy(g), to_numpy(w)
         if g.dtype == float0 or w.dtype == float0:
             continue
         wide = np.complex128 if w.dtype.kind == "c" else np.float64
         np.testing.assert_allclose(
-            g.astype(wide), w.astype(wide), rtol=_tolerance(w, rtol), atol=_tolerance(w, atol), err_msg=message
+            g.astype(wide),
+            w.astype(wide),
+            rtol=_tolerance(w, rtol),
+            atol=_tolerance(w, atol),
+            err_msg=message,
         )
 
 
@@ -126,13 +138,21 @@ def check_vjp(
     _assert_close(out, f(*args), atol, rtol, f"{err_msg} primal" if err_msg else "primal")
     tangents = _random_like(args)
     slope = numerical_jvp(f, args, tangents, eps)
-    cotangents = pytrees.tree_map(lambda t: t if t.dtype == float0 else _conjugated(t), _random_like(out))
+    cotangents = pytrees.tree_map(
+        lambda t: t if t.dtype == float0 else _conjugated(t), _random_like(out)
+    )
     back = pullback(cotangents)
     leaf = pytrees.leaves(out)
     like = to_numpy(leaf[0]).dtype if leaf else np.dtype("float32")
     left = np.asarray(_dot(tangents, back)).astype(like if like.kind != "c" else np.float64)
     right = np.asarray(_dot(slope, cotangents)).astype(like if like.kind != "c" else np.float64)
-    _assert_close(left, right, atol, rtol, f"{err_msg} cotangent projection" if err_msg else "cotangent projection")
+    _assert_close(
+        left,
+        right,
+        atol,
+        rtol,
+        f"{err_msg} cotangent projection" if err_msg else "cotangent projection",
+    )
 
 
 def _conjugated(t: np.ndarray) -> np.ndarray:
@@ -148,7 +168,8 @@ def check_grads(
     rtol: Any = None,
     eps: float | None = None,
 ) -> None:
-    """Do derivatives up to an order agree with finite differences, forward ("fwd") and in reverse ("rev")?
+    """Do derivatives up to an order agree with finite differences, forward ("fwd") and in reverse
+    ("rev")?
 
     >>> import calque, calque.numpy as jnp
     >>> calque.test_util.check_grads(jnp.sin, (0.5,), order=2)"""
@@ -161,7 +182,12 @@ def check_grads(
 
 
 def _check(
-    f: Callable[..., Any], args: Any, order: int, what: str, modes: Sequence[str], options: dict[str, Any]
+    f: Callable[..., Any],
+    args: Any,
+    order: int,
+    what: str,
+    modes: Sequence[str],
+    options: dict[str, Any],
 ) -> None:
     if "fwd" in modes:
         name = f"jvp of {what}" if what else "jvp"

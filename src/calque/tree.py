@@ -19,13 +19,15 @@ from calque.tree_util import tree_transpose as transpose
 from calque.tree_util import tree_unflatten as unflatten
 
 __all__ = [
-    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "reduce", "reduce_associative",
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
+    "map_with_path", "reduce", "reduce_associative",
     "static", "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
 
 def static(**kwargs: _Any) -> _Any:
-    """A dataclass field that is part of the structure: `dataclasses.field` with `static` set in its metadata.
+    """A dataclass field that is part of the structure: `dataclasses.field` with `static` set in its
+    metadata.
 
     >>> import dataclasses, calque
     >>> @calque.tree_util.register_dataclass

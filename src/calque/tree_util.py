@@ -19,11 +19,16 @@ from calque.core.pytrees import (
 )
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey", "all_leaves", "build_tree",
-    "default_registry", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr",
-    "register_dataclass", "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys", "register_pytree_with_keys_class",
-    "register_static", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
-    "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef",
+    "SequenceKey", "all_leaves", "build_tree",
+    "default_registry", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node",
+    "keystr",
+    "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_pytree_with_keys", "register_pytree_with_keys_class",
+    "register_static", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path",
+    "tree_leaves", "tree_leaves_with_path", "tree_map",
+    "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure",
+    "tree_transpose", "tree_unflatten", "treedef_children",
     "treedef_is_leaf", "treedef_tuple",
 ]  # fmt: skip
 
@@ -60,7 +65,8 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsPathLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """(path, leaf) pairs of a tree and its structure. With `is_leaf_takes_path`, `is_leaf` gets a path and a value.
+    """(path, leaf) pairs of a tree and its structure. With `is_leaf_takes_path`, `is_leaf` gets a
+    path and a value.
 
     >>> from calque import tree_util
     >>> tree_util.tree_flatten_with_path({"a": [5]})[0]
@@ -69,7 +75,9 @@ def tree_flatten_with_path(
         return pytrees.flatten_with_path(tree, is_leaf)
     cut = _cut_at_leaves(tree, is_leaf, ())
     pairs, treedef = pytrees.flatten_with_path(cut)
-    return [(path, leaf.value if isinstance(leaf, _Leaf) else leaf) for path, leaf in pairs], treedef
+    return [
+        (path, leaf.value if isinstance(leaf, _Leaf) else leaf) for path, leaf in pairs
+    ], treedef
 
 
 class _Leaf:
@@ -100,7 +108,11 @@ def tree_leaves_with_path(
 
 
 def tree_map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsPathLeaf = None, is_leaf_takes_path: bool = False
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: IsPathLeaf = None,
+    is_leaf_takes_path: bool = False,
 ) -> Any:
     """As `tree_map`; `f` also gets the path of each leaf first."""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
@@ -122,12 +134,18 @@ def tree_reduce(
     """Leaves folded from the left."""
     values = tree_leaves(tree, is_leaf)
     return (
-        functools.reduce(function, values) if initializer is _NONE else functools.reduce(function, values, initializer)
+        functools.reduce(function, values)
+        if initializer is _NONE
+        else functools.reduce(function, values, initializer)
     )
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _NONE, is_leaf: IsLeaf = None
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _NONE,
+    is_leaf: IsLeaf = None,
 ) -> Any:
     """Leaves folded as a balanced binary tree.
 
@@ -149,7 +167,9 @@ def _folded(operation: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     return operation(_folded(operation, values[:half]), _folded(operation, values[half:]))
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+def tree_transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
     """A tree of trees turned inside out.
 
     >>> from calque import tree_util
@@ -167,7 +187,9 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     """The leaves of a prefix repeated for all leaves below them."""
-    return tree_structure(full_tree, is_leaf).unflatten(pytrees.prefix_broadcast(prefix_tree, full_tree, is_leaf))
+    return tree_structure(full_tree, is_leaf).unflatten(
+        pytrees.prefix_broadcast(prefix_tree, full_tree, is_leaf)
+    )
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
@@ -220,14 +242,21 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], Any] | None = None,
 ) -> None:
-    """Make a class a container: `flatten_func(x)` gives (children, auxiliary data), `unflatten_func(aux, children)` the way back."""
-    keys = None if flatten_with_keys_func is None else lambda x: [k for k, _ in flatten_with_keys_func(x)[0]]
+    """Make a class a container: `flatten_func(x)` gives (children, auxiliary data),
+    `unflatten_func(aux, children)` the way back."""
+    keys = (
+        None
+        if flatten_with_keys_func is None
+        else lambda x: [k for k, _ in flatten_with_keys_func(x)[0]]
+    )
     pytrees.register(nodetype, flatten_func, unflatten_func, keys)
 
 
 def register_pytree_node_class(cls: T) -> T:
     """A class decorator: uses the methods `tree_flatten` and `tree_unflatten`."""
-    register_pytree_node(cls, lambda x: x.tree_flatten(), lambda aux, children: cls.tree_unflatten(aux, children))  # type: ignore[attr-defined]
+    register_pytree_node(
+        cls, lambda x: x.tree_flatten(), lambda aux, children: cls.tree_unflatten(aux, children)
+    )  # type: ignore[attr-defined]
     return cls
 
 
@@ -250,13 +279,17 @@ def register_pytree_with_keys_class(cls: T) -> T:
     """A class decorator: uses the methods `tree_flatten_with_keys` and `tree_unflatten`."""
     flat = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
-        cls, lambda x: x.tree_flatten_with_keys(), lambda aux, children: cls.tree_unflatten(aux, children), flat
+        cls,
+        lambda x: x.tree_flatten_with_keys(),
+        lambda aux, children: cls.tree_unflatten(aux, children),
+        flat,
     )  # type: ignore[attr-defined]
     return cls
 
 
 def register_static(cls: T) -> T:
-    """A class decorator: instances are part of the structure, without leaves. They must be hashable."""
+    """A class decorator: instances are part of the structure, without leaves. They must be
+    hashable."""
     register_pytree_node(cls, lambda x: ((), x), lambda aux, children: aux)
     return cls
 
@@ -264,28 +297,39 @@ def register_static(cls: T) -> T:
 def _fields_of(
     cls: Any, data: Sequence[str] | None, meta: Sequence[str] | None, drop: Sequence[str]
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """The names of children and of auxiliary data of a class; those of a dataclass are checked against its fields."""
+    """The names of children and of auxiliary data of a class; those of a dataclass are checked
+    against its fields."""
     is_dataclass = dataclasses.is_dataclass(cls)
     if (data is None) != (meta is None):
         raise TypeError(
-            "register_dataclass: data_fields and meta_fields must both be specified when either is specified."
-            f" Got data_fields={data} meta_fields={meta}."
+            "register_dataclass: data_fields and meta_fields must both be specified when either is"
+            f" specified. Got data_fields={data} meta_fields={meta}."
         )
     if data is None or meta is None:
         if not is_dataclass:
             raise TypeError(
-                f"register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. Got nodetype={cls}."
+                "register_dataclass: data_fields and meta_fields are required when nodetype is not"
+                f" a dataclass. Got nodetype={cls}."
             )
         fields = [f for f in dataclasses.fields(cls) if f.init]
         data = [f.name for f in fields if not f.metadata.get("static") and f.name not in drop]
         meta = [f.name for f in fields if f.metadata.get("static") and f.name not in drop]
     if set(data) & set(meta):
-        raise ValueError(f"data_fields and meta_fields must not overlap. Overlapping fields: {set(data) & set(meta)}.")
+        raise ValueError(
+            "data_fields and meta_fields must not overlap. Overlapping fields:"
+            f" {set(data) & set(meta)}."
+        )
     if is_dataclass:
         init, given = {f.name for f in dataclasses.fields(cls) if f.init}, {*data, *meta, *drop}
-        head = "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them."
+        head = (
+            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and"
+            " only them."
+        )
         if init - given:
-            raise ValueError(f"{head} Missing fields: {init - given}. Add them to drop_fields to suppress this error.")
+            raise ValueError(
+                f"{head} Missing fields: {init - given}. Add them to drop_fields to suppress this"
+                " error."
+            )
         if given - init - set(drop):
             raise ValueError(f"{head} Unexpected fields: {given - init - set(drop)}.")
     return data, meta
@@ -297,10 +341,14 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> Any:
-    """Make a dataclass a container: `data_fields` are children, `meta_fields` part of the structure."""
+    """Make a dataclass a container: `data_fields` are children, `meta_fields` part of the
+    structure."""
     if nodetype is None:
         return functools.partial(
-            register_dataclass, data_fields=data_fields, meta_fields=meta_fields, drop_fields=drop_fields
+            register_dataclass,
+            data_fields=data_fields,
+            meta_fields=meta_fields,
+            drop_fields=drop_fields,
         )
     data_fields, meta_fields = _fields_of(nodetype, data_fields, meta_fields, drop_fields)
     data, meta = tuple(data_fields), tuple(meta_fields)
@@ -318,14 +366,17 @@ def register_dataclass(
 
 
 class Partial(functools.partial):
-    """functools.partial as a container: its arguments are children, its function is part of the structure.
+    """functools.partial as a container: its arguments are children, its function is part of the
+    structure.
 
     >>> from calque import tree_util
     >>> tree_util.tree_leaves(tree_util.Partial(max, 1, 2))
     [1, 2]"""
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Partial":
-        if isinstance(func, functools.partial):  # its arguments stay inside: they are no children of this one
+        if isinstance(
+            func, functools.partial
+        ):  # its arguments stay inside: they are no children of this one
             func = _Opaque(func)
         return super().__new__(cls, func, *args, **kwargs)
 
@@ -344,7 +395,9 @@ class _Opaque:
 
     def __eq__(self, other: object) -> bool:
         parts = ("func", "args", "keywords")
-        return isinstance(other, _Opaque) and all(getattr(self.func, p) == getattr(other.func, p) for p in parts)
+        return isinstance(other, _Opaque) and all(
+            getattr(self.func, p) == getattr(other.func, p) for p in parts
+        )
 
     def __repr__(self) -> str:
         return repr(self.func)

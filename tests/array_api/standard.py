@@ -1,4 +1,5 @@
-"""What the array API standard 2024.12 says, as tables: signatures, dtypes by category, the promotion lattice.
+"""What the array API standard 2024.12 says, as tables: signatures, dtypes by category, the
+promotion lattice.
 
 Where JAX differs on purpose, so does calque:
 
@@ -125,11 +126,13 @@ SIGNATURES = [
 
 # Elementwise functions: the categories of dtypes that they take, and what becomes of them.
 ALL, NUMERIC, FLOATING, REAL, REAL_FLOATING, INTEGRAL_OR_BOOL, INTEGRAL, COMPLEX, BOOL = (
-    "all", "numeric", "floating", "real", "real floating", "integral or bool", "integral", "complex", "bool",
+    "all", "numeric", "floating", "real", "real floating", "integral or bool", "integral",
+    "complex", "bool",
 )  # fmt: skip
 UNARY = {
     **dict.fromkeys(
-        ["abs", "ceil", "floor", "negative", "positive", "round", "sign", "square", "trunc"], (NUMERIC, "same")
+        ["abs", "ceil", "floor", "negative", "positive", "round", "sign", "square", "trunc"],
+        (NUMERIC, "same"),
     ),
     **dict.fromkeys(
         [
@@ -169,7 +172,9 @@ BINARY = {
     **dict.fromkeys(["add", "multiply", "subtract", "pow"], (NUMERIC, "promoted")),
     "divide": (FLOATING, "promoted"),
     **dict.fromkeys(["floor_divide", "remainder", "maximum", "minimum"], (REAL, "promoted")),
-    **dict.fromkeys(["atan2", "copysign", "hypot", "logaddexp", "nextafter"], (REAL_FLOATING, "promoted")),
+    **dict.fromkeys(
+        ["atan2", "copysign", "hypot", "logaddexp", "nextafter"], (REAL_FLOATING, "promoted")
+    ),
     **dict.fromkeys(["bitwise_and", "bitwise_or", "bitwise_xor"], (INTEGRAL_OR_BOOL, "promoted")),
     **dict.fromkeys(["bitwise_left_shift", "bitwise_right_shift"], (INTEGRAL, "promoted")),
     **dict.fromkeys(["equal", "not_equal"], (ALL, "bool")),
@@ -217,7 +222,10 @@ def promoted(a: str, b: str) -> str | None:
     if a in REALS + COMPLEXES or b in REALS + COMPLEXES:
         if a not in REALS + COMPLEXES or b not in REALS + COMPLEXES:
             return None
-        wide = 64 in (bits(a) // (2 if a in COMPLEXES else 1), bits(b) // (2 if b in COMPLEXES else 1))
+        wide = 64 in (
+            bits(a) // (2 if a in COMPLEXES else 1),
+            bits(b) // (2 if b in COMPLEXES else 1),
+        )
         return (COMPLEXES if a in COMPLEXES or b in COMPLEXES else REALS)[wide]
     if (a in SIGNED) == (b in SIGNED):
         return max(a, b, key=bits)

@@ -19,7 +19,11 @@ def test_conversions_to_python(dtype):
     assert bool(one) is True and bool(zero) is False
     assert complex(one) == 1 and isinstance(complex(one), complex)
     if dtype not in ("complex64", "complex128"):
-        assert isinstance(float(one), float) and isinstance(int(one), int) and float(one) == int(one) == 1
+        assert (
+            isinstance(float(one), float)
+            and isinstance(int(one), int)
+            and float(one) == int(one) == 1
+        )
     if dtype in CATEGORIES[INTEGRAL]:
         assert operator.index(one) == 1 and [10, 20][one] == 20
     else:
@@ -45,7 +49,8 @@ def test_conversions_of_special_values():
 
 
 @pytest.mark.parametrize(
-    "shapes", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((4, 1, 2, 3), (5, 3, 2)), ((2, 0), (0, 3)), ((0, 3), (3, 2))]
+    "shapes", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3,
+    4)), ((4, 1, 2, 3), (5, 3, 2)), ((2, 0), (0, 3)), ((0, 3), (3, 2))]
 )  # fmt: skip
 def test_products(shapes):
     for dtype in ("int32", "float32", "float64", "complex64"):
@@ -64,7 +69,10 @@ def test_products_that_are_refused():
     for a, b in (((3,), (4,)), ((2, 3), (2, 3)), ((), (3,)), ((3,), ()), ((2, 2, 3), (3, 3, 4))):
         with pytest.raises((TypeError, ValueError)):
             jnp.ones(a) @ jnp.ones(b)
-    assert calque.eval_shape(operator.matmul, jnp.ones(2, "int8"), jnp.ones(2, "uint8")).dtype == "int16"
+    assert (
+        calque.eval_shape(operator.matmul, jnp.ones(2, "int8"), jnp.ones(2, "uint8")).dtype
+        == "int16"
+    )
 
 
 def test_devices():
@@ -74,7 +82,11 @@ def test_devices():
     with pytest.raises((ValueError, TypeError)):
         x.to_device("nowhere")
     assert x.__dlpack_device__() == (1, 0)
-    for made in (jnp.ones(2, device=x.device), jnp.asarray([1], device=x.device), jnp.eye(2, device=x.device)):
+    for made in (
+        jnp.ones(2, device=x.device),
+        jnp.asarray([1], device=x.device),
+        jnp.eye(2, device=x.device),
+    ):
         assert made.device == x.device
 
 
@@ -98,7 +110,10 @@ CREATION = {
     "arange of floats": (lambda m, **kw: m.arange(0.0, 2.0, 0.5, **kw), "float64"),
     "arange of nothing": (lambda m, **kw: m.arange(3, 1, **kw), "int64"),
     "linspace": (lambda m, **kw: m.linspace(0, 5, 6, **kw), "float64"),
-    "linspace without its end": (lambda m, **kw: m.linspace(0, 6, 6, endpoint=False, **kw), "float64"),
+    "linspace without its end": (
+        lambda m, **kw: m.linspace(0, 6, 6, endpoint=False, **kw),
+        "float64",
+    ),
     "linspace of one": (lambda m, **kw: m.linspace(3, 5, 1, **kw), "float64"),
     "linspace of nothing": (lambda m, **kw: m.linspace(3, 5, 0, **kw), "float64"),
 }
@@ -130,8 +145,10 @@ def test_creation_like_another(dtype):
 @pytest.mark.parametrize(
     ("value", "dtype"),
     [
-        (True, "bool"), (3, "int64"), (3.0, "float64"), (3j, "complex128"), ([1, 2], "int64"), ([[1.0], [2]], "float64"), ([True, False], "bool"),
-        ([1, 2.5, 3j], "complex128"), ([], "float64"), (((1, 2), (3, 4)), "int64"), ([True, 2], "int64"),
+        (True, "bool"), (3, "int64"), (3.0, "float64"), (3j, "complex128"), ([1, 2], "int64"),
+        ([[1.0], [2]], "float64"), ([True, False], "bool"),
+        ([1, 2.5, 3j], "complex128"), ([], "float64"), (((1, 2), (3, 4)), "int64"), ([True, 2],
+        "int64"),
     ],
 )  # fmt: skip
 def test_asarray_of_python_values(value, dtype):
@@ -157,7 +174,9 @@ def test_asarray_copies_and_casts():
 def test_grids_and_triangles():
     a, b = np.arange(3), np.arange(2.0)
     for indexing in ("xy", "ij"):
-        for got, want in zip(jnp.meshgrid(a, b, indexing=indexing), np.meshgrid(a, b, indexing=indexing)):
+        for got, want in zip(
+            jnp.meshgrid(a, b, indexing=indexing), np.meshgrid(a, b, indexing=indexing)
+        ):
             assert got.dtype == want.dtype
             np.testing.assert_array_equal(got, want)
     assert jnp.meshgrid(jnp.arange(3))[0].shape == (3,)
@@ -184,7 +203,12 @@ def test_astype(source):
 
 
 def test_astype_of_special_values():
-    assert jnp.astype(jnp.asarray([jnp.nan, 0.0, -0.0, jnp.inf]), bool).tolist() == [True, False, False, True]
+    assert jnp.astype(jnp.asarray([jnp.nan, 0.0, -0.0, jnp.inf]), bool).tolist() == [
+        True,
+        False,
+        False,
+        True,
+    ]
     assert jnp.astype(jnp.asarray([-1.9, 1.9]), "int32").tolist() == [-1, 1]
     assert jnp.astype(jnp.asarray([1, -1]), "uint8").tolist() == [1, 255]
     x = jnp.ones(2)

@@ -22,7 +22,11 @@ def positive(shape, dtype):
 
 
 def tol(dtype):
-    return {"rtol": 2e-3, "atol": 2e-4} if dtype in ("float32", "complex64") else {"rtol": 1e-9, "atol": 1e-9}
+    return (
+        {"rtol": 2e-3, "atol": 2e-4}
+        if dtype in ("float32", "complex64")
+        else {"rtol": 1e-9, "atol": 1e-9}
+    )
 
 
 def same(got, want, dtype):
@@ -52,7 +56,9 @@ def test_functions_of_square_matrices(dtype):
         values, vectors = jnp.linalg.eigh(jnp.asarray(x))
         assert jnp.linalg.eigh(jnp.asarray(x))._fields == ("eigenvalues", "eigenvectors")
         assert (values.dtype, vectors.dtype) == (COMPONENT.get(dtype, dtype), dtype)
-        np.testing.assert_allclose(x @ vectors, vectors * np.asarray(values)[..., None, :], **tol(dtype))
+        np.testing.assert_allclose(
+            x @ vectors, vectors * np.asarray(values)[..., None, :], **tol(dtype)
+        )
 
 
 @pytest.mark.parametrize("dtype", CATEGORIES[FLOATING])
@@ -71,7 +77,9 @@ def test_factors(shape, dtype):
         assert out._fields == ("U", "S", "Vh") and [o.shape for o in out] == [w.shape for w in want]
         assert [o.dtype for o in out] == [dtype, COMPONENT.get(dtype, dtype), dtype]
         k = out.S.shape[-1]
-        made = (np.asarray(out.U)[..., :k] * np.asarray(out.S)[..., None, :]) @ np.asarray(out.Vh)[..., :k, :]
+        made = (np.asarray(out.U)[..., :k] * np.asarray(out.S)[..., None, :]) @ np.asarray(out.Vh)[
+            ..., :k, :
+        ]
         np.testing.assert_allclose(made, x, **tol(dtype))
     same(jnp.linalg.svdvals(a), np.linalg.svdvals(x), dtype)
     if 0 not in shape:
@@ -108,7 +116,10 @@ def test_solve(shapes):
 
 @pytest.mark.parametrize("dtype", ["int32", *CATEGORIES[FLOATING]])
 def test_products_of_vectors(dtype):
-    a, b = (5 * matrices((2, 3), dtype, 1)).astype(dtype), (5 * matrices((2, 3), dtype, 2)).astype(dtype)
+    a, b = (
+        (5 * matrices((2, 3), dtype, 1)).astype(dtype),
+        (5 * matrices((2, 3), dtype, 2)).astype(dtype),
+    )
     x, y = jnp.asarray(a), jnp.asarray(b)
     for m, t in ((jnp, np), (jnp.linalg, np.linalg)):
         same(m.vecdot(x, y), t.vecdot(a, b), dtype)
@@ -121,7 +132,10 @@ def test_products_of_vectors(dtype):
     same(jnp.linalg.outer(x[0], y[1]), np.linalg.outer(a[0], b[1]), dtype)
     for offset in (-3, -1, 0, 1, 5):
         same(jnp.linalg.diagonal(x, offset=offset), np.linalg.diagonal(a, offset=offset), dtype)
-        got, want = jnp.linalg.trace(x, offset=offset), np.asarray(np.linalg.trace(a, offset=offset))
+        got, want = (
+            jnp.linalg.trace(x, offset=offset),
+            np.asarray(np.linalg.trace(a, offset=offset)),
+        )
         np.testing.assert_allclose(got, want, **tol(dtype))
         assert got.dtype == ("int64" if dtype == "int32" else dtype)
     assert jnp.linalg.trace(x, dtype=jnp.complex128).dtype == "complex128"
@@ -134,14 +148,22 @@ def test_norms_of_vectors(dtype):
         for axis in (None, 0, -1, (0, 2)):
             for keepdims in (False, True):
                 want = np.asarray(np.linalg.vector_norm(x, ord=order, axis=axis, keepdims=keepdims))
-                got = jnp.linalg.vector_norm(jnp.asarray(x), ord=order, axis=axis, keepdims=keepdims)
+                got = jnp.linalg.vector_norm(
+                    jnp.asarray(x), ord=order, axis=axis, keepdims=keepdims
+                )
                 np.testing.assert_allclose(got, want, **tol(dtype))
                 assert (got.dtype, got.shape) == (COMPONENT.get(dtype, dtype), want.shape)
 
 
 def test_what_is_refused():
     x = jnp.ones((2, 3))
-    for f in (jnp.linalg.cholesky, jnp.linalg.inv, jnp.linalg.det, jnp.linalg.eigh, jnp.linalg.slogdet):
+    for f in (
+        jnp.linalg.cholesky,
+        jnp.linalg.inv,
+        jnp.linalg.det,
+        jnp.linalg.eigh,
+        jnp.linalg.slogdet,
+    ):
         with pytest.raises((ValueError, TypeError)):
             f(x)
     for call in (
@@ -160,13 +182,22 @@ def test_what_is_refused():
 
 # ---------------------------------------------------------------- fft
 
-COMPLEX_OF = {"float32": "complex64", "float64": "complex128", "complex64": "complex64", "complex128": "complex128"}
+COMPLEX_OF = {
+    "float32": "complex64",
+    "float64": "complex128",
+    "complex64": "complex64",
+    "complex128": "complex128",
+}
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
 MANY = ["fftn", "ifftn", "rfftn", "irfftn"]
 
 
 def inputs(name):
-    return ("float32", "float64") if name in ("rfft", "ihfft", "rfftn") else ("complex64", "complex128")
+    return (
+        ("float32", "float64")
+        if name in ("rfft", "ihfft", "rfftn")
+        else ("complex64", "complex128")
+    )
 
 
 def transformed(name, dtype):
@@ -187,7 +218,10 @@ def test_transforms_of_one_axis(name):
             {"norm": "forward"},
             {"norm": "backward"},
         ):
-            got, want = getattr(jnp.fft, name)(jnp.asarray(x), **options), getattr(np.fft, name)(x, **options)
+            got, want = (
+                getattr(jnp.fft, name)(jnp.asarray(x), **options),
+                getattr(np.fft, name)(x, **options),
+            )
             assert (got.dtype, got.shape) == (transformed(name, dtype), want.shape)
             np.testing.assert_allclose(got, want, **tol(dtype))
 
@@ -204,7 +238,10 @@ def test_transforms_of_several_axes(name):
             {"axes": (1,)},
             {"norm": "forward", "axes": (-1, 0)},
         ):
-            got, want = getattr(jnp.fft, name)(jnp.asarray(x), **options), getattr(np.fft, name)(x, **options)
+            got, want = (
+                getattr(jnp.fft, name)(jnp.asarray(x), **options),
+                getattr(np.fft, name)(x, **options),
+            )
             assert (got.dtype, got.shape) == (transformed(name, dtype), want.shape)
             np.testing.assert_allclose(got, want, **tol(dtype))
 
@@ -213,7 +250,10 @@ def test_frequencies_and_shifts():
     for name in ("fftfreq", "rfftfreq"):
         for n in (1, 4, 5):
             for options in ({}, {"d": 0.5}):
-                got, want = getattr(jnp.fft, name)(n, **options), getattr(np.fft, name)(n, **options)
+                got, want = (
+                    getattr(jnp.fft, name)(n, **options),
+                    getattr(np.fft, name)(n, **options),
+                )
                 assert got.dtype == "float64"
                 np.testing.assert_allclose(got, want)
             assert getattr(jnp.fft, name)(n, dtype=jnp.float32).dtype == "float32"

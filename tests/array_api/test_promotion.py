@@ -1,4 +1,5 @@
-"""The dtypes that elementwise functions and operators take and give, by the standard's tables; their values against NumPy's."""
+"""The dtypes that elementwise functions and operators take and give, by the standard's tables;
+their values against NumPy's."""
 
 import itertools
 import operator
@@ -22,7 +23,15 @@ from .standard import (
     promoted,
 )
 
-RUN = {"bool", "int8", "uint32", "int64", "float32", "float64", "complex64"}  # dtypes whose values are compared as well
+RUN = {
+    "bool",
+    "int8",
+    "uint32",
+    "int64",
+    "float32",
+    "float64",
+    "complex64",
+}  # dtypes whose values are compared as well
 
 
 def shape(dtype, *sizes):
@@ -50,9 +59,16 @@ def test_functions_of_one_array(name):
     f, theirs = getattr(jnp, name), getattr(np, name)
     for dtype in CATEGORIES[category]:
         x = values(dtype)
-        x = np.abs(x) + (name == "acosh") if dtype in REALS and name.startswith(("log", "sqrt", "acosh")) else x
+        x = (
+            np.abs(x) + (name == "acosh")
+            if dtype in REALS and name.startswith(("log", "sqrt", "acosh"))
+            else x
+        )
         out = f(jnp.asarray(x))
-        assert (out.dtype, out.shape) == (result_of(rule, dtype), (3,)), f"{name} of {dtype} gives {out.dtype}"
+        assert (out.dtype, out.shape) == (
+            result_of(rule, dtype),
+            (3,),
+        ), f"{name} of {dtype} gives {out.dtype}"
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(out, theirs(x), rtol=3e-6, atol=1e-6)
 
@@ -90,23 +106,36 @@ def test_the_lattice():
 
 
 # What the standard leaves open, as JAX has it: integers and floats promote to the float.
-MIXED = {("int32", "float32"): "float32", ("int64", "float32"): "float32", ("bool", "int8"): "int8", ("uint64", "int8"): "float64", ("int8", "complex64"): "complex64"}  # fmt: skip
+MIXED = {("int32", "float32"): "float32", ("int64", "float32"): "float32", ("bool",
+"int8"): "int8", ("uint64", "int8"): "float64", ("int8", "complex64"): "complex64"}  # fmt: skip
 
 
 @pytest.mark.parametrize("pair", MIXED)
 def test_pairs_that_the_standard_leaves_open(pair):
-    assert jnp.result_type(*pair) == calque.eval_shape(jnp.add, *(shape(d) for d in pair)).dtype == MIXED[pair]
+    assert (
+        jnp.result_type(*pair)
+        == calque.eval_shape(jnp.add, *(shape(d) for d in pair)).dtype
+        == MIXED[pair]
+    )
 
 
 # ---------------------------------------------------------------- operators
 
 SYMBOLS = {
-    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv", "remainder": "mod", "pow": "pow",
-    "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift",
-    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv",
+    "floor_divide": "floordiv", "remainder": "mod", "pow": "pow",
+    "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
+    "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift",
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
+    "greater_equal": "ge",
 }  # fmt: skip
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-SINGLE = {"abs": operator.abs, "negative": operator.neg, "positive": operator.pos, "bitwise_invert": operator.invert}
+SINGLE = {
+    "abs": operator.abs,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "bitwise_invert": operator.invert,
+}
 
 
 @pytest.mark.parametrize("name", SYMBOLS)
@@ -158,7 +187,10 @@ def test_python_scalars_take_the_arrays_dtype(name):
 
 @pytest.mark.parametrize("name", [n for n in SYMBOLS if n not in COMPARISONS])
 def test_in_place_operators_give_the_same(name):
-    in_place, op = getattr(operator, "i" + SYMBOLS[name].strip("_")), getattr(operator, SYMBOLS[name])
+    in_place, op = (
+        getattr(operator, "i" + SYMBOLS[name].strip("_")),
+        getattr(operator, SYMBOLS[name]),
+    )
     dtype = "int32" if "bitwise" in name else "float32"
     x, y = jnp.asarray(values(dtype, 1)), jnp.asarray(np.abs(values(dtype, 2)))
     before = x
@@ -166,7 +198,9 @@ def test_in_place_operators_give_the_same(name):
     assert in_place(x, 2).dtype == dtype
 
 
-@pytest.mark.parametrize("name", [n for n in BINARY if BINARY[n][0] != NUMERIC][:6] + ["add", "pow"])
+@pytest.mark.parametrize(
+    "name", [n for n in BINARY if BINARY[n][0] != NUMERIC][:6] + ["add", "pow"]
+)
 def test_functions_take_one_python_scalar(name):
     f, dtype = getattr(jnp, name), CATEGORIES[BINARY[name][0]][-1]
     x = jnp.asarray(values(dtype, 1))

@@ -7,7 +7,17 @@ import pytest
 
 import calque.numpy as jnp
 
-from .standard import CATEGORIES, DTYPES, FLOATING, INTEGRAL, NUMERIC, REAL, REAL_FLOATING, SIGNED, UNSIGNED
+from .standard import (
+    CATEGORIES,
+    DTYPES,
+    FLOATING,
+    INTEGRAL,
+    NUMERIC,
+    REAL,
+    REAL_FLOATING,
+    SIGNED,
+    UNSIGNED,
+)
 
 SHAPES = [(), (5,), (2, 3), (2, 1, 3), (0, 3), (2, 0)]
 
@@ -21,7 +31,12 @@ def data(shape, dtype, seed=0):
 
 
 def axes(shape):
-    return (None, *range(-len(shape), len(shape)), tuple(range(len(shape))), *([(0, -1)] if len(shape) > 1 else []))
+    return (
+        None,
+        *range(-len(shape), len(shape)),
+        tuple(range(len(shape))),
+        *([(0, -1)] if len(shape) > 1 else []),
+    )
 
 
 def same(got, want, tol=1e-6):
@@ -34,7 +49,9 @@ def summed(dtype):
     return "int64" if dtype in SIGNED else "uint64" if dtype in UNSIGNED else dtype
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "std", "var", "all", "any", "count_nonzero"])
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "min", "mean", "std", "var", "all", "any", "count_nonzero"]
+)
 def test_axes_and_shapes(name):
     for shape in SHAPES:
         x = data(shape, "float64")
@@ -79,7 +96,9 @@ def test_cumulative_functions_need_an_axis():
             f(jnp.ones((2, 3)))
         with pytest.raises((ValueError, TypeError)):
             f(jnp.asarray(3.0))
-        assert f(jnp.zeros((0,))).shape == (0,) and f(jnp.zeros((0,)), include_initial=True).shape == (1,)
+        assert f(jnp.zeros((0,))).shape == (0,) and f(
+            jnp.zeros((0,)), include_initial=True
+        ).shape == (1,)
 
 
 @pytest.mark.parametrize("dtype", CATEGORIES[FLOATING])
@@ -102,7 +121,10 @@ def test_extremes(dtype):
     x = data((3, 4), dtype)
     for name in ("max", "min", "argmax", "argmin"):
         for axis in (None, 0, -1):
-            got, want = getattr(jnp, name)(jnp.asarray(x), axis=axis), np.asarray(getattr(np, name)(x, axis=axis))
+            got, want = (
+                getattr(jnp, name)(jnp.asarray(x), axis=axis),
+                np.asarray(getattr(np, name)(x, axis=axis)),
+            )
             np.testing.assert_array_equal(got, want)
             assert got.dtype == ("int64" if name.startswith("arg") else dtype)
             kept = getattr(jnp, name)(jnp.asarray(x), axis=axis, keepdims=True)
@@ -120,12 +142,17 @@ def test_truth(dtype):
     x = data((3, 4), dtype)
     for name in ("all", "any", "count_nonzero"):
         for axis in (None, 0, (0, 1)):
-            got, want = getattr(jnp, name)(jnp.asarray(x), axis=axis), np.asarray(getattr(np, name)(x, axis=axis))
+            got, want = (
+                getattr(jnp, name)(jnp.asarray(x), axis=axis),
+                np.asarray(getattr(np, name)(x, axis=axis)),
+            )
             np.testing.assert_array_equal(got, want)
             assert got.dtype == ("int64" if name == "count_nonzero" else "bool")
     assert jnp.all(jnp.zeros((0,), dtype)) and not jnp.any(jnp.zeros((0,), dtype))
     if dtype in CATEGORIES[FLOATING]:
-        assert jnp.all(jnp.asarray([jnp.nan, jnp.inf], dtype)) and not jnp.any(jnp.asarray([-0.0], dtype))
+        assert jnp.all(jnp.asarray([jnp.nan, jnp.inf], dtype)) and not jnp.any(
+            jnp.asarray([-0.0], dtype)
+        )
     for got, want in zip(jnp.nonzero(jnp.asarray(x)), np.nonzero(x), strict=True):
         assert got.dtype == "int64"
         np.testing.assert_array_equal(got, want)
@@ -136,7 +163,9 @@ def test_truth(dtype):
 
 
 def test_where_promotes_and_broadcasts():
-    out = jnp.where(jnp.asarray([[True], [False]]), jnp.arange(3, dtype="int8"), jnp.ones((), "int32"))
+    out = jnp.where(
+        jnp.asarray([[True], [False]]), jnp.arange(3, dtype="int8"), jnp.ones((), "int32")
+    )
     assert out.dtype == "int32" and out.tolist() == [[0, 1, 2], [1, 1, 1]]
     assert jnp.where(jnp.asarray([True, False]), 1, jnp.ones(2, "float32")).dtype == "float32"
     with pytest.raises((ValueError, TypeError)):
@@ -144,12 +173,18 @@ def test_where_promotes_and_broadcasts():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"n": 2}, {"n": 0}, {"n": 7}, {"axis": 0}, {"prepend": 1}, {"append": 2, "axis": 0}], ids=str
+    "options",
+    [{}, {"n": 2}, {"n": 0}, {"n": 7}, {"axis": 0}, {"prepend": 1}, {"append": 2, "axis": 0}],
+    ids=str,
 )
 def test_differences(options):
     x = data((3, 4), "float64")
     given = {
-        k: np.full((3, 1) if options.get("axis") is None else (1, 4), float(v)) if k in ("prepend", "append") else v
+        k: (
+            np.full((3, 1) if options.get("axis") is None else (1, 4), float(v))
+            if k in ("prepend", "append")
+            else v
+        )
         for k, v in options.items()
     }
     same(jnp.diff(jnp.asarray(x), **given), np.diff(x, **given))
@@ -194,7 +229,9 @@ def test_searchsorted(side):
     order = np.array([3, 0, 2, 1])
     shuffled = np.empty(4)
     shuffled[order] = x
-    got = jnp.searchsorted(jnp.asarray(shuffled), jnp.asarray(v), side=side, sorter=jnp.asarray(order))
+    got = jnp.searchsorted(
+        jnp.asarray(shuffled), jnp.asarray(v), side=side, sorter=jnp.asarray(order)
+    )
     np.testing.assert_array_equal(got, np.searchsorted(x, v, side=side))
 
 
@@ -209,7 +246,10 @@ def test_sets(dtype):
     )
     want = np.unique_all(x)
     assert every._fields == ("values", "indices", "inverse_indices", "counts")
-    assert counts._fields == ("values", "counts") and inverse._fields == ("values", "inverse_indices")
+    assert counts._fields == ("values", "counts") and inverse._fields == (
+        "values",
+        "inverse_indices",
+    )
     for values in (every.values, counts.values, inverse.values, alone):
         assert values.dtype == dtype
         np.testing.assert_array_equal(np.sort(values), want.values)
@@ -218,7 +258,10 @@ def test_sets(dtype):
     np.testing.assert_array_equal(x.ravel()[np.asarray(every.indices)], every.values)
     np.testing.assert_array_equal(every.counts, want.counts)
     np.testing.assert_array_equal(counts.counts, want.counts)
-    assert all(i.dtype == "int64" for i in (every.indices, every.inverse_indices, every.counts, counts.counts))
+    assert all(
+        i.dtype == "int64"
+        for i in (every.indices, every.inverse_indices, every.counts, counts.counts)
+    )
 
 
 def test_sets_of_special_values():

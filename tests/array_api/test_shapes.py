@@ -1,4 +1,5 @@
-"""Manipulation functions, and indexing with integers, slices, masks and arrays, over shapes that include empty ones and rank 0."""
+"""Manipulation functions, and indexing with integers, slices, masks and arrays, over shapes that
+include empty ones and rank 0."""
 
 import itertools
 
@@ -14,14 +15,21 @@ X = {
 D2 = [s for s in X if len(s) >= 2]
 
 CASES = {
-    "broadcast_to": [((1, 3, 1), ((2, 3, 5),)), ((), ((2, 2),)), ((4,), ((0, 4),)), ((3, 0), ((2, 3, 0),))],
+    "broadcast_to": [((1, 3, 1), ((2, 3, 5),)), ((), ((2, 2),)), ((4,), ((0, 4),)), ((3, 0), ((2,
+    3, 0),))],
     "expand_dims": [(s, (), {"axis": a}) for s in X for a in (0, -1, len(s), -len(s) - 1)],
-    "flip": [(s, (), {"axis": a}) for s in X for a in (None, *range(-len(s), len(s)), tuple(range(len(s))))],
-    "moveaxis": [((2, 3, 4), (0, 2)), ((2, 3, 4), (-1, 0)), ((2, 3, 4), ((0, 1), (2, 0))), ((3, 0), (0, 1))],
-    "permute_dims": [((2, 3, 4), ((2, 0, 1),)), ((), ((),)), ((3, 0), ((1, 0),)), ((2, 3, 4), ((-1, 0, 1),))],
-    "repeat": [(s, (2,), {"axis": a}) for s in X if s for a in (None, 0, -1)] + [((2, 3), (0,)), ((), (3,)), ((4,), (np.array([1, 0, 2, 3]),))],
-    "reshape": [((2, 3, 4), ((4, 6),)), ((2, 3), ((-1,),)), ((), ((1, 1),)), ((3, 0), ((0, 7),)), ((1, 1), ((),)), ((2, 3), ((3, -1),))],
-    "roll": [(s, (shift,), {"axis": a}) for s in X for shift in (0, 1, -5) for a in (None, *range(len(s)))] + [((2, 3), ((1, 2),), {"axis": (0, 1)})],
+    "flip": [(s, (), {"axis": a}) for s in X for a in (None, *range(-len(s), len(s)),
+    tuple(range(len(s))))],
+    "moveaxis": [((2, 3, 4), (0, 2)), ((2, 3, 4), (-1, 0)), ((2, 3, 4), ((0, 1), (2, 0))), ((3,
+    0), (0, 1))],
+    "permute_dims": [((2, 3, 4), ((2, 0, 1),)), ((), ((),)), ((3, 0), ((1, 0),)), ((2, 3, 4),
+    ((-1, 0, 1),))],
+    "repeat": [(s, (2,), {"axis": a}) for s in X if s for a in (None, 0, -1)] + [((2, 3), (0,)),
+    ((), (3,)), ((4,), (np.array([1, 0, 2, 3]),))],
+    "reshape": [((2, 3, 4), ((4, 6),)), ((2, 3), ((-1,),)), ((), ((1, 1),)), ((3, 0), ((0, 7),)),
+    ((1, 1), ((),)), ((2, 3), ((3, -1),))],
+    "roll": [(s, (shift,), {"axis": a}) for s in X for shift in (0, 1, -5) for a in (None,
+    *range(len(s)))] + [((2, 3), ((1, 2),), {"axis": (0, 1)})],
     "squeeze": [((1, 1), (0,)), ((1, 1), ((0, 1),)), ((1, 3, 1), (-1,)), ((2, 3), ((),))],
     "tile": [(s, (r,)) for s in X for r in ((), (2,), (2, 1, 3), (0,))],
     "unstack": [(s, (), {"axis": a}) for s in X if s for a in (0, -1)],
@@ -35,7 +43,10 @@ def test_manipulation(name):
         for dtype in ("int64", "float32") if name != "unstack" else ("int64",):
             x = X[shape].astype(dtype)
             kw = options[0] if options else {}
-            got, want = getattr(jnp, name)(jnp.asarray(x), *args, **kw), getattr(np, name)(x, *args, **kw)
+            got, want = (
+                getattr(jnp, name)(jnp.asarray(x), *args, **kw),
+                getattr(np, name)(x, *args, **kw),
+            )
             for g, w in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
                 assert (g.dtype, g.shape) == (w.dtype, w.shape), (shape, args, kw)
                 np.testing.assert_array_equal(g, w)
@@ -44,10 +55,14 @@ def test_manipulation(name):
 @pytest.mark.parametrize(
     ("name", "args"),
     [
-        ("expand_dims", {"axis": 4}), ("expand_dims", {"axis": -5}), ("flip", {"axis": 3}), ("squeeze", {"axis": 0}), ("roll", {"shift": 1, "axis": 5}),
-        ("permute_dims", {"axes": (0, 0, 1)}), ("permute_dims", {"axes": (0, 1)}), ("reshape", {"shape": (5,)}), ("reshape", {"shape": (-1, -1)}),
-        ("broadcast_to", {"shape": (3, 4)}), ("repeat", {"repeats": 2, "axis": 4}), ("unstack", {"axis": 3}), ("take", {"indices": np.array([0]), "axis": 3}),
-        ("sum", {"axis": 3}), ("sort", {"axis": -4}), ("argmax", {"axis": 3}), ("cumulative_sum", {"axis": 3}), ("mean", {"axis": (0, 0)}),
+        ("expand_dims", {"axis": 4}), ("expand_dims", {"axis": -5}), ("flip", {"axis": 3}),
+        ("squeeze", {"axis": 0}), ("roll", {"shift": 1, "axis": 5}),
+        ("permute_dims", {"axes": (0, 0, 1)}), ("permute_dims", {"axes": (0, 1)}), ("reshape",
+        {"shape": (5,)}), ("reshape", {"shape": (-1, -1)}),
+        ("broadcast_to", {"shape": (3, 4)}), ("repeat", {"repeats": 2, "axis": 4}), ("unstack",
+        {"axis": 3}), ("take", {"indices": np.array([0]), "axis": 3}),
+        ("sum", {"axis": 3}), ("sort", {"axis": -4}), ("argmax", {"axis": 3}), ("cumulative_sum",
+        {"axis": 3}), ("mean", {"axis": (0, 0)}),
     ],
 )  # fmt: skip
 def test_wrong_axes_and_shapes_are_refused(name, args):
@@ -66,7 +81,11 @@ def test_joining(axis):
         assert got.dtype == want.dtype == "int32"
         np.testing.assert_array_equal(got, want)
     assert jnp.concat((jnp.ones((0, 2)), jnp.ones((3, 2)))).shape == (3, 2)
-    for name, shapes in (("concat", ((2, 3), (2, 4))), ("stack", ((2,), (3,))), ("concat", ((), ()))):
+    for name, shapes in (
+        ("concat", ((2, 3), (2, 4))),
+        ("stack", ((2,), (3,))),
+        ("concat", ((), ())),
+    ):
         with pytest.raises((ValueError, TypeError)):
             getattr(jnp, name)([jnp.ones(s) for s in shapes])
 
@@ -74,7 +93,12 @@ def test_joining(axis):
 # ---------------------------------------------------------------- indexing
 
 INTEGERS = [0, 2, -1, -3]
-SLICES = [slice(*a) for a in itertools.product((None, 0, 1, -1, 3, 5, -5), (None, 0, 2, -2, 3), (None, 1, 2, -1, -2))]
+SLICES = [
+    slice(*a)
+    for a in itertools.product(
+        (None, 0, 1, -1, 3, 5, -5), (None, 0, 2, -2, 3), (None, 1, 2, -1, -2)
+    )
+]
 
 
 @pytest.mark.parametrize("index", [*INTEGERS, *SLICES], ids=str)
@@ -86,8 +110,10 @@ def test_one_axis(index):
 
 
 BASIC = [
-    (), ..., (1,), (1, 2), (1, 2, 3), (slice(None), 1), (..., 1), (1, ...), (..., None), None, (None, ..., None), (0, ..., -1), (slice(1, None), None, 2),
-    (slice(None, None, -1), slice(0, 0), 1), (None, 1, None, slice(None), ...), (1, slice(None), slice(None, None, 2), ...), (..., slice(3, 1, -1)),
+    (), ..., (1,), (1, 2), (1, 2, 3), (slice(None), 1), (..., 1), (1, ...), (..., None), None,
+    (None, ..., None), (0, ..., -1), (slice(1, None), None, 2),
+    (slice(None, None, -1), slice(0, 0), 1), (None, 1, None, slice(None), ...), (1, slice(None),
+    slice(None, None, 2), ...), (..., slice(3, 1, -1)),
 ]  # fmt: skip
 
 
@@ -100,7 +126,17 @@ def test_several_axes(index):
 
 
 @pytest.mark.parametrize(
-    "index", [(0, 0, 0, 0), (..., ...), (0, 1, 2, ..., 3), "text", 1.0, (slice(None), 0.5), slice(0.5, None)], ids=str
+    "index",
+    [
+        (0, 0, 0, 0),
+        (..., ...),
+        (0, 1, 2, ..., 3),
+        "text",
+        1.0,
+        (slice(None), 0.5),
+        slice(0.5, None),
+    ],
+    ids=str,
 )
 def test_what_is_no_index(index):
     with pytest.raises((IndexError, TypeError)):
@@ -113,14 +149,26 @@ def test_indices_out_of_bounds():
     assert [x[i].tolist() for i in (3, -4, 9)] == [2, 0, 2] and x[jnp.asarray(7)] == 2
 
 
-MASKS = [((4,), (4,)), ((2, 3), (2, 3)), ((2, 3), (2,)), ((2, 3, 4), (2, 3)), ((), ()), ((0,), (0,)), ((3, 0), (3,))]
+MASKS = [
+    ((4,), (4,)),
+    ((2, 3), (2, 3)),
+    ((2, 3), (2,)),
+    ((2, 3, 4), (2, 3)),
+    ((), ()),
+    ((0,), (0,)),
+    ((3, 0), (3,)),
+]
 
 
 @pytest.mark.parametrize(("shape", "of_mask"), MASKS)
 def test_masks(shape, of_mask):
     x = X[shape]
     for mask in (
-        x.reshape(shape)[(...,) + (0,) * (len(shape) - len(of_mask))] % 2 == 0 if x.size else np.ones(of_mask, bool),
+        (
+            x.reshape(shape)[(...,) + (0,) * (len(shape) - len(of_mask))] % 2 == 0
+            if x.size
+            else np.ones(of_mask, bool)
+        ),
         np.zeros(of_mask, bool),
     ):
         got, want = jnp.asarray(x)[jnp.asarray(mask)], x[mask]
@@ -129,7 +177,9 @@ def test_masks(shape, of_mask):
 
 
 T, F = True, False
-SCALARS = [T, F, (T, 0), (0, T), (F, ...), (..., T), (None, F), (0, T, np.array([0, 1])), (slice(None), T, np.array([0, 1])), (T, T), (T, np.array([T, F])), (np.array(T), slice(0, 1)), np.bool_(F)]  # fmt: skip
+SCALARS = [T, F, (T, 0), (0, T), (F, ...), (..., T), (None, F), (0, T, np.array([0, 1])),
+(slice(None), T, np.array([0, 1])), (T, T), (T, np.array([T, F])), (np.array(T), slice(0, 1)),
+np.bool_(F)]  # fmt: skip
 
 
 @pytest.mark.parametrize("index", SCALARS, ids=str)
@@ -146,8 +196,10 @@ def test_masks_of_rank_0(index):
 @pytest.mark.parametrize(
     "index",
     [
-        (np.array([0, 1]),), (np.array([[0, 1], [1, 0]]),), (np.array([0, 1]), np.array([2, 0])), (np.array([0, -1]), 1), (1, np.array([2, 0, 0])),
-        (np.array([[0], [1]]), np.array([2, 0])), (np.array([0, 1]), slice(None), np.array([0, 3])), (np.array(1), np.array([0, 2]), np.array([1, 1])),
+        (np.array([0, 1]),), (np.array([[0, 1], [1, 0]]),), (np.array([0, 1]), np.array([2, 0])),
+        (np.array([0, -1]), 1), (1, np.array([2, 0, 0])),
+        (np.array([[0], [1]]), np.array([2, 0])), (np.array([0, 1]), slice(None), np.array([0,
+        3])), (np.array(1), np.array([0, 2]), np.array([1, 1])),
     ],
     ids=str,
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Every function, method, attribute and constant of the standard is there and is called as the standard says."""
+"""Every function, method, attribute and constant of the standard is there and is called as the
+standard says."""
 
 import inspect
 import math
@@ -47,19 +48,32 @@ def check(name, want, own):
             continue
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
             mine = parameters[i]
-            assert mine.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL), (
-                f"{name}: {p.name} cannot be positional"
-            )
+            assert mine.kind in (
+                p.POSITIONAL_ONLY,
+                p.POSITIONAL_OR_KEYWORD,
+                p.VAR_POSITIONAL,
+            ), f"{name}: {p.name} cannot be positional"
         if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD):
             mine = own.parameters[p.name]
-            assert mine.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD), f"{name}: {p.name} cannot be a keyword"
+            assert mine.kind in (
+                p.KEYWORD_ONLY,
+                p.POSITIONAL_OR_KEYWORD,
+            ), f"{name}: {p.name} cannot be a keyword"
         if p.default is p.empty:
             continue
         allowed = (*EQUAL_DEFAULTS.get(p.name, ()), OTHER_DEFAULTS.get((name, p.name), p.default))
-        assert mine.default in allowed, f"{name}: {p.name}={mine.default!r}, the standard has {p.default!r}"
+        assert mine.default in allowed, (
+            f"{name}: {p.name}={mine.default!r}, the standard has {p.default!r}"
+        )
     surplus = set(own.parameters) - set(want.parameters)
-    needed = [own.parameters[n] for n in surplus if own.parameters[n].kind is inspect.Parameter.KEYWORD_ONLY]
-    assert all(p.default is not p.empty for p in needed), f"{name} needs keywords that the standard does not know"
+    needed = [
+        own.parameters[n]
+        for n in surplus
+        if own.parameters[n].kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    assert all(p.default is not p.empty for p in needed), (
+        f"{name} needs keywords that the standard does not know"
+    )
 
 
 @pytest.mark.parametrize("text", METHODS.replace(")", ")\n").split("\n"))
@@ -103,9 +117,18 @@ def test_the_namespace():
 
 def test_the_info_object():
     info = jnp.__array_namespace_info__()
-    assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+    assert info.capabilities() == {
+        "boolean indexing": True,
+        "data-dependent shapes": True,
+        "max dimensions": 64,
+    }
     assert info.default_device() is None or info.default_device() in info.devices()
-    kinds = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
+    kinds = {
+        "real floating": "float64",
+        "complex floating": "complex128",
+        "integral": "int64",
+        "indexing": "int64",
+    }
     assert info.default_dtypes() == info.default_dtypes(device=jnp.ones(1).device) == kinds
     assert jnp.ones(1).device in info.devices()
 
@@ -119,7 +142,13 @@ def test_the_info_object():
         ("integral", "int8 int16 int32 int64 uint8 uint16 uint32 uint64"),
         ("real floating", "float32 float64"),
         ("complex floating", "complex64 complex128"),
-        ("numeric", "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"),
+        (
+            "numeric",
+            (
+                "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64"
+                " complex128"
+            ),
+        ),
         (("bool", "complex floating"), "bool complex64 complex128"),
     ],
 )
@@ -137,7 +166,9 @@ def test_finfo_and_iinfo():
     for name in ("float32", "float64", "complex64", "complex128"):
         f, want = jnp.finfo(getattr(jnp, name)), np.finfo(name)
         for key in ("bits", "eps", "max", "min", "smallest_normal"):
-            assert getattr(f, key) == getattr(want, key) and isinstance(float(getattr(f, key)), float)
+            assert getattr(f, key) == getattr(want, key) and isinstance(
+                float(getattr(f, key)), float
+            )
         assert f.dtype == want.dtype and jnp.finfo(jnp.ones(1, name)).dtype == want.dtype
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
         i, want = jnp.iinfo(getattr(jnp, name)), np.iinfo(name)

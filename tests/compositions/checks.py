@@ -1,5 +1,6 @@
-"""What is asked of a random program. The whole, run natively, is compared with jit (bit for bit in exact mode) and with JAX; every
-layer of its stack with ordinary Python around the function below it, every derivative with finite differences.
+"""What is asked of a random program. The whole, run natively, is compared with jit (bit for bit in
+exact mode) and with JAX; every layer of its stack with ordinary Python around the function below
+it, every derivative with finite differences.
 
 The rules of transformations are tried on the reference backend, which compiles nothing."""
 
@@ -42,7 +43,8 @@ HALF = (np.float16, "bfloat16")
 
 
 class Skipped(Exception):
-    """A comparison that says nothing: a kink, an ill-conditioned number, something that the peer refuses."""
+    """A comparison that says nothing: a kink, an ill-conditioned number, something that the peer
+    refuses."""
 
 
 class Checker:
@@ -55,11 +57,19 @@ class Checker:
         self.skipped: Counter[str] = Counter()
 
     def problem(self, p: Program) -> str | None:
-        """What is wrong with a program, beginning with the name of the check that failed; or None."""
-        with config.override("calque_enable_x64", p.x64), warnings.catch_warnings(), np.errstate(all="ignore"):
+        """What is wrong with a program, beginning with the name of the check that failed; or
+        None."""
+        with (
+            config.override("calque_enable_x64", p.x64),
+            warnings.catch_warnings(),
+            np.errstate(all="ignore"),
+        ):
             warnings.simplefilter("ignore")
             try:
-                with config.override("calque_exact", True), contextlib.nullcontext() if self.native else on_reference():
+                with (
+                    config.override("calque_exact", True),
+                    contextlib.nullcontext() if self.native else on_reference(),
+                ):
                     values = run(function(ours, p), operands(p))
             except Exception as e:
                 return self._refused(p, e)
@@ -97,7 +107,10 @@ class Checker:
         if self.native:
             yield "exact jit", lambda: exact(p, values)
         if self.native and p.seed % 3 == 0:
-            yield "jit", lambda: conditioned(run(calque.jit(function(ours, p)), operands(p)), values, p)
+            yield (
+                "jit",
+                lambda: conditioned(run(calque.jit(function(ours, p)), operands(p)), values, p),
+            )
         if self.jax is not None and not (p.smooth and faithful(p) and p.seed % self.peer_every):
             yield "jax", lambda: self._against_peer(p, values)
 
@@ -120,12 +133,21 @@ class Checker:
 
 def nudged(p: Program, by: float) -> list[np.ndarray]:
     """Operands moved by so little, relatively."""
-    signs = lambda x: np.sign(np.sin(9 * np.arange(x.size) + 1)).reshape(x.shape)
-    return [x if x.dtype.kind in "iub" else (x * (1 + by * signs(x))).astype(x.dtype) for x in operands(p)]
+
+    def signs(x):
+        return np.sign(np.sin(9 * np.arange(x.size) + 1)).reshape(x.shape)
+
+    return [
+        x if x.dtype.kind in "iub" else (x * (1 + by * signs(x))).astype(x.dtype)
+        for x in operands(p)
+    ]
 
 
-def conditioned(got: Outs, want: Outs, p: Program, again: Callable[[float], Outs] | None = None) -> None:
-    """As `compare`; numbers that change as much when the operands move by some roundings say nothing.
+def conditioned(
+    got: Outs, want: Outs, p: Program, again: Callable[[float], Outs] | None = None
+) -> None:
+    """As `compare`; numbers that change as much when the operands move by some roundings say
+    nothing.
 
     `again(nudge)` computes `want` for operands that are moved so."""
     try:
@@ -190,7 +212,10 @@ def both_modes(p: Program) -> None:
     outs, tangents = calque.jvp(f, tuple(xs), ts)
     _, back = calque.vjp(f, *xs)
     r = np.random.default_rng(8)
-    cts = [r.normal(size=o.shape).astype(o.dtype) if is_inexact(o) else np.zeros(o.shape, FLOAT0) for o in outs]
+    cts = [
+        r.normal(size=o.shape).astype(o.dtype) if is_inexact(o) else np.zeros(o.shape, FLOAT0)
+        for o in outs
+    ]
     tangents = inexact(tangents)
     _bounded([*map(numpy_of, tangents)])
     a = inner(inexact(cts), tangents)
@@ -227,7 +252,9 @@ def exact(p: Program, values: Outs) -> None:
     with config.override("calque_exact", True):
         jitted = run(calque.jit(function(ours, p)), operands(p))
         if "fori" in names_in(p) and not all(map(same_bits, jitted, values)):
-            conditioned(jitted, values, p)  # eager derivatives of a scan, where jit has those of a while_loop
+            conditioned(
+                jitted, values, p
+            )  # eager derivatives of a scan, where jit has those of a while_loop
             values = run(function(as_traced, p), operands(p))
     for i, (a, b) in enumerate(zip(jitted, values, strict=True)):
         if (a.shape, a.dtype) != (b.shape, b.dtype) or not same_bits(a, b):
@@ -266,7 +293,9 @@ def compare(got: Outs, want: Outs, p: Program, slack: float = 1.0) -> None:
         raise Mismatch(f"{len(got)} results in place of {len(want)}")
     for i, (g, w) in enumerate(zip(got, want)):
         if (g.shape, g.dtype) != (w.shape, w.dtype):
-            raise Mismatch(f"result {i} is {g.dtype}{list(g.shape)} in place of {w.dtype}{list(w.shape)}")
+            raise Mismatch(
+                f"result {i} is {g.dtype}{list(g.shape)} in place of {w.dtype}{list(w.shape)}"
+            )
         wide = np.complex128 if w.dtype.kind == "c" else np.float64
         if not agree([g.astype(wide)], [w.astype(wide)], slack * tolerance(p, w)):
             raise Mismatch(f"result {i} is {brief([g])} in place of {brief([w])}")

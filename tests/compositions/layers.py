@@ -1,7 +1,9 @@
-"""Transformations and control flow as layers: each takes a function of arrays with a list of results and gives another such function.
+"""Transformations and control flow as layers: each takes a function of arrays with a list of
+results and gives another such function.
 
-A layer is written against a module `j` (calque, JAX, or `peers.Plain`, which is ordinary Python). Its choices come from a generator
-that is made anew at every tracing, so that each tracing makes the same ones."""
+A layer is written against a module `j` (calque, JAX, or `peers.Plain`, which is ordinary Python).
+Its choices come from a generator that is made anew at every tracing, so that each tracing makes the
+same ones."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +22,11 @@ def reals(xs: Sequence[Any]) -> list[int]:
 
 
 def tangent(r: Choices, x: Any) -> Any:
-    return wave(r, x.shape, x.dtype if is_inexact(x) else np.float32) if is_inexact(x) else np.zeros(x.shape, FLOAT0)
+    return (
+        wave(r, x.shape, x.dtype if is_inexact(x) else np.float32)
+        if is_inexact(x)
+        else np.zeros(x.shape, FLOAT0)
+    )
 
 
 def without_float0(xs: Sequence[Any]) -> list[Any]:
@@ -32,7 +38,10 @@ def loss_of(j: Any, seed: int, f: Function) -> Callable[..., tuple[Any, list[Any
 
     def loss(*xs: Any) -> tuple[Any, list[Any]]:
         r, outs = np.random.default_rng(seed), f(*xs)
-        total = j.numpy.zeros((), j.numpy.promote_types(np.float32, max((x.dtype for x in xs if is_real(x)), key=size)))
+        total = j.numpy.zeros(
+            (),
+            j.numpy.promote_types(np.float32, max((x.dtype for x in xs if is_real(x)), key=size)),
+        )
         for o in outs:
             if is_inexact(o):
                 term = j.numpy.sum(o * wave(r, o.shape, o.dtype)) / max(o.size, 1)
@@ -60,10 +69,19 @@ def jit(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
 def checkpoint(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
     p = j.checkpoint_policies
     policies = (
-        None, p.everything_saveable, p.nothing_saveable, p.dots_saveable, p.dots_with_no_batch_dims_saveable, p.save_only_these_names("a"),
-        p.save_anything_except_these_names("b"), p.save_any_names_but_these("a"), p.save_from_both_policies(p.dots_saveable, p.save_only_these_names("b")),
-    )  # fmt: skip
-    return j.checkpoint(f, policy=policies[r.integers(len(policies))], prevent_cse=bool(r.integers(2)))
+        None,
+        p.everything_saveable,
+        p.nothing_saveable,
+        p.dots_saveable,
+        p.dots_with_no_batch_dims_saveable,
+        p.save_only_these_names("a"),
+        p.save_anything_except_these_names("b"),
+        p.save_any_names_but_these("a"),
+        p.save_from_both_policies(p.dots_saveable, p.save_only_these_names("b")),
+    )
+    return j.checkpoint(
+        f, policy=policies[r.integers(len(policies))], prevent_cse=bool(r.integers(2))
+    )
 
 
 def closure_convert(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
@@ -118,7 +136,11 @@ def jvp(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
 
 
 def linearize(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
-    ts, twice, kind = tuple(tangent(r, x) for x in xs), tuple(tangent(r, x) for x in xs), int(r.integers(4))
+    ts, twice, kind = (
+        tuple(tangent(r, x) for x in xs),
+        tuple(tangent(r, x) for x in xs),
+        int(r.integers(4)),
+    )
     exact = all(map(is_inexact, xs))
 
     def g(*xs: Any) -> list[Any]:
@@ -127,7 +149,11 @@ def linearize(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
             found = (j.jit(lin) if kind and exact else lin)(*ts)
         elif kind == 2:
             both = j.vmap(lin)(*[j.numpy.stack([a, b]) for a, b in zip(ts, twice)])
-            found = [t[0] + 0.5 * t[1] if is_inexact(t) else t[0] for t in both if np.dtype(t.dtype) != FLOAT0]
+            found = [
+                t[0] + 0.5 * t[1] if is_inexact(t) else t[0]
+                for t in both
+                if np.dtype(t.dtype) != FLOAT0
+            ]
         else:
             found = _transposed(j, lin, xs, outs)
         return [*outs, *without_float0(found)]
@@ -137,7 +163,10 @@ def linearize(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
 
 def _transposed(j: Any, lin: Any, xs: Any, outs: list[Any]) -> list[Any]:
     r = np.random.default_rng(5)
-    real_part = lambda *ts: [t for t in lin(*ts) if np.dtype(t.dtype) != FLOAT0]
+
+    def real_part(*ts):
+        return [t for t in lin(*ts) if np.dtype(t.dtype) != FLOAT0]
+
     return list(j.linear_transpose(real_part, *xs)([tangent(r, o) for o in outs if is_inexact(o)]))
 
 
@@ -203,7 +232,9 @@ def custom_jvp(j: Any, r: Choices, f: Function, xs: Sequence[Any], scale: float 
 
 
 def custom_vjp(j: Any, r: Choices, f: Function, xs: Sequence[Any], scale: float = 1.0) -> Function:
-    if getattr(j, "forward_through_rules", False):  # JAX has no forward mode for custom_vjp: the same rule, forward
+    if getattr(
+        j, "forward_through_rules", False
+    ):  # JAX has no forward mode for custom_vjp: the same rule, forward
         return custom_jvp(j, r, f, xs, scale)
     h, keep_pullback = j.custom_vjp(lambda *xs: f(*xs)), bool(r.integers(2))
 
@@ -269,7 +300,9 @@ def switch(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
     branches = [alternative(j, f, 0), f, alternative(j, f, 1)]
 
     def g(*xs: Any) -> list[Any]:
-        index = j.numpy.floor(j.numpy.sum(real(j, xs[i]).astype(np.float32)) * 1.7 + 1.013).astype(np.int32)
+        index = j.numpy.floor(j.numpy.sum(real(j, xs[i]).astype(np.float32)) * 1.7 + 1.013).astype(
+            np.int32
+        )
         return j.lax.switch(index, branches, *xs)
 
     return g
@@ -284,7 +317,9 @@ def scan(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
     def g(*xs: Any) -> list[Any]:
         start = [n.zeros(o.shape, o.dtype) for o in j.eval_shape(f, *xs)]
         rows = [
-            n.stack([x * (1 - 0.2 * k) if is_inexact(x) else x for k in range(LENGTH)]).astype(x.dtype)
+            n.stack([x * (1 - 0.2 * k) if is_inexact(x) else x for k in range(LENGTH)]).astype(
+                x.dtype
+            )
             for x, s in zip(xs, scanned)
             if s
         ]
@@ -318,7 +353,11 @@ def stepped(j: Any, f: Function, xs: Sequence[Any]) -> list[Any]:
     """One contracting round of a loop that carries the arguments of `f`."""
     outs = f(*xs)
     return [
-        (0.6 * x + 0.3 * j.numpy.tanh(fit(j, outs[i % len(outs)], x))).astype(x.dtype) if is_real(x) else x
+        (
+            (0.6 * x + 0.3 * j.numpy.tanh(fit(j, outs[i % len(outs)], x))).astype(x.dtype)
+            if is_real(x)
+            else x
+        )
         for i, x in enumerate(xs)
     ]
 
@@ -328,9 +367,12 @@ def fori(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
 
     def g(*xs: Any) -> list[Any]:
         upper = at(*xs).astype(np.int32) + 1 if traced else 2
-        body = lambda i, c: stepped(
-            j, f, [x + 0.1 * j.numpy.asarray(i).astype(x.dtype) if is_real(x) else x for x in c]
-        )
+
+        def body(i, c):
+            return stepped(
+                j, f, [x + 0.1 * j.numpy.asarray(i).astype(x.dtype) if is_real(x) else x for x in c]
+            )
+
         return [x for x in j.fori(0, upper, body, list(xs)) if is_inexact(x)] or f(*xs)
 
     return g
@@ -340,13 +382,17 @@ def while_(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
     at, captured = predicate(j, r, xs), bool(r.integers(2))
 
     def g(*xs: Any) -> list[Any]:
-        go = lambda s: (s[0] < 2) | ((s[0] < LENGTH) & at(*s[1]))
+        def go(s):
+            return (s[0] < 2) | ((s[0] < LENGTH) & at(*s[1]))
+
         base = xs if captured else None
 
         def body(s: Any) -> Any:
             new = stepped(j, f, s[1])
             if base is not None:
-                new = [(c + 0.1 * b).astype(c.dtype) if is_inexact(c) else c for c, b in zip(new, base)]
+                new = [
+                    (c + 0.1 * b).astype(c.dtype) if is_inexact(c) else c for c, b in zip(new, base)
+                ]
             return s[0] + 1, new
 
         count, last = j.while_loop(go, body, (j.numpy.zeros((), np.int32), list(xs)))
@@ -360,7 +406,9 @@ def map_(j: Any, r: Choices, f: Function, xs: Sequence[Any]) -> Function:
 
     def g(*xs: Any) -> list[Any]:
         rows = [
-            j.numpy.stack([x * (1 - 0.3 * k) if is_inexact(x) else x for k in range(LENGTH)]).astype(x.dtype)
+            j.numpy.stack(
+                [x * (1 - 0.3 * k) if is_inexact(x) else x for k in range(LENGTH)]
+            ).astype(x.dtype)
             for x in xs
         ]
         return list(j.lax.map(lambda row: f(*row), rows, batch_size=batch))
@@ -385,7 +433,10 @@ def mapped(j: Any, r: Choices, f: Function, in_axes: tuple[int | None, ...], n: 
     last = bool(r.integers(2))
 
     def g(*xs: Any) -> list[Any]:
-        lanes = [x if a is None else j.eval_shape(lambda x: j.numpy.take(x, 0, axis=a), x) for x, a in zip(xs, in_axes)]
+        lanes = [
+            x if a is None else j.eval_shape(lambda x: j.numpy.take(x, 0, axis=a), x)
+            for x, a in zip(xs, in_axes)
+        ]
         ndims = [o.ndim for o in j.eval_shape(f, *lanes)]
         out_axes = [(-1 if last else min(1, d)) if k % 2 else 0 for k, d in enumerate(ndims)]
         return j.vmap(f, in_axes=in_axes, out_axes=out_axes, axis_size=n)(*xs)
@@ -394,11 +445,30 @@ def mapped(j: Any, r: Choices, f: Function, in_axes: tuple[int | None, ...], n: 
 
 
 LAYERS: dict[str, Layer] = {
-    "jit": jit, "checkpoint": checkpoint, "closure_convert": closure_convert, "grad": grad, "value_and_grad": value_and_grad, "jvp": jvp, "linearize": linearize,
-    "vjp": vjp, "jacfwd": _jacobian("jacfwd"), "jacrev": _jacobian("jacrev"), "hessian": hessian, "custom_jvp": custom_jvp, "custom_vjp": custom_vjp,
-    "custom_gradient": custom_gradient, "tripled_jvp": tripled_jvp, "tripled_vjp": tripled_vjp, "cond": cond, "switch": switch, "scan": scan, "fori": fori,
-    "while": while_, "map": map_, "vmap": vmap,
-}  # fmt: skip
+    "jit": jit,
+    "checkpoint": checkpoint,
+    "closure_convert": closure_convert,
+    "grad": grad,
+    "value_and_grad": value_and_grad,
+    "jvp": jvp,
+    "linearize": linearize,
+    "vjp": vjp,
+    "jacfwd": _jacobian("jacfwd"),
+    "jacrev": _jacobian("jacrev"),
+    "hessian": hessian,
+    "custom_jvp": custom_jvp,
+    "custom_vjp": custom_vjp,
+    "custom_gradient": custom_gradient,
+    "tripled_jvp": tripled_jvp,
+    "tripled_vjp": tripled_vjp,
+    "cond": cond,
+    "switch": switch,
+    "scan": scan,
+    "fori": fori,
+    "while": while_,
+    "map": map_,
+    "vmap": vmap,
+}
 WEIGHTS = {
     "vmap": 3.0,
     "scan": 1.5,
@@ -411,7 +481,11 @@ WEIGHTS = {
     "tripled_vjp": 0.4,
     "closure_convert": 0.5,
 }
-CLOSED = frozenset(("custom_jvp", "custom_vjp", "custom_gradient", "tripled_jvp", "tripled_vjp"))  # no captured tracers
+CLOSED = frozenset(
+    ("custom_jvp", "custom_vjp", "custom_gradient", "tripled_jvp", "tripled_vjp")
+)  # no captured tracers
 UNFAITHFUL = frozenset(("tripled_jvp", "tripled_vjp"))  # derivatives that are not the function's
-DERIVATIVES = frozenset(("grad", "value_and_grad", "jvp", "linearize", "vjp", "jacfwd", "jacrev", "hessian"))
+DERIVATIVES = frozenset(
+    ("grad", "value_and_grad", "jvp", "linearize", "vjp", "jacfwd", "jacrev", "hessian")
+)
 SAME = frozenset(("jit", "checkpoint", "closure_convert", *CLOSED))  # layers that change no value

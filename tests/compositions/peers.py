@@ -1,4 +1,5 @@
-"""The modules that programs are built against: calque, JAX, and calque with the layer on trial done by ordinary Python."""
+"""The modules that programs are built against: calque, JAX, and calque with the layer on trial done
+by ordinary Python."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,22 +31,30 @@ def numpy_of(x: Any) -> np.ndarray:
 
 # ---------------------------------------------------------------- calque and JAX
 
-ours = Module(calque, ad_checkpoint=ad_checkpoint, fori=calque.lax.fori_loop, while_loop=calque.lax.while_loop)
+ours = Module(
+    calque, ad_checkpoint=ad_checkpoint, fori=calque.lax.fori_loop, while_loop=calque.lax.while_loop
+)
 
 
 def _unknown_bound(lower: Any, upper: Any, body: Any, start: Any) -> Any:
-    """fori_loop as jit sees it: a bound that is computed is no number, so that the loop is no scan."""
+    """fori_loop as jit sees it: a bound that is computed is no number, so that the loop is no
+    scan."""
     if isinstance(upper, int):
         return calque.lax.fori_loop(lower, upper, body, start)
     first = calque.numpy.asarray(lower, upper.dtype)
-    return calque.lax.while_loop(lambda s: s[0] < upper, lambda s: (s[0] + 1, body(*s)), (first, start))[1]
+    return calque.lax.while_loop(
+        lambda s: s[0] < upper, lambda s: (s[0] + 1, body(*s)), (first, start)
+    )[1]
 
 
-as_traced = Module(calque, ad_checkpoint=ad_checkpoint, fori=_unknown_bound, while_loop=calque.lax.while_loop)
+as_traced = Module(
+    calque, ad_checkpoint=ad_checkpoint, fori=_unknown_bound, while_loop=calque.lax.while_loop
+)
 
 
 def jax_module() -> Any:
-    """JAX with loops that it can differentiate: their bodies run a fixed number of times, and count while the loop would go on."""
+    """JAX with loops that it can differentiate: their bodies run a fixed number of times, and count
+    while the loop would go on."""
     import jax
     import jax.ad_checkpoint
     import jax.scipy.linalg
@@ -64,7 +73,9 @@ def jax_module() -> Any:
         if isinstance(upper, int):
             return jax.lax.fori_loop(lower, upper, body, start)
         return while_loop(
-            lambda s: s[0] < upper, lambda s: (s[0] + 1, body(s[0], s[1])), (jax.numpy.int32(lower), start)
+            lambda s: s[0] < upper,
+            lambda s: (s[0] + 1, body(s[0], s[1])),
+            (jax.numpy.int32(lower), start),
         )[1]
 
     return Module(jax, fori=fori, while_loop=while_loop, forward_through_rules=True)
@@ -115,7 +126,9 @@ def _switch(index: Any, branches: Sequence[Any], *args: Any) -> Any:
     return branches[min(max(int(index), 0), len(branches) - 1)](*args)
 
 
-def _scan(body: Any, carry: Any, rows: list[Any], length: int, reverse: bool = False, unroll: int = 1) -> Any:
+def _scan(
+    body: Any, carry: Any, rows: list[Any], length: int, reverse: bool = False, unroll: int = 1
+) -> Any:
     ys: list[Any] = []
     for k in reversed(range(length)) if reverse else range(length):
         carry, y = body(carry, [row[k] for row in rows])
@@ -140,16 +153,22 @@ def _vmap(f: Any, in_axes: Any = None, out_axes: Any = None, axis_size: int = 0)
         return calque.vmap(f)
 
     def looped(*xs: Any) -> list[Any]:
-        lane = lambda k: f(*[x if a is None else calque.numpy.take(x, k, axis=a) for x, a in zip(xs, in_axes)])
+        def lane(k):
+            return f(
+                *[x if a is None else calque.numpy.take(x, k, axis=a) for x, a in zip(xs, in_axes)]
+            )
+
         return stacked([lane(k) for k in range(axis_size)], out_axes)
 
     return looped
 
 
-# ---------------------------------------------------------------- derivatives that differences confirm
+# ---------------------------------------------------------------- derivatives that differences conf
 
 
-def differences(f: Callable[..., Sequence[Any]], xs: Sequence[Any], ds: Sequence[Any], h: float) -> list[np.ndarray]:
+def differences(
+    f: Callable[..., Sequence[Any]], xs: Sequence[Any], ds: Sequence[Any], h: float
+) -> list[np.ndarray]:
     """The derivative of the inexact results of `f` along `ds`, from four points."""
 
     def at(e: float) -> list[np.ndarray]:
@@ -170,7 +189,8 @@ def confirm(
     found: Sequence[Any],
     active: Sequence[int] | None = None,
 ) -> None:
-    """`found` is the derivative of `f` along `ds`, by differences of some step; a step may cross a kink."""
+    """`found` is the derivative of `f` along `ds`, by differences of some step; a step may cross a
+    kink."""
     found = [numpy_of(t) for t in found]
     seen: list[list[np.ndarray]] = []
     for h in (1e-3, 2e-5, 2e-6):
@@ -216,7 +236,13 @@ def _value_and_grad(f: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
         which, grads = ((argnums,), (found,)) if isinstance(argnums, int) else (argnums, found)
         ds = only(directions(xs), which)
         along = inner(grads, [ds[i] for i in which])
-        confirm("the gradient along a direction", lambda *xs: [f(*xs)[0] if has_aux else f(*xs)], xs, ds, [along])
+        confirm(
+            "the gradient along a direction",
+            lambda *xs: [f(*xs)[0] if has_aux else f(*xs)],
+            xs,
+            ds,
+            [along],
+        )
         return value, found
 
     return checked
@@ -247,7 +273,10 @@ def inexact(ts: Sequence[Any]) -> list[Any]:
 def _linearize(f: Any, *xs: Any) -> Any:
     outs, lin = calque.linearize(f, *xs)
     ts = directions(xs)
-    full = [np.zeros(x.shape, x.dtype if is_inexact(x) else FLOAT0) if d is None else d for x, d in zip(xs, ts)]
+    full = [
+        np.zeros(x.shape, x.dtype if is_inexact(x) else FLOAT0) if d is None else d
+        for x, d in zip(xs, ts)
+    ]
     confirm("the linearized function", f, xs, ts, inexact(lin(*full)))
     return outs, lin
 
@@ -256,9 +285,17 @@ def _vjp(f: Any, *xs: Any) -> Any:
     outs, back = calque.vjp(f, *xs)
     ds = directions(xs)
     r = np.random.default_rng(8)
-    cts = [r.normal(size=o.shape).astype(o.dtype) if is_inexact(o) else np.zeros(o.shape, FLOAT0) for o in outs]
-    along = inner([g for g, d in zip(back(cts), ds) if d is not None], [d for d in ds if d is not None])
-    paired = lambda *xs: [calque.numpy.asarray(inner([o for o in f(*xs) if is_inexact(o)], inexact(cts)))]
+    cts = [
+        r.normal(size=o.shape).astype(o.dtype) if is_inexact(o) else np.zeros(o.shape, FLOAT0)
+        for o in outs
+    ]
+    along = inner(
+        [g for g, d in zip(back(cts), ds) if d is not None], [d for d in ds if d is not None]
+    )
+
+    def paired(*xs):
+        return [calque.numpy.asarray(inner([o for o in f(*xs) if is_inexact(o)], inexact(cts)))]
+
     confirm("the pullback along a direction", paired, xs, ds, [along])
     return outs, back
 

@@ -1,7 +1,8 @@
-"""Random programs as data: what they are, how they are made, run against a module, printed and made smaller.
+"""Random programs as data: what they are, how they are made, run against a module, printed and made
+smaller.
 
-A program is a body (steps over arrays, some of which hold bodies of their own that see the values outside) and a stack of layers
-around it."""
+A program is a body (steps over arrays, some of which hold bodies of their own that see the values
+outside) and a stack of layers around it."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +16,24 @@ from .peers import ours
 from .structure import GROUPS, HELD, apply, catalog
 
 SHAPES = ((), (), (1,), (2,), (3,), (3,), (4,), (2, 3), (3, 2), (3, 3), (1, 2), (2, 2, 2))
-KINDS = ("float32", "float32", "float32", "int32", "bool", "float16", "bfloat16", "complex64", "uint8", "int8")
+KINDS = (
+    "float32",
+    "float32",
+    "float32",
+    "int32",
+    "bool",
+    "float16",
+    "bfloat16",
+    "complex64",
+    "uint8",
+    "int8",
+)
 
 
 class Step(NamedTuple):
-    """An operation or a layer, with operands by number (counted back from the newest value, modulo how many there are), a seed for
-    its choices and, if it is a layer, the body that it transforms."""
+    """An operation or a layer, with operands by number (counted back from the newest value, modulo
+    how many there are), a seed for its choices and, if it is a layer, the body that it
+    transforms."""
 
     op: str
     operands: tuple[int, ...]
@@ -79,7 +92,9 @@ def _names(smooth: bool) -> list[tuple[str, int, float]]:
     return [(n, g.arity, g.weight / len(members[g])) for g in groups for n in members[g]]
 
 
-def _steps(r: Choices, names: list[tuple[str, int, float]], count: int, depth: int) -> tuple[Step, ...]:
+def _steps(
+    r: Choices, names: list[tuple[str, int, float]], count: int, depth: int
+) -> tuple[Step, ...]:
     chances = np.array([w for _, _, w in names])
     layers = list(LAYERS)
     weights = np.array([WEIGHTS.get(n, 1.0) for n in layers])
@@ -88,7 +103,9 @@ def _steps(r: Choices, names: list[tuple[str, int, float]], count: int, depth: i
         if r.random() < (0.3, 0.2, 0.1, 0.0)[depth]:
             name = str(r.choice(layers, p=weights / weights.sum()))
             body = _steps(r, names, int(r.integers(1, 4)), depth + 1)
-            steps.append(Step(name, _operands(r, int(r.integers(1, 3))), int(r.integers(1 << 30)), body))
+            steps.append(
+                Step(name, _operands(r, int(r.integers(1, 3))), int(r.integers(1 << 30)), body)
+            )
             continue
         name, arity, _ = names[r.choice(len(names), p=chances / chances.sum())]
         steps.append(Step(name, _operands(r, arity), int(r.integers(1 << 30))))
@@ -103,7 +120,8 @@ def _operands(r: Choices, count: int) -> tuple[int, ...]:
 
 
 def body_of(j: Any, steps: Sequence[Step], outside: Sequence[Any]) -> Function:
-    """A body as a function of its own arrays; it sees the values `outside` as well, and gives its last two values."""
+    """A body as a function of its own arrays; it sees the values `outside` as well, and gives its
+    last two values."""
 
     def run(*xs: Any) -> list[Any]:
         values = [*outside, *xs]
@@ -173,7 +191,9 @@ def _widened(r: Choices, x: np.ndarray, axis: int) -> np.ndarray:
     rows = [x]
     for _ in range(LANES - 1):
         if x.dtype.kind in "iub":
-            rows.append(np.roll(x, 1, -1) if x.ndim else ~x if x.dtype == bool else (x + 1).astype(x.dtype))
+            rows.append(
+                np.roll(x, 1, -1) if x.ndim else ~x if x.dtype == bool else (x + 1).astype(x.dtype)
+            )
         else:
             rows.append((x + np.asarray(r.uniform(-0.6, 0.6, x.shape))).astype(x.dtype))
     return np.stack(rows, axis)
@@ -206,7 +226,10 @@ def source(p: Program) -> str:
             yield from lines(s.body, indent + "    ")
 
     inputs = ", ".join(f"{kind}{list(shape)}" for kind, shape in p.inputs)
-    head = f"seed {p.seed}, {'smooth' if p.smooth else 'of all dtypes'}{', x64' if p.x64 else ''}; inputs {inputs}"
+    head = (
+        f"seed {p.seed}, {'smooth' if p.smooth else 'of all dtypes'}{', x64' if p.x64 else ''};"
+        f" inputs {inputs}"
+    )
     stack = [f"under {layer.name}  # seed {layer.seed}" for layer in p.stack]
     return "\n".join([head, *lines(p.steps, "  "), *stack])
 

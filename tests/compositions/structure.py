@@ -1,4 +1,5 @@
-"""The operations of random programs that move or gather elements: reductions, layout, indexing, products, sorting, linear algebra."""
+"""The operations of random programs that move or gather elements: reductions, layout, indexing,
+products, sorting, linear algebra."""
 
 import functools
 from typing import Any
@@ -57,13 +58,28 @@ def reductions(j: Any) -> dict[str, Operation]:
         return run
 
     return {
-        "sum": of(n.sum, lambda y, size: y / max(size, 1)), "mean": of(n.mean), "prod": of(lambda x, **k: n.prod(1 + 0.3 * n.tanh(x), **k)), "max": of(n.max, ties=True),
-        "min": of(n.min, ties=True), "logsumexp": of(lambda x, axis, keepdims: j.nn.logsumexp(x, axis=axis, keepdims=keepdims)), "var": of(n.var),
-        "std": of(lambda x, **k: n.sqrt(n.var(x, **k) + 1)), "any": of(lambda x, **k: n.any(x > 0.3, **k)), "norm": of(lambda x, axis, keepdims: n.sqrt(n.sum(x * x, axis, keepdims=keepdims) + 1) * 0.5),
-        "softmax": lambda r, x: j.nn.softmax(x, axis=axis_of(r, x)) if x.ndim else x, "log_softmax": lambda r, x: j.nn.log_softmax(x, axis=axis_of(r, x)) if x.ndim else x,
-        "reduce": generic, "argmax": index("argmax"), "argmin": index("argmin"), "median": lambda r, x: n.median(apart(r, n.atleast_1d(x))), "ptp": lambda r, x: n.ptp(apart(r, n.atleast_1d(x))),
-        "standardize": lambda r, x: j.nn.standardize(n.atleast_1d(x) * 1.0, axis=-1, epsilon=1.0), "count_nonzero": lambda r, x: n.count_nonzero(x > 0.1, axis=axes_of(r, x)),
-    }  # fmt: skip
+        "sum": of(n.sum, lambda y, size: y / max(size, 1)),
+        "mean": of(n.mean),
+        "prod": of(lambda x, **k: n.prod(1 + 0.3 * n.tanh(x), **k)),
+        "max": of(n.max, ties=True),
+        "min": of(n.min, ties=True),
+        "logsumexp": of(lambda x, axis, keepdims: j.nn.logsumexp(x, axis=axis, keepdims=keepdims)),
+        "var": of(n.var),
+        "std": of(lambda x, **k: n.sqrt(n.var(x, **k) + 1)),
+        "any": of(lambda x, **k: n.any(x > 0.3, **k)),
+        "norm": of(
+            lambda x, axis, keepdims: n.sqrt(n.sum(x * x, axis, keepdims=keepdims) + 1) * 0.5
+        ),
+        "softmax": lambda r, x: j.nn.softmax(x, axis=axis_of(r, x)) if x.ndim else x,
+        "log_softmax": lambda r, x: j.nn.log_softmax(x, axis=axis_of(r, x)) if x.ndim else x,
+        "reduce": generic,
+        "argmax": index("argmax"),
+        "argmin": index("argmin"),
+        "median": lambda r, x: n.median(apart(r, n.atleast_1d(x))),
+        "ptp": lambda r, x: n.ptp(apart(r, n.atleast_1d(x))),
+        "standardize": lambda r, x: j.nn.standardize(n.atleast_1d(x) * 1.0, axis=-1, epsilon=1.0),
+        "count_nonzero": lambda r, x: n.count_nonzero(x > 0.1, axis=axes_of(r, x)),
+    }
 
 
 def windows(j: Any) -> dict[str, Operation]:
@@ -72,7 +88,10 @@ def windows(j: Any) -> dict[str, Operation]:
     def window(start: float, f: Any, scale: float) -> Operation:
         def run(r: Choices, x: Any) -> Any:
             x = n.atleast_1d(apart(r, x) if scale == 1 else x)
-            size, stride = (2,) + (1,) * (x.ndim - 1), (int(r.integers(1, 3)),) + (1,) * (x.ndim - 1)
+            size, stride = (
+                (2,) + (1,) * (x.ndim - 1),
+                (int(r.integers(1, 3)),) + (1,) * (x.ndim - 1),
+            )
             padding = "SAME" if r.integers(2) or x.shape[0] < 2 else "VALID"
             y = l.reduce_window(x, np.asarray(start, x.dtype)[()], f, size, stride, padding)
             return y * scale
@@ -98,10 +117,28 @@ def windows(j: Any) -> dict[str, Operation]:
         )
 
     return {
-        "window_sum": lambda r, x, y: window(0.0, l.add, 0.5)(r, x), "window_max": lambda r, x, y: window(-np.inf, l.max, 1)(r, x), "window_min": lambda r, x, y: window(np.inf, l.min, 1)(r, x),
-        "conv": conv, "convolve": lambda r, x, y: n.convolve(x.reshape(-1), n.tanh(y).reshape(-1)[:3], mode=("same", "full", "valid")[r.integers(3)]) * 0.4,
-        "conv_transpose": lambda r, x, y: 0.3 * l.conv_transpose(n.resize(x, (1, 3, 2)), n.resize(n.tanh(y), (2, 2, 2)).astype(x.dtype), (2,), ("SAME", "VALID")[r.integers(2)]),
-    }  # fmt: skip
+        "window_sum": lambda r, x, y: window(0.0, l.add, 0.5)(r, x),
+        "window_max": lambda r, x, y: window(-np.inf, l.max, 1)(r, x),
+        "window_min": lambda r, x, y: window(np.inf, l.min, 1)(r, x),
+        "conv": conv,
+        "convolve": lambda r, x, y: (
+            n.convolve(
+                x.reshape(-1),
+                n.tanh(y).reshape(-1)[:3],
+                mode=("same", "full", "valid")[r.integers(3)],
+            )
+            * 0.4
+        ),
+        "conv_transpose": lambda r, x, y: (
+            0.3
+            * l.conv_transpose(
+                n.resize(x, (1, 3, 2)),
+                n.resize(n.tanh(y), (2, 2, 2)).astype(x.dtype),
+                (2,),
+                ("SAME", "VALID")[r.integers(2)],
+            )
+        ),
+    }
 
 
 def running(j: Any) -> dict[str, Operation]:
@@ -116,12 +153,21 @@ def running(j: Any) -> dict[str, Operation]:
 
     def prefix(r: Choices, x: Any) -> Any:
         x = n.atleast_1d(n.tanh(x))
-        return l.associative_scan(lambda a, b: a * 0.5 + b, x, reverse=bool(r.integers(2)), axis=axis_of(r, x))
+        return l.associative_scan(
+            lambda a, b: a * 0.5 + b, x, reverse=bool(r.integers(2)), axis=axis_of(r, x)
+        )
 
     return {
-        "cumsum": of(l.cumsum, lambda r, x: 0.4 * x), "cumprod": of(l.cumprod, lambda r, x: 1 + 0.3 * n.tanh(x)), "cummax": of(l.cummax, apart), "cummin": of(l.cummin, apart),
-        "cumlogsumexp": of(l.cumlogsumexp), "prefix": prefix, "diff": lambda r, x: n.diff(n.atleast_1d(x), axis=-1) if np.shape(x)[-1:] not in ((), (1,)) else x,
-    }  # fmt: skip
+        "cumsum": of(l.cumsum, lambda r, x: 0.4 * x),
+        "cumprod": of(l.cumprod, lambda r, x: 1 + 0.3 * n.tanh(x)),
+        "cummax": of(l.cummax, apart),
+        "cummin": of(l.cummin, apart),
+        "cumlogsumexp": of(l.cumlogsumexp),
+        "prefix": prefix,
+        "diff": lambda r, x: (
+            n.diff(n.atleast_1d(x), axis=-1) if np.shape(x)[-1:] not in ((), (1,)) else x
+        ),
+    }
 
 
 def layout(j: Any) -> dict[str, Operation]:
@@ -135,9 +181,15 @@ def layout(j: Any) -> dict[str, Operation]:
         return x[key]
 
     def padded(r: Choices, x: Any) -> Any:
-        low, high, mid = r.integers(-1, 3, x.ndim), r.integers(0, 2, x.ndim), r.integers(0, 2, x.ndim)
+        low, high, mid = (
+            r.integers(-1, 3, x.ndim),
+            r.integers(0, 2, x.ndim),
+            r.integers(0, 2, x.ndim),
+        )
         low = np.where(np.array(x.shape) < 2, np.maximum(low, 0), low)
-        return cut(l.pad(x, np.asarray(0.3, x.dtype), [tuple(map(int, p)) for p in zip(low, high, mid)]))
+        return cut(
+            l.pad(x, np.asarray(0.3, x.dtype), [tuple(map(int, p)) for p in zip(low, high, mid)])
+        )
 
     def spread(r: Choices, x: Any) -> Any:
         return cut(l.broadcast_in_dim(x, (2, *x.shape), tuple(range(1, x.ndim + 1))))
@@ -147,12 +199,40 @@ def layout(j: Any) -> dict[str, Operation]:
         return l.slice(x, [s - k for s, k in zip(x.shape, sizes)], x.shape)
 
     return {
-        "transpose": perm, "strided": strided, "pad": padded, "spread": spread, "slice": sized, "ravel": lambda r, x: x.reshape(-1), "new_axis": lambda r, x: n.expand_dims(x, int(r.integers(x.ndim + 1))),
-        "flip": lambda r, x: n.flip(x, axes_of(r, x)), "roll": lambda r, x: n.roll(x, int(r.integers(-2, 5)), None if r.integers(2) or not x.ndim else axis_of(r, x)), "tile": lambda r, x: cut(n.tile(x, 2)),
-        "triangle": lambda r, x: (n.tril, n.triu)[r.integers(2)](as_matrix(j, r, x), int(r.integers(-1, 2))), "diagonal": lambda r, x: n.diagonal(as_matrix(j, r, x)), "squeeze": lambda r, x: n.squeeze(x),
-        "repeat": lambda r, x: cut(n.repeat(n.atleast_1d(x), 2, axis=-1)), "split": lambda r, x: n.split(x, x.shape[0])[-1] if x.ndim else x, "iota": lambda r, x: x + l.iota(x.dtype, max(x.shape[-1], 1))[: x.shape[-1]] * 0.1 if x.ndim else x,
-        "pad_mode": lambda r, x: cut(n.pad(x, 1, mode=("edge", "wrap", "reflect")[r.integers(3)] if x.size > 1 and x.ndim and min(x.shape) > 1 else "edge")), "diag": lambda r, x: n.diag(x.reshape(-1)[:3]), "bcast_rows": lambda r, x: x[..., None] * wave(r, (2,), x.dtype),
-    }  # fmt: skip
+        "transpose": perm,
+        "strided": strided,
+        "pad": padded,
+        "spread": spread,
+        "slice": sized,
+        "ravel": lambda r, x: x.reshape(-1),
+        "new_axis": lambda r, x: n.expand_dims(x, int(r.integers(x.ndim + 1))),
+        "flip": lambda r, x: n.flip(x, axes_of(r, x)),
+        "roll": lambda r, x: n.roll(
+            x, int(r.integers(-2, 5)), None if r.integers(2) or not x.ndim else axis_of(r, x)
+        ),
+        "tile": lambda r, x: cut(n.tile(x, 2)),
+        "triangle": lambda r, x: (n.tril, n.triu)[r.integers(2)](
+            as_matrix(j, r, x), int(r.integers(-1, 2))
+        ),
+        "diagonal": lambda r, x: n.diagonal(as_matrix(j, r, x)),
+        "squeeze": lambda r, x: n.squeeze(x),
+        "repeat": lambda r, x: cut(n.repeat(n.atleast_1d(x), 2, axis=-1)),
+        "split": lambda r, x: n.split(x, x.shape[0])[-1] if x.ndim else x,
+        "iota": lambda r, x: (
+            x + l.iota(x.dtype, max(x.shape[-1], 1))[: x.shape[-1]] * 0.1 if x.ndim else x
+        ),
+        "pad_mode": lambda r, x: cut(
+            n.pad(
+                x,
+                1,
+                mode=("edge", "wrap", "reflect")[r.integers(3)]
+                if x.size > 1 and x.ndim and min(x.shape) > 1
+                else "edge",
+            )
+        ),
+        "diag": lambda r, x: n.diag(x.reshape(-1)[:3]),
+        "bcast_rows": lambda r, x: x[..., None] * wave(r, (2,), x.dtype),
+    }
 
 
 def joining(j: Any) -> dict[str, Operation]:
@@ -188,7 +268,9 @@ def gathers(j: Any) -> dict[str, Operation]:
         axis = axis_of(r, x)
         i = indices(j, r, y, x.shape[axis])
         mode = ("clip", "wrap", "fill")[r.integers(3)]
-        return cut(n.take(x, i, axis=axis, mode=mode, **({"fill_value": 0} if mode == "fill" else {})))
+        return cut(
+            n.take(x, i, axis=axis, mode=mode, **({"fill_value": 0} if mode == "fill" else {}))
+        )
 
     def dynamic(r: Choices, x: Any, y: Any) -> Any:
         x = n.atleast_1d(x)
@@ -207,9 +289,17 @@ def gathers(j: Any) -> dict[str, Operation]:
 
     def element(r: Choices, x: Any, y: Any) -> Any:
         x = n.atleast_1d(x)
-        return l.dynamic_index_in_dim(x, indices(j, r, y, x.shape[0])[0], 0, keepdims=bool(r.integers(2)))
+        return l.dynamic_index_in_dim(
+            x, indices(j, r, y, x.shape[0])[0], 0, keepdims=bool(r.integers(2))
+        )
 
-    return {"take": take, "dynamic_slice": dynamic, "take_along_axis": along, "fancy": fancy, "dynamic_index": element}
+    return {
+        "take": take,
+        "dynamic_slice": dynamic,
+        "take_along_axis": along,
+        "fancy": fancy,
+        "dynamic_index": element,
+    }
 
 
 def scatters(j: Any) -> dict[str, Operation]:
@@ -228,7 +318,9 @@ def scatters(j: Any) -> dict[str, Operation]:
 
     def times(r: Choices, x: Any, y: Any, z: Any) -> Any:
         x = n.atleast_1d(x)
-        i = n.argsort(apart(r, n.arange(x.shape[0], dtype=np.float32) * 3))[: x.shape[0] - x.shape[0] // 2]
+        i = n.argsort(apart(r, n.arange(x.shape[0], dtype=np.float32) * 3))[
+            : x.shape[0] - x.shape[0] // 2
+        ]
         return x.at[i].multiply(n.tanh(n.mean(z)).astype(x.dtype), unique_indices=True)
 
     def most(r: Choices, x: Any, y: Any, z: Any) -> Any:
@@ -247,7 +339,9 @@ def scatters(j: Any) -> dict[str, Operation]:
         "at_multiply": times,
         "at_max": most,
         "segment_sum": segments,
-        "at_get": lambda r, x, y, z: n.atleast_1d(x).at[indices(j, r, y, 4)].get(mode="fill", fill_value=0.25),
+        "at_get": lambda r, x, y, z: (
+            n.atleast_1d(x).at[indices(j, r, y, 4)].get(mode="fill", fill_value=0.25)
+        ),
     }
 
 
@@ -262,7 +356,11 @@ def products(j: Any) -> dict[str, Operation]:
 
     def general(r: Choices, x: Any, y: Any) -> Any:
         a, b, k = sides(r, x, y)
-        dims = ((((2,), (1,)), ((0,), (0,))), (((2,), (1,)), ((), ())), (((2, 0), (1, 0)), ((), ())))[r.integers(3)]
+        dims = (
+            (((2,), (1,)), ((0,), (0,))),
+            (((2,), (1,)), ((), ())),
+            (((2, 0), (1, 0)), ((), ())),
+        )[r.integers(3)]
         return l.dot_general(a, b, dims) / k
 
     def einsum(r: Choices, x: Any, y: Any) -> Any:
@@ -287,10 +385,21 @@ def products(j: Any) -> dict[str, Operation]:
         return n.dot(x.reshape(-1)[:m], n.tanh(y).reshape(-1)[:m]) / m
 
     return {
-        "dot_general": general, "einsum": einsum, "inner": inner, "matmul": functools.partial(matvec, j),
-        "tensordot": lambda r, x, y: n.tensordot(n.resize(x, (2, 3)), n.resize(n.tanh(y), (3, 2)).astype(x.dtype), axes=int(r.integers(1, 2))) / 2, "kron": lambda r, x, y: n.kron(x.reshape(-1)[:3], y.reshape(-1)[:3]) * 0.5,
+        "dot_general": general,
+        "einsum": einsum,
+        "inner": inner,
+        "matmul": functools.partial(matvec, j),
+        "tensordot": lambda r, x, y: (
+            n.tensordot(
+                n.resize(x, (2, 3)),
+                n.resize(n.tanh(y), (3, 2)).astype(x.dtype),
+                axes=int(r.integers(1, 2)),
+            )
+            / 2
+        ),
+        "kron": lambda r, x, y: n.kron(x.reshape(-1)[:3], y.reshape(-1)[:3]) * 0.5,
         "cross": lambda r, x, y: n.cross(n.resize(x, (3,)), n.resize(n.tanh(y), (3,))),
-    }  # fmt: skip
+    }
 
 
 def matvec(j: Any, r: Choices, x: Any, y: Any) -> Any:
@@ -314,7 +423,9 @@ def sorting(j: Any) -> dict[str, Operation]:
         return l.top_k(x, int(r.integers(1, x.shape[-1] + 1)))[0]
 
     def quantile(r: Choices, x: Any, y: Any) -> Any:
-        return n.quantile(apart(r, n.atleast_1d(x).astype(n.promote_types(x.dtype, np.float32))), 0.3)
+        return n.quantile(
+            apart(r, n.atleast_1d(x).astype(n.promote_types(x.dtype, np.float32))), 0.3
+        )
 
     return {
         "sort": ordered,
@@ -372,10 +483,21 @@ def algebra(j: Any) -> dict[str, Operation]:
         return a.cholesky(m) * 0.5
 
     return {
-        "cholesky": cho, "solve": solve, "triangular_solve": triangular, "eigh": eigh, "svd": svd, "qr": qr, "lu": lu, "linear_solve": solve_linear, "inv": lambda r, x, y: a.inv(as_matrix(j, r, x)),
-        "det": lambda r, x, y: n.tanh(a.det(as_matrix(j, r, x)) * 0.1), "slogdet": lambda r, x, y: a.slogdet(as_matrix(j, r, x))[1] * 0.3, "pinv": lambda r, x, y: a.pinv(as_matrix(j, r, x, square=False)),
-        "matrix_power": lambda r, x, y: a.matrix_power(0.3 * as_matrix(j, r, x), 3), "expm": lambda r, x, y: j.scipy.linalg.expm(0.2 * as_matrix(j, r, x)),
-    }  # fmt: skip
+        "cholesky": cho,
+        "solve": solve,
+        "triangular_solve": triangular,
+        "eigh": eigh,
+        "svd": svd,
+        "qr": qr,
+        "lu": lu,
+        "linear_solve": solve_linear,
+        "inv": lambda r, x, y: a.inv(as_matrix(j, r, x)),
+        "det": lambda r, x, y: n.tanh(a.det(as_matrix(j, r, x)) * 0.1),
+        "slogdet": lambda r, x, y: a.slogdet(as_matrix(j, r, x))[1] * 0.3,
+        "pinv": lambda r, x, y: a.pinv(as_matrix(j, r, x, square=False)),
+        "matrix_power": lambda r, x, y: a.matrix_power(0.3 * as_matrix(j, r, x), 3),
+        "expm": lambda r, x, y: j.scipy.linalg.expm(0.2 * as_matrix(j, r, x)),
+    }
 
 
 GROUPS = {
@@ -415,7 +537,9 @@ def apply(j: Any, name: str, r: Choices, operands: list[Any]) -> Any:
         operands = [x if is_complex(x) and name not in REAL_ONLY else real(j, x) for x in operands]
     elif group.kind == "real":
         places = (1,) if name in INDEXED else ()
-        operands = [x if k in places and not is_complex(x) else real(j, x) for k, x in enumerate(operands)]
+        operands = [
+            x if k in places and not is_complex(x) else real(j, x) for k, x in enumerate(operands)
+        ]
     if group.make in (binary, ternary, complexes):
         operands = list(matched(j, *operands))
     return cut(f(r, *operands))

@@ -108,7 +108,9 @@ def inner_function(x):
 
 
 def an_inner_lambda(x):
-    f = lambda v: v if v > 0 else -v
+    def f(v):
+        return v if v > 0 else -v
+
     return f(x) + f(x - 3)
 
 
@@ -221,8 +223,10 @@ def none_in_a_branch(x, scale=None):
 
 NUMBERS = (-12.0, -3.5, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 11.0, 60.0, 80.0, 101.0)
 BRANCHES = [
-    relu, no_else, grade, nested, temporary, conditional_expression, operators, values_of_and_or, chain, clamp, mixed_numbers,
-    calls, inner_function, an_inner_lambda, in_a_comprehension, tuples, containers, pops, global_scale, early_returns,
+    relu, no_else, grade, nested, temporary, conditional_expression, operators, values_of_and_or,
+    chain, clamp, mixed_numbers,
+    calls, inner_function, an_inner_lambda, in_a_comprehension, tuples, containers, pops,
+    global_scale, early_returns,
     return_in_with, return_in_try, matched, annotated, walrus, pass_only, none_in_a_branch,
 ]  # fmt: skip
 
@@ -234,7 +238,9 @@ def test_branches(f):
     for x in NUMBERS:
         assert plain(x) == f(x) and type(plain(x)) is type(f(x))
         np.testing.assert_allclose(g(x), f(x), rtol=1e-6, err_msg=str(x))
-    np.testing.assert_allclose(jax.vmap(plain)(jnp.array(NUMBERS)), [f(x) for x in NUMBERS], rtol=1e-6)
+    np.testing.assert_allclose(
+        jax.vmap(plain)(jnp.array(NUMBERS)), [f(x) for x in NUMBERS], rtol=1e-6
+    )
 
 
 SMOOTH = [

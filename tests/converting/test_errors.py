@@ -1,4 +1,5 @@
-"""What cannot be converted is named: the variable or statement, its line, and what to write instead."""
+"""What cannot be converted is named: the variable or statement, its line, and what to write
+instead."""
 
 import functools
 
@@ -33,7 +34,12 @@ def test_a_variable_of_one_branch():
         return t + 1
 
     text = refused(f, NameError, 1.0)
-    assert "variable 't'" in text and "only one branch" in text and line(f, 1) in text and "before the `if`" in text
+    assert (
+        "variable 't'" in text
+        and "only one branch" in text
+        and line(f, 1) in text
+        and "before the `if`" in text
+    )
     assert jax.convert(f)(1.0) == 2.0
     with pytest.raises(UnboundLocalError):
         jax.convert(f)(-1.0)
@@ -78,7 +84,9 @@ def test_returned_values_that_differ():
         return jnp.ones(3)
 
     text = refused(f, ControlFlowError, 1.0)
-    assert "returned" in text and "float32[2]" in text and "float32[3]" in text and line(f, 1) in text
+    assert (
+        "returned" in text and "float32[2]" in text and "float32[3]" in text and line(f, 1) in text
+    )
 
     def falls_off(x):
         if x > 0:
@@ -153,7 +161,9 @@ def test_steps_of_unknown_sign(step):
             total += i
         return total
 
-    assert "sign" in refused(f, ControlFlowError, step) and "while" in refused(f, ControlFlowError, step)
+    assert "sign" in refused(f, ControlFlowError, step) and "while" in refused(
+        f, ControlFlowError, step
+    )
     assert jax.convert(f)(2) == 20
 
 
@@ -243,7 +253,9 @@ def sets_in_a_numpy_array(x):
     return x + a[0]
 
 
-@pytest.mark.parametrize("f", [sets_an_attribute, sets_an_item, sets_a_global, sets_in_a_numpy_array])
+@pytest.mark.parametrize(
+    "f", [sets_an_attribute, sets_an_item, sets_a_global, sets_in_a_numpy_array]
+)
 def test_stores_that_would_happen_in_either_case(f):
     text = refused(f, ControlFlowError, -1.0)
     assert "under a traced condition" in text and "sets" in text

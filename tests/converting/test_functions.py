@@ -1,4 +1,5 @@
-"""Which functions are converted, and what a converted function has in common with the one as it is written."""
+"""Which functions are converted, and what a converted function has in common with the one as it is
+written."""
 
 import dataclasses
 import functools
@@ -38,7 +39,12 @@ def positive(x, bias=BIAS, *more, scale: float = 2.0, **rest):
 def test_signature_and_names_stay():
     f = jax.convert(positive)
     assert inspect.signature(f) == inspect.signature(positive)
-    assert (f.__name__, f.__qualname__, f.__doc__, f.__module__) == ("positive", "positive", "The doc.", __name__)
+    assert (f.__name__, f.__qualname__, f.__doc__, f.__module__) == (
+        "positive",
+        "positive",
+        "The doc.",
+        __name__,
+    )
     assert f.__annotations__ == {"scale": float} and f.__defaults__ is positive.__defaults__
     assert inspect.getsource(f) == inspect.getsource(positive)
     g = jax.jit(f)
@@ -68,7 +74,10 @@ def test_a_rebuilt_lambda_is_traced_once():
 def test_lambdas_of_one_line_are_told_apart():
     f, g = (lambda x: x if x > 0 else -x), (lambda x: x if x < 0 else 2 * x)
     assert float(converted(f)(-3.0)) == 3.0 and float(converted(g)(-3.0)) == -3.0
-    h = lambda x: (lambda y: y if y > x else x)(1.0)
+
+    def h(x):
+        return (lambda y: y if y > x else x)(1.0)
+
     assert float(converted(h)(3.0)) == 3.0 and float(converted(h)(0.0)) == 1.0
 
 
@@ -290,16 +299,25 @@ def test_transformed_functions_are_converted_within():
     for x in (0.5, -0.5):
         np.testing.assert_allclose(f(x), np.sin(x) + np.cos(x) if x > 0 else x + 1, rtol=1e-6)
     np.testing.assert_allclose(converted(jax.grad(slope))(0.5), -np.sin(0.5), rtol=1e-6)
-    np.testing.assert_allclose(converted(jax.value_and_grad(remembered))(0.5), (np.sin(0.5), np.cos(0.5)), rtol=1e-6)
-    np.testing.assert_allclose(converted(jax.vmap(remembered))(jnp.array([1.0, -1.0])), [np.sin(1.0), -1.0], rtol=1e-6)
+    np.testing.assert_allclose(
+        converted(jax.value_and_grad(remembered))(0.5), (np.sin(0.5), np.cos(0.5)), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        converted(jax.vmap(remembered))(jnp.array([1.0, -1.0])), [np.sin(1.0), -1.0], rtol=1e-6
+    )
 
 
 def test_recursion():
     assert jax.convert(factorial)(5) == 120
     with pytest.raises(ControlFlowError, match="calls itself"):
         converted(factorial)(5)
-    in_a_value = lambda n: 1 if n <= 1 else n * in_a_value(n - 1)
-    in_a_test = lambda n: n <= 1 or in_a_test(n - 1)
+
+    def in_a_value(n):
+        return 1 if n <= 1 else n * in_a_value(n - 1)
+
+    def in_a_test(n):
+        return n <= 1 or in_a_test(n - 1)
+
     for f in (in_a_value, in_a_test):
         with pytest.raises(ControlFlowError, match="calls itself"):
             converted(f)(5)
@@ -321,7 +339,9 @@ def moved(x):
 def test_objects_that_branches_set_are_pytrees():
     with pytest.raises(NameError, match=r"Point is no pytree: .*register_dataclass"):
         converted(moved)(3.0)
-    Registered = jax.tree_util.register_dataclass(dataclasses.make_dataclass("Registered", ["x", ("y", float, 2.0)]))
+    Registered = jax.tree_util.register_dataclass(
+        dataclasses.make_dataclass("Registered", ["x", ("y", float, 2.0)])
+    )
 
     def f(x):
         p = Registered(x)
@@ -469,9 +489,7 @@ def test_sizes_that_change():
 def fails_in_a_branch(x):
     if x > 0:
         for _ in range(3):
-            y = (
-                x @ x  # scalars
-            )
+            y = x @ x  # scalars
     else:
         y = x
     return y
@@ -481,7 +499,9 @@ def test_tracebacks_show_the_users_lines():
     with pytest.raises(ValueError, match="matmul") as e:
         converted(fails_in_a_branch)(1.0)
     start = fails_in_a_branch.__code__.co_firstlineno
-    shown = [(f.name, f.lineno - start) for f in traceback.extract_tb(e.tb) if f.filename == __file__][1:]
+    shown = [
+        (f.name, f.lineno - start) for f in traceback.extract_tb(e.tb) if f.filename == __file__
+    ][1:]
     assert shown == [("fails_in_a_branch", k) for k in (1, 2, 4)]
     assert all("calque/" not in f.filename for f in traceback.extract_tb(e.tb))
 

@@ -188,9 +188,12 @@ def counts_down_from_a_branch(n):
 
 
 LOOPS = [
-    collatz, summed, two_bounds, downwards, upwards_by_three, break_and_continue, endless, returns_from_a_loop,
-    returns_from_nested_loops, for_else, while_else, nested_loops, break_out_of_a_list, break_out_of_a_fixed_range, walrus_in_the_test,
-    two_conditions, greatest_common_divisor, a_list_in_a_loop, a_temporary_in_a_loop, loop_in_a_branch, counts_down_from_a_branch,
+    collatz, summed, two_bounds, downwards, upwards_by_three, break_and_continue, endless,
+    returns_from_a_loop,
+    returns_from_nested_loops, for_else, while_else, nested_loops, break_out_of_a_list,
+    break_out_of_a_fixed_range, walrus_in_the_test,
+    two_conditions, greatest_common_divisor, a_list_in_a_loop, a_temporary_in_a_loop,
+    loop_in_a_branch, counts_down_from_a_branch,
 ]  # fmt: skip
 COUNTS = (0, 1, 2, 3, 4, 5, 6, 9, 27)
 
@@ -239,7 +242,9 @@ def skips_rows(xs):
     return total
 
 
-@pytest.mark.parametrize("f", [rows, first_positive, last_row, skips_rows], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [rows, first_positive, last_row, skips_rows], ids=lambda f: f.__name__
+)
 def test_loops_over_arrays(f):
     xs = np.random.default_rng(0).normal(size=(3, 6, 2)).astype(np.float32)
     g = jax.convert(f)
@@ -306,7 +311,9 @@ def test_derivative_with_containers():
     p, e = {"x": 1.0, "k": 2.0}, 1e-5
     got = jax.jit(jax.grad(jax.convert(simulated)))(p, 9)
     for key in p:
-        want = (simulated({**p, key: p[key] + e}, 9) - simulated({**p, key: p[key] - e}, 9)) / (2 * e)
+        want = (simulated({**p, key: p[key] + e}, 9) - simulated({**p, key: p[key] - e}, 9)) / (
+            2 * e
+        )
         np.testing.assert_allclose(got[key], want, rtol=1e-3)
 
 

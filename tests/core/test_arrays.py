@@ -13,7 +13,9 @@ from calque.core import dtypes
 
 
 @pytest.mark.parametrize(
-    "dtype", [d for d in dtypes.ALL if d.itemsize > 1 or d.kind in "biu" or "float8" in d.name], ids=str
+    "dtype",
+    [d for d in dtypes.ALL if d.itemsize > 1 or d.kind in "biu" or "float8" in d.name],
+    ids=str,
 )
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 4)])
 def test_every_dtype_goes_in_and_out(dtype, shape):
@@ -21,7 +23,12 @@ def test_every_dtype_goes_in_and_out(dtype, shape):
         size = int(np.prod(shape))
         x = (np.arange(size).reshape(shape) % 2).astype(dtype)
         y = jnp.asarray(x)
-        assert y.shape == shape and y.dtype == dtype and y.nbytes == x.nbytes and y.itemsize == dtype.itemsize
+        assert (
+            y.shape == shape
+            and y.dtype == dtype
+            and y.nbytes == x.nbytes
+            and y.itemsize == dtype.itemsize
+        )
         np.testing.assert_array_equal(np.asarray(y).astype(np.complex128), x.astype(np.complex128))
         z = calque.jit(lambda x: x)(y)
         assert z.dtype == dtype and z.shape == shape
@@ -64,7 +71,13 @@ def test_dlpack_of_what_numpy_does_not_know():
 
 
 def test_pickle_and_copy():
-    for x in (jnp.arange(3), jnp.float32(2.5), jnp.ones((2, 0)), jnp.ones(2, jnp.bfloat16), jnp.asarray(3)):
+    for x in (
+        jnp.arange(3),
+        jnp.float32(2.5),
+        jnp.ones((2, 0)),
+        jnp.ones(2, jnp.bfloat16),
+        jnp.asarray(3),
+    ):
         for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
             assert y.dtype == x.dtype and y.shape == x.shape and y.aval is x.aval
             np.testing.assert_array_equal(np.asarray(y), np.asarray(x))
@@ -118,7 +131,11 @@ def test_python_conversions():
     )
     assert [10, 20, 30][jnp.asarray(1)] == 20 and list(range(jnp.asarray(2))) == [0, 1]
     assert jnp.arange(3).tolist() == [0, 1, 2] and jnp.float32(1).item() == 1.0
-    assert 2 in jnp.arange(3) and len(jnp.arange(3)) == 3 and [int(v) for v in jnp.arange(3)] == [0, 1, 2]
+    assert (
+        2 in jnp.arange(3)
+        and len(jnp.arange(3)) == 3
+        and [int(v) for v in jnp.arange(3)] == [0, 1, 2]
+    )
     assert divmod(7, jnp.asarray(2))[0] == 3 and round(jnp.float32(2.567), 1) == pytest.approx(2.6)
 
 
@@ -171,5 +188,7 @@ def test_special_values_survive():
 def test_other_scalars():
     for scalar in (np.float64(1.5), np.int8(3), np.bool_(True), ml_dtypes.bfloat16(2)):
         x = jnp.asarray(scalar)
-        assert x.shape == () and x.dtype == (np.float32 if scalar.dtype == np.float64 else scalar.dtype)
+        assert x.shape == () and x.dtype == (
+            np.float32 if scalar.dtype == np.float64 else scalar.dtype
+        )
         assert float(calque.jit(lambda x: x + 0)(scalar)) == float(scalar)

@@ -6,7 +6,9 @@ import calque
 
 
 def test_both_spellings():
-    assert calque.config.read("calque_enable_x64") is False and calque.config.jax_enable_x64 is False
+    assert (
+        calque.config.read("calque_enable_x64") is False and calque.config.jax_enable_x64 is False
+    )
     with calque.config.override("jax_enable_x64", True):
         assert calque.config.calque_enable_x64 is True
     assert calque.config.enable_x64 is False

@@ -12,7 +12,11 @@ from calque.core.config import Config, config
         (None, None, 1),
         ("3", None, 3),
         (None, "--xla_force_host_platform_device_count=4", 4),
-        (None, "--xla_cpu_enable_fast_math=true  --xla_force_host_platform_device_count=2 --other", 2),
+        (
+            None,
+            "--xla_cpu_enable_fast_math=true  --xla_force_host_platform_device_count=2 --other",
+            2,
+        ),
         ("3", "--xla_force_host_platform_device_count=4", 3),
         (None, "--xla_dump_to=/tmp/x", 1),
     ],
@@ -37,7 +41,13 @@ def test_a_count_that_is_none(monkeypatch):
 def test_the_option_adds_devices_to_those_that_are_there():
     before = list(devices.DEVICES)
     with config.override("jax_num_cpu_devices", 5):
-        assert devices.DEVICES[: len(before)] == before and [d.id for d in devices.DEVICES] == [0, 1, 2, 3, 4]
+        assert devices.DEVICES[: len(before)] == before and [d.id for d in devices.DEVICES] == [
+            0,
+            1,
+            2,
+            3,
+            4,
+        ]
     assert before == devices.DEVICES
     for wrong in (0, -2, 1.5, True, "4"):
         with pytest.raises(ValueError, match="must be a positive integer"):

@@ -2,7 +2,15 @@
 
 import pytest
 
-from calque.core.dims import Dim, Symbols, hint_of, product, surely_divides, surely_equal, surely_less
+from calque.core.dims import (
+    Dim,
+    Symbols,
+    hint_of,
+    product,
+    surely_divides,
+    surely_equal,
+    surely_less,
+)
 from calque.core.errors import ConcretizationTypeError
 from calque.core.extents import larger, slice_bounds, smaller
 
@@ -14,10 +22,24 @@ def sizes(*hints):
 
 def test_arithmetic_is_that_of_the_hints():
     s, n, m = sizes(12, 5)
-    cases = [n + 3, 3 - n, n * m + 2 * n, n // 4, n % 4, (n * m) // n, -n, n // m, n**2, (4 * n) // 4, (n + 1) // 2 * 2]
+    cases = [
+        n + 3,
+        3 - n,
+        n * m + 2 * n,
+        n // 4,
+        n % 4,
+        (n * m) // n,
+        -n,
+        n // m,
+        n**2,
+        (4 * n) // 4,
+        (n + 1) // 2 * 2,
+    ]
     values = [15, -9, 84, 3, 0, 5, -12, 2, 144, 12, 12]
     assert [hint_of(c) for c in cases] == values
-    assert s.program([("value", c.poly) for c in cases if isinstance(c, Dim)])(12, 5) == tuple(values)
+    assert s.program([("value", c.poly) for c in cases if isinstance(c, Dim)])(12, 5) == tuple(
+        values
+    )
     assert (n * m) // n is m and n - n == 0 and (2 * n) % 2 == 0 and type(n - n) is int
 
 
@@ -122,7 +144,14 @@ def test_smaller_and_larger_of_found_sizes():
     values = s.program([("value", d.poly) for d in (a, b, c, -(-k // 4), 2 * k + 1)])
     for n in range(6):
         assert values(a0=n) == (max(n - 1, 0), min(n, 3), max(n - 2, 0), -(-n // 4), 2 * n + 1)
-    for index in (slice(1, None), slice(None, -1), slice(2, 5), slice(-3, None), slice(-4, -1), slice(None, 3)):
+    for index in (
+        slice(1, None),
+        slice(None, -1),
+        slice(2, 5),
+        slice(-3, None),
+        slice(-4, -1),
+        slice(None, 3),
+    ):
         _, length, _ = slice_bounds(index, k)
         size = s.program([("value", length.poly)])
         assert [size(a0=n)[0] for n in range(8)] == [len(range(n)[index]) for n in range(8)]

@@ -23,7 +23,8 @@ def test_64_bit_types_are_narrowed_unless_enabled():
 
 
 def test_names():
-    assert [short_name(as_dtype(d)) for d in ("bool", "int8", "uint32", "bfloat16", "float16", "complex64", "float8_e4m3fn")] == [
+    assert [short_name(as_dtype(d)) for d in ("bool", "int8", "uint32", "bfloat16", "float16",
+    "complex64", "float8_e4m3fn")] == [
         "bool", "i8", "u32", "bf16", "f16", "c64", "f8_e4m3fn",
     ]  # fmt: skip
 
@@ -68,7 +69,9 @@ def test_the_lattice_is_that_of_jax(x64):
     try:
         with calque.config.override("calque_enable_x64", x64):
             for a, b in itertools.combinations_with_replacement(kinds, 2):
-                if not x64 and any(not w and d.itemsize == 8 * (1 + (d.kind == "c")) for d, w in (a, b)):
+                if not x64 and any(
+                    not w and d.itemsize == 8 * (1 + (d.kind == "c")) for d, w in (a, b)
+                ):
                     continue
                 operands = [python[d.name] if w else jax.numpy.zeros((), d) for d, w in (a, b)]
                 try:

@@ -18,7 +18,9 @@ def branch(x, unrelated):
     return unrelated
 
 
-@pytest.mark.parametrize("transform", [calque.jit, calque.make_jaxpr, lambda f: calque.jit(calque.grad(f))])
+@pytest.mark.parametrize(
+    "transform", [calque.jit, calque.make_jaxpr, lambda f: calque.jit(calque.grad(f))]
+)
 def test_truth_value(transform):
     with pytest.raises(errors.TracerBoolConversionError) as e:
         transform(branch)(2.0, 1.0)

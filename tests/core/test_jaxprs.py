@@ -23,7 +23,12 @@ def test_avals_are_interned():
         and a is not ShapedArray((2, 3), F32, True)
     )
     assert pickle.loads(pickle.dumps(a)) is a
-    assert (a.size, a.ndim, a.str_short(), repr(a)) == (6, 2, "f32[2,3]", "ShapedArray(float32[2,3])")
+    assert (a.size, a.ndim, a.str_short(), repr(a)) == (
+        6,
+        2,
+        "f32[2,3]",
+        "ShapedArray(float32[2,3])",
+    )
     with pytest.raises(AttributeError):
         a.shape = ()
     with pytest.raises(TypeError):
@@ -43,8 +48,8 @@ def test_types_of_values():
 
 def test_the_printed_form():
     j = calque.make_jaxpr(lambda x, y: (x * y + 1.0, 2))(jnp.ones(3), 2.0)
-    assert str(j) == (
-        "{ lambda ; a:f32[3] b:f32[]. let\n"
+    assert (
+        str(j) == "{ lambda ; a:f32[3] b:f32[]. let\n"
         "    c:f32[] = convert_element_type[new_dtype=float32 weak_type=False] b\n"
         "    d:f32[3] = mul a c\n"
         "    e:f32[3] = add d 1.0:f32[]\n"
@@ -67,7 +72,11 @@ def test_every_equation_knows_the_users_line():
         return jnp.sin(x) + 1  # the line that is looked for
 
     e = calque.make_jaxpr(f)(1.0).jaxpr.eqns[0]
-    assert e.source.line == f.__code__.co_firstlineno + 1 and e.source.function == "f" and e.source.file == __file__
+    assert (
+        e.source.line == f.__code__.co_firstlineno + 1
+        and e.source.function == "f"
+        and e.source.file == __file__
+    )
 
 
 def test_programs_can_be_run_again():
@@ -127,6 +136,8 @@ def test_programs_with_and_without_constants_look_alike():
     closed = calque.make_jaxpr(lambda x: (calque.debug.print("{}", x), x + table)[1])(1.0)
     for part in ("constvars", "invars", "outvars", "eqns"):
         assert getattr(closed, part) is getattr(closed.jaxpr, part)
-    assert [a.str_short() for a in closed.jaxpr.in_avals] == [a.str_short() for a in closed.in_avals]
+    assert [a.str_short() for a in closed.jaxpr.in_avals] == [
+        a.str_short() for a in closed.in_avals
+    ]
     assert closed.jaxpr.out_avals == closed.out_avals and closed.out_avals[0].shape == (3,)
     assert [bool(e.effects) for e in closed.eqns].count(True) == 1 and closed.effects

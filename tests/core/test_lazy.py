@@ -64,7 +64,12 @@ if TYPE_CHECKING:
     )
 from z import y
 """
-    assert lazy.imports_of(source) == {"c": ("a.b", "c"), "e": ("a.b", "d"), "f": ("a", "f"), "h": ("a", "g")}
+    assert lazy.imports_of(source) == {
+        "c": ("a.b", "c"),
+        "e": ("a.b", "d"),
+        "f": ("a", "f"),
+        "h": ("a", "g"),
+    }
 
 
 def test_a_source_in_an_archive(tmp_path):
@@ -76,7 +81,9 @@ def test_a_source_in_an_archive(tmp_path):
     sys.path.insert(0, str(archive))
     try:
         importlib.import_module("zipped_package")
-        assert lazy.imports_of(lazy.source_of("zipped_package", "/nowhere")) == {"pi": ("math", "pi")}
+        assert lazy.imports_of(lazy.source_of("zipped_package", "/nowhere")) == {
+            "pi": ("math", "pi")
+        }
     finally:
         sys.path.remove(str(archive))
         del sys.modules["zipped_package"]
@@ -93,7 +100,7 @@ UNWANTED = [
     "calque.nn",
     "calque.numpy.linalg",
     "calque.transforms.jit.pmap",
-    "calque.native.emit",
+    "calque.native.emit.emitter",
     "calque.machine.lang.emit",
 ]
 
@@ -109,7 +116,12 @@ print(" ".join(m for m in sys.modules))
     env = {**os.environ, "CALQUE_CACHE_DIR": str(tmp_path), "CALQUE_VERIFY_KERNELS": "0"}
     for _ in range(2):
         out = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, env=env
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=root,
+            env=env,
         )
     loaded = set(out.stdout.split())
     assert "calque.numpy" in loaded

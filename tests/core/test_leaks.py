@@ -53,13 +53,17 @@ def by_name(x):
     ],
 )
 def test_a_value_in_a_list(call):
-    with pytest.raises(calque.errors.UnexpectedTracerError, match=r"Leaked trace: a traced value of type f32\[\]"):
+    with pytest.raises(
+        calque.errors.UnexpectedTracerError, match=r"Leaked trace: a traced value of type f32\[\]"
+    ):
         call()
 
 
 def test_the_holder_is_named():
     global seen
-    with pytest.raises(calque.errors.UnexpectedTracerError, match=r"function by_name .* by the name or key 'seen'"):
+    with pytest.raises(
+        calque.errors.UnexpectedTracerError, match=r"function by_name .* by the name or key 'seen'"
+    ):
         calque.jit(by_name)(1.0)
     seen = None
 
@@ -67,13 +71,18 @@ def test_the_holder_is_named():
 @pytest.mark.usefixtures("_few_objects")
 def test_what_does_not_leak():
     x = jnp.ones(3)
-    loss = lambda x: jnp.sum(jnp.sin(x) ** 3)
+
+    def loss(x):
+        return jnp.sum(jnp.sin(x) ** 3)
+
     calque.jit(lambda x: {"a": x, "b": (x, x * 2)})(x)
     calque.grad(lambda x: (loss(x), {"aux": x * 2}), has_aux=True)(x)
     calque.jvp(lambda x: (loss(x), x), (x,), (x,), has_aux=True)
     calque.hessian(loss)(x)
     calque.vmap(calque.vmap(lambda x, y: x * y, (None, 0)), (0, None))(x, x)
     calque.jit(calque.grad(calque.checkpoint(loss)))(x)
-    calque.jit(calque.vmap(calque.grad(lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x))))(x)
+    calque.jit(
+        calque.vmap(calque.grad(lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x)))
+    )(x)
     lax.cond(x[0] > 0, lambda: x, lambda: x * 2)
     jet(jnp.sin, (x,), ((x, x),))

@@ -21,7 +21,9 @@ calque.jit(outer)(jnp.ones(3))
 
 def frames_of(e):
     return [
-        f.name for f in traceback.extract_tb(e.__traceback__) if "calque" in f.filename and "tests" not in f.filename
+        f.name
+        for f in traceback.extract_tb(e.__traceback__)
+        if "calque" in f.filename and "tests" not in f.filename
     ]
 
 
@@ -32,7 +34,10 @@ def bad(x):
 def test_frames_are_hidden_inside_jit():
     with pytest.raises(ValueError, match="mine") as e:
         calque.jit(bad)(1.0)
-    assert len(frames_of(e.value)) <= 1 and traceback.extract_tb(e.value.__traceback__)[-1].name == "bad"
+    assert (
+        len(frames_of(e.value)) <= 1
+        and traceback.extract_tb(e.value.__traceback__)[-1].name == "bad"
+    )
 
 
 def test_filtering_can_be_turned_off():

@@ -1,4 +1,5 @@
-"""Optimizers and schedules: steps as JAX's take them, trees, states as trees, refusals; each finds a minimum."""
+"""Optimizers and schedules: steps as JAX's take them, trees, states as trees, refusals; each finds
+a minimum."""
 
 import importlib
 from typing import Any
@@ -12,12 +13,14 @@ from calque.example_libraries import optimizers
 from tests.peers import compare, jax
 
 MAKERS: dict[str, tuple[Any, ...]] = {
-    "sgd": (0.1,), "momentum": (0.05, 0.8), "nesterov": (0.05, 0.8), "adagrad": (0.5,), "rmsprop": (0.05,), "rmsprop_momentum": (0.01,),
+    "sgd": (0.1,), "momentum": (0.05, 0.8), "nesterov": (0.05, 0.8), "adagrad": (0.5,),
+    "rmsprop": (0.05,), "rmsprop_momentum": (0.01,),
     "adam": (0.2,), "adamax": (0.2,), "sm3": (0.5,),
 }  # fmt: skip
 PARAMS = {"w": np.array([[1.0, -2.0], [0.5, 3.0], [0.0, 1.0]], np.float32), "b": (np.float32(2.0),)}
 SCHEDULES: dict[str, tuple[Any, ...]] = {
-    "constant": (0.1,), "exponential_decay": (0.1, 3, 0.5), "inverse_time_decay": (0.1, 3, 0.5), "polynomial_decay": (0.1, 5, 0.01, 2.0),
+    "constant": (0.1,), "exponential_decay": (0.1, 3, 0.5), "inverse_time_decay": (0.1, 3, 0.5),
+    "polynomial_decay": (0.1, 5, 0.01, 2.0),
     "piecewise_constant": ([2, 5], [0.3, 0.2, 0.1]),
 }  # fmt: skip
 
@@ -40,7 +43,9 @@ def test_minimum(name: str) -> None:
 
     @calque.jit
     def many(state: Any) -> Any:
-        return calque.lax.fori_loop(0, 300, lambda i, s: update(i, calque.grad(loss)(get(s)), s), state)
+        return calque.lax.fori_loop(
+            0, 300, lambda i, s: update(i, calque.grad(loss)(get(s)), s), state
+        )
 
     out = get(many(init(calque.tree_util.tree_map(jnp.asarray, PARAMS))))
     assert out["w"].shape == (3, 2) and out["b"][0].shape == ()
@@ -67,7 +72,9 @@ def test_steps_of_jax() -> None:
 
 
 def test_schedules() -> None:
-    assert [float(optimizers.inverse_time_decay(1.0, 2, 1.0, staircase=True)(i)) for i in (0, 1, 2, 5)] == [
+    assert [
+        float(optimizers.inverse_time_decay(1.0, 2, 1.0, staircase=True)(i)) for i in (0, 1, 2, 5)
+    ] == [
         1,
         1,
         0.5,
@@ -75,7 +82,10 @@ def test_schedules() -> None:
     ]
     init, update, get = optimizers.sgd(optimizers.piecewise_constant([0], [1.0, 0.5]))
     assert float(get(update(1, jnp.ones(()), init(jnp.zeros(()))))) == -0.5
-    for bad in (lambda: optimizers.piecewise_constant([1.0], [1.0]), lambda: optimizers.piecewise_constant(1.0, [1.0])):
+    for bad in (
+        lambda: optimizers.piecewise_constant([1.0], [1.0]),
+        lambda: optimizers.piecewise_constant(1.0, [1.0]),
+    ):
         with pytest.raises(ValueError, match="boundaries"):
             bad()
     with pytest.raises(TypeError, match="step size"):
@@ -104,7 +114,9 @@ def test_sm3_keeps_a_cover_of_the_squares() -> None:
     state = update(1, g, update(0, g, init(jnp.asarray(x, "float32"))))
     rows, columns = (g**2).max(1), (g**2).max(0)
     second = np.minimum(rows[:, None], columns) + g**2
-    np.testing.assert_allclose(get(state), x - 0.5 * np.sign(g) - 0.5 * g / np.sqrt(second), rtol=1e-5)
+    np.testing.assert_allclose(
+        get(state), x - 0.5 * np.sign(g) - 0.5 * g / np.sqrt(second), rtol=1e-5
+    )
     at_zero = update(0, jnp.zeros(2), init(jnp.ones(2)))
     assert get(at_zero).tolist() == [1, 1]
 

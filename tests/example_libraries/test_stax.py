@@ -16,17 +16,23 @@ SIGNALS = np.random.default_rng(1).normal(size=(2, 6, 3)).astype(np.float32)
 
 NETWORKS: dict[str, tuple[Any, np.ndarray]] = {
     "dense": (lambda s: s.serial(s.Dense(5), s.Tanh, s.Dense(2), s.LogSoftmax), SIGNALS[:, 0]),
-    "image": (lambda s: s.serial(s.Conv(4, (3, 3), (2, 1), "SAME"), s.BatchNorm(), s.Relu, s.MaxPool((2, 2), (2, 2)), s.Flatten, s.Dense(3)), IMAGES),
-    "pools": (lambda s: s.serial(s.AvgPool((3, 2), padding="SAME"), s.SumPool((2, 2), (1, 2)), s.Gelu), IMAGES),
-    "planes": (lambda s: s.serial(s.GeneralConv(("NCHW", "OIHW", "NHWC"), 2, (2, 3)), s.Elu), IMAGES.transpose(0, 3, 1, 2)),
+    "image": (lambda s: s.serial(s.Conv(4, (3, 3), (2, 1), "SAME"), s.BatchNorm(), s.Relu,
+    s.MaxPool((2, 2), (2, 2)), s.Flatten, s.Dense(3)), IMAGES),
+    "pools": (lambda s: s.serial(s.AvgPool((3, 2), padding="SAME"), s.SumPool((2, 2), (1, 2)),
+    s.Gelu), IMAGES),
+    "planes": (lambda s: s.serial(s.GeneralConv(("NCHW", "OIHW", "NHWC"), 2, (2, 3)), s.Elu),
+    IMAGES.transpose(0, 3, 1, 2)),
     "pool of planes": (lambda s: s.AvgPool((2, 2), spec="NCHW"), IMAGES.transpose(0, 3, 1, 2)),
     "up": (lambda s: s.serial(s.ConvTranspose(2, (3, 3), (2, 2), "SAME"), s.LeakyRelu), IMAGES),
     "up in one": (lambda s: s.serial(s.Conv1DTranspose(2, (3,), (2,)), s.Selu, s.Sigmoid), SIGNALS),
-    "branches": (lambda s: s.serial(s.FanOut(2), s.parallel(s.Dense(4), s.Identity), s.FanInConcat(), s.Softmax), SIGNALS),
-    "residual": (lambda s: s.serial(s.FanOut(2), s.parallel(s.serial(s.Dense(3), s.Softplus), s.Identity), s.FanInSum, s.Exp), SIGNALS),
+    "branches": (lambda s: s.serial(s.FanOut(2), s.parallel(s.Dense(4), s.Identity),
+    s.FanInConcat(), s.Softmax), SIGNALS),
+    "residual": (lambda s: s.serial(s.FanOut(2), s.parallel(s.serial(s.Dense(3), s.Softplus),
+    s.Identity), s.FanInSum, s.Exp), SIGNALS),
     "by shape": (lambda s: s.shape_dependent(lambda shape: s.Dense(shape[-1] * 2)), SIGNALS),
     "dropout": (lambda s: s.serial(s.Dropout(0.7), s.Dense(3)), SIGNALS),
-    "norm": (lambda s: s.serial(s.BatchNorm((0, 1), scale=False), s.BatchNorm(0, center=False)), SIGNALS),
+    "norm": (lambda s: s.serial(s.BatchNorm((0, 1), scale=False), s.BatchNorm(0, center=False)),
+    SIGNALS),
 }  # fmt: skip
 
 
@@ -55,7 +61,11 @@ def test_values_of_jax() -> None:
             out.append(apply(params, x, rng=random.key(2)))
         return out
 
-    for got, want in zip(results(stax, calque.random), jax().jit(lambda: results(theirs, jax().random))(), strict=True):
+    for got, want in zip(
+        results(stax, calque.random),
+        jax().jit(lambda: results(theirs, jax().random))(),
+        strict=True,
+    ):
         compare(got, want, 2e-4)
 
 
@@ -63,7 +73,10 @@ def test_training() -> None:
     init, apply = stax.serial(stax.Dense(16), stax.Relu, stax.Dense(1))
     _, params = init(calque.random.key(0), (-1, 1))
     x = jnp.linspace(-1, 1, 32)[:, None]
-    loss = lambda p: jnp.mean((apply(p, x) - x**2) ** 2)
+
+    def loss(p):
+        return jnp.mean((apply(p, x) - x**2) ** 2)
+
     start, update, get = optimizers.adam(1e-2)
     step = calque.jit(lambda i, s: update(i, calque.grad(loss)(get(s)), s))
     state = start(params)

@@ -13,7 +13,9 @@ from calque.experimental import multihost_utils as mh
 def test_values_of_one_process() -> None:
     tree = {"a": jnp.arange(3), "b": (1.5, jnp.ones((2, 2)))}
     got = mh.broadcast_one_to_all(tree)
-    assert isinstance(got["a"], np.ndarray) and got["a"].tolist() == [0, 1, 2] and got["b"][0] == 1.5
+    assert (
+        isinstance(got["a"], np.ndarray) and got["a"].tolist() == [0, 1, 2] and got["b"][0] == 1.5
+    )
     assert mh.process_allgather(tree)["b"][1].shape == (1, 2, 2)
     assert mh.process_allgather(tree, tiled=True)["b"][1].shape == (2, 2)
     mh.assert_equal(tree)

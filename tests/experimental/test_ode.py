@@ -1,4 +1,5 @@
-"""odeint: solutions against closed forms, SciPy and JAX; trees, dtypes, limits; gradients against finite differences; the parts of a step."""
+"""odeint: solutions against closed forms, SciPy and JAX; trees, dtypes, limits; gradients against
+finite differences; the parts of a step."""
 
 from typing import Any
 
@@ -28,15 +29,28 @@ def pendulum(y: Any, t: Any, damping: Any, length: Any) -> Any:
 
 def test_solutions() -> None:
     close(odeint(lambda y, t: -y, 1.0, jnp.asarray(T, "float32")), np.exp(-T))
-    close(odeint(lambda y, t: t * jnp.ones(2), jnp.zeros(2), jnp.asarray(T, "float32")), np.stack([T**2 / 2] * 2, 1))
-    close(odeint(lambda y, t: 1j * y, jnp.ones(2) + 0j, jnp.asarray(T, "float32")), np.stack([np.exp(1j * T)] * 2, 1))
+    close(
+        odeint(lambda y, t: t * jnp.ones(2), jnp.zeros(2), jnp.asarray(T, "float32")),
+        np.stack([T**2 / 2] * 2, 1),
+    )
+    close(
+        odeint(lambda y, t: 1j * y, jnp.ones(2) + 0j, jnp.asarray(T, "float32")),
+        np.stack([np.exp(1j * T)] * 2, 1),
+    )
     with x64():
         got = odeint(pendulum, jnp.array([2.0, 0.0]), T, 0.3, 1.5)
-        rhs = lambda t, y: [y[1], -0.3 * y[1] - 9.8 / 1.5 * np.sin(y[0])]
-        want = scipy.integrate.solve_ivp(rhs, (0, 2), [2.0, 0.0], t_eval=T, rtol=1e-11, atol=1e-11).y.T
+
+        def rhs(t, y):
+            return [y[1], -0.3 * y[1] - 9.8 / 1.5 * np.sin(y[0])]
+
+        want = scipy.integrate.solve_ivp(
+            rhs, (0, 2), [2.0, 0.0], t_eval=T, rtol=1e-11, atol=1e-11
+        ).y.T
         close(got, want, 1e-6)
         close(
-            calque.jit(lambda y, a: odeint(pendulum, y, T, a, 1.5, rtol=1e-10, atol=1e-10))(jnp.array([2.0, 0.0]), 0.3),
+            calque.jit(lambda y, a: odeint(pendulum, y, T, a, 1.5, rtol=1e-10, atol=1e-10))(
+                jnp.array([2.0, 0.0]), 0.3
+            ),
             want,
             1e-8,
         )
@@ -45,7 +59,10 @@ def test_solutions() -> None:
 def test_trees_and_dtypes() -> None:
     t = jnp.asarray(T, "float32")
     got = odeint(
-        lambda y, t, k: {"a": -k * y["a"], "b": (y["a"].sum(),)}, {"a": jnp.ones((2, 2)), "b": (jnp.zeros(()),)}, t, 2
+        lambda y, t, k: {"a": -k * y["a"], "b": (y["a"].sum(),)},
+        {"a": jnp.ones((2, 2)), "b": (jnp.zeros(()),)},
+        t,
+        2,
     )
     close(got["a"], np.exp(-2 * T)[:, None, None] * np.ones((2, 2)))
     close(got["b"][0], 2 - 2 * np.exp(-2 * T))
@@ -58,10 +75,16 @@ def test_trees_and_dtypes() -> None:
 
 def test_limits_of_steps() -> None:
     t = jnp.array([0.0, 1.0])
-    exact, one = odeint(lambda y, t: -y, jnp.ones(1), t), odeint(lambda y, t: -y, jnp.ones(1), t, mxstep=1)
+    exact, one = (
+        odeint(lambda y, t: -y, jnp.ones(1), t),
+        odeint(lambda y, t: -y, jnp.ones(1), t, mxstep=1),
+    )
     assert abs(float(exact[1, 0]) - np.exp(-1)) < 1e-6 < abs(float(one[1, 0]) - np.exp(-1))
+
     # a pulse that long steps do not see
-    pulse = lambda y, t: jnp.exp(-jnp.square((t - 0.7) * 200)) * 200 / np.sqrt(np.pi)
+    def pulse(y, t):
+        return jnp.exp(-jnp.square((t - 0.7) * 200)) * 200 / np.sqrt(np.pi)
+
     assert abs(float(odeint(pulse, 0.0, t, hmax=0.01, rtol=1e-5, atol=1e-5)[1]) - 1) < 1e-3
 
 
@@ -73,39 +96,57 @@ def test_batches() -> None:
 
 def test_gradients() -> None:
     with x64():
-        f = lambda y, t, a, l: odeint(pendulum, y, t, a, l, rtol=1e-11, atol=1e-11)
+
+        def f(y, t, a, l):
+            return odeint(pendulum, y, t, a, l, rtol=1e-11, atol=1e-11)
+
         args = (jnp.array([2.0, 0.1]), jnp.asarray(T[:3] + 0.1), jnp.asarray(0.3), jnp.asarray(1.5))
         check_vjp(f, lambda *a: calque.vjp(f, *a), args, atol=1e-5, rtol=1e-5)
+
         # through what func closes over, with an integer argument, and for trees
-        loss = lambda k: odeint(lambda y, t, n: {"u": -n * k * y["u"]}, {"u": jnp.ones(2)}, jnp.asarray(T), 2)["u"][
-            -1
-        ].sum()
+        def loss(k):
+            return odeint(
+                lambda y, t, n: {"u": -n * k * y["u"]}, {"u": jnp.ones(2)}, jnp.asarray(T), 2
+            )["u"][-1].sum()
+
         assert float(calque.grad(loss)(0.5)) == pytest.approx(-8 * np.exp(-2), rel=1e-6)
         assert float(calque.jit(calque.grad(loss))(0.5)) == pytest.approx(-8 * np.exp(-2), rel=1e-6)
-        twist = lambda w: jnp.abs(
-            odeint(lambda y, t: 1j * w * y + w * y, jnp.ones(1) + 0j, jnp.array([0.0, 1.0]))[-1, 0]
-        )
+
+        def twist(w):
+            return jnp.abs(
+                odeint(lambda y, t: 1j * w * y + w * y, jnp.ones(1) + 0j, jnp.array([0.0, 1.0]))[
+                    -1, 0
+                ]
+            )
+
         assert float(calque.grad(twist)(0.7)) == pytest.approx(np.exp(0.7), rel=1e-5)
-        slopes = calque.vmap(calque.grad(lambda k: odeint(lambda y, t: -k * y, 1.0, jnp.array([0.0, 1.0]))[-1]))(
-            jnp.array([0.5, 2.0])
-        )
+        slopes = calque.vmap(
+            calque.grad(lambda k: odeint(lambda y, t: -k * y, 1.0, jnp.array([0.0, 1.0]))[-1])
+        )(jnp.array([0.5, 2.0]))
         close(slopes, -np.exp([-0.5, -2.0]), 1e-6)
 
 
 def test_refusals() -> None:
-    f = lambda y, t, *args: -y
+    def f(y, t, *args):
+        return -y
+
     t = jnp.asarray(T, "float32")
     for bad, text in (
-        (lambda: odeint(f, 1.0, jnp.arange(3)), "t must be an array of floats"), (lambda: odeint(f, 1.0, t, "a"), r"\*args must be arrays"),
-        (lambda: odeint(lambda y, t: y[:1], jnp.ones(2), t), "func must give"), (lambda: odeint(f, 1.0, t[None]), "vector"),
-        (lambda: odeint(lambda y, t: (y,), 1.0, t), "func must give"), (lambda: odeint(f, 1.0, t[:0]), "at least one"),
+        (lambda: odeint(f, 1.0, jnp.arange(3)), "t must be an array of floats"),
+        (lambda: odeint(f, 1.0, t, "a"), r"\*args must be arrays"),
+        (lambda: odeint(lambda y, t: y[:1], jnp.ones(2), t), "func must give"), (lambda: odeint(f,
+        1.0, t[None]), "vector"),
+        (lambda: odeint(lambda y, t: (y,), 1.0, t), "func must give"), (lambda: odeint(f, 1.0,
+        t[:0]), "at least one"),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=text):
             bad()
 
 
 def test_lists_of_one_length() -> None:
-    assert ode.safe_map(lambda a, b: a + b, [1, 2], [3, 4]) == [4, 6] and ode.safe_zip([1], [2]) == [(1, 2)]
+    assert ode.safe_map(lambda a, b: a + b, [1, 2], [3, 4]) == [4, 6] and ode.safe_zip(
+        [1], [2]
+    ) == [(1, 2)]
     for bad in (lambda: ode.map(lambda a, b: a, [1], []), lambda: ode.zip([1], [])):
         with pytest.raises(ValueError, match="zip"):
             bad()
@@ -120,7 +161,10 @@ def test_parts_of_a_step() -> None:
     )
     y0, y1, mid, f0, f1 = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     dt = np.float32(0.1)
-    rhs = lambda lib: lambda y, t: lib.sin(y) + t
+
+    def rhs(lib):
+        return lambda y, t: lib.sin(y) + t
+
     k = np.random.default_rng(1).normal(size=(7, 3)).astype(np.float32)
     cases = (
         lambda m, lib: m.fit_4th_order_polynomial(y0, y1, mid, f0, f1, lib.asarray(dt)),
@@ -137,7 +181,9 @@ def test_parts_of_a_step() -> None:
     )
     numpy = jax().numpy
     for got, want in zip(
-        [c(ode, jnp) for c in cases], jax().jit(lambda: [c(theirs, numpy) for c in cases])(), strict=True
+        [c(ode, jnp) for c in cases],
+        jax().jit(lambda: [c(theirs, numpy) for c in cases])(),
+        strict=True,
     ):
         compare(
             tuple(got) if isinstance(got, tuple) else got,

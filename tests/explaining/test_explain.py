@@ -23,9 +23,24 @@ def scaled(x):
 
 def test_every_part_is_there():
     r = jax.explain(jax.jit(scaled), jnp.ones(3))
-    assert r.name == "scaled" and r.signature == [("x", "f32[3]")] and r.kernels == 1 and r.host_calls == []
-    assert [c.name for c in r.captured] == ["SCALE"] and r.effects == [] and r.unrolled == [] and r.retraced == ""
-    assert r.costs["flops"] > 0 and "lambda ;" in r.jaxpr and "for d0" in r.loops and len(r.assembly) > 100
+    assert (
+        r.name == "scaled"
+        and r.signature == [("x", "f32[3]")]
+        and r.kernels == 1
+        and r.host_calls == []
+    )
+    assert (
+        [c.name for c in r.captured] == ["SCALE"]
+        and r.effects == []
+        and r.unrolled == []
+        and r.retraced == ""
+    )
+    assert (
+        r.costs["flops"] > 0
+        and "lambda ;" in r.jaxpr
+        and "for d0" in r.loops
+        and len(r.assembly) > 100
+    )
     text = str(r)
     for word in (
         "Signature",
@@ -59,7 +74,12 @@ def test_side_effects_are_named_with_their_lines():
         return x + 1
 
     words = [e.what for e in jax.explain(noisy, 3.0).effects]
-    assert words == ["print()", "seen.append()", "an item of box is assigned", "the global SCALE is assigned"]
+    assert words == [
+        "print()",
+        "seen.append()",
+        "an item of box is assigned",
+        "the global SCALE is assigned",
+    ]
     assert all(e.line for e in jax.explain(noisy, 3.0).effects)
 
 
@@ -101,9 +121,18 @@ def test_free_sizes_and_their_guards():
     traces = jax.stats()["traces"]
     r = jax.explain(f, jnp.ones(7))
     assert "n - 2 >= 0" in r.guards and r.sizes == {"n": 7} and r.signature == [("x", "f32[n]")]
-    assert r.memory.argument_size_in_bytes == 28 and r.costs["flops"] > 0 and "for d0 < (n0 + -2)" in r.loops
+    assert (
+        r.memory.argument_size_in_bytes == 28
+        and r.costs["flops"] > 0
+        and "for d0 < (n0 + -2)" in r.loops
+    )
     text = str(r)
-    assert "n = 7" in text and "f32[n]" in text and len(r.assembly) > 100 and "f32[n]" in r._repr_html_()
+    assert (
+        "n = 7" in text
+        and "f32[n]" in text
+        and len(r.assembly) > 100
+        and "f32[n]" in r._repr_html_()
+    )
     assert jax.stats()["traces"] == traces  # the program that serves the call, not another one
     assert jax.explain(f, jnp.ones(5)).sizes == {}
 
@@ -112,7 +141,10 @@ def test_why_it_was_retraced():
     f = jax.jit(lambda x, y=1: x + y)
     f(jnp.ones(3))
     f(jnp.ones(3, jnp.int32))
-    assert jax.explain(f, jnp.ones(3, jnp.int32)).retraced == "argument x is int32[3], it was float32[3]"
+    assert (
+        jax.explain(f, jnp.ones(3, jnp.int32)).retraced
+        == "argument x is int32[3], it was float32[3]"
+    )
     f((1.0, 2.0)[0])
     assert "float32[] (weakly typed)" in jax.explain(f, 1.0).retraced
     text = str(jax.explain_retraces())
@@ -151,7 +183,9 @@ def test_stats_count():
     jax.jit(lambda x: x * 1.2345 + jnp.cos(x) * 0.321)(x)
     after = jax.stats()
     assert after["traces"] == before["traces"] + 1
-    found = sum(after[k] - before[k] for k in ("compiles", "kernels_from_disk", "kernels_from_memory"))
+    found = sum(
+        after[k] - before[k] for k in ("compiles", "kernels_from_disk", "kernels_from_memory")
+    )
     assert found >= 1 and after["bytes_in_use"] > 0
 
 
@@ -189,7 +223,9 @@ def test_the_page_links_source_and_program(tmp_path):
     marks.feed(text)
     assert not marks.open and "http" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
     line = scaled.__code__.co_firstlineno + 1
-    assert marks.lines.count(str(line)) == 6  # source, two equations, head and body of the loops, machine code
+    assert (
+        marks.lines.count(str(line)) == 6
+    )  # source, two equations, head and body of the loops, machine code
     assert r._repr_html_() in text and "&lt;" in text
 
 
@@ -210,14 +246,19 @@ def test_loops_and_machine_code_are_linked_with_the_source():
     assert stored and all(first + 1 in lines for lines in stored)
 
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+BROWSER = (
+    shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser")
 def test_the_page_in_a_browser(tmp_path):
     path = tmp_path / "report.html"
     jax.explain(scaled, jnp.ones(3)).save(str(path))
-    hover = "<script>document.querySelector('[data-line]').dispatchEvent(new Event('mouseenter'))</script></body>"
+    hover = (
+        "<script>document.querySelector('[data-line]').dispatchEvent(new"
+        " Event('mouseenter'))</script></body>"
+    )
     path.write_text(path.read_text().replace("</body>", hover))
     command = [
         BROWSER,

@@ -1,4 +1,5 @@
-"""Primitives of a library's own, defined as libraries for JAX define them, under every transformation."""
+"""Primitives of a library's own, defined as libraries for JAX define them, under every
+transformation."""
 
 import itertools
 from typing import Any
@@ -38,7 +39,11 @@ def _multiply_add() -> Any:
 
     def transpose(ct: Any, x: Any, y: Any, z: Any) -> Any:
         if not ad.is_undefined_primal(x):
-            return None, ct * x if ad.is_undefined_primal(y) else None, ct if ad.is_undefined_primal(z) else None
+            return (
+                None,
+                ct * x if ad.is_undefined_primal(y) else None,
+                ct if ad.is_undefined_primal(z) else None,
+            )
         return ct * y, None, ct if ad.is_undefined_primal(z) else None
 
     def batch(args: Any, dims: Any) -> Any:
@@ -57,7 +62,10 @@ def core_aval(shape: Any, dtype: Any) -> Any:
 
 def test_a_primitive_with_host_values() -> None:
     p = _multiply_add()
-    f = lambda x, y: p.bind(x, y, jnp.ones(3))
+
+    def f(x, y):
+        return p.bind(x, y, jnp.ones(3))
+
     y = jnp.array([1.0, 2.0, 3.0])
     want = X * np.asarray(y) + 1
     np.testing.assert_allclose(f(X, y), want)
@@ -75,7 +83,9 @@ def test_a_primitive_with_host_values() -> None:
     rows = jnp.stack([y, 2 * y])
     batched = calque.vmap(lambda a, b: p.bind(a, b, a))(rows, rows)
     np.testing.assert_allclose(batched, rows * rows + rows)
-    np.testing.assert_allclose(calque.jit(calque.vmap(lambda a, b: p.bind(a, b, a)))(rows, rows), rows * rows + rows)
+    np.testing.assert_allclose(
+        calque.jit(calque.vmap(lambda a, b: p.bind(a, b, a)))(rows, rows), rows * rows + rows
+    )
     looped = lax.fori_loop(0, 3, lambda i, c: p.bind(c, y, c), jnp.asarray(X))
     np.testing.assert_allclose(looped, X * (np.asarray(y) + 1) ** 3, rtol=1e-5)
 
@@ -84,10 +94,15 @@ def test_lowering_by_a_function() -> None:
     """Compiled code runs the function: no call of Python is left in it."""
     p = Primitive(_name("wave"))
     p.def_abstract_eval(lambda x, *, speed: x)
-    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, speed: jnp.sin(speed * x), multiple_results=False))
+    mlir.register_lowering(
+        p, mlir.lower_fun(lambda x, *, speed: jnp.sin(speed * x), multiple_results=False)
+    )
     ad.defjvp(p, lambda t, x, *, speed: t * speed * jnp.cos(speed * x))
     batching.defvectorized(p)
-    f = lambda x: p.bind(x, speed=2.0)
+
+    def f(x):
+        return p.bind(x, speed=2.0)
+
     np.testing.assert_allclose(f(X), np.sin(2 * X), rtol=1e-5)
     compiled = calque.jit(f).lower(X).compile()
     np.testing.assert_allclose(compiled(X), np.sin(2 * X), rtol=1e-5)
@@ -95,7 +110,9 @@ def test_lowering_by_a_function() -> None:
     assert p.name in str(calque.make_jaxpr(calque.jit(f))(X))
     slope = calque.jit(calque.vmap(calque.grad(f)))(X)
     np.testing.assert_allclose(slope, 2 * np.cos(2 * X), rtol=1e-5)
-    np.testing.assert_allclose(calque.vmap(calque.grad(calque.grad(f)))(X), -4 * np.sin(2 * X), rtol=1e-4)
+    np.testing.assert_allclose(
+        calque.vmap(calque.grad(calque.grad(f)))(X), -4 * np.sin(2 * X), rtol=1e-4
+    )
 
 
 def test_linear_and_bilinear_primitives() -> None:
@@ -109,7 +126,10 @@ def test_linear_and_bilinear_primitives() -> None:
     outer.def_abstract_eval(lambda x, y: core_aval((*x.shape, *y.shape), x.dtype))
     ad.defbilinear(outer, lambda ct, x, y: ct @ y, lambda ct, x, y: ct.T @ x)
     weights = jnp.arange(6.0).reshape(3, 2)
-    f = lambda x, y: (outer.bind(x, y) * weights).sum()
+
+    def f(x, y):
+        return (outer.bind(x, y) * weights).sum()
+
     by_x, by_y = calque.grad(f, (0, 1))(jnp.asarray(X), jnp.array([1.0, 2.0]))
     np.testing.assert_allclose(by_x, weights @ np.array([1.0, 2.0]))
     np.testing.assert_allclose(by_y, weights.T @ X)
@@ -140,17 +160,24 @@ def test_batching_of_reductions_and_axes() -> None:
     total = Primitive(_name("total"))
     total.def_impl(lambda x, *, axes: jnp.sum(x, axes))
     total.def_abstract_eval(
-        lambda x, *, axes: core_aval(tuple(n for i, n in enumerate(x.shape) if i not in axes), x.dtype)
+        lambda x, *, axes: core_aval(
+            tuple(n for i, n in enumerate(x.shape) if i not in axes), x.dtype
+        )
     )
     batching.defreducer(total)
     x = jnp.arange(24.0).reshape(2, 3, 4)
     for dim in range(3):
         got = calque.vmap(lambda v: total.bind(v, axes=(1,)), dim)(x)
-        np.testing.assert_allclose(got, np.stack([np.asarray(v).sum(1) for v in np.moveaxis(np.asarray(x), dim, 0)]))
+        np.testing.assert_allclose(
+            got, np.stack([np.asarray(v).sum(1) for v in np.moveaxis(np.asarray(x), dim, 0)])
+        )
     sized = Primitive(_name("sized"))
     sized.def_impl(lambda x: x)
     sized.def_abstract_eval(lambda x: x)
-    batching.fancy_primitive_batchers[sized] = lambda axis, args, dims: (args[0] * axis.size, dims[0])
+    batching.fancy_primitive_batchers[sized] = lambda axis, args, dims: (
+        args[0] * axis.size,
+        dims[0],
+    )
     np.testing.assert_allclose(calque.vmap(sized.bind)(x), x * 2)
     added = Primitive(_name("added"))
     added.def_impl(jnp.add)
@@ -215,7 +242,10 @@ def test_missing_rules_are_named() -> None:
         (lambda: mlir.ir_constant(1), "lower_fun"),
         (lambda: mlir.LoweringRuleContext(), "LoweringRuleContext"),
         (lambda: mlir.lower_fun(jnp.sin)(None), "register_lowering"),
-        (lambda: batching.register_vmappable(int, int, int, None, None, None), "register_pytree_node"),
+        (
+            lambda: batching.register_vmappable(int, int, int, None, None, None),
+            "register_pytree_node",
+        ),
         (lambda: ad.jvp(None, (), ()), "calque.jvp"),
     ):
         with pytest.raises(NotImplementedError, match=text):

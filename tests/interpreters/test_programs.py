@@ -1,4 +1,5 @@
-"""calque.core, extend.core and interpreters.partial_eval: programs and values as libraries look at them."""
+"""calque.core, extend.core and interpreters.partial_eval: programs and values as libraries look at
+them."""
 
 from typing import Any
 
@@ -16,12 +17,16 @@ def test_names_of_core() -> None:
     closed = calque.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0)
     (out,) = calque.core.eval_jaxpr(closed.jaxpr, closed.consts, 1.0)
     assert float(out) == pytest.approx(2 * np.sin(1))
-    assert calque.jit(lambda x: calque.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0])(1.0) == out
+    assert (
+        calque.jit(lambda x: calque.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0])(1.0) == out
+    )
     assert (calque.core.max_dim(2, 3), calque.core.min_dim(2, 3)) == (3, 2)
 
     @calque.jit
     def f(x: Any) -> Any:
-        assert isinstance(x, calque.core.Tracer) and isinstance(core.find_top_trace([x]), calque.core.Trace)
+        assert isinstance(x, calque.core.Tracer) and isinstance(
+            core.find_top_trace([x]), calque.core.Trace
+        )
         with calque.core.eval_context():
             n = int(jnp.arange(3).sum())
         with calque.core.ensure_compile_time_eval():
@@ -40,7 +45,10 @@ def test_an_interpreter_of_programs() -> None:
     closed = calque.make_jaxpr(lambda x: jnp.exp(jnp.tanh(x)))(1.0)
     assert isinstance(closed, core.ClosedJaxpr) and isinstance(closed.jaxpr, core.Jaxpr)
     env: dict[Any, Any] = dict(zip(closed.jaxpr.invars, [2.0]))
-    read = lambda a: a.val if type(a) is core.Literal else env[a]
+
+    def read(a):
+        return a.val if type(a) is core.Literal else env[a]
+
     for e in closed.jaxpr.eqns:
         assert isinstance(e, core.JaxprEqn) and isinstance(e.primitive, core.Primitive)
         out = e.primitive.bind(*map(read, e.invars), **e.params)
@@ -60,16 +68,28 @@ def test_new_equations() -> None:
     with pytest.raises(ValueError, match="effects"):
         core.new_jaxpr_eqn(e.invars, [var], e.primitive, e.params, {core.Effect()})
     nested = calque.make_jaxpr(lambda x: calque.jit(jnp.sin)(x))(1.0)
-    assert len(list(core.subjaxprs(nested.jaxpr))) == len(list(core.jaxprs_in_params(nested.eqns[0].params))) == 1
+    assert (
+        len(list(core.subjaxprs(nested.jaxpr)))
+        == len(list(core.jaxprs_in_params(nested.eqns[0].params)))
+        == 1
+    )
 
 
 def test_types_and_values() -> None:
     aval = calque.core.ShapedArray((3, 4), np.dtype("float32"))
-    assert core.mapped_aval(3, 0, aval).shape == (4,) and core.unmapped_aval(2, 1, aval).shape == (3, 2, 4)
+    assert core.mapped_aval(3, 0, aval).shape == (4,) and core.unmapped_aval(2, 1, aval).shape == (
+        3,
+        2,
+        4,
+    )
     assert core.mapped_aval(3, None, aval) is aval is core.unmapped_aval(3, None, aval)
     with pytest.raises(ValueError, match="size 5"):
         core.mapped_aval(5, 0, aval)
-    assert core.valid_jaxtype(1.0) and core.valid_jaxtype(jnp.ones(2)) and not core.valid_jaxtype("text")
+    assert (
+        core.valid_jaxtype(1.0)
+        and core.valid_jaxtype(jnp.ones(2))
+        and not core.valid_jaxtype("text")
+    )
     assert core.primal_dtype_to_tangent_dtype(np.dtype("int32")) == calque.float0
     assert core.concrete_or_error(int, jnp.asarray(3)) == 3
     with pytest.raises(calque.errors.ConcretizationTypeError, match="the size"):
@@ -86,7 +106,8 @@ def test_what_is_being_traced() -> None:
     def look(x: Any) -> Any:
         found.append(
             (core.get_opaque_trace_state() == outside, core.unsafe_am_i_under_a_jit_DO_NOT_USE(),
-             core.unsafe_get_axis_names_DO_NOT_USE(), core.unsafe_am_i_under_a_vmap_DO_NOT_USE(), core.nonempty_axis_env_DO_NOT_USE())
+             core.unsafe_get_axis_names_DO_NOT_USE(), core.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
+             core.nonempty_axis_env_DO_NOT_USE())
         )  # fmt: skip
         with core.take_current_trace() as trace:
             assert int(jnp.arange(3).sum()) == 3
@@ -96,14 +117,20 @@ def test_what_is_being_traced() -> None:
     look(1.0)
     calque.jit(look)(1.0)
     calque.vmap(look, axis_name="i")(jnp.ones(2))
-    assert found == [(True, False, [], False, False), (False, True, [], False, False), (True, False, ["i"], True, True)]
+    assert found == [
+        (True, False, [], False, False),
+        (False, True, [], False, False),
+        (True, False, ["i"], True, True),
+    ]
 
 
 def test_pruning() -> None:
     closed = calque.make_jaxpr(lambda x, y, z: (x + 1, jnp.sin(y), x * z))(1.0, 2.0, 3.0)
     jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [False, True, False])
     assert used == [False, True, False] and len(jaxpr.eqns) == len(jaxpr.invars) == 1
-    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [True, False, False], instantiate=[False, True, False])
+    jaxpr, used = partial_eval.dce_jaxpr(
+        closed.jaxpr, [True, False, False], instantiate=[False, True, False]
+    )
     assert used == [True, True, False] and len(jaxpr.invars) == 2
     a, b = jnp.ones(3), jnp.arange(3.0)
     with_consts = calque.make_jaxpr(lambda x: (x + a, x * b))(jnp.ones(3))
@@ -113,7 +140,8 @@ def test_pruning() -> None:
     jaxpr, outs, consts = partial_eval.trace_to_jaxpr_dynamic(lambda x: [x + a], avals)
     assert outs == avals and len(consts) == 1 and len(jaxpr.eqns) == 1
     assert (
-        partial_eval.PartialVal.known(3).is_known() and partial_eval.PartialVal.unknown(avals[0]).get_aval() is avals[0]
+        partial_eval.PartialVal.known(3).is_known()
+        and partial_eval.PartialVal.unknown(avals[0]).get_aval() is avals[0]
     )
     with pytest.raises(NotImplementedError, match="linearize"):
         partial_eval.trace_to_jaxpr_nounits(None, [])
@@ -121,7 +149,9 @@ def test_pruning() -> None:
 
 def test_primitives_by_name() -> None:
     listed = dir(core.primitives)
-    assert {"sin_p", "add_p", "scan_p", "while_p", "cond_p", "jit_p", "dot_general_p"} <= set(listed)
+    assert {"sin_p", "add_p", "scan_p", "while_p", "cond_p", "jit_p", "dot_general_p"} <= set(
+        listed
+    )
     assert core.primitives.sin_p is calque.lax.sin_p and calque.extend.core is core
     with pytest.raises(AttributeError, match="nothing_p"):
         core.primitives.nothing_p

@@ -18,14 +18,18 @@ CALLS = {
     "broadcast": lambda **s: lax.broadcast(A[0], (2,), **s),
     "broadcast_in_dim": lambda **s: lax.broadcast_in_dim(A[0], (2, 2), (1,), **s),
     "broadcasted_iota": lambda **s: lax.broadcasted_iota("int32", (2, 2), 0, **s),
-    "conv_general_dilated": lambda **s: lax.conv_general_dilated(A[None, None], A[None, None], (1, 1), "SAME", **s),
+    "conv_general_dilated": lambda **s: lax.conv_general_dilated(
+        A[None, None], A[None, None], (1, 1), "SAME", **s
+    ),
     "dot": lambda **s: lax.dot(A, A, **s),
     "dot_general": lambda **s: lax.dot_general(A, A, CONTRACT, **s),
     "empty": lambda **s: lax.empty((2, 2), "float32", **s),
     "full": lambda **s: lax.full((2, 2), 1.0, **s),
     "full_like": lambda **s: lax.full_like(A, 1.0, **s),
     "ragged_dot": lambda **s: lax.ragged_dot(A, A[None], np.array([2]), **s),
-    "ragged_dot_general": lambda **s: lax.ragged_dot_general(A, A[None], np.array([2]), RAGGED, **s),
+    "ragged_dot_general": lambda **s: lax.ragged_dot_general(
+        A, A[None], np.array([2]), RAGGED, **s
+    ),
     "reduce": lambda **s: lax.reduce(A, np.float32(0), lax.add, (0,), **s),
     "reduce_sum": lambda **s: lax.reduce_sum(A, (0,), **s),
     "reshape": lambda **s: lax.reshape(A, (4,), **s),
@@ -40,7 +44,9 @@ def mesh():
 
 def test_every_function_with_a_sharding_is_here():
     public = [(n, f) for n, f in vars(lax).items() if inspect.isfunction(f) and n in lax.__all__]
-    found = {n for n, f in public if {"sharding", "out_sharding"} & set(inspect.signature(f).parameters)}
+    found = {
+        n for n, f in public if {"sharding", "out_sharding"} & set(inspect.signature(f).parameters)
+    }
     assert found == set(NAMES) == set(CALLS)
 
 
@@ -68,10 +74,15 @@ def test_a_sharding_may_be_positional():
 def test_device_put_copies_and_checks_its_options():
     x = jnp.arange(3.0)
     same, other = calque.device_put(x, may_alias=True), calque.device_put(x, may_alias=False)
-    assert same.unsafe_buffer_pointer() == x.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
+    assert (
+        same.unsafe_buffer_pointer() == x.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
+    )
     assert other.tolist() == [0, 1, 2] and other.aval is x.aval
     tree = calque.device_put({"a": x, "b": x}, may_alias={"a": False, "b": None})
-    assert [tree[k].unsafe_buffer_pointer() == x.unsafe_buffer_pointer() for k in "ab"] == [False, True]
+    assert [tree[k].unsafe_buffer_pointer() == x.unsafe_buffer_pointer() for k in "ab"] == [
+        False,
+        True,
+    ]
     assert calque.device_put(x, donate=True).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="may_alias and donate"):
         calque.device_put(x, donate=True, may_alias=True)

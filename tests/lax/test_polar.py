@@ -15,12 +15,17 @@ def _double():
 
 def matrix(m, n, condition=10.0, kind=float, seed=0):
     rng = np.random.default_rng(seed)
-    draw = lambda r, c: rng.normal(size=(r, c)) + (1j * rng.normal(size=(r, c)) if kind is complex else 0)
+
+    def draw(r, c):
+        return rng.normal(size=(r, c)) + (1j * rng.normal(size=(r, c)) if kind is complex else 0)
+
     q, p = np.linalg.qr(draw(m, n))[0], np.linalg.qr(draw(n, n))[0]
     return q * np.logspace(0, -np.log10(condition), n) @ p.conj().T
 
 
-@pytest.mark.parametrize("m, n, kind", [(4, 4, float), (7, 3, float), (5, 5, complex), (6, 2, complex), (3, 1, float)])
+@pytest.mark.parametrize(
+    "m, n, kind", [(4, 4, float), (7, 3, float), (5, 5, complex), (6, 2, complex), (3, 1, float)]
+)
 def test_factors(m, n, kind):
     x = matrix(m, n, kind=kind)
     u, h, rounds, converged = qdwh(x)
@@ -58,7 +63,10 @@ def test_stops_when_told():
 
 def test_derivative():
     x, t = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[0.3, -0.1], [0.2, 0.5]])
-    f = lambda x: qdwh(x)[0][0, 1]
+
+    def f(x):
+        return qdwh(x)[0][0, 1]
+
     step = (f(x + 1e-6 * t) - f(x - 1e-6 * t)) / 2e-6
     np.testing.assert_allclose((calque.grad(f)(x) * t).sum(), step, rtol=1e-6)
 

@@ -65,7 +65,16 @@ def test_epochs() -> None:
 def test_odd_calls_go_to_python() -> None:
     f = jitted(Entry(ARRAYS, (), add_program(), ("out", 0), 7))
     x = array()
-    for args in ((), (x,), (x, x, x), (x, 1), (None, x), (x, new_array(Aval(), 16)), (x, [x]), tuple(range(300))):
+    for args in (
+        (),
+        (x,),
+        (x, x, x),
+        (x, 1),
+        (None, x),
+        (x, new_array(Aval(), 16)),
+        (x, [x]),
+        tuple(range(300)),
+    ):
         assert f(*args) == ("miss", args, {})
     assert f(x, b=x) == ("miss", (x,), {"b": x})
     assert f(x, x, k=1) == ("miss", (x, x), {"k": 1})
@@ -138,7 +147,12 @@ def test_scalars(spec: str, dtype: str, value: Any, fits: bool) -> None:
 
 
 def test_scalars_that_cannot_be() -> None:
-    for spec, dtype in (("pyfloat", "int32"), ("pycomplex", "float32"), ("pyint", "bool"), ("pyfloat", "float16")):
+    for spec, dtype in (
+        ("pyfloat", "int32"),
+        ("pycomplex", "float32"),
+        ("pyint", "bool"),
+        ("pyfloat", "float16"),
+    ):
         with pytest.raises(ValueError, match="cannot be passed"):
             Entry([(spec, dtype, 0)], (), copy_program(1), ("out", 0), 7)
 
@@ -165,15 +179,28 @@ def test_ndarrays() -> None:
 
 def test_static_floats_are_compared_by_their_bits() -> None:
     nan = float("nan")
-    f = jitted(Entry([("eq", 0.1), ("eq", -0.0), ("eq", nan)], (), copy_program(0), ("const", "yes"), 7))
+    f = jitted(
+        Entry([("eq", 0.1), ("eq", -0.0), ("eq", nan)], (), copy_program(0), ("const", "yes"), 7)
+    )
     assert f(float("0.1"), float("-0.0"), float("nan")) == "yes"
-    for other in ((0.2, -0.0, nan), (0.1, 0.0, nan), (0.1, -0.0, 1.0), (np.float64(0.1), -0.0, nan)):
+    for other in (
+        (0.2, -0.0, nan),
+        (0.1, 0.0, nan),
+        (0.1, -0.0, 1.0),
+        (np.float64(0.1), -0.0, nan),
+    ):
         assert f(*other)[0] == "miss"
 
 
 def test_static_arguments() -> None:
     marker = object()
-    specs = [("is", marker), ("eq", "text" + str(len(sys.argv))), ("eq", 10**30), ("eq", True), ("none",)]
+    specs = [
+        ("is", marker),
+        ("eq", "text" + str(len(sys.argv))),
+        ("eq", 10**30),
+        ("eq", True),
+        ("none",),
+    ]
     f = jitted(Entry(specs, (), copy_program(0), ("const", "yes"), 7))
     same = (marker, "text" + str(len(sys.argv)), 10**29 * 10, True, None)
     assert f(*same) == "yes"
@@ -214,7 +241,11 @@ def test_containers_in_and_out() -> None:
 
     for order in (["w", 3, "p"], ["p", 3, "w"], ["w", "p", 3]):
         out = f(tree(order))
-        assert list(out[0]) == ["b", "a"] and values(out[0]["b"]) == [0] * 4 and values(out[0]["a"][0]) == [1] * 4
+        assert (
+            list(out[0]) == ["b", "a"]
+            and values(out[0]["b"]) == [0] * 4
+            and values(out[0]["a"][0]) == [1] * 4
+        )
         assert type(out[1]) is Pair and values(out[1].first) == [2] * 4 and out[1].second is xs[3]
         assert out[2:] == (5, out[0]["b"], (), {}, []) and out[0]["a"][1] is None
     good = tree(["w", 3, "p"])
@@ -243,7 +274,11 @@ def test_dicts_with_keys_that_run_python_match_in_order_only() -> None:
             raise RuntimeError("must not be called")
 
     a, b = Key(), "b"
-    f = jitted(Entry([("dict", {a: ("array", F4, 0), b: ("array", F4, 1)})], (), add_program(), ("out", 0), 7))
+    f = jitted(
+        Entry(
+            [("dict", {a: ("array", F4, 0), b: ("array", F4, 1)})], (), add_program(), ("out", 0), 7
+        )
+    )
     x = array()
     assert type(f({a: x, b: x})) is ArrayImpl
     assert f({b: x, a: x})[0] == "miss"
@@ -251,7 +286,9 @@ def test_dicts_with_keys_that_run_python_match_in_order_only() -> None:
 
 def test_dead_inputs_and_inputs_given_back() -> None:
     specs = [("array", F4, None), ("array", F4, 1), ("pyint", np.int32, 2), ("array", F4, 0)]
-    f = jitted(Entry(specs, (), add_program(), ("tuple", [("input", 2), ("input", 1), ("out", 0)]), 7))
+    f = jitted(
+        Entry(specs, (), add_program(), ("tuple", [("input", 2), ("input", 1), ("out", 0)]), 7)
+    )
     x, y = array(), array(1, 1, 1, 1)
     number = 123456789
     out = f(x, x, number, y)
@@ -268,11 +305,19 @@ def test_results_may_pass_through_python() -> None:
             raise LookupError("from finish")
         return list(parts)
 
-    out = ("tuple", [("call", finish, [("out", 0), ("const", "good")]), ("call", finish, [("none",), ("input", 0)])])
+    out = (
+        "tuple",
+        [
+            ("call", finish, [("out", 0), ("const", "good")]),
+            ("call", finish, [("none",), ("input", 0)]),
+        ],
+    )
     f = jitted(Entry([("array", F4, 0)], (), copy_program(1), out, 7))
     x = array(5, 6, 7, 8)
     result = f(x)
-    assert values(result[0][0]) == [5, 6, 7, 8] and result[0][1] == "good" and result[1] == [None, x]
+    assert (
+        values(result[0][0]) == [5, 6, 7, 8] and result[0][1] == "good" and result[1] == [None, x]
+    )
     assert len(seen) == 2
     bad = ("list", [("out", 0), ("call", finish, [("out", 0), ("const", "bad")])])
     g = jitted(Entry([("array", F4, 0)], (), copy_program(1), bad, 7))
@@ -361,7 +406,15 @@ def test_many_entries_the_last_used_is_tried_first() -> None:
 def test_large_frames() -> None:
     count = 500
     leaves = [("array", F4, i) for i in range(count)]
-    f = jitted(Entry([("list", leaves)], (), copy_program(count), ("list", [("out", i) for i in range(count)]), 7))
+    f = jitted(
+        Entry(
+            [("list", leaves)],
+            (),
+            copy_program(count),
+            ("list", [("out", i) for i in range(count)]),
+            7,
+        )
+    )
     xs = [array(i, 0, 0, 0) for i in range(count)]
     out = f(xs)
     assert [values(o)[0] for o in out] == list(range(count))
@@ -378,9 +431,13 @@ def random_tree(rng: random.Random, depth: int) -> Any:
         case "a":
             return array(*(rng.randrange(9) for _ in range(4)))
         case "f" | "i" | "b" | "n" | "s" | "e":
-            return {"f": rng.random(), "i": rng.randrange(-5, 5), "b": rng.random() < 0.5, "n": None, "s": "s" * 3}.get(
-                kind, ()
-            )
+            return {
+                "f": rng.random(),
+                "i": rng.randrange(-5, 5),
+                "b": rng.random() < 0.5,
+                "n": None,
+                "s": "s" * 3,
+            }.get(kind, ())
         case "t":
             return tuple(random_tree(rng, depth - 1) for _ in many)
         case "l":
@@ -388,7 +445,9 @@ def random_tree(rng: random.Random, depth: int) -> Any:
         case "p":
             return Pair(random_tree(rng, depth - 1), random_tree(rng, depth - 1))
         case _:
-            return {rng.choice(["k", 1, ("t", i), f"k{i}"]): random_tree(rng, depth - 1) for i in many}
+            return {
+                rng.choice(["k", 1, ("t", i), f"k{i}"]): random_tree(rng, depth - 1) for i in many
+            }
 
 
 def spec_of(tree: Any) -> tuple[Any, ...]:
@@ -425,6 +484,8 @@ def test_random_trees_match_what_they_should() -> None:
     trees = [random_tree(rng, 3) for _ in range(120)]
     for tree in trees:
         f = jitted(Entry([spec_of(tree)], (), copy_program(0), ("const", "hit"), 7))
-        shuffled = dict(rng.sample(list(tree.items()), len(tree))) if isinstance(tree, dict) else tree
+        shuffled = (
+            dict(rng.sample(list(tree.items()), len(tree))) if isinstance(tree, dict) else tree
+        )
         for other in (tree, shuffled, *trees):
             assert (f(other) == "hit") == same(spec_of(tree), spec_of(other)), (tree, other)

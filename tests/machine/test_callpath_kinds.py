@@ -1,4 +1,5 @@
-"""Entries for arguments of any size: a Python function chooses the program, machine code does the rest."""
+"""Entries for arguments of any size: a Python function chooses the program, machine code does the
+rest."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ import pytest
 from callpath_helpers import F4, F32, add_program, array, copy_program, fixed_epoch, missing, values
 
 from calque.machine.call import entries as callpath_entries
-from calque.machine.call.functions import Entry, Jitted, OpFunction, add_entry, clear_entries, entry_count
+from calque.machine.call.functions import (
+    Entry,
+    Jitted,
+    OpFunction,
+    add_entry,
+    clear_entries,
+    entry_count,
+)
 from calque.machine.driver.builder import ProgramBuilder
 from calque.machine.objects.array_type import delete_array, new_array, wrap_numpy
 
@@ -97,7 +105,9 @@ def test_of_many_the_oldest_go(make: Any) -> None:
     kinds = [(i,) for i in range(limit + 10)]
     for kind in kinds:
         x = vector(3, kind)
-        add_entry(f, Entry([("kind", x.aval, 0)], (), copying(x.aval), ("out", 0), 7, choose=Chooser()))
+        add_entry(
+            f, Entry([("kind", x.aval, 0)], (), copying(x.aval), ("out", 0), 7, choose=Chooser())
+        )
     for i in range(300):
         add_entry(f, Entry([("eq", i)], (), copy_program(0), ("const", i), 7))
     assert f(vector(3, kinds[9]))[0] == "miss" and numbers(f(vector(3, kinds[10]))) == [0, 1, 2]
@@ -116,14 +126,22 @@ def test_arguments_of_the_choice_are_in_the_order_of_the_inputs() -> None:
     builder.copy(builder.output(0), builder.input(2), 16)
     template = builder.build()
     a, b, c = vector(4), vector(4), np.arange(4, dtype=np.float32) + 1
-    spec = [("list", [("kind", a.aval, 1), ("pyfloat", F32, 3)]), ("dict", {"c": ("ndarray_kind", F32, 1, 2)})]
+    spec = [
+        ("list", [("kind", a.aval, 1), ("pyfloat", F32, 3)]),
+        ("dict", {"c": ("ndarray_kind", F32, 1, 2)}),
+    ]
     spec.append(("kind", b.aval, 0))
     f = Jitted(missing)
-    add_entry(f, Entry(spec, ("b",), template, ("tuple", [("out", 0), ("input", 3)]), 7, choose=choose))
+    add_entry(
+        f, Entry(spec, ("b",), template, ("tuple", [("out", 0), ("input", 3)]), 7, choose=choose)
+    )
     out, number = f([a, 2.5], {"c": c}, b=b)
     assert values(out) == [1, 2, 3, 4] and number == 2.5
     assert given[0][0] is b.aval and given[0][1] is a.aval and given[0][2] is c
-    assert f([a, 2.5], {"c": c[::2]}, b=b)[0] == "miss" and f([a, 2.5], {"c": c.reshape(2, 2)}, b=b)[0] == "miss"
+    assert (
+        f([a, 2.5], {"c": c[::2]}, b=b)[0] == "miss"
+        and f([a, 2.5], {"c": c.reshape(2, 2)}, b=b)[0] == "miss"
+    )
     assert f([a, 2.5], {"c": c.astype("f8")}, b=b)[0] == "miss" and len(given) == 1
 
 
@@ -140,11 +158,16 @@ def test_captured_values_are_compared_first() -> None:
 def test_what_the_choice_raises_and_what_it_does_to_the_arguments() -> None:
     x = vector(4)
     fails = Jitted(missing)
-    add_entry(fails, Entry([("kind", x.aval, 0)], (), copying(x.aval), ("out", 0), 7, choose=lambda a: 1 / 0))
+    add_entry(
+        fails,
+        Entry([("kind", x.aval, 0)], (), copying(x.aval), ("out", 0), 7, choose=lambda a: 1 / 0),
+    )
     with pytest.raises(ZeroDivisionError):
         fails(x)
     wrong = Jitted(missing)
-    add_entry(wrong, Entry([("kind", x.aval, 0)], (), copying(x.aval), ("out", 0), 7, choose=lambda a: a))
+    add_entry(
+        wrong, Entry([("kind", x.aval, 0)], (), copying(x.aval), ("out", 0), 7, choose=lambda a: a)
+    )
     with pytest.raises(AttributeError, match="handle"):
         wrong(x)
     mine = new_array(Aval(VECTOR, 4), 16)
@@ -173,7 +196,9 @@ def test_threads_add_and_drop_entries(make: Any, monkeypatch: pytest.MonkeyPatch
     def work(seed: int) -> None:
         try:
             for i in range(400):
-                kind = ("kind", Aval((seed, i), 3), 0) if i % 3 else ("array", Aval((seed, i), 3), 0)
+                kind = (
+                    ("kind", Aval((seed, i), 3), 0) if i % 3 else ("array", Aval((seed, i), 3), 0)
+                )
                 choose = (lambda aval: None) if i % 3 else None
                 add_entry(f, Entry([kind], (), copying(x.aval), ("out", 0), 7, choose=choose))
                 assert f(x)[0] == "miss"
@@ -213,6 +238,8 @@ def test_bad_descriptions() -> None:
     with pytest.raises(ValueError, match="need a function"):
         Entry([("kind", x.aval, 0)], (), template, ("out", 0), 7)
     with pytest.raises(ValueError, match="need a function"):
-        Entry([("array", F4, 0), ("array", F4, 1)], (), add_program(), ("out", 0), 7, choose=Chooser())
+        Entry(
+            [("array", F4, 0), ("array", F4, 1)], (), add_program(), ("out", 0), 7, choose=Chooser()
+        )
     with pytest.raises(ValueError, match="cannot be passed"):
         Entry([("ndarray_kind", object, 1, 0)], (), template, ("out", 0), 7, choose=Chooser())

@@ -1,4 +1,5 @@
-"""The callables of the call path as objects: operators, binding, collection, failure, reference counts."""
+"""The callables of the call path as objects: operators, binding, collection, failure, reference
+counts."""
 
 from __future__ import annotations
 
@@ -30,7 +31,15 @@ from callpath_helpers import (
 )
 
 from calque.machine.call import entries as callpath_entries
-from calque.machine.call.functions import Entry, Jitted, OpFunction, add_entry, clear_entries, entry_count, run_program
+from calque.machine.call.functions import (
+    Entry,
+    Jitted,
+    OpFunction,
+    add_entry,
+    clear_entries,
+    entry_count,
+    run_program,
+)
 from calque.machine.driver.builder import ProgramBuilder
 from calque.machine.objects.array_type import ArrayImpl, new_array
 
@@ -63,7 +72,14 @@ def test_operators_dispatch_on_types_and_avals() -> None:
         ([("array", F4, None), ("eq", 4), ("eq", "s")], "F4s"),
     )
     x, o = array(), new_array(other, 4)
-    cases = [((x, x), "FF"), ((x, o), "FO"), ((x, 1.0), "Ff"), ((x, 1), "Fi"), ((x, True), "Fb"), ((x, 1j), "Fc")]
+    cases = [
+        ((x, x), "FF"),
+        ((x, o), "FO"),
+        ((x, 1.0), "Ff"),
+        ((x, 1), "Fi"),
+        ((x, True), "Fb"),
+        ((x, 1j), "Fc"),
+    ]
     cases += [
         ((x, np.zeros(2, np.float32)), "Fn"),
         ((x, None), "F0"),
@@ -73,7 +89,15 @@ def test_operators_dispatch_on_types_and_avals() -> None:
     ]
     for args, want in cases:
         assert f(*args) == want
-    for args in ((o, x), (), (x, "s"), (x, 2**40), (x, np.zeros(3, np.float32)), (x, 5, "s"), (1, x)):
+    for args in (
+        (o, x),
+        (),
+        (x, "s"),
+        (x, 2**40),
+        (x, np.zeros(3, np.float32)),
+        (x, 5, "s"),
+        (1, x),
+    ):
         assert f(*args) == ("miss", args, {})
     assert f(x, k=1) == ("miss", (x,), {"k": 1})
     clear_entries(f)
@@ -165,7 +189,15 @@ def test_miss_may_do_anything() -> None:
 
 
 def test_failing_programs_raise_and_leak_nothing() -> None:
-    f = jitted(Entry([("array", F4, 0)], (), failing_program(ValueError), ("tuple", [("out", 0), ("out", 1)]), 7))
+    f = jitted(
+        Entry(
+            [("array", F4, 0)],
+            (),
+            failing_program(ValueError),
+            ("tuple", [("out", 0), ("out", 1)]),
+            7,
+        )
+    )
     x = array()
     counts = [sys.getrefcount(F4), sys.getrefcount(x), sys.getrefcount(ArrayImpl)]
     for _ in range(50):
@@ -180,10 +212,21 @@ def test_reference_counts_of_everything() -> None:
     marker, constant, key = object(), object(), "key" + str(len(sys.argv))
     program = copy_program(2)
     x = array()
-    spec = [("array", F4, 0), ("tuple", [("is", marker), ("array", F4, 1)]), ("dict", {key: ("none",)})]
+    spec = [
+        ("array", F4, 0),
+        ("tuple", [("is", marker), ("array", F4, 1)]),
+        ("dict", {key: ("none",)}),
+    ]
     result = (
         "tuple",
-        [("const", constant), ("dict", {key: ("out", 0)}), ("input", 1), ("out", 0), ("out", 1), ("none",)],
+        [
+            ("const", constant),
+            ("dict", {key: ("out", 0)}),
+            ("input", 1),
+            ("out", 0),
+            ("out", 1),
+            ("none",),
+        ],
     )
     f = jitted(Entry(spec, (), program, result, 7))
     watched = [marker, constant, key, x, F4, f, program, ArrayImpl, f._entries[0], tuple, dict]
@@ -232,7 +275,14 @@ def test_run_program() -> None:
     xs = [array(i, 0, 0, 0) for i in range(500)]
     assert [values(o)[0] for o in run_program(copy_program(500), xs)] == list(range(500))
     program = add_program()
-    for arguments in ((), (program,), (program, [x]), (program, [x, 1]), (program, {1: x, 2: y}), (program, [x, y, x])):
+    for arguments in (
+        (),
+        (program,),
+        (program, [x]),
+        (program, [x, 1]),
+        (program, {1: x, 2: y}),
+        (program, [x, y, x]),
+    ):
         with pytest.raises(TypeError):
             run_program(*arguments)
     with pytest.raises(AttributeError):

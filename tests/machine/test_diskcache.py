@@ -113,7 +113,9 @@ def test_a_directory_writable_by_others_is_not_used(cache: Path, folder: str) ->
 
 
 @posix
-def test_a_directory_of_another_user_is_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_of_another_user_is_not_used(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     diskcache.put("a", "object", b"data")
     diskcache.reload()
     monkeypatch.setattr(os, "getuid", lambda: 12345)
@@ -132,7 +134,9 @@ def test_a_place_where_no_directory_can_be_made_turns_the_cache_off(
     assert diskcache.directory() is None and diskcache.reason()
 
 
-def test_a_disk_that_refuses_to_be_written_does_no_harm(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refuses_to_be_written_does_no_harm(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     diskcache.put("a", "object", b"data")
 
     def refuse(*args: object) -> None:
@@ -152,7 +156,9 @@ def test_it_can_be_turned_off(cache: Path, monkeypatch: pytest.MonkeyPatch, word
     assert diskcache.get("a", "object") is None and not files(cache)
 
 
-def test_its_size_is_bounded_and_the_least_recently_used_go_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_size_is_bounded_and_the_least_recently_used_go_first(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CALQUE_CACHE_SIZE", "512K")
     diskcache.reload()
     diskcache.put("kept", "object", bytes(1000))
@@ -182,7 +188,7 @@ def test_kinds_are_names(cache: Path) -> None:
 
 WRITER = """
 import sys
-from calque.machine import diskcache
+from calque.machine.code import diskcache
 for turn in range(60):
     for key in range(5):
         diskcache.put(str(key), "pages", (str(key) * 5000).encode())

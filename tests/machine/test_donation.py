@@ -1,4 +1,5 @@
-"""Programs that take the memory of their arguments: what moves, what is copied, what happens when it cannot be."""
+"""Programs that take the memory of their arguments: what moves, what is copied, what happens when
+it cannot be."""
 
 import os
 import sys
@@ -12,13 +13,21 @@ from tests.machine.callpath_helpers import ARRAYS, F4, fixed_epoch, jitted, kern
 from calque.machine import memory
 from calque.machine.call.functions import Entry, run_program
 from calque.machine.driver.builder import ProgramBuilder, ProgramError
-from calque.machine.objects.array_type import DELETED, as_numpy, delete_array, is_in_use, new_array, share
+from calque.machine.objects.array_type import (
+    DELETED,
+    as_numpy,
+    delete_array,
+    is_in_use,
+    new_array,
+    share,
+)
 
 __all__ = ["fixed_epoch"]
 
 
 def summing(*donated: tuple[int, int | None]) -> Any:
-    """in0 + in1 where the first donated input that is a result lies, else in a result of its own."""
+    """in0 + in1 where the first donated input that is a result lies, else in a result of its
+    own."""
     b = ProgramBuilder(2, [(F4, 16)])
     place = next((b.input(i) for i, k in donated if k == 0), b.output(0))
     b.call(kernel("callpath_add4"), [b.input(0), b.input(1), place])
@@ -38,7 +47,10 @@ def owned(*numbers: float) -> Any:
 
 def test_a_result_takes_the_memory() -> None:
     program = summing((0, 0))
-    for call in (lambda *xs: run_program(program, list(xs))[0], jitted(Entry(ARRAYS, (), program, ("out", 0), 7))):
+    for call in (
+        lambda *xs: run_program(program, list(xs))[0],
+        jitted(Entry(ARRAYS, (), program, ("out", 0), 7)),
+    ):
         x, y = owned(), owned(10, 20, 30, 40)
         place, count = x._ptr, memory.stats().allocations
         out = call(x, y)
@@ -66,13 +78,24 @@ def test_what_others_see_is_copied() -> None:
         assert out._ptr != place and values(out) == [2, 4, 6, 8] and x._extra is DELETED
         assert (seen.tolist() if isinstance(seen, np.ndarray) else values(seen)) == [1, 2, 3, 4]
     source = np.ones(4, np.float32)
-    function = jitted(Entry([("ndarray", np.dtype(np.float32), (4,), 0), ("array", F4, 1)], (), program, ("out", 0), 7))
+    function = jitted(
+        Entry(
+            [("ndarray", np.dtype(np.float32), (4,), 0), ("array", F4, 1)],
+            (),
+            program,
+            ("out", 0),
+            7,
+        )
+    )
     assert values(function(source, owned())) == [2, 3, 4, 5] and source.tolist() == [1] * 4
 
 
 def test_one_array_in_two_places() -> None:
     both, one = summing((0, 0), (1, None)), summing((0, 0))
-    for program, words in ((both, "donate the same buffer twice"), (one, "donated in the same call")):
+    for program, words in (
+        (both, "donate the same buffer twice"),
+        (one, "donated in the same call"),
+    ):
         x = owned()
         before = memory.stats().live_bytes, sys.getrefcount(x)
         with pytest.raises(RuntimeError, match=words):

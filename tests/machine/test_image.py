@@ -80,7 +80,9 @@ def check(found: dict[str, int]) -> None:
     assert function(found["greeting"], ctypes.c_char_p)() == b"hello"
     assert [function(found["choose"], word, word)(n) for n in range(6)] == [10, 21, 35, 47, 10, -1]
     table = list((word * 3).from_address(found["table"]))
-    assert table[:2] == [found["g"], found["h"]] and word.from_address(table[2]).value == id(TypeError)
+    assert table[:2] == [found["g"], found["h"]] and word.from_address(table[2]).value == id(
+        TypeError
+    )
     assert word.from_address(found["count"]).value == 243
     room = (word * 5000).from_address(found["room"])
     assert found["room"] % 64 == 0 and room[4999] == 243 and not any(room[:4999])
@@ -88,9 +90,9 @@ def check(found: dict[str, int]) -> None:
 
 @needs_images
 def test_an_image_runs_as_what_llvm_links() -> None:
-    hundred = llvm.link_module("define i64 @f(i64 %x) {\n %y = add i64 %x, 100\n ret i64 %y\n}", ["f"], cache=False)[
-        "f"
-    ]
+    hundred = llvm.link_module(
+        "define i64 @f(i64 %x) {\n %y = add i64 %x, 100\n ret i64 %y\n}", ["f"], cache=False
+    )["f"]
     obj = elf(MODULE)
     made = image.image_of(obj)
     assert made is not None and image.is_image(made) and not image.is_image(obj)
@@ -115,8 +117,10 @@ def test_symbols_that_nobody_defines_are_named() -> None:
     [
         "@x = thread_local global i64 0\ndefine i64 @f() {\n %y = load i64, ptr @x\n ret i64 %y\n}",
         "@x = common global i64 0\ndefine ptr @f() {\n ret ptr @x\n}",
-        "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 1, ptr @f, ptr null }]\n"
-        "define void @f() {\n ret void\n}",
+        (
+            "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32"
+            " 1, ptr @f, ptr null }]\ndefine void @f() {\n ret void\n}"
+        ),
     ],
 )
 def test_unusual_objects_stay_objects(ir: str) -> None:
@@ -129,7 +133,7 @@ def test_other_files_are_no_images() -> None:
 
 PROGRAM = """
 import sys, calque, calque.numpy as jnp
-from calque.machine import llvm
+from calque.machine.code import llvm
 x = jnp.ones((3, 4))
 y = calque.jit(lambda x: jnp.sin(x) @ x.T + calque.lax.fori_loop(0, 3, lambda i, c: c * 1.5, x.sum()))(x)
 print(llvm.stats.compiled > 0, "llvmlite" in sys.modules, y.tolist())
@@ -137,8 +141,15 @@ print(llvm.stats.compiled > 0, "llvmlite" in sys.modules, y.tolist())
 
 
 def run(folder: Path, **environment: str) -> list[str]:
-    full = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "CALQUE_CACHE_DIR": str(folder), **environment}
-    out = subprocess.run([sys.executable, "-c", PROGRAM], env=full, capture_output=True, text=True, timeout=100)
+    full = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "CALQUE_CACHE_DIR": str(folder),
+        **environment,
+    }
+    out = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=full, capture_output=True, text=True, timeout=100
+    )
     assert out.returncode == 0, out.stderr
     return out.stdout.split(maxsplit=2)
 
@@ -146,6 +157,10 @@ def run(folder: Path, **environment: str) -> list[str]:
 @needs_images
 def test_a_second_process_needs_no_llvm(tmp_path: Path) -> None:
     first, second = run(tmp_path), run(tmp_path)
-    assert (first[:2], second[:2]) == (["True", "True"], ["False", "False"]) and first[2] == second[2]
+    assert (first[:2], second[:2]) == (["True", "True"], ["False", "False"]) and first[2] == second[
+        2
+    ]
     third, fourth = run(tmp_path, CALQUE_LINKER="llvm"), run(tmp_path, CALQUE_LINKER="llvm")
-    assert (third[:2], fourth[:2]) == (["True", "True"], ["False", "True"]) and first[2] == third[2] == fourth[2]
+    assert (third[:2], fourth[:2]) == (["True", "True"], ["False", "True"]) and first[2] == third[
+        2
+    ] == fourth[2]

@@ -78,7 +78,10 @@ def test_arguments_of_every_kind() -> None:
     b = builder(1, y)
     reg = b.arith(Op.ADD, 40, 2)
     const = b.const(x)
-    b.call(record.address, [b.output(0), b.input(0), const, b.output(0), reg, 7, -7, (1 << 64) - 1, 1 << 62])
+    b.call(
+        record.address,
+        [b.output(0), b.input(0), const, b.output(0), reg, 7, -7, (1 << 64) - 1, 1 << 62],
+    )
     run(b.build(), x, out=[y])
     assert y.tolist() == [x.ctypes.data, x.ctypes.data, y.ctypes.data, 42, 7, -7, -1, 1 << 62]
 
@@ -117,7 +120,9 @@ def test_frames_beyond_the_stack() -> None:
     assert y[0] == sum(k * k for k in range(1000)) and memory.stats().live_blocks == before
 
 
-@pytest.mark.parametrize(("width", "value"), [(1, 7), (2, -2), (4, 123456), (8, -(1 << 60)), (4, 0)])
+@pytest.mark.parametrize(
+    ("width", "value"), [(1, 7), (2, -2), (4, 123456), (8, -(1 << 60)), (4, 0)]
+)
 @pytest.mark.parametrize("nbytes", [0, 8, 24, 64, 72, 200, 100_000])
 def test_fill(width: int, value: int, nbytes: int) -> None:
     y = np.full(nbytes + 8, 99, np.int8)
@@ -157,7 +162,8 @@ def test_move_between_registers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "stop", "step"), [(0, 5, 1), (3, 3, 1), (5, 0, 1), (5, 0, -2), (0, 10, 3), (0, 1000, 1), (1, 5, 0)]
+    ("start", "stop", "step"),
+    [(0, 5, 1), (3, 3, 1), (5, 0, 1), (5, 0, -2), (0, 10, 3), (0, 1000, 1), (1, 5, 0)],
 )
 def test_loop(start: int, stop: int, step: int) -> None:
     seen: list[int] = []
@@ -193,7 +199,9 @@ def test_nested_loops_and_switches() -> None:
     assert seen == [(1, 0), (2, 0), (2, 1, 100)]
 
 
-@pytest.mark.parametrize(("index", "branch"), [(-(1 << 31), 0), (-1, 0), (0, 0), (1, 1), (2, 2), (3, 2), (1 << 30, 2)])
+@pytest.mark.parametrize(
+    ("index", "branch"), [(-(1 << 31), 0), (-1, 0), (0, 0), (1, 1), (2, 2), (3, 2), (1 << 30, 2)]
+)
 def test_switch_clamps_an_index_in_memory(index: int, branch: int) -> None:
     y = numbers(1)
     b = builder(1, y)
@@ -220,7 +228,9 @@ def test_while_on_a_flag() -> None:
 
 @pytest.mark.parametrize("kind", ["i8", "u8", "i16", "u16", "i32", "u32", "i64"])
 def test_integers_in_memory(kind: str) -> None:
-    dtype = np.dtype(kind.replace("u", "uint").replace("i", "int", 1) if kind[0] == "i" else f"uint{kind[1:]}")
+    dtype = np.dtype(
+        kind.replace("u", "uint").replace("i", "int", 1) if kind[0] == "i" else f"uint{kind[1:]}"
+    )
     x = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
     y = np.zeros(3, dtype)
     b = builder(1, y)
@@ -258,7 +268,8 @@ def test_arithmetic(op: Op, meaning: Callable[[int, int], int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [(1 << 32, 1 << 31), (1 << 62, 2), (-(1 << 63), -1), (-1, -(1 << 63)), (3 << 40, 3 << 40)]
+    ("a", "b"),
+    [(1 << 32, 1 << 31), (1 << 62, 2), (-(1 << 63), -1), (-1, -(1 << 63)), (3 << 40, 3 << 40)],
 )
 def test_a_product_that_does_not_fit_stops_the_program(a: int, b: int) -> None:
     program = builder(0)
@@ -295,7 +306,7 @@ def test_blocks_of_sizes_known_while_running() -> None:
     program = b.build()
     y = numbers(1)
     before = memory.stats().live_blocks
-    (address, _) = program.run([np.array([1000]).ctypes.data], [None, y.ctypes.data])
+    address, _ = program.run([np.array([1000]).ctypes.data], [None, y.ctypes.data])
     assert y[0] == 8000
     assert (np.frombuffer(memory.view(address, 8000), np.int64) == 6).all()
     memory.free(address)
@@ -463,8 +474,8 @@ def test_a_long_loop_lets_other_threads_run() -> None:
 
 INTERRUPT = """
 import signal, sys, threading, os
-from calque.machine.program import ProgramBuilder
-from calque.machine.lang import Unit, ptr, i64, store_i8, load_ptr
+from calque.machine.driver.builder import ProgramBuilder
+from calque.machine.lang.unit import Unit, ptr, i64, store_i8, load_ptr
 unit = Unit("interrupted")
 @unit.function
 def forever(args: ptr, begin: i64, end: i64) -> None:

@@ -1,4 +1,5 @@
-"""The machine language: every construct computes what its Python reading says, and errors name the line."""
+"""The machine language: every construct computes what its Python reading says, and errors name the
+line."""
 
 from __future__ import annotations
 
@@ -153,8 +154,17 @@ def arithmetic(op: i64, a: i64, b: i64) -> i64:
 
 @unit.function
 def compare(a: i64, b: i64, c: i64) -> i64:
-    bits = i64(a < b) | i64(a <= b) << 1 | i64(a == b) << 2 | i64(a != b) << 3 | i64(a > b) << 4 | i64(a >= b) << 5
-    bits |= i64(a < b < c) << 6 | i64(a < b and b < c) << 7 | i64(a < b or b < c) << 8 | i64(not a) << 9
+    bits = (
+        i64(a < b)
+        | i64(a <= b) << 1
+        | i64(a == b) << 2
+        | i64(a != b) << 3
+        | i64(a > b) << 4
+        | i64(a >= b) << 5
+    )
+    bits |= (
+        i64(a < b < c) << 6 | i64(a < b and b < c) << 7 | i64(a < b or b < c) << 8 | i64(not a) << 9
+    )
     bits |= i64(ult(a, b)) << 10 | i64(ule(a, b)) << 11
     return bits
 
@@ -209,7 +219,14 @@ def memory(p: ptr) -> i64:
     q = load_ptr(copy, 24)
     if q != p or q - p != 0:
         return -1
-    total_ = load_i8(p, 0) + load_u8(p, 0) + load_i16(p, 2) + load_u16(p, 2) + i64(load_i32(p, 4)) + load_u32(p, 4)
+    total_ = (
+        load_i8(p, 0)
+        + load_u8(p, 0)
+        + load_i16(p, 2)
+        + load_u16(p, 2)
+        + i64(load_i32(p, 4))
+        + load_u32(p, 4)
+    )
     return total_ + i64(load_f64(p, 16) * 2) + load_u8(copy, 1) + load_u8(copy, 40)
 
 
@@ -246,7 +263,14 @@ def atomics(p: ptr) -> i64:
     pause()
     store_i32(p, 16, 1)
     narrow = atomic_cas_i32(p, 16, i32(1), i32(2))
-    return old * 1000000 + i64(ok) * 100000 + i64(no) * 10000 + was * 100 + atomic_load(p, 8) + i64(narrow)
+    return (
+        old * 1000000
+        + i64(ok) * 100000
+        + i64(no) * 10000
+        + was * 100
+        + atomic_load(p, 8)
+        + i64(narrow)
+    )
 
 
 @unit.function
@@ -352,7 +376,9 @@ def test_arithmetic_rounds_and_shifts_as_python_does() -> None:
                 if expected is not None:
                     assert arithmetic(op, a, b) == ctypes.c_int64(expected).value, (op, a, b)
             assert arithmetic(6, a, b) == ctypes.c_int64(a << (b & 63)).value
-            assert arithmetic(12, a, b) == ctypes.c_int64((a % u) // (b % u) + (a % u) % (b % u)).value
+            assert (
+                arithmetic(12, a, b) == ctypes.c_int64((a % u) // (b % u) + (a % u) % (b % u)).value
+            )
     assert arithmetic(99, 1, 1) == -1
 
 
@@ -360,7 +386,18 @@ def test_comparisons() -> None:
     for a in (-2, 0, 3):
         for b in (-2, 0, 3):
             for c in (-1, 5):
-                want = [a < b, a <= b, a == b, a != b, a > b, a >= b, a < b < c, a < b < c, a < b or b < c, not a]
+                want = [
+                    a < b,
+                    a <= b,
+                    a == b,
+                    a != b,
+                    a > b,
+                    a >= b,
+                    a < b < c,
+                    a < b < c,
+                    a < b or b < c,
+                    not a,
+                ]
                 want += [a % 2**64 < b % 2**64, a % 2**64 <= b % 2**64]
                 assert compare(a, b, c) == sum(int(w) << i for i, w in enumerate(want))
 

@@ -35,7 +35,8 @@ def add(number: int) -> str:
 
 @pytest.mark.parametrize("opt", [0, 1, 2, 3])
 @pytest.mark.parametrize(
-    "passes", [None, "O1", "O2", "O3", "sroa,instcombine,simplifycfg,gvn,dce,dse,sccp,inline,globaldce"]
+    "passes",
+    [None, "O1", "O2", "O3", "sroa,instcombine,simplifycfg,gvn,dce,dse,sccp,inline,globaldce"],
 )
 def test_a_function_is_compiled_and_runs(opt: int, passes: str | None) -> None:
     addresses = llvm.link_module(add(2), ["f"], opt=opt, passes=passes, cache=False)
@@ -59,7 +60,9 @@ define i64 @g(i64 %x) { %y = call i64 @mine(i64 %x) ret i64 %y }
 define double @h(double %x) { %y = call double @cos(double %x) ret double %y }
 define ptr @error() { %p = load ptr, ptr @PyExc_ValueError ret ptr %p }
 """
-    found = llvm.link_module(ir.replace(" ret", "\n ret"), ["g", "h", "error", "table"], {"mine": given}, cache=False)
+    found = llvm.link_module(
+        ir.replace(" ret", "\n ret"), ["g", "h", "error", "table"], {"mine": given}, cache=False
+    )
     assert call(found["g"], 1) == 6
     assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found["h"])(0.0) == 1.0
     assert call(found["error"]) == id(ValueError)
@@ -72,13 +75,19 @@ def test_bad_text_is_shown_where_it_is_bad() -> None:
 
 
 def test_what_the_verifier_refuses_is_an_error() -> None:
-    ir = "define i64 @f(i1 %c) {\n br i1 %c, label %a, label %b\na:\n %x = add i64 1, 2\n br label %b\nb:\n ret i64 %x\n}"
+    ir = (
+        "define i64 @f(i1 %c) {\n br i1 %c, label %a, label %b\na:\n %x = add i64 1, 2\n br label"
+        " %b\nb:\n ret i64 %x\n}"
+    )
     with pytest.raises(llvm.LLVMError, match="does not dominate"):
         llvm.link_module(ir, ["f"], cache=False)
 
 
 def test_a_symbol_that_nobody_defines_is_named() -> None:
-    ir = "declare i64 @nowhere_to_be_found()\ndefine i64 @f() {\n %y = call i64 @nowhere_to_be_found()\n ret i64 %y\n}"
+    ir = (
+        "declare i64 @nowhere_to_be_found()\ndefine i64 @f() {\n %y = call i64"
+        " @nowhere_to_be_found()\n ret i64 %y\n}"
+    )
     with pytest.raises(llvm.LLVMError, match="nowhere_to_be_found"):
         llvm.link_module(ir, ["f"], cache=False)
     with pytest.raises(llvm.LLVMError, match="g"):
@@ -124,7 +133,7 @@ def test_a_damaged_object_is_compiled_again(cache: Path) -> None:
 
 CHILD = """
 import ctypes
-from calque.machine import llvm
+from calque.machine.code import llvm
 before = llvm.stats.compiled  # importing the package may have compiled its runtime
 a = llvm.link_module({ir!r}, ["f"])["f"]
 print(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(a)(1), llvm.stats.compiled - before)
@@ -134,7 +143,11 @@ print(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(a)(1), llvm.stats.compile
 def run_child(**environment: str) -> str:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     out = subprocess.run(
-        [sys.executable, "-c", CHILD.format(ir=add(13))], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", CHILD.format(ir=add(13))],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert out.returncode == 0, out.stderr
     return out.stdout.strip()

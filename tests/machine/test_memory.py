@@ -10,7 +10,25 @@ import pytest
 
 from calque.machine import memory
 
-SIZES = [0, 1, 48, 49, 100, 512, 513, 1024, 8175, 8176, 8177, 8192, 8193, 100_000, 1 << 20, (1 << 20) + 1, 4 << 20]
+SIZES = [
+    0,
+    1,
+    48,
+    49,
+    100,
+    512,
+    513,
+    1024,
+    8175,
+    8176,
+    8177,
+    8192,
+    8193,
+    100_000,
+    1 << 20,
+    (1 << 20) + 1,
+    4 << 20,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +53,10 @@ def test_blocks_are_aligned_large_enough_and_recycled(nbytes: int) -> None:
 
 
 def test_every_size_fits_its_class() -> None:
-    for nbytes in [*range(0, 20000, 7), *(2**k + d for k in range(13, 24) for d in (-17, -16, -1, 0, 1))]:
+    for nbytes in [
+        *range(0, 20000, 7),
+        *(2**k + d for k in range(13, 24) for d in (-17, -16, -1, 0, 1)),
+    ]:
         block = memory.allocate(nbytes)
         before = memory.stats().live_bytes
         memory.free(block)
@@ -44,7 +65,16 @@ def test_every_size_fits_its_class() -> None:
 
 
 def test_what_cannot_be_is_a_memory_error() -> None:
-    for nbytes in (-1, -(1 << 63), memory.physical_memory() + 1, 1 << 45, 1 << 62, (1 << 63) - 1, 1 << 63, 1 << 70):
+    for nbytes in (
+        -1,
+        -(1 << 63),
+        memory.physical_memory() + 1,
+        1 << 45,
+        1 << 62,
+        (1 << 63) - 1,
+        1 << 63,
+        1 << 70,
+    ):
         with pytest.raises(MemoryError, match="cannot allocate"):
             memory.allocate(nbytes)
     assert memory.calque_alloc(-1) is None
@@ -111,7 +141,8 @@ def test_random_use_keeps_blocks_apart() -> None:
 
 @pytest.mark.parametrize("nbytes", [48, 496, 1008, 8176])
 def test_small_blocks_end_where_their_slab_ends(nbytes: int) -> None:
-    """Enough blocks to use up slabs to the last byte; those recycled from earlier tests come first and are passed over."""
+    """Enough blocks to use up slabs to the last byte; those recycled from earlier tests come first
+    and are passed over."""
     blocks, inside = [], 0
     for _ in range(3 * memory._SLAB // (nbytes + 16) + 5000):
         blocks.append(memory.allocate(nbytes))
@@ -125,7 +156,9 @@ def test_small_blocks_end_where_their_slab_ends(nbytes: int) -> None:
 
 
 def test_threads_share_it() -> None:
-    alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(memory.calque_alloc.address)  # without the GIL
+    alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(
+        memory.calque_alloc.address
+    )  # without the GIL
     free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(memory.calque_free.address)
     wrong = []
 

@@ -1,4 +1,5 @@
-"""The C type Array: memory, ownership, reference counts, NumPy views, and the check of the interpreter."""
+"""The C type Array: memory, ownership, reference counts, NumPy views, and the check of the
+interpreter."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ def test_wrap_and_view_share_memory() -> None:
     assert sys.getrefcount(source) == before + 1
     assert array._ptr == source.ctypes.data and array._owner is source
     view = as_numpy(array, source.dtype, source.shape)
-    assert view.base is array and not view.flags.writeable and view.ctypes.data == source.ctypes.data
+    assert (
+        view.base is array and not view.flags.writeable and view.ctypes.data == source.ctypes.data
+    )
     np.testing.assert_array_equal(view, source)
     del array
     assert sys.getrefcount(source) == before + 1  # the view keeps the array, the array the source
@@ -90,7 +93,12 @@ def test_wrap_and_view_share_memory() -> None:
     ],
 )
 def test_wrap_refuses_what_machine_code_cannot_read(bad: Any) -> None:
-    if isinstance(bad, np.ndarray) and bad.flags.aligned and bad.flags.c_contiguous and type(bad) is np.ndarray:
+    if (
+        isinstance(bad, np.ndarray)
+        and bad.flags.aligned
+        and bad.flags.c_contiguous
+        and type(bad) is np.ndarray
+    ):
         if bad.dtype.isnative:
             pytest.skip("aligned by chance")
     with pytest.raises(TypeError):
@@ -98,7 +106,8 @@ def test_wrap_refuses_what_machine_code_cannot_read(bad: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [np.float64, np.int8, np.bool_, np.complex64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn]
+    "dtype",
+    [np.float64, np.int8, np.bool_, np.complex64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn],
 )
 def test_view_of_every_kind_of_dtype(dtype: Any) -> None:
     dtype = np.dtype(dtype)

@@ -1,4 +1,5 @@
-"""Arrays and calls in plain Python, for interpreters that machine code does not know: the same answers as machine code gives."""
+"""Arrays and calls in plain Python, for interpreters that machine code does not know: the same
+answers as machine code gives."""
 
 import json
 import os
@@ -18,7 +19,7 @@ import json, pickle, sys, threading
 import numpy as np
 import calque, calque.numpy as jnp
 from calque import lax
-from calque.machine import callpath
+from calque.machine.call import functions as callpath
 
 results = []
 def note(x):
@@ -87,7 +88,9 @@ print(json.dumps([callpath.LEARNS, "calque.machine.objects.array_type" in sys.mo
 
 def run(**environment: str) -> list[Any]:
     full = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment}
-    out = subprocess.run([sys.executable, "-c", PROGRAMS], env=full, capture_output=True, text=True, timeout=300)
+    out = subprocess.run(
+        [sys.executable, "-c", PROGRAMS], env=full, capture_output=True, text=True, timeout=300
+    )
     assert out.returncode == 0, out.stderr[-3000:]
     return json.loads(out.stdout.splitlines()[-1])
 
@@ -118,14 +121,20 @@ def test_plain_arrays() -> None:
     source = np.arange(3, dtype=np.float32)
     x = plain.wrap_numpy(Aval(), source)
     view = plain.as_numpy(x, source.dtype, (3,))
-    assert view.tolist() == [0, 1, 2] and not view.flags.writeable and np.shares_memory(view, source)
+    assert (
+        view.tolist() == [0, 1, 2] and not view.flags.writeable and np.shares_memory(view, source)
+    )
     y = plain.share(x, Aval())
     assert y._ptr == x._ptr and plain.as_numpy(y, np.dtype("u1"), (2, 6)).shape == (2, 6)
     with pytest.raises(TypeError, match="C-contiguous"):
         plain.wrap_numpy(Aval(), source[::2])
     with pytest.raises(TypeError, match="cannot create"):
         plain.ArrayImpl()
-    for change in (lambda: setattr(x, "aval", 1), lambda: setattr(x, "other", 1), lambda: delattr(x, "aval")):
+    for change in (
+        lambda: setattr(x, "aval", 1),
+        lambda: setattr(x, "other", 1),
+        lambda: delattr(x, "aval"),
+    ):
         with pytest.raises(AttributeError):
             change()
     plain.delete_array(x)

@@ -34,8 +34,9 @@ def test_the_text_of_a_program() -> None:
             b.fill(b.output(0), 64, 1, 4)
         with cases.case():
             b.fail(ValueError, "no")
-    assert b.build(release_gil=True).text() == (
-        "program: 1 in, 1 out [64 B], arena 64 B, GIL released\n"
+    assert (
+        b.build(release_gil=True).text()
+        == "program: 1 in, 1 out [64 B], arena 64 B, GIL released\n"
         "  call add(arena0, in0, 5)\n"
         "  loop r0 = 0:10:1\n"
         "    call add(arena0, r0) over 0:1000 by 64\n"
@@ -54,7 +55,8 @@ REFUSED: list[tuple[str, Callable[[ProgramBuilder], object]]] = [
     ("no input 1", lambda b: b.input(1)),
     ("no output 2", lambda b: b.output(2)),
     ("not a slot", lambda b: b.copy(b.output(0), 5, 8)),  # type: ignore[arg-type]
-    ("neither a register nor an integer", lambda b: b.copy(b.output(0), b.input(0), b.input(0))),  # type: ignore[arg-type]
+    ("neither a register nor an integer", lambda b: b.copy(b.output(0), b.input(0), b.input(0))),
+    # type: ignore[arg-type]
     ("neither a register nor an integer", lambda b: b.call(1, [1.5])),  # type: ignore[list-item]
     ("has no address", lambda b: b.call(0, [])),
     ("does not fit", lambda b: b.call(1, [1 << 64])),
@@ -78,7 +80,9 @@ REFUSED: list[tuple[str, Callable[[ProgramBuilder], object]]] = [
 
 
 @pytest.mark.parametrize(("message", "build"), REFUSED)
-def test_what_is_refused_while_building(message: str, build: Callable[[ProgramBuilder], object]) -> None:
+def test_what_is_refused_while_building(
+    message: str, build: Callable[[ProgramBuilder], object]
+) -> None:
     with pytest.raises(ProgramError, match=message):
         build(builder(1, numbers()))
 

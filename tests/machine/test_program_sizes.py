@@ -19,7 +19,8 @@ class Aval:
 
 
 def copying(temporary: bool = False) -> Pattern:
-    """Copies its argument, by way of the arena or not; how much, and what is filled behind it, varies."""
+    """Copies its argument, by way of the arena or not; how much, and what is filled behind it,
+    varies."""
     b = ProgramBuilder(1, [(Aval(), 16)])
     if temporary:
         other, place = b.arena(0, 64), b.arena(64, 64)
@@ -42,7 +43,11 @@ def test_sizes(temporary: bool) -> None:
     programs = []
     for n in (1, 4, 5, 3000, 100_000):
         aval, room = Aval(), -(-4 * n // 64) * 64
-        programs.append(pattern.program([(aval, 4 * n)], [4 * n], None, [0, room] if temporary else None, 2 * room))
+        programs.append(
+            pattern.program(
+                [(aval, 4 * n)], [4 * n], None, [0, room] if temporary else None, 2 * room
+            )
+        )
         assert programs[-1].n_in == programs[-1].n_out == 1 and programs[-1].outputs[0][0] is aval
         assert programs[-1].arena_bytes == (2 * room if temporary else 0)
     gc.collect()
@@ -56,7 +61,10 @@ def test_the_original_is_not_touched() -> None:
     before = pattern.original.words()
     assert run(pattern.program([(Aval(), 40)], [40], True), 10) == list(range(10))
     assert pattern.original.words() == before
-    assert pattern.program([(Aval(), 40)], [40], True).flags != pattern.program([(Aval(), 40)], [40], False).flags
+    assert (
+        pattern.program([(Aval(), 40)], [40], True).flags
+        != pattern.program([(Aval(), 40)], [40], False).flags
+    )
 
 
 def test_what_it_points_to_lives_as_long() -> None:

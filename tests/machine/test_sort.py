@@ -1,4 +1,5 @@
-"""The parts of the sorting kernel: networks, splits at pivots, digits, and the rows that hold them together."""
+"""The parts of the sorting kernel: networks, splits at pivots, digits, and the rows that hold them
+together."""
 
 from typing import Any
 
@@ -16,7 +17,9 @@ from calque.machine.routines.sort.keys import Key, Kind
 
 TYPES = ((np.uint32, 0), (np.uint64, 1))
 RNG = np.random.default_rng(0)
-splitting = pytest.mark.skipif(not sort_network.can_split(), reason="this processor does not pack the lanes of vectors")
+splitting = pytest.mark.skipif(
+    not sort_network.can_split(), reason="this processor does not pack the lanes of vectors"
+)
 
 
 def idle_run(stopped: int = 0) -> np.ndarray:
@@ -28,7 +31,9 @@ def idle_run(stopped: int = 0) -> np.ndarray:
 
 
 def numbers(dtype: Any, n: int, most: int | None = None) -> np.ndarray:
-    return RNG.integers(0, np.iinfo(dtype).max if most is None else most, n, dtype=dtype, endpoint=True)
+    return RNG.integers(
+        0, np.iinfo(dtype).max if most is None else most, n, dtype=dtype, endpoint=True
+    )
 
 
 @pytest.mark.parametrize(("dtype", "wide"), TYPES)
@@ -47,7 +52,10 @@ def test_comparators() -> None:
     for n in (2, 4, 8, 16):
         rows = np.arange(1 << n)[:, None] >> np.arange(n) & 1
         for i, j in sort_network.comparators(n):
-            rows[:, i], rows[:, j] = np.minimum(rows[:, i], rows[:, j]), np.maximum(rows[:, i], rows[:, j])
+            rows[:, i], rows[:, j] = (
+                np.minimum(rows[:, i], rows[:, j]),
+                np.maximum(rows[:, i], rows[:, j]),
+            )
         assert (np.diff(rows) >= 0).all()
     assert len(list(sort_network.comparators(16))) == 63
 
@@ -65,14 +73,23 @@ def test_splits_at_pivots(dtype: Any, wide: int) -> None:
         ):
             for kept in {n, n // 50, 1}:
                 y, other = x.copy(), np.zeros(n + sort_network.PAD, dtype)
-                good = sort_quick.quick_sort(y.ctypes.data, other.ctypes.data, n, wide, kept, 64, run.ctypes.data)
+                good = sort_quick.quick_sort(
+                    y.ctypes.data, other.ctypes.data, n, wide, kept, 64, run.ctypes.data
+                )
                 assert good == 1
                 np.testing.assert_array_equal(y[:kept], np.sort(x)[:kept])
                 np.testing.assert_array_equal(np.sort(y), np.sort(x))
     y, other = numbers(dtype, 9000), np.zeros(9000 + sort_network.PAD, dtype)
     before = np.sort(y)
-    assert sort_quick.quick_sort(y.ctypes.data, other.ctypes.data, 9000, wide, 9000, 1, run.ctypes.data) == 0
-    np.testing.assert_array_equal(np.sort(y), before)  # nothing is lost when the pivots turn out badly
+    assert (
+        sort_quick.quick_sort(
+            y.ctypes.data, other.ctypes.data, 9000, wide, 9000, 1, run.ctypes.data
+        )
+        == 0
+    )
+    np.testing.assert_array_equal(
+        np.sort(y), before
+    )  # nothing is lost when the pivots turn out badly
 
 
 def job_for(
@@ -92,7 +109,12 @@ def test_digits(dtype: Any, wide: int) -> None:
     run, places = idle_run(), np.zeros(sort_records.PLACES_BYTES, np.uint8)
     tables = np.zeros(sort_radix.TABLES_BYTES, np.uint8)
     top = np.iinfo(dtype).bits - 8
-    close = lambda n: (numbers(dtype, n, 2) << dtype(top)) + numbers(dtype, n, 1000)  # rough digits leave much to do
+
+    def close(n):
+        return (numbers(dtype, n, 2) << dtype(top)) + numbers(
+            dtype, n, 1000
+        )  # rough digits leave much to do
+
     for n in (1, 2, 5000, 40_000):
         for x in (
             numbers(dtype, n),
@@ -105,7 +127,8 @@ def test_digits(dtype: Any, wide: int) -> None:
             job = job_for(records, other, places, run, n, wide)
             sort_records.records_survey(job.ctypes.data)
             survey = [
-                int(job.view(np.uint64)[sort_radix.Records.offset(f) // 8]) for f in ("least", "greatest", "disorder")
+                int(job.view(np.uint64)[sort_radix.Records.offset(f) // 8])
+                for f in ("least", "greatest", "disorder")
             ]
             assert survey == [x.min(), x.max(), (x[1:] < x[:-1]).any()]
             sort_radix.radix_sort(job.ctypes.data, tables.ctypes.data)
@@ -116,7 +139,9 @@ def words(x: np.ndarray, out: np.ndarray, rows: int, run: np.ndarray) -> np.ndar
     """The arguments of the kernel for rows of unsigned integers, and before them the run."""
     n = x.size // rows
     key = [x.ctypes.data, 4, 0, Kind.PLAIN_4, 0, 0, 0]
-    return np.array([run.ctypes.data, rows, n, 1, n, 1, 1, 1, *key, x.ctypes.data, out.ctypes.data, 4], np.int64)
+    return np.array(
+        [run.ctypes.data, rows, n, 1, n, 1, 1, 1, *key, x.ctypes.data, out.ctypes.data, 4], np.int64
+    )
 
 
 def test_a_stopped_run_ends_soon() -> None:

@@ -25,7 +25,9 @@ def test_the_host_is_described() -> None:
     assert found.cpu in found.key
 
 
-@pytest.mark.parametrize(("text", "size"), [("48K", 48 << 10), ("1M", 1 << 20), ("512", 512), ("", 0), ("huge", 0)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("48K", 48 << 10), ("1M", 1 << 20), ("512", 512), ("", 0), ("huge", 0)]
+)
 def test_sizes_of_caches_are_read(text: str, size: int) -> None:
     assert target._parse_size(text) == size
 

@@ -60,7 +60,9 @@ class Data:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-@pytest.mark.parametrize(("size", "grain"), [(0, 1), (1, 1), (7, 1), (100, 3), (1000, 499), (1000, 0), (1000, 5000)])
+@pytest.mark.parametrize(
+    ("size", "grain"), [(0, 1), (1, 1), (7, 1), (100, 3), (1000, 499), (1000, 0), (1000, 5000)]
+)
 def test_every_index_runs_once(count: int, size: int, grain: int) -> None:
     threads.set_num_threads(count)
     data = Data(size)
@@ -135,13 +137,21 @@ def test_other_numbers_are_refused(count: object) -> None:
 
 def run_child(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+    )
 
 
 def test_the_environment_decides() -> None:
-    code = "from calque.machine import threads; print(threads.get_num_threads(), threads.started_threads())"
+    code = (
+        "from calque.machine import threads; print(threads.get_num_threads(),"
+        " threads.started_threads())"
+    )
     assert run_child(code, CALQUE_NUM_THREADS="3").stdout.split() == ["3", "0"]
-    assert run_child(code, CALQUE_NUM_THREADS="").stdout.split() == [str(threads.available_cpus()), "0"]
+    assert run_child(code, CALQUE_NUM_THREADS="").stdout.split() == [
+        str(threads.available_cpus()),
+        "0",
+    ]
     bad = run_child(code, CALQUE_NUM_THREADS="many")
     assert "CALQUE_NUM_THREADS must be a whole number from 1 to 256, not 'many'" in bad.stderr
 
@@ -152,7 +162,9 @@ def test_control_groups_are_obeyed(tmp_path: Path) -> None:
             for path in tmp_path.rglob(name):
                 path.unlink()
         for name, text in files.items():
-            path = tmp_path / name.replace("__", "/").replace("_max", ".max").replace("cpu_cfs", "cpu.cfs")
+            path = tmp_path / name.replace("__", "/").replace("_max", ".max").replace(
+                "cpu_cfs", "cpu.cfs"
+            )
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         (tmp_path / "membership").write_text(membership)
@@ -162,8 +174,17 @@ def test_control_groups_are_obeyed(tmp_path: Path) -> None:
     assert cpus("0::/\n", cpu_max="150000 100000\n") == 1.5
     assert cpus("0::/a/b\n", a__cpu_max="200000 100000", a__b__cpu_max="max 100000") == 2.0
     assert cpus("0::/a/b\n", a__cpu_max="200000 100000", a__b__cpu_max="50000 100000") == 0.5
-    assert cpus("4:cpu,cpuacct:/x\n", cpu__x__cpu_cfs_quota_us="300000", cpu__x__cpu_cfs_period_us="100000") == 3.0
-    assert cpus("4:cpu:/x\n", cpu__x__cpu_cfs_quota_us="-1", cpu__x__cpu_cfs_period_us="100000") == 0.0
+    assert (
+        cpus(
+            "4:cpu,cpuacct:/x\n",
+            cpu__x__cpu_cfs_quota_us="300000",
+            cpu__x__cpu_cfs_period_us="100000",
+        )
+        == 3.0
+    )
+    assert (
+        cpus("4:cpu:/x\n", cpu__x__cpu_cfs_quota_us="-1", cpu__x__cpu_cfs_period_us="100000") == 0.0
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -197,7 +218,7 @@ def test_sleeping_workers_wake_and_stop() -> None:
 def test_the_process_ends_while_workers_wait() -> None:
     code = """
 from calque.machine import threads
-from calque.machine.lang import Unit
+from calque.machine.lang.unit import Unit
 threads.set_num_threads(4)
 threads.threads_start(3)
 """

@@ -1,7 +1,8 @@
 """Cases of primitives: operands, parameters and how near a result must come to the meaning.
 
-A table file (`cases_*.py`) fills `TABLE`: primitive name -> a function that yields its cases. `programs` packs cases into
-programs of some dozens of equations, so that one compilation serves many of them."""
+A table file (`cases_*.py`) fills `TABLE`: primitive name -> a function that yields its cases.
+`programs` packs cases into programs of some dozens of equations, so that one compilation serves
+many of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,23 +18,32 @@ from calque.core.primitives import REGISTRY, Primitive
 from calque.core.trace import typeof
 
 SHAPES: tuple[tuple[int, ...], ...] = (
-    (), (0,), (1,), (7,), (16,), (17,), (33,), (64,), (65,), (130,), (3, 5), (5, 1, 4), (2, 0, 3), (17, 33), (1, 40), (515, 2),
+    (), (0,), (1,), (7,), (16,), (17,), (33,), (64,), (65,), (130,), (3, 5), (5, 1, 4), (2, 0, 3),
+    (17, 33), (1, 40), (515, 2),
 )  # fmt: skip
 NORMAL_DTYPES = tuple(
-    map(np.dtype, ("bool", "int8", "int32", "uint8", "int64", "float16", "float32", "float64", "complex64"))
+    map(
+        np.dtype,
+        ("bool", "int8", "int32", "uint8", "int64", "float16", "float32", "float64", "complex64"),
+    )
 )
 BF16 = dtypes.bfloat16
 
 
 class Case(NamedTuple):
-    """One equation: `ulps` None asks for equality, else the error in units of the last place of the larger of result and `scale`."""
+    """One equation: `ulps` None asks for equality, else the error in units of the last place of the
+    larger of result and `scale`."""
 
     prim: Primitive
     args: tuple[Any, ...]
     params: dict[str, Any]
     ulps: float | None = None
-    scale: Callable[..., Any] | None = None  # of the operands and the parameters, an array or a list as the results
-    check: Callable[..., None] | None = None  # of the case and its results, in place of a comparison
+    scale: Callable[..., Any] | None = (
+        None  # of the operands and the parameters, an array or a list as the results
+    )
+    check: Callable[..., None] | None = (
+        None  # of the case and its results, in place of a comparison
+    )
 
     def __str__(self) -> str:
         shown = {k: v for k, v in self.params.items() if "jaxpr" not in k}
@@ -44,7 +54,9 @@ Maker = Callable[[], Iterable[Case]]
 TABLE: dict[str, Maker] = {}
 
 
-def cases_of(*names: str) -> Callable[[Callable[[Primitive], Iterable[Case]]], Callable[[Primitive], Iterable[Case]]]:
+def cases_of(
+    *names: str,
+) -> Callable[[Callable[[Primitive], Iterable[Case]]], Callable[[Primitive], Iterable[Case]]]:
     """Enter a generator of cases for these primitives."""
 
     def enter(make: Callable[[Primitive], Iterable[Case]]) -> Callable[[Primitive], Iterable[Case]]:
@@ -57,7 +69,10 @@ def cases_of(*names: str) -> Callable[[Callable[[Primitive], Iterable[Case]]], C
 
 
 def accepted(
-    p: Primitive, shapes: Sequence[tuple[int, ...]], candidates: Sequence[Any] = dtypes.ALL, **params: Any
+    p: Primitive,
+    shapes: Sequence[tuple[int, ...]],
+    candidates: Sequence[Any] = dtypes.ALL,
+    **params: Any,
 ) -> list[Any]:
     """The dtypes that the primitive takes for all its operands."""
     out = []
@@ -77,7 +92,9 @@ def is_floating(dtype: Any) -> bool:
     return dtypes.is_float(np.dtype(dtype))
 
 
-def numbers(dtype: Any, *shape: int, seed: int = 0, low: float = -4.0, high: float = 4.0) -> np.ndarray:
+def numbers(
+    dtype: Any, *shape: int, seed: int = 0, low: float = -4.0, high: float = 4.0
+) -> np.ndarray:
     """Plain numbers of a dtype, within its range."""
     rng = np.random.default_rng([seed, *shape])
     dtype = np.dtype(dtype)
@@ -104,12 +121,18 @@ def wild(dtype: Any, *shape: int, seed: int = 0) -> np.ndarray:
     if dtypes.is_integer(dtype):
         info = ml_dtypes.iinfo(dtype)
         x = rng.integers(
-            int(info.min), int(info.max), shape, np.uint64 if dtype == np.uint64 else np.int64, endpoint=True
+            int(info.min),
+            int(info.max),
+            shape,
+            np.uint64 if dtype == np.uint64 else np.int64,
+            endpoint=True,
         )
         x = np.asarray(x).astype(dtype)
     else:
         with np.errstate(all="ignore"):
-            x = np.asarray(rng.standard_normal(shape) * np.exp(rng.uniform(-6, 6, shape))).astype(dtype)
+            x = np.asarray(rng.standard_normal(shape) * np.exp(rng.uniform(-6, 6, shape))).astype(
+                dtype
+            )
     picks = special[rng.integers(0, len(special), shape)]
     return np.where(rng.random(shape) < 0.3, picks, x).astype(dtype)
 
@@ -121,7 +144,8 @@ def specials(dtype: Any) -> np.ndarray:
         info = ml_dtypes.iinfo(dtype)
         lo, hi = int(info.min), int(info.max)
         return np.array(
-            sorted({lo, lo + 1, 0, 1, min(2, hi), max(-1, lo), hi - 1, hi}), np.uint64 if hi > 2**63 else np.int64
+            sorted({lo, lo + 1, 0, 1, min(2, hi), max(-1, lo), hi - 1, hi}),
+            np.uint64 if hi > 2**63 else np.int64,
         ).astype(dtype)
     if dtype.kind in "bc":
         return np.array([0, 1], dtype)
@@ -129,7 +153,9 @@ def specials(dtype: Any) -> np.ndarray:
     parts = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1.5, 3.0, np.inf, -np.inf, np.nan]
     with np.errstate(all="ignore"):
         edges = [info.max, info.tiny, getattr(info, "smallest_subnormal", info.tiny)]
-        return np.concatenate([np.array(parts).astype(dtype), np.array([float(e) for e in edges]).astype(dtype)])
+        return np.concatenate(
+            [np.array(parts).astype(dtype), np.array([float(e) for e in edges]).astype(dtype)]
+        )
 
 
 # ---------------------------------------------------------------- running
@@ -189,7 +215,9 @@ def verify(c: Case, got: Sequence[np.ndarray], want: Sequence[np.ndarray], where
         assert message is None, f"{where}: {c} result {i}: {message}\noperands {c.args}"
 
 
-def difference(got: np.ndarray, want: np.ndarray, ulps: float | None = None, scale: Any = None) -> str | None:
+def difference(
+    got: np.ndarray, want: np.ndarray, ulps: float | None = None, scale: Any = None
+) -> str | None:
     """What is wrong with `got`, or None."""
     if (got.shape, got.dtype) != (want.shape, want.dtype):
         return f"{got.dtype}{got.shape} in place of {want.dtype}{want.shape}"
@@ -202,14 +230,17 @@ def difference(got: np.ndarray, want: np.ndarray, ulps: float | None = None, sca
     else:
         wrong = wrong_floats(got, want, ulps, scale)
         if ulps is not None and want.dtype in (np.float32, np.float64):
-            # other libraries of the process may have told the processor to flush what is denormal in the meaning
+            # other libraries of the process may have told the processor to flush what is denormal
+            # in the meaning
             tiny = np.finfo(want.dtype).tiny
             wrong = wrong & ~((np.abs(got) < tiny) & (np.abs(want) < tiny))
     if not np.any(wrong):
         return None
     at = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(wrong)))
     g, w = np.atleast_1d(got)[at], np.atleast_1d(want)[at]
-    return f"{np.count_nonzero(wrong)} of {wrong.size} wrong, first at {at}: {g!r} in place of {w!r}"
+    return (
+        f"{np.count_nonzero(wrong)} of {wrong.size} wrong, first at {at}: {g!r} in place of {w!r}"
+    )
 
 
 def wrong_floats(got: np.ndarray, want: np.ndarray, ulps: float | None, scale: Any) -> np.ndarray:
@@ -223,13 +254,21 @@ def wrong_floats(got: np.ndarray, want: np.ndarray, ulps: float | None, scale: A
         if scale is not None:
             size = np.maximum(size, np.abs(np.asarray(scale).astype(np.float64)))
         near = np.abs(g - w) <= ulps * float(info.eps) * size
-        top = float(info.max)  # a result at the end of the range may be rounded to infinity, or back
-        edge = (np.abs(w) >= top * (1 - ulps * float(info.eps))) & (np.abs(g) >= top * (1 - ulps * float(info.eps)))
+        top = float(
+            info.max
+        )  # a result at the end of the range may be rounded to infinity, or back
+        edge = (np.abs(w) >= top * (1 - ulps * float(info.eps))) & (
+            np.abs(g) >= top * (1 - ulps * float(info.eps))
+        )
         return np.asarray(
             ~(
                 same
                 | near
-                | (edge & (np.sign(g) == np.sign(w)) & ~np.isinf(scale if scale is not None else 0.0))
+                | (
+                    edge
+                    & (np.sign(g) == np.sign(w))
+                    & ~np.isinf(scale if scale is not None else 0.0)
+                )
                 | (g == w)
             )
         )
@@ -237,7 +276,9 @@ def wrong_floats(got: np.ndarray, want: np.ndarray, ulps: float | None, scale: A
 
 def wrong_complex(got: np.ndarray, want: np.ndarray, ulps: float | None, scale: Any) -> np.ndarray:
     if ulps is None:
-        return wrong_floats(got.real, want.real, None, None) | wrong_floats(got.imag, want.imag, None, None)
+        return wrong_floats(got.real, want.real, None, None) | wrong_floats(
+            got.imag, want.imag, None, None
+        )
     g, w = got.astype(np.complex128), want.astype(np.complex128)
     size = np.abs(w) if scale is None else np.maximum(np.abs(w), np.abs(np.asarray(scale)))
     info = np.finfo(want.dtype)
@@ -253,10 +294,14 @@ def absolute(x: Any) -> Any:
 
 
 def of_sizes(p: Primitive) -> Callable[..., Any]:
-    """The scale of a linear primitive: what it gives for the absolute values, in double precision."""
+    """The scale of a linear primitive: what it gives for the absolute values, in double
+    precision."""
 
     def scale(*args: Any, **params: Any) -> Any:
-        wide = [absolute(a).astype(np.float64) if is_floating(np.asarray(a).dtype) else absolute(a) for a in args]
+        wide = [
+            absolute(a).astype(np.float64) if is_floating(np.asarray(a).dtype) else absolute(a)
+            for a in args
+        ]
         return p.meaning(*wide, **params)
 
     return scale

@@ -40,28 +40,48 @@ DOTS: list[tuple[tuple[int, ...], tuple[int, ...], Any]] = [
 
 
 def dot_case(p: Primitive, a: np.ndarray, b: np.ndarray, dn: Any, preferred: Any = None) -> Case:
-    params = {"dimension_numbers": dn, "precision": None, "preferred_element_type": preferred, "out_sharding": None}
+    params = {
+        "dimension_numbers": dn,
+        "precision": None,
+        "preferred_element_type": preferred,
+        "out_sharding": None,
+    }
     out = preferred or a.dtype
     if not dtypes.is_inexact(out):
         return Case(p, (a, b), params)
 
     def scale(a: Any, b: Any, **params: Any) -> Any:
-        return p.meaning(absolute(a).astype(F64), absolute(b).astype(F64), **{**params, "preferred_element_type": F64})
+        return p.meaning(
+            absolute(a).astype(F64),
+            absolute(b).astype(F64),
+            **{**params, "preferred_element_type": F64},
+        )
 
     depth = max(1, int(np.prod([a.shape[i] for i in dn[0][0]])))
-    return Case(p, (a, b), params, 2 + depth**0.5 * (2 if np.dtype(out).itemsize >= 4 else 1), scale)
+    return Case(
+        p, (a, b), params, 2 + depth**0.5 * (2 if np.dtype(out).itemsize >= 4 else 1), scale
+    )
 
 
 @cases_of("dot_general")
 def dot(p: Primitive) -> Iterator[Case]:
     for k, (l, r, dn) in enumerate(DOTS):
         every = accepted(
-            p, [l, r], dimension_numbers=dn, precision=None, preferred_element_type=None, out_sharding=None
+            p,
+            [l, r],
+            dimension_numbers=dn,
+            precision=None,
+            preferred_element_type=None,
+            out_sharding=None,
         )
         for d in (
             every
             if k in (7, 17)
-            else (F32, np.dtype("int8"), (F16, F64, C64, BF16, np.dtype("bool"), np.dtype("int32"))[k % 6])
+            else (
+                F32,
+                np.dtype("int8"),
+                (F16, F64, C64, BF16, np.dtype("bool"), np.dtype("int32"))[k % 6],
+            )
         ):
             if d in every:
                 yield dot_case(p, numbers(d, *l), numbers(d, *r, seed=1), dn)
@@ -82,11 +102,13 @@ CONVS: list[tuple[tuple[int, ...], tuple[int, ...], str, str, str, dict[str, Any
     ((2, 3, 20), (4, 3, 5), "NCH", "OIH", "NCH", {}),
     ((2, 20, 3), (5, 3, 4), "NHC", "HIO", "NHC", {"window_strides": (2,), "padding": ((2, 1),)}),
     ((2, 3, 9, 8), (4, 3, 3, 2), "NCHW", "OIHW", "NCHW", {"padding": ((1, 1), (0, 2))}),
-    ((2, 9, 8, 3), (3, 2, 3, 4), "NHWC", "HWIO", "NHWC", {"window_strides": (2, 3), "rhs_dilation": (2, 1), "padding": ((2, 2), (1, 1))}),
+    ((2, 9, 8, 3), (3, 2, 3, 4), "NHWC", "HWIO", "NHWC", {"window_strides": (2, 3),
+    "rhs_dilation": (2, 1), "padding": ((2, 2), (1, 1))}),
     ((2, 9, 8, 4), (3, 2, 2, 6), "NHWC", "HWIO", "NHWC", {"feature_group_count": 2}),
     ((2, 4, 9, 8), (4, 1, 3, 2), "NCHW", "OIHW", "NCHW", {"feature_group_count": 4}),
     ((4, 3, 9, 8), (4, 3, 3, 2), "NCHW", "OIHW", "NCHW", {"batch_group_count": 2}),
-    ((1, 3, 5, 4), (2, 3, 3, 3), "NCHW", "OIHW", "NHWC", {"lhs_dilation": (2, 3), "padding": ((2, 3), (-1, 2))}),
+    ((1, 3, 5, 4), (2, 3, 3, 3), "NCHW", "OIHW", "NHWC", {"lhs_dilation": (2, 3), "padding": ((2,
+    3), (-1, 2))}),
     ((1, 2, 3, 4, 5), (2, 2, 2, 2, 2), "NCDHW", "OIDHW", "NCDHW", {}),
     ((1, 3, 4), (2, 3, 9), "NCH", "OIH", "NCH", {}),
     ((3, 4), (5, 4), "NC", "OI", "NC", {}),
@@ -104,13 +126,19 @@ def convolution(p: Primitive) -> Iterator[Case]:
         n = len(l) - 2
         one = (1,) * n
         params = {
-            "window_strides": one, "padding": ((0, 0),) * n, "lhs_dilation": one, "rhs_dilation": one, "feature_group_count": 1, "batch_group_count": 1,
-            "dimension_numbers": ConvDimensionNumbers(spec(ls, "NC"), spec(rs, "OI"), spec(os, "NC")), "precision": None, "preferred_element_type": None,
+            "window_strides": one, "padding": ((0, 0),) * n, "lhs_dilation": one,
+            "rhs_dilation": one, "feature_group_count": 1, "batch_group_count": 1,
+            "dimension_numbers": ConvDimensionNumbers(spec(ls, "NC"), spec(rs, "OI"), spec(os,
+            "NC")), "precision": None, "preferred_element_type": None,
             "out_sharding": None, **more,
         }  # fmt: skip
         for d in (F32, F64, F16, C64, np.dtype("int32"), BF16) if n == 2 else (F32,):
             yield Case(
-                p, (numbers(d, *l), numbers(d, *r, seed=1)), params, 12 if dtypes.is_inexact(d) else None, of_sizes(p)
+                p,
+                (numbers(d, *l), numbers(d, *r, seed=1)),
+                params,
+                12 if dtypes.is_inexact(d) else None,
+                of_sizes(p),
             )
 
 
@@ -127,7 +155,9 @@ def fourier(p: Primitive) -> Iterator[Case]:
         for kind in FftType:
             for wide in (False, True):
                 real = kind.name == "RFFT"
-                d = np.dtype(("float32", "float64")[wide] if real else ("complex64", "complex128")[wide])
+                d = np.dtype(
+                    ("float32", "float64")[wide] if real else ("complex64", "complex128")[wide]
+                )
                 used = (*shape[:-1], shape[-1] // 2 + 1) if kind.name == "IRFFT" else shape
                 yield Case(
                     p,
@@ -151,11 +181,16 @@ def symmetric(d: Any, *shape: int) -> np.ndarray:
 MATRICES: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "cholesky": (positive, [{}]),
     "lu": (numbers, [{}]),
-    "qr": (numbers, [{"pivoting": False, "full_matrices": f, "use_magma": None} for f in (False, True)]),
-    "eigh": (symmetric, [{"lower": True, "sort_eigenvalues": True, "subset_by_index": None, "algorithm": None}]),
-    "eig": (numbers, [{"compute_left_eigenvectors": True, "compute_right_eigenvectors": True, "enable_eigvec_derivs": False, "implementation": None}]),
-    "svd": (numbers, [{"full_matrices": f, "compute_uv": True, "subset_by_index": None, "algorithm": None} for f in (False, True)]),
-    "schur": (numbers, [{"compute_schur_vectors": True, "sort_eig_vals": False, "select_callable": None}]),
+    "qr": (numbers, [{"pivoting": False, "full_matrices": f, "use_magma": None} for f in (False,
+    True)]),
+    "eigh": (symmetric, [{"lower": True, "sort_eigenvalues": True, "subset_by_index": None,
+    "algorithm": None}]),
+    "eig": (numbers, [{"compute_left_eigenvectors": True, "compute_right_eigenvectors": True,
+    "enable_eigvec_derivs": False, "implementation": None}]),
+    "svd": (numbers, [{"full_matrices": f, "compute_uv": True, "subset_by_index": None,
+    "algorithm": None} for f in (False, True)]),
+    "schur": (numbers, [{"compute_schur_vectors": True, "sort_eig_vals": False,
+    "select_callable": None}]),
     "hessenberg": (numbers, [{}]),
     "tridiagonal": (symmetric, [{"lower": True}]),
 }  # fmt: skip
@@ -169,12 +204,21 @@ def matrices(p: Primitive) -> Iterator[Case]:
         for shape in ((1, 1), (5, 5), (2, 4, 4), (0, 0), (3, 0, 0)):
             for params in variants:
                 if dtypes.is_inexact(d) and np.dtype(d).itemsize >= 4:
-                    yield Case(p, (make(d, *shape),), params, 64, lambda *a, **q: ones_like_results(p, a, q))
+                    yield Case(
+                        p,
+                        (make(d, *shape),),
+                        params,
+                        64,
+                        lambda *a, **q: ones_like_results(p, a, q),
+                    )
 
 
 def ones_like_results(p: Primitive, args: Any, params: Any) -> Any:
     out = p.meaning(*args, **params)
-    sizes = [np.full(np.shape(o), 1 + np.max(np.abs(o), initial=0)) for o in (out if p.multiple_results else [out])]
+    sizes = [
+        np.full(np.shape(o), 1 + np.max(np.abs(o), initial=0))
+        for o in (out if p.multiple_results else [out])
+    ]
     return sizes if p.multiple_results else sizes[0]
 
 
@@ -188,7 +232,13 @@ def triangular(p: Primitive) -> Iterator[Case]:
             yield Case(
                 p,
                 (a, b),
-                {"left_side": left, "lower": lower, "transpose_a": turned, "conjugate_a": conj, "unit_diagonal": False},
+                {
+                    "left_side": left,
+                    "lower": lower,
+                    "transpose_a": turned,
+                    "conjugate_a": conj,
+                    "unit_diagonal": False,
+                },
                 64,
                 lambda *a, **q: np.ones(()),
             )
@@ -203,13 +253,23 @@ def triangular(p: Primitive) -> Iterator[Case]:
     "symmetric_product",
 )
 def other_matrices(p: Primitive) -> Iterator[Case]:
-    one = lambda *a, **q: np.full((), 8.0)
+    def one(*a, **q):
+        return np.full((), 8.0)
+
     x = numbers(F32, 5, 5)
     if p.name == "tridiagonal_solve":
         d = (numbers(F32, 7) + 9).astype(F32)
-        yield Case(p, (numbers(F32, 7), d, numbers(F32, 7), numbers(F32, 7, 2)), {"perturb_singular": False}, 64, one)
+        yield Case(
+            p,
+            (numbers(F32, 7), d, numbers(F32, 7), numbers(F32, 7, 2)),
+            {"perturb_singular": False},
+            64,
+            one,
+        )
     elif p.name == "cholesky_update":
-        yield Case(p, (np.linalg.cholesky(positive(F32, 5, 5)).T.copy(), numbers(F32, 5)), {}, 64, one)
+        yield Case(
+            p, (np.linalg.cholesky(positive(F32, 5, 5)).T.copy(), numbers(F32, 5)), {}, 64, one
+        )
     elif p.name == "lu_pivots_to_permutation":
         yield Case(p, (np.array([[3, 3, 2, 4], [0, 1, 2, 3]], np.int32),), {"permutation_size": 5})
     elif p.name == "householder_product":
@@ -224,4 +284,10 @@ def other_matrices(p: Primitive) -> Iterator[Case]:
                 lambda *a, **q: ones_like_results(p, a, q),
             )
     else:
-        yield Case(p, (x, positive(F32, 5, 5)), {"alpha": 1.5, "beta": 0.5}, 64, lambda *a, **q: np.full((), 200.0))
+        yield Case(
+            p,
+            (x, positive(F32, 5, 5)),
+            {"alpha": 1.5, "beta": 0.5},
+            64,
+            lambda *a, **q: np.full((), 200.0),
+        )

@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from tests.native.cases import Case, accepted, cases_of, is_floating, numbers, of_sizes, specials, wild
+from tests.native.cases import (
+    Case,
+    accepted,
+    cases_of,
+    is_floating,
+    numbers,
+    of_sizes,
+    specials,
+    wild,
+)
 
 from calque.core.primitives import REGISTRY, Primitive, do
 from calque.core.trace import trace_to_jaxpr, typeof
@@ -33,7 +42,12 @@ LOG2 = 12.0  # errors of a sum grow no faster than this many units of the sum of
 
 
 def axes_of(n: int) -> list[tuple[int, ...]]:
-    some = [(a,) for a in range(n)] + ([tuple(range(n))] if n > 1 else []) + ([(0, 2), (1, 2)] if n == 3 else []) + [()]
+    some = (
+        [(a,) for a in range(n)]
+        + ([tuple(range(n))] if n > 1 else [])
+        + ([(0, 2), (1, 2)] if n == 3 else [])
+        + [()]
+    )
     return some
 
 
@@ -49,11 +63,15 @@ def reduced(p: Primitive, x: np.ndarray, **params: Any) -> Case:
     if p.name == "reduce_sum" and inexact:
         return Case(p, (x,), params, LOG2, of_sizes(p))
     if p.name == "reduce_prod" and inexact:
-        return Case(p, (x,), params, 4 + 2 * max(x.size, 1) ** 0.5 + (x.size if x.itemsize < 4 else 0))
+        return Case(
+            p, (x,), params, 4 + 2 * max(x.size, 1) ** 0.5 + (x.size if x.itemsize < 4 else 0)
+        )
     return Case(p, (x,), params, 0 if inexact else None)
 
 
-@cases_of("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or", "reduce_xor")
+@cases_of(
+    "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or", "reduce_xor"
+)
 def reduction(p: Primitive) -> Iterator[Case]:
     more: dict[str, Any] = {"out_sharding": None} if p.name == "reduce_sum" else {}
     takes = accepted(p, [(3,)], axes=(0,), **more)
@@ -71,7 +89,9 @@ def reduction(p: Primitive) -> Iterator[Case]:
                 yield reduced(p, np.abs(numbers(d, 40, 3)), axes=(0,), **more)
     if p.name == "reduce_sum":
         for extra in (np.inf, -np.inf, np.nan):
-            yield reduced(p, np.concatenate([numbers(F32, 100), [np.float32(extra)]]), axes=(0,), **more)
+            yield reduced(
+                p, np.concatenate([numbers(F32, 100), [np.float32(extra)]]), axes=(0,), **more
+            )
     yield reduced(p, make(F32 if F32 in takes else I32, 70_000), axes=(0,), **more)
 
 
@@ -83,7 +103,11 @@ def positions(p: Primitive) -> Iterator[Case]:
                 for index in (I32, np.dtype("int64"), np.dtype("uint8")) if d == F32 else (I32,):
                     yield Case(p, (wild(d, *shape),), {"axes": (axis,), "index_dtype": index})
         yield Case(p, (numbers(d, 200, low=0, high=1),), {"axes": (0,), "index_dtype": I32})
-    yield Case(p, (np.full((40,), -np.inf if p.name == "argmax" else np.inf, F32),), {"axes": (0,), "index_dtype": I32})
+    yield Case(
+        p,
+        (np.full((40,), -np.inf if p.name == "argmax" else np.inf, F32),),
+        {"axes": (0,), "index_dtype": I32},
+    )
 
 
 @cases_of("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
@@ -120,16 +144,25 @@ def sort(p: Primitive) -> Iterator[Case]:
     for d in accepted(p, [(3,)], dimension=0, is_stable=True, num_keys=1):
         for shape in SHAPES if d == F32 else ((17, 33),):
             for axis in range(len(shape)):
-                yield Case(p, (wild(d, *shape),), {"dimension": axis, "is_stable": True, "num_keys": 1})
+                yield Case(
+                    p, (wild(d, *shape),), {"dimension": axis, "is_stable": True, "num_keys": 1}
+                )
         keys, more = numbers(d, 17, 33, low=0, high=3), wild(np.int32, 17, 33)
         yield Case(p, (keys, more), {"dimension": 0, "is_stable": True, "num_keys": 1})
-        yield Case(p, (keys, more, numbers(d, 17, 33)), {"dimension": 1, "is_stable": True, "num_keys": 2})
+        yield Case(
+            p, (keys, more, numbers(d, 17, 33)), {"dimension": 1, "is_stable": True, "num_keys": 2}
+        )
 
 
 @cases_of("top_k")
 def top_k(p: Primitive) -> Iterator[Case]:
     for d in accepted(p, [(3,)], k=1, axis=0):
-        for shape, k, axis in (((33,), 5, 0), ((17, 33), 4, 1), ((17, 33), 17, 0), ((17, 33), 0, 1)):
+        for shape, k, axis in (
+            ((33,), 5, 0),
+            ((17, 33), 4, 1),
+            ((17, 33), 17, 0),
+            ((17, 33), 0, 1),
+        ):
             yield Case(p, (wild(d, *shape),), {"k": k, "axis": axis})
 
 
@@ -148,11 +181,17 @@ def approx_top_k(p: Primitive) -> Iterator[Case]:
 
 
 WINDOWS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
-    (shape, dict(zip(("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation"), values)))
+    (shape, dict(zip(("window_dimensions", "window_strides", "padding", "base_dilation",
+    "window_dilation"), values)))
     for shape, *values in [
-        ((20,), (3,), (1,), ((0, 0),), (1,), (1,)), ((20,), (3,), (2,), ((1, 2),), (1,), (1,)), ((20,), (3,), (2,), ((1, 2),), (3,), (2,)), ((17, 33), (2, 3), (2, 1), ((0, 1), (1, 1)), (1, 1), (1, 1)),
-        ((17, 33), (4, 1), (3, 5), ((2, 2), (0, 0)), (1, 2), (2, 1)), ((130,), (130,), (1,), ((129, 0),), (1,), (1,)), ((7,), (9,), (1,), ((0, 0),), (1,), (1,)), ((0,), (2,), (1,), ((1, 1),), (1,), (1,)),
-        ((2, 9, 9, 3), (1, 2, 2, 1), (1, 2, 2, 1), ((0, 0),) * 4, (1,) * 4, (1,) * 4), ((17, 33), (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)),
+        ((20,), (3,), (1,), ((0, 0),), (1,), (1,)), ((20,), (3,), (2,), ((1, 2),), (1,), (1,)),
+        ((20,), (3,), (2,), ((1, 2),), (3,), (2,)), ((17, 33), (2, 3), (2, 1), ((0, 1), (1, 1)),
+        (1, 1), (1, 1)),
+        ((17, 33), (4, 1), (3, 5), ((2, 2), (0, 0)), (1, 2), (2, 1)), ((130,), (130,), (1,),
+        ((129, 0),), (1,), (1,)), ((7,), (9,), (1,), ((0, 0),), (1,), (1,)), ((0,), (2,), (1,),
+        ((1, 1),), (1,), (1,)),
+        ((2, 9, 9, 3), (1, 2, 2, 1), (1, 2, 2, 1), ((0, 0),) * 4, (1,) * 4, (1,) * 4), ((17, 33),
+        (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)),
     ]
 ]  # fmt: skip
 
@@ -160,7 +199,11 @@ WINDOWS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
 @cases_of("reduce_window_sum", "reduce_window_max", "reduce_window_min")
 def windows(p: Primitive) -> Iterator[Case]:
     for shape, params in WINDOWS:
-        takes = [d for d in accepted(p, [shape], **params) if p.name == "reduce_window_sum" or d.kind != "c"]
+        takes = [
+            d
+            for d in accepted(p, [shape], **params)
+            if p.name == "reduce_window_sum" or d.kind != "c"
+        ]
         for d in takes if shape == (20,) and params["base_dilation"] == (1,) else (F32, I32):
             x = numbers(d, *shape) if p.name == "reduce_window_sum" else wild(d, *shape)
             floating = is_floating(d) or np.dtype(d).kind == "c"
@@ -182,7 +225,11 @@ def any_window(p: Primitive) -> Iterator[Case]:
     for shape, params in WINDOWS[:5]:
         program = scalar_program(lambda a, b: [do.add(do.mul(a, np.float32(0.5)), b)], 2)
         yield Case(
-            p, (numbers(F32, *shape), np.float32(1)), {**params, "jaxpr": program.jaxpr, "consts": ()}, LOG2, None
+            p,
+            (numbers(F32, *shape), np.float32(1)),
+            {**params, "jaxpr": program.jaxpr, "consts": ()},
+            LOG2,
+            None,
         )
 
 
@@ -194,7 +241,9 @@ def select_in_windows(p: Primitive) -> Iterator[Case]:
         out = REGISTRY["reduce_window_max"].shape(typeof(x), **params).shape
         for prim in (REGISTRY["ge"], REGISTRY["le"]):
             if p.name == "select_and_gather_add":
-                yield Case(p, (numbers(F32, *shape, seed=1), x), {**params, "select_prim": prim}, LOG2)
+                yield Case(
+                    p, (numbers(F32, *shape, seed=1), x), {**params, "select_prim": prim}, LOG2
+                )
             elif p.name == "select_and_scatter_add":
                 yield Case(p, (numbers(F32, *out), x), {**plain, "select_prim": prim}, LOG2)
             else:
@@ -215,7 +264,22 @@ def select_in_windows(p: Primitive) -> Iterator[Case]:
 def reduce(p: Primitive) -> Iterator[Case]:
     product = scalar_program(lambda a, b: [do.mul(a, b)], 2)
     both = scalar_program(lambda a, b, c, d: [do.max(a, c), do.add(b, d)], 4)
-    for shape, dims in (((17, 33), (0,)), ((17, 33), (1,)), ((17, 33), (0, 1)), ((5, 0), (1,)), ((3, 5, 2), (0, 2))):
-        yield Case(p, (gentle(F32, *shape), np.float32(1)), {"jaxpr": product, "dimensions": dims}, 64)
-        operands = (numbers(F32, *shape), numbers(F32, *shape, seed=1), np.float32(-1), np.float32(2))
-        yield Case(p, operands, {"jaxpr": both, "dimensions": dims}, 64, lambda *a, **q: [1.0, 40.0])
+    for shape, dims in (
+        ((17, 33), (0,)),
+        ((17, 33), (1,)),
+        ((17, 33), (0, 1)),
+        ((5, 0), (1,)),
+        ((3, 5, 2), (0, 2)),
+    ):
+        yield Case(
+            p, (gentle(F32, *shape), np.float32(1)), {"jaxpr": product, "dimensions": dims}, 64
+        )
+        operands = (
+            numbers(F32, *shape),
+            numbers(F32, *shape, seed=1),
+            np.float32(-1),
+            np.float32(2),
+        )
+        yield Case(
+            p, operands, {"jaxpr": both, "dimensions": dims}, 64, lambda *a, **q: [1.0, 40.0]
+        )

@@ -1,4 +1,5 @@
-"""Evaluate functions of scalar expressions on NumPy arrays: a vector loop over loads, compiled like any kernel."""
+"""Evaluate functions of scalar expressions on NumPy arrays: a vector loop over loads, compiled like
+any kernel."""
 
 from __future__ import annotations
 
@@ -15,8 +16,10 @@ from calque.native.scalars.expr import Buffer, Expr, load, var
 
 Array = np.ndarray[Any, Any]
 SHORT = {
-    "i1": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "u32": "uint32", "i64": "int64",
-    "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "c64": "complex64", "c128": "complex128",
+    "i1": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32",
+    "u32": "uint32", "i64": "int64",
+    "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+    "c64": "complex64", "c128": "complex128",
 }  # fmt: skip
 
 
@@ -33,7 +36,8 @@ def compiled(
     width: int = 16,
     exact: bool = False,
 ) -> tuple[Kernel, Callable[..., list[Array]]]:
-    """The kernel of `function`, which maps elements to elements, and a way to call it on arrays of one length."""
+    """The kernel of `function`, which maps elements to elements, and a way to call it on arrays of
+    one length."""
     n = var("n")
     i = var("i", n)
     ins = [Buffer(f"x{k}", (n,), d) for k, d in enumerate(inputs)]
@@ -45,7 +49,9 @@ def compiled(
     def run(*arrays: Array) -> list[Array]:
         assert [a.dtype.itemsize for a in arrays] == [numpy_type(d).itemsize for d in inputs]
         made = [np.empty(len(arrays[0]), numpy_type(d)) for d in outputs]
-        values: dict[Any, Any] = {b: np.ascontiguousarray(a) for b, a in zip(ins, arrays, strict=True)}
+        values: dict[Any, Any] = {
+            b: np.ascontiguousarray(a) for b, a in zip(ins, arrays, strict=True)
+        }
         values |= dict(zip(outs, made, strict=True)) | {"n": len(arrays[0])}
         call(kernel.address, words(kernel, values))
         return made
@@ -54,7 +60,12 @@ def compiled(
 
 
 def apply(
-    function: Callable[..., Expr], *arrays: Array, dtypes: Sequence[str], out: str | None = None, width: int = 16
+    function: Callable[..., Expr],
+    *arrays: Array,
+    dtypes: Sequence[str],
+    out: str | None = None,
+    width: int = 16,
 ) -> Array:
-    """`function` of elements of `dtypes`, on arrays; the result has dtype `out`, or that of the first operand."""
+    """`function` of elements of `dtypes`, on arrays; the result has dtype `out`, or that of the
+    first operand."""
     return compiled(lambda *xs: [function(*xs)], dtypes, [out or dtypes[0]], width)[1](*arrays)[0]

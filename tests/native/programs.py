@@ -31,8 +31,11 @@ def run(executable: backend.Executable, *args: Any) -> list[np.ndarray]:
     return [to_numpy(o) for o in executable.call([to_array(a) for a in args])]
 
 
-def check(fun: Callable[..., Any], *args: Any, tol: float = 2e-5, native: bool = True) -> backend.Executable:
-    """The native backend gives what the reference gives; `native` says that Python takes no part in it."""
+def check(
+    fun: Callable[..., Any], *args: Any, tol: float = 2e-5, native: bool = True
+) -> backend.Executable:
+    """The native backend gives what the reference gives; `native` says that Python takes no part in
+    it."""
     closed = traced(fun, *args)
     e = backend.compile(closed)
     assert not (native and e.host_calls), f"runs in Python: {e.host_calls}"
@@ -43,8 +46,18 @@ def check(fun: Callable[..., Any], *args: Any, tol: float = 2e-5, native: bool =
 
 
 def same(got: np.ndarray, want: np.ndarray, tol: float = 0.0) -> None:
-    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, want.shape, got.dtype, want.dtype)
-    if want.dtype.kind in "biuV" and want.dtype.names is None and want.dtype.itemsize <= 8 and want.dtype.kind != "V":
+    assert got.shape == want.shape and got.dtype == want.dtype, (
+        got.shape,
+        want.shape,
+        got.dtype,
+        want.dtype,
+    )
+    if (
+        want.dtype.kind in "biuV"
+        and want.dtype.names is None
+        and want.dtype.itemsize <= 8
+        and want.dtype.kind != "V"
+    ):
         np.testing.assert_array_equal(got, want)
         return
     wide = np.complex128 if want.dtype.kind == "c" else np.float64

@@ -19,8 +19,10 @@ from calque.native.loops.verify import verify
 from calque.native.scalars.expr import Buffer, Expr, float_bits
 
 NP = {
-    "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32,
-    "u64": np.uint64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+    "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32,
+    "u64": np.uint64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32,
+    "f64": np.float64,
 }  # fmt: skip
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -39,8 +41,11 @@ def call(address: int, args: list[int], begin: int = 0, end: int = 1) -> None:
     fn((ctypes.c_int64 * max(len(args), 1))(*args), begin, end)
 
 
-def run(body: Body, values: dict[Any, Any], exact: bool = False, begin: int = 0, end: int = 1) -> Kernel:
-    """Verify, compile and run; ``values`` maps buffers to arrays, sizes' names and params to numbers."""
+def run(
+    body: Body, values: dict[Any, Any], exact: bool = False, begin: int = 0, end: int = 1
+) -> Kernel:
+    """Verify, compile and run; ``values`` maps buffers to arrays, sizes' names and params to
+    numbers."""
     verify(body)
     (k,) = compile_kernels([body], exact)
     call(k.address, words(k, values), begin, end)
@@ -60,7 +65,9 @@ def run_plain(body: Body, values: dict[Any, Any], **options: Any) -> str:
     return text
 
 
-def random(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, special: bool = True) -> Any:
+def random(
+    dtype: str, shape: tuple[int, ...], rng: np.random.Generator, special: bool = True
+) -> Any:
     """Values of a dtype with its awkward ones among them."""
     if dtype == "i1":
         return rng.integers(0, 2, shape).astype(np.bool_)
@@ -72,9 +79,9 @@ def random(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, special
     with np.errstate(all="ignore"):
         x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(NP[dtype])
         if special:
-            edge = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 0.5, 1.5, 2.5, -0.5, 65519.0, 3e38]).astype(
-                NP[dtype]
-            )
+            edge = np.array(
+                [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 0.5, 1.5, 2.5, -0.5, 65519.0, 3e38]
+            ).astype(NP[dtype])
             x.reshape(-1)[: len(edge)] = edge[: x.size]
     return x
 

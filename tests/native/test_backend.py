@@ -1,4 +1,5 @@
-"""Every operation with a native form against its meaning: dtypes, odd, large, empty and scalar shapes."""
+"""Every operation with a native form against its meaning: dtypes, odd, large, empty and scalar
+shapes."""
 
 import ml_dtypes
 import numpy as np
@@ -32,7 +33,11 @@ SHAPES = (
 
 def axes_of(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     n = len(shape)
-    return [(a,) for a in range(n)] + ([tuple(range(n))] if n > 1 else []) + ([(0, 2)] if n == 3 else [])
+    return (
+        [(a,) for a in range(n)]
+        + ([tuple(range(n))] if n > 1 else [])
+        + ([(0, 2)] if n == 3 else [])
+    )
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "and", "or", "xor"])
@@ -47,7 +52,9 @@ def test_reductions(name: str, dtype: type) -> None:
     for shape in SHAPES[1:]:
         x = normal(*shape, dtype=dtype)
         if name == "prod" and kind in "fcV":
-            x = (x * np.asarray(0.1).astype(x.dtype) + np.asarray(1).astype(x.dtype)).astype(x.dtype)
+            x = (x * np.asarray(0.1).astype(x.dtype) + np.asarray(1).astype(x.dtype)).astype(
+                x.dtype
+            )
         for axes in axes_of(shape):
             check(lambda x: getattr(do, f"reduce_{name}")(x, axes=axes, **more), x, tol=2e-4)
 
@@ -69,7 +76,10 @@ def test_order_of_a_sum_is_that_of_its_extent() -> None:
         turned = run(compiled(lambda x: jnp.sum(x.T, axis=1), x, exact=True), x)[0]
         fused = run(compiled(lambda x: [jnp.sum(x, axis=0), x * 2.0], x, exact=True), x)[0]
         single = np.stack(
-            [run(compiled(lambda v: jnp.sum(v), x[:, 0], exact=True), x[:, j].copy())[0] for j in range(3)]
+            [
+                run(compiled(lambda v: jnp.sum(v), x[:, 0], exact=True), x[:, j].copy())[0]
+                for j in range(3)
+            ]
         )
         same(columns, rows)
         same(columns, turned)
@@ -121,7 +131,16 @@ def test_layout(dtype: type) -> None:
 
 def test_reshapes_keep_their_order() -> None:
     x = normal(4, 6, 10)
-    for shape in ((240,), (24, 10), (2, 2, 60), (8, 3, 10), (40, 6), (6, 40), (1, 4, 6, 1, 10), (5, 48)):
+    for shape in (
+        (240,),
+        (24, 10),
+        (2, 2, 60),
+        (8, 3, 10),
+        (40, 6),
+        (6, 40),
+        (1, 4, 6, 1, 10),
+        (5, 48),
+    ):
         check(lambda x: jnp.reshape(x, shape) + 1.0, x)
         check(lambda x: jnp.reshape(jnp.transpose(x, (2, 0, 1)), shape), x)
 
@@ -154,7 +173,9 @@ def test_scatter(mode: str) -> None:
 
 
 def test_scatter_of_complex_and_bool() -> None:
-    check(lambda x, i: x.at[i].add(x[0]), normal(5, dtype=np.complex64), np.array([1, 1, 2], np.int32))
+    check(
+        lambda x, i: x.at[i].add(x[0]), normal(5, dtype=np.complex64), np.array([1, 1, 2], np.int32)
+    )
     check(lambda x, i: x.at[i].set(True), normal(5, dtype=np.bool_), np.array([1, 1, 2], np.int32))
 
 
@@ -173,9 +194,19 @@ def test_cumulative(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [*FLOATS, np.int32, np.complex64, np.int8], ids=str)
 def test_products(dtype: type) -> None:
-    a = lambda *s: normal(*s, dtype=dtype)
+    def a(*s):
+        return normal(*s, dtype=dtype)
+
     tol = 2e-4
-    for m, k, n in ((1, 1, 1), (3, 4, 5), (17, 33, 9), (40, 50, 70), (64, 64, 64), (2, 0, 3), (0, 4, 2)):
+    for m, k, n in (
+        (1, 1, 1),
+        (3, 4, 5),
+        (17, 33, 9),
+        (40, 50, 70),
+        (64, 64, 64),
+        (2, 0, 3),
+        (0, 4, 2),
+    ):
         check(lambda x, y: x @ y, a(m, k), a(k, n), tol=tol)
     check(lambda x, y: x @ y, a(37, 50), a(50), tol=tol)
     check(lambda x, y: y @ x, a(37, 50), a(37), tol=tol)
@@ -202,7 +233,10 @@ def test_what_follows_a_product_is_fused() -> None:
 
 def test_windows() -> None:
     x = normal(2, 9, 8, 3)
-    for window, strides, padding in (((1, 2, 2, 1), (1, 2, 2, 1), "VALID"), ((1, 3, 3, 1), (1, 2, 1, 1), "SAME")):
+    for window, strides, padding in (
+        ((1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+        ((1, 3, 3, 1), (1, 2, 1, 1), "SAME"),
+    ):
         for start, f in ((-np.inf, lax.max), (0.0, lax.add), (np.inf, lax.min)):
             check(lambda x: lax.reduce_window(x, start, f, window, strides, padding), x, tol=1e-4)
 
@@ -228,13 +262,18 @@ def test_many_stages_of_one_program() -> None:
 
 
 def test_sizes_are_no_part_of_kernels() -> None:
-    f = lambda x: jnp.exp(x - x.max(-1, keepdims=True)).sum(0)
+    def f(x):
+        return jnp.exp(x - x.max(-1, keepdims=True)).sum(0)
+
     a, b = compiled(f, normal(40, 50)), compiled(f, normal(41, 70))
     assert [k.code for k in a.kernels] == [k.code for k in b.kernels]
 
 
 def test_constants_are_no_part_of_kernels() -> None:
-    a, b = compiled(lambda x: jnp.sin(x) * 3.7, normal(40)), compiled(lambda x: jnp.sin(x) * 4.1, normal(40))
+    a, b = (
+        compiled(lambda x: jnp.sin(x) * 3.7, normal(40)),
+        compiled(lambda x: jnp.sin(x) * 4.1, normal(40)),
+    )
     assert [k.code for k in a.kernels] == [k.code for k in b.kernels]
 
 

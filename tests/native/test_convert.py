@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 from evaluate import Array, apply, compiled, numpy_type
 
-from calque.native.scalars.conversions import FORMATS, SMALL_FLOATS, SMALL_INTS, Cx, convert, decode, encode
+from calque.native.scalars.conversions import (
+    FORMATS,
+    SMALL_FLOATS,
+    SMALL_INTS,
+    Cx,
+    convert,
+    decode,
+    encode,
+)
 
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -31,7 +39,21 @@ def values(n: int = 4000) -> Array:
     r = np.random.default_rng(0)
     random = r.integers(0, 2**32, n, dtype=np.uint64).astype(np.uint32).view(np.float32)
     ordinary = r.normal(size=n) * 10.0 ** r.uniform(-8, 8, n)
-    special = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45, 1e-39, 3e38, -3e38, 5.9e-39, 1.2e-38]
+    special = [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        -np.nan,
+        1e-45,
+        -1e-45,
+        1e-39,
+        3e38,
+        -3e38,
+        5.9e-39,
+        1.2e-38,
+    ]
     return np.concatenate([random, ordinary.astype(np.float32), np.array(special, np.float32)])
 
 
@@ -45,7 +67,8 @@ def equal(got: Array, want: Array) -> None:
 
 @pytest.mark.parametrize("dtype", sorted(SMALL_FLOATS))
 def test_narrow_floats(dtype: str) -> None:
-    """All codes decoded; encoded are random numbers, all values, their neighbours and the points halfway between."""
+    """All codes decoded; encoded are random numbers, all values, their neighbours and the points
+    halfway between."""
     bits = FORMATS[dtype].bits if dtype in FORMATS else 8
     codes = np.arange(1 << bits, dtype=np.uint8)
     exact = cast(codes.view(numpy_type(dtype)), "f32")
@@ -67,14 +90,20 @@ def test_narrow_floats(dtype: str) -> None:
 def test_floats(source: str) -> None:
     x = cast(values(), source)
     for target in FLOATS:
-        if (source, target) == ("f64", "bf16"):  # ml_dtypes goes by way of f32, here there is one rounding
+        if (source, target) == (
+            "f64",
+            "bf16",
+        ):  # ml_dtypes goes by way of f32, here there is one rounding
             continue
         equal(run(x, source, target), cast(x, target))
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
     for target in INTS:
         info = np.iinfo(numpy_type(target))
-        want = [0 if v != v else max(info.min, min(info.max, int(max(-1e30, min(1e30, v))))) for v in wide.tolist()]
+        want = [
+            0 if v != v else max(info.min, min(info.max, int(max(-1e30, min(1e30, v)))))
+            for v in wide.tolist()
+        ]
         assert run(x, source, target).tolist() == want, target
     assert (run(x, source, "i1") == (wide != 0)).all()
 
@@ -125,7 +154,14 @@ def test_complex() -> None:
     f = np.float32
     for got, want in zip(
         out,
-        [re.astype(f), im.astype(f), re.astype(f), [True, True, False, True], re.astype(f), im.astype(f) * 0],
+        [
+            re.astype(f),
+            im.astype(f),
+            re.astype(f),
+            [True, True, False, True],
+            re.astype(f),
+            im.astype(f) * 0,
+        ],
         strict=True,
     ):
         np.testing.assert_array_equal(np.nan_to_num(got), np.nan_to_num(want))

@@ -1,4 +1,5 @@
-"""One primitive at a time: kernels that serve every shape, and the same bits as a compiled program."""
+"""One primitive at a time: kernels that serve every shape, and the same bits as a compiled
+program."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from calque.native.emit import kernels
 
 
 def test_a_new_shape_compiles_nothing() -> None:
-    f = lambda *s: do.exp(do.mul(normal(*s), np.float32(2.5)))
+    def f(*s):
+        return do.exp(do.mul(normal(*s), np.float32(2.5)))
+
     f(3, 4), f()
     before = kernels.stats.compiled
     for shape in ((), (1,), (7,), (5, 6, 7), (0,), (1000, 3)):
@@ -25,9 +28,14 @@ def test_a_new_shape_compiles_nothing() -> None:
 def test_reductions(shape: tuple[int, int]) -> None:
     x = normal(*shape)
     for axes in ((0,), (1,), (0, 1)):
-        same(to_numpy(do.reduce_sum(x, axes=axes, out_sharding=None)), np.asarray(x.sum(axes)), 1e-3)
+        same(
+            to_numpy(do.reduce_sum(x, axes=axes, out_sharding=None)), np.asarray(x.sum(axes)), 1e-3
+        )
         same(to_numpy(do.reduce_max(x, axes=axes)), np.asarray(x.max(axes)))
-    same(to_numpy(do.argmax(x, axes=(1,), index_dtype=np.dtype(np.int32))), x.argmax(1).astype(np.int32))
+    same(
+        to_numpy(do.argmax(x, axes=(1,), index_dtype=np.dtype(np.int32))),
+        x.argmax(1).astype(np.int32),
+    )
 
 
 def test_the_same_bits_as_jit() -> None:
@@ -56,7 +64,8 @@ def test_the_table_is_bounded() -> None:
 
 
 def test_powers_have_the_bits_of_jit() -> None:
-    """An exponent in the text of the program is part of it, for a compiled program as for each way to run at once."""
+    """An exponent in the text of the program is part of it, for a compiled program as for each way
+    to run at once."""
     x = jnp.abs(normal(300)) * 9
     for y in (1.5, -1.5, 2.5, -2.0, 0.5, -0.5, 2.3):
         want = to_numpy(cq.jit(lambda x, y=y: x**y)(x)).tobytes()

@@ -1,4 +1,5 @@
-"""Callbacks run though nobody reads their results, once for each time that the program gets there."""
+"""Callbacks run though nobody reads their results, once for each time that the program gets
+there."""
 
 import calque
 import calque.debug
@@ -41,7 +42,11 @@ def test_in_loops_and_branches():
 
         x = lax.fori_loop(0, 3, body, x)
         x = lax.while_loop(lambda c: c < n, lambda c: (calque.debug.callback(note, c), c * 2)[1], x)
-        lax.cond(x > 5, lambda: calque.debug.callback(note, 100.0), lambda: calque.debug.callback(note, -100.0))
+        lax.cond(
+            x > 5,
+            lambda: calque.debug.callback(note, 100.0),
+            lambda: calque.debug.callback(note, -100.0),
+        )
         lax.scan(lambda c, y: (calque.debug.callback(note, y), (c, None))[1], 0.0, jnp.arange(2.0))
         return x
 

@@ -1,4 +1,5 @@
-"""Every elementwise primitive on every kind of dtype against Python's and NumPy's own arithmetic."""
+"""Every elementwise primitive on every kind of dtype against Python's and NumPy's own
+arithmetic."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def parts(x: Array) -> list[Array]:
     return [x.real.copy(), x.imag.copy()] if x.dtype.kind == "c" else [x]
 
 
-def run(op: str, arrays: list[Array], dtypes: list[str], out: str, exact: bool = True, **params: Any) -> Array:
+def run(
+    op: str, arrays: list[Array], dtypes: list[str], out: str, exact: bool = True, **params: Any
+) -> Array:
     """The primitive on arrays."""
     inputs = [d for x in dtypes for d in ([REAL_PART[x]] * 2 if x in REAL_PART else [x])]
     outputs = [REAL_PART[out]] * 2 if out in REAL_PART else [out]
@@ -37,7 +40,9 @@ def run(op: str, arrays: list[Array], dtypes: list[str], out: str, exact: bool =
         r = lower(op, args, dtypes, out, params)
         return list(r) if isinstance(r, Cx) else [r]
 
-    got = compiled(function, inputs, outputs, exact=exact)[1](*[p for a in arrays for p in parts(a)])
+    got = compiled(function, inputs, outputs, exact=exact)[1](
+        *[p for a in arrays for p in parts(a)]
+    )
     if out not in REAL_PART:
         return got[0]
     made = np.empty(got[0].shape, numpy_type(out))
@@ -58,11 +63,24 @@ def wrap(v: int, dtype: str) -> int:
 def int_values(dtype: str, seed: int, n: int = 300) -> Array:
     low, high = limits(dtype)
     r = np.random.default_rng(seed)
-    picks = [low, high, 0, 1, high - 1, min(2, high), max(low, -1), min(3, high), min(7, high), min(31, high)]
+    picks = [
+        low,
+        high,
+        0,
+        1,
+        high - 1,
+        min(2, high),
+        max(low, -1),
+        min(3, high),
+        min(7, high),
+        min(31, high),
+    ]
     values = [int(picks[k]) for k in r.integers(0, len(picks), n // 2)]
     values += [int(v) for v in r.integers(max(low, -100), min(high, 100) + 1, n // 4)]
     values += [wrap(int.from_bytes(r.bytes(8), "little"), dtype) for _ in range(n // 4)]
-    return np.array([values[k] for k in r.permutation(len(values))], object).astype(numpy_type(dtype))
+    return np.array([values[k] for k in r.permutation(len(values))], object).astype(
+        numpy_type(dtype)
+    )
 
 
 def quotient(a: int, b: int) -> int:
@@ -165,9 +183,30 @@ def test_bools() -> None:
 
 def float_values(dtype: str, seed: int, n: int = 400) -> Array:
     r = np.random.default_rng(seed)
-    edge = [0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 1e-40, -1e-310, 65504.0, 3e38, 1e300]
+    edge = [
+        0.0,
+        -0.0,
+        INF,
+        -INF,
+        NAN,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        1e-40,
+        -1e-310,
+        65504.0,
+        3e38,
+        1e300,
+    ]
     x = np.concatenate(
-        [np.array(edge)[r.integers(0, len(edge), n // 2)], r.normal(size=n // 4), r.normal(size=n // 4) * 100]
+        [
+            np.array(edge)[r.integers(0, len(edge), n // 2)],
+            r.normal(size=n // 4),
+            r.normal(size=n // 4) * 100,
+        ]
     )
     with np.errstate(all="ignore"):
         return r.permutation(x).astype(numpy_type(dtype))
@@ -189,7 +228,9 @@ def same(got: Array, want: Array, ulps: float = 0.0) -> None:
     bad = ~(close | nan)
     assert not bad.any(), (got[bad][:5], want[bad][:5])
     zero = (want == 0) & (got == 0)
-    assert (np.signbit(got.astype(np.float64))[zero] == np.signbit(want.astype(np.float64))[zero]).all()
+    assert (
+        np.signbit(got.astype(np.float64))[zero] == np.signbit(want.astype(np.float64))[zero]
+    ).all()
 
 
 def reference(f: Callable[..., Any], *arrays: Array) -> Array:
@@ -209,19 +250,24 @@ def half_away(x: Any) -> Any:
 
 
 FLOAT_BINARY: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rem": np.fmod, "max": np.maximum, "min": np.minimum,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rem": np.fmod,
+    "max": np.maximum, "min": np.minimum,
 }  # fmt: skip
 FLOAT_UNARY: dict[str, Callable[..., Any]] = {
-    "neg": np.negative, "sign": sign, "abs": np.abs, "square": np.square, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil,
+    "neg": np.negative, "sign": sign, "abs": np.abs, "square": np.square, "sqrt": np.sqrt,
+    "floor": np.floor, "ceil": np.ceil,
 }  # fmt: skip
 MATH: dict[str, Callable[..., Any]] = {
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
+    "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sin": np.sin, "cos": np.cos,
+    "tan": np.tan, "asin": np.arcsin,
     "acos": np.arccos, "atan": np.arctan, "cbrt": np.cbrt, "rsqrt": lambda x: 1 / np.sqrt(x),
     "logistic": lambda x: np.where(x < -40, np.exp(x), 1 / (1 + np.exp(-x))),
 }  # fmt: skip
 SPECIAL: dict[str, Callable[..., Any]] = {
-    "erf": scipy.special.erf, "erfc": scipy.special.erfc, "erf_inv": scipy.special.erfinv, "lgamma": scipy.special.gammaln,
+    "erf": scipy.special.erf, "erfc": scipy.special.erfc, "erf_inv": scipy.special.erfinv,
+    "lgamma": scipy.special.gammaln,
     "digamma": scipy.special.psi,
 }  # fmt: skip
 MATH_BINARY: dict[str, Callable[..., Any]] = {"pow": np.power, "atan2": np.arctan2}
@@ -241,7 +287,9 @@ def test_floats(dtype: str) -> None:
             continue
         same(run(op, [x], [dtype], dtype), reference(f, x))
     for op, c in COMPARE.items():
-        assert (run(op, [x, y], [dtype] * 2, "i1") == c(x.astype(np.float64), y.astype(np.float64))).all(), op
+        assert (
+            run(op, [x, y], [dtype] * 2, "i1") == c(x.astype(np.float64), y.astype(np.float64))
+        ).all(), op
     same(run("round", [x], [dtype], dtype, rounding_method=0), reference(half_away, x))
     same(run("round", [x], [dtype], dtype, rounding_method=1), reference(np.round, x))
     assert (run("is_finite", [x], [dtype], "i1") == np.isfinite(x.astype(np.float64))).all()
@@ -253,7 +301,11 @@ def test_math(dtype: str) -> None:
     ulps = 2.0 if dtype in ("f32", "f64") else 1.0
     for op, f in MATH.items():
         tame = x
-        if dtype == "f64" and op in ("sin", "cos", "tan"):  # longdouble's own are not right for huge arguments
+        if dtype == "f64" and op in (
+            "sin",
+            "cos",
+            "tan",
+        ):  # longdouble's own are not right for huge arguments
             tame = np.where(np.abs(x) > 1e6, 1.0, x)
         same(run(op, [tame], [dtype], dtype), reference(f, tame), ulps)
     for op, f in SPECIAL.items():
@@ -274,8 +326,16 @@ def test_math(dtype: str) -> None:
 def test_float_powers(dtype: str) -> None:
     x = float_values(dtype, 3)
     for y in (0, 1, 2, 3, -1, -2, 7):
-        same(run("integer_pow", [x], [dtype], dtype, y=y), reference(lambda v, y=y: v ** np.float64(y), x), 4.0)
-    n = np.random.default_rng(0).choice([0, 1, -1, 2, 3, -3, 16777217, 2**31 - 1, -(2**31)], len(x)).astype(np.int32)
+        same(
+            run("integer_pow", [x], [dtype], dtype, y=y),
+            reference(lambda v, y=y: v ** np.float64(y), x),
+            4.0,
+        )
+    n = (
+        np.random.default_rng(0)
+        .choice([0, 1, -1, 2, 3, -3, 16777217, 2**31 - 1, -(2**31)], len(x))
+        .astype(np.int32)
+    )
     x = np.where(np.random.default_rng(1).random(len(x)) < 0.3, -np.ones_like(x), x)
     with np.errstate(all="ignore"):
         want = np.power(x.astype(np.float64), n.astype(np.float64)).astype(x.dtype)
@@ -306,20 +366,34 @@ def test_total_order(dtype: str) -> None:
 
 
 def test_clamp_passes_nan() -> None:
-    low, x, high = (np.array(v, np.float32) for v in ([1, NAN, 0, 2, 0], [NAN, 0, 0, 5, 3], [2, 1, NAN, 1, 2]))
-    same(run("clamp", [low, x, high], ["f32"] * 3, "f32"), np.array([NAN, NAN, NAN, 1, 2], np.float32))
+    low, x, high = (
+        np.array(v, np.float32) for v in ([1, NAN, 0, 2, 0], [NAN, 0, 0, 5, 3], [2, 1, NAN, 1, 2])
+    )
+    same(
+        run("clamp", [low, x, high], ["f32"] * 3, "f32"),
+        np.array([NAN, NAN, NAN, 1, 2], np.float32),
+    )
 
 
 def test_select() -> None:
     which = np.array([0, 1, 2, 3, -1, 100], np.int32)
     cases = [np.full(6, v, np.float32) for v in (1, 2, 3)]
-    assert run("select_n", [which, *cases], ["i32", *["f32"] * 3], "f32").tolist() == [1, 2, 3, 3, 1, 3]
+    assert run("select_n", [which, *cases], ["i32", *["f32"] * 3], "f32").tolist() == [
+        1,
+        2,
+        3,
+        3,
+        1,
+        3,
+    ]
     p = np.array([True, False])
     a, b = np.array([1 + 2j, 3 + 4j], np.complex64), np.array([5 + 6j, 7 + 8j], np.complex64)
     assert run("select_n", [p, a, b], ["i1", "c64", "c64"], "c64").tolist() == [5 + 6j, 3 + 4j]
     n = np.array([1, NAN], ml_dtypes.float8_e5m2)
     assert (
-        run("select_n", [p, n, n], ["i1", "float8_e5m2", "float8_e5m2"], "float8_e5m2").view(np.uint8).tolist()
+        run("select_n", [p, n, n], ["i1", "float8_e5m2", "float8_e5m2"], "float8_e5m2")
+        .view(np.uint8)
+        .tolist()
         == n.view(np.uint8).tolist()
     )
 
@@ -344,7 +418,10 @@ def test_reduce_precision() -> None:
 def test_bitcasts() -> None:
     x = float_values("f32", 7)
     assert (run("bitcast_convert_type", [x], ["f32"], "i32") == x.view(np.int32)).all()
-    assert (run("bitcast_convert_type", [x.view(np.uint32)], ["u32"], "f32").view(np.uint32) == x.view(np.uint32)).all()
+    assert (
+        run("bitcast_convert_type", [x.view(np.uint32)], ["u32"], "f32").view(np.uint32)
+        == x.view(np.uint32)
+    ).all()
     h = np.arange(65536, dtype=np.uint16)
     with np.errstate(all="ignore"):
         finite, brain = ~np.isnan(h.view(np.float16)), ~np.isnan(h.view(ml_dtypes.bfloat16))
@@ -375,7 +452,8 @@ def near(got: Array, want: Array, tolerance: float) -> None:
 
 
 COMPLEX_UNARY: dict[str, Callable[..., Any]] = {
-    **{k: MATH[k] for k in ("exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "asinh", "acosh", "atanh")},
+    **{k: MATH[k] for k in ("exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh", "cosh",
+    "asinh", "acosh", "atanh")},
     **{k: MATH[k] for k in ("sin", "cos", "tan", "asin", "acos", "atan", "rsqrt", "logistic")},
     "neg": np.negative, "square": np.square, "sqrt": np.sqrt, "sign": lambda x: x / np.abs(x),
 }  # fmt: skip
@@ -396,11 +474,21 @@ def test_complex(dtype: str) -> None:
             z = np.where(np.abs(x) > 20, x / 20, x) if op != "neg" else x
             near(run(op, [z], [dtype], dtype), f(z.astype(wide)).astype(x.dtype), 16)
         for op, f in COMPLEX_BINARY.items():
-            near(run(op, [x, y], [dtype] * 2, dtype), f(x.astype(wide), y.astype(wide)).astype(x.dtype), 4)
+            near(
+                run(op, [x, y], [dtype] * 2, dtype),
+                f(x.astype(wide), y.astype(wide)).astype(x.dtype),
+                4,
+            )
         z = np.where(np.abs(y) > 4, y / np.abs(y), y)
-        near(run("pow", [x, z], [dtype] * 2, dtype), np.power(x.astype(wide), z.astype(wide)).astype(x.dtype), 128)
+        near(
+            run("pow", [x, z], [dtype] * 2, dtype),
+            np.power(x.astype(wide), z.astype(wide)).astype(x.dtype),
+            128,
+        )
         near(run("integer_pow", [x], [dtype], dtype, y=3), (x.astype(wide) ** 3).astype(x.dtype), 8)
-        near(run("integer_pow", [x], [dtype], dtype, y=-2), (x.astype(wide) ** -2).astype(x.dtype), 8)
+        near(
+            run("integer_pow", [x], [dtype], dtype, y=-2), (x.astype(wide) ** -2).astype(x.dtype), 8
+        )
     part = REAL_PART[dtype]
     same(run("abs", [x], [dtype], part), np.abs(x.astype(wide)).astype(x.real.dtype), 1.0)
     same(run("real", [x], [dtype], part), x.real.copy())
@@ -422,7 +510,9 @@ def test_complex_edges() -> None:
     assert one("exp", complex(INF, 0)) == complex(INF, 0)
     assert one("exp", complex(-INF, INF)) == 0
     assert one("sqrt", complex(-4, -0.0)) == complex(0, -2)
-    assert one("sqrt", complex(1e300, 1e300)) == pytest.approx(complex(1.09868411e150, 4.55089861e149))
+    assert one("sqrt", complex(1e300, 1e300)) == pytest.approx(
+        complex(1.09868411e150, 4.55089861e149)
+    )
     assert one("sqrt", complex(0, INF)) == complex(INF, INF)
     assert one("log", complex(-1, -0.0)) == complex(0, -math.pi)
     assert one("log", 0) == complex(-INF, 0)
@@ -430,7 +520,9 @@ def test_complex_edges() -> None:
     assert one("sign", 0) == 0
     assert complex(run("pow", [np.zeros(1, complex)] * 2, ["c128"] * 2, "c128")[0]) == 1
     assert float(run("abs", [np.array([complex(NAN, INF)])], ["c128"], "f64")[0]) == INF
-    assert float(run("abs", [np.array([1e300 + 1e300j])], ["c128"], "f64")[0]) == pytest.approx(math.sqrt(2) * 1e300)
+    assert float(run("abs", [np.array([1e300 + 1e300j])], ["c128"], "f64")[0]) == pytest.approx(
+        math.sqrt(2) * 1e300
+    )
     assert complex(
         run("div", [np.ones(1, complex), np.array([1e300 + 1e300j])], ["c128"] * 2, "c128")[0]
     ) == pytest.approx(5e-301 - 5e-301j)
@@ -442,4 +534,6 @@ def test_support() -> None:
         lower("dot_general", [], [], "f32", {})
     with pytest.raises(TypeError, match="floor does not take i32"):
         run("floor", [np.zeros(1, np.int32)], ["i32"], "i32")
-    assert set(ELEMENT) >= set(INT_BINARY) | set(INT_UNARY) | set(MATH) | set(MATH_BINARY) | set(COMPARE)
+    assert set(ELEMENT) >= set(INT_BINARY) | set(INT_UNARY) | set(MATH) | set(MATH_BINARY) | set(
+        COMPARE
+    )

@@ -1,4 +1,5 @@
-"""Every operation of every dtype against NumPy, as scalars and as vectors, over sizes around the widths."""
+"""Every operation of every dtype against NumPy, as scalars and as vectors, over sizes around the
+widths."""
 
 import ml_dtypes
 import numpy as np
@@ -21,7 +22,14 @@ def maps(op, dtypes, out):
     xs = [array(f"x{k}", d, n) for k, d in enumerate(dtypes)]
     y = array("y", out, n)
     e = op(*[load(x, (i,)) for x in xs])
-    return xs, y, [(For(i, (Store(y, (i,), e),), (), kind, w),) for kind, w in (("serial", 1), ("vector", 32))]
+    return (
+        xs,
+        y,
+        [
+            (For(i, (Store(y, (i,), e),), (), kind, w),)
+            for kind, w in (("serial", 1), ("vector", 32))
+        ],
+    )
 
 
 def check(op, dtypes, out, meaning, make=None, sizes=SIZES, zeros=True):
@@ -41,7 +49,9 @@ def check(op, dtypes, out, meaning, make=None, sizes=SIZES, zeros=True):
             if not zeros:  # which zero is not said
                 got[:size] += NP[out](0)
                 want += NP[out](0)
-            np.testing.assert_array_equal(bits(got[:size]), bits(want), err_msg=f"{dtypes} -> {out}, {size}")
+            np.testing.assert_array_equal(
+                bits(got[:size]), bits(want), err_msg=f"{dtypes} -> {out}, {size}"
+            )
             assert got[size] == 1
 
 
@@ -85,7 +95,11 @@ def test_extremes_of_zeros_take_the_first():
     x, y, z = (array(s, "f32", n) for s in "xyz")
     e = ex("max", load(x, (i,)), load(y, (i,)))
     (k,) = compile_kernels([(For(i, (Store(z, (i,), e),), (), "vector", 32),)])
-    a, b, out = np.array([0.0, -0.0] * 20, "f4"), np.array([-0.0, 0.0] * 20, "f4"), np.ones(40, "f4")
+    a, b, out = (
+        np.array([0.0, -0.0] * 20, "f4"),
+        np.array([-0.0, 0.0] * 20, "f4"),
+        np.ones(40, "f4"),
+    )
     call(k.address, words(k, {x: a, y: b, z: out, "n": 40}))
     np.testing.assert_array_equal(bits(out), bits(a))
 
@@ -184,7 +198,12 @@ def test_integer_division(dtype):
 def test_float_functions(dtype):
     check(arithmetic("div"), (dtype, dtype), dtype, np.divide)
     check(arithmetic("sqrt"), (dtype,), dtype, np.sqrt)
-    for op, meaning in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("round", np.rint)):
+    for op, meaning in (
+        ("floor", np.floor),
+        ("ceil", np.ceil),
+        ("trunc", np.trunc),
+        ("round", np.rint),
+    ):
         check(arithmetic(op), (dtype,), dtype, meaning, sizes=(65,))
     check(arithmetic("copysign"), (dtype, dtype), dtype, np.copysign, sizes=(65,))
 
@@ -197,7 +216,14 @@ def test_fma_rounds_once(dtype):
     def make(size, rng):
         return [np.full(size, 1 + eps, t), np.full(size, 1 - eps, t), np.full(size, -1, t)]
 
-    check(arithmetic("fma"), (dtype,) * 3, dtype, lambda a, b, c: np.full(len(a), -(eps * eps), t), make, (65,))
+    check(
+        arithmetic("fma"),
+        (dtype,) * 3,
+        dtype,
+        lambda a, b, c: np.full(len(a), -(eps * eps), t),
+        make,
+        (65,),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -213,7 +239,15 @@ def saturated(x, to):
     info = np.iinfo(NP[to])
     out = []
     for v in np.asarray(x, np.float64):
-        out.append(0 if np.isnan(v) else info.min if v <= info.min else info.max if v >= info.max else int(v))
+        out.append(
+            0
+            if np.isnan(v)
+            else info.min
+            if v <= info.min
+            else info.max
+            if v >= info.max
+            else int(v)
+        )
     return np.array(out, NP[to])
 
 
@@ -221,35 +255,56 @@ def saturated(x, to):
 def test_casts(src):
     for dst in ALL:
         if src in FLOATS and dst in INTS:
-            meaning = lambda x, dst=dst: saturated(x, dst)
+
+            def meaning(x, dst=dst):
+                return saturated(x, dst)
         elif dst == "i1":
-            meaning = lambda x: x != 0
+
+            def meaning(x):
+                return x != 0
         elif src == "f64" and dst == "bf16":
             continue  # ml_dtypes rounds twice
         elif dst == "bf16" and src in INTS:
-            meaning = lambda x: x.astype(np.float32)
+
+            def meaning(x):
+                return x.astype(np.float32)
         else:
-            meaning = lambda x, dst=dst: x.astype(NP[dst])
+
+            def meaning(x, dst=dst):
+                return x.astype(NP[dst])
+
         check(lambda x, dst=dst: cast(x, dst), (src,), dst, meaning, sizes=(17, 100))
 
 
 def test_double_to_narrow_rounds_once():
-    x = np.array([1 + 2**-9 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 2**-8 + 2**-40, 1 + 2**-8], np.float64)
+    x = np.array(
+        [1 + 2**-9 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 2**-8 + 2**-40, 1 + 2**-8], np.float64
+    )
     xs, y, bodies = maps(lambda a: cast(a, "bf16"), ("f64",), "bf16")
-    (k, _) = compile_kernels(bodies)
+    k, _ = compile_kernels(bodies)
     got = np.zeros(4, ml_dtypes.bfloat16)
     call(k.address, words(k, {xs[0]: x, y: got, "n": 4}))
     np.testing.assert_array_equal(got.astype(np.float64), [1.0, 1.0, 1 + 2**-7, 1.0])
     xs, y, bodies = maps(lambda a: cast(a, "f16"), ("f64",), "f16")
-    (k, _) = compile_kernels(bodies)
-    x = np.array([1 + 2**-11 + 2**-40, 1 + 2**-11 - 2**-40, 2**-25 + 2**-60, 65520 - 2**-30], np.float64)
+    k, _ = compile_kernels(bodies)
+    x = np.array(
+        [1 + 2**-11 + 2**-40, 1 + 2**-11 - 2**-40, 2**-25 + 2**-60, 65520 - 2**-30], np.float64
+    )
     got = np.zeros(4, np.float16)
     call(k.address, words(k, {xs[0]: x, y: got, "n": 4}))
     np.testing.assert_array_equal(got, x.astype(np.float16))
 
 
 @pytest.mark.parametrize(
-    "pair", [("f16", "u16"), ("bf16", "i16"), ("f32", "i32"), ("f64", "u64"), ("i8", "u8"), ("f16", "bf16")]
+    "pair",
+    [
+        ("f16", "u16"),
+        ("bf16", "i16"),
+        ("f32", "i32"),
+        ("f64", "u64"),
+        ("i8", "u8"),
+        ("f16", "bf16"),
+    ],
 )
 def test_bitcasts(pair):
     a, b = pair
@@ -261,12 +316,23 @@ def test_bitcasts(pair):
         make=finite(a),
         sizes=(65,),
     )
-    check(lambda x: cast(x, a, "bitcast"), (b,), a, lambda x: x.view(NP[a]), make=finite(b), sizes=(65,))
+    check(
+        lambda x: cast(x, a, "bitcast"),
+        (b,),
+        a,
+        lambda x: x.view(NP[a]),
+        make=finite(b),
+        sizes=(65,),
+    )
 
 
 def finite(dtype):
     return lambda size, rng: [
-        random(dtype, (size,), rng, special=False) if dtype in FLOATS else rng.integers(0, 100, size).astype(NP[dtype])
+        (
+            random(dtype, (size,), rng, special=False)
+            if dtype in FLOATS
+            else rng.integers(0, 100, size).astype(NP[dtype])
+        )
     ]
 
 
@@ -292,7 +358,11 @@ def test_half_without_instructions(size):
     x, y, z = array("x", "f16", n), array("y", "f32", n), array("z", "f16", n)
     back = (
         For(
-            i, (Store(y, (i,), cast(load(x, (i,)), "f32")), Store(z, (i,), ex("neg", load(x, (i,))))), (), "vector", 16
+            i,
+            (Store(y, (i,), cast(load(x, (i,)), "f32")), Store(z, (i,), ex("neg", load(x, (i,))))),
+            (),
+            "vector",
+            16,
         ),
     )
     out, neg = np.zeros(size, "f4"), np.zeros(size, np.float16)
@@ -315,7 +385,9 @@ def test_deep_expressions():
     for k in range(10_000):
         e = ex("add", e, const(float(k % 7), "f32")) if k % 2 else ex("sub", e, load(x, (i,)))
     out = np.zeros(20, "f4")
-    text = run_plain((For(i, (Store(y, (i,), e),), (), "serial", 1),), {x: np.zeros(20, "f4"), y: out, "n": 20})
+    text = run_plain(
+        (For(i, (Store(y, (i,), e),), (), "serial", 1),), {x: np.zeros(20, "f4"), y: out, "n": 20}
+    )
     assert out[0] == sum(k % 7 for k in range(10_000) if k % 2) and len(text) > 10_000
 
 
@@ -327,5 +399,9 @@ def test_other_processors(avx512):
     rng = np.random.default_rng(0)
     for size in SIZES:
         a, out = random("f32", (size,), rng, special=False), np.zeros(size, "f4")
-        run_plain((For(i, (Store(y, (i,), e),), (), "vector", 32),), {x: a, y: out, "n": size}, avx512=avx512)
+        run_plain(
+            (For(i, (Store(y, (i,), e),), (), "vector", 32),),
+            {x: a, y: out, "n": size},
+            avx512=avx512,
+        )
         np.testing.assert_array_equal(out, np.sqrt(np.abs(a)) * 8)

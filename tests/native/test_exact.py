@@ -1,4 +1,5 @@
-"""Exact mode: the bits of `jit` are those of eager execution, and the order of a sum is that of its extent alone."""
+"""Exact mode: the bits of `jit` are those of eager execution, and the order of a sum is that of its
+extent alone."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +24,9 @@ def exact() -> Iterator[None]:
 
 def bits(tree: Any) -> list[tuple[Any, ...]]:
     """Types, shapes and bits of all arrays."""
-    return [(x.shape, str(x.dtype), np.asarray(x).tobytes()) for x in calque.tree_util.tree_leaves(tree)]
+    return [
+        (x.shape, str(x.dtype), np.asarray(x).tobytes()) for x in calque.tree_util.tree_leaves(tree)
+    ]
 
 
 def layer_norm(x: Any) -> Any:
@@ -36,26 +39,33 @@ CHAINS: dict[str, Callable[..., Any]] = {
     "functions": lambda x: jnp.exp(-jnp.abs(x)) * jnp.sin(x) + jnp.tanh(x) / (1 + x * x),
     "logs": lambda x: jnp.log1p(jnp.abs(x)) + jnp.sqrt(jnp.abs(x)) ** 1.7 - jnp.expm1(x * 0.1),
     "select": lambda x: jnp.where(x > 0, x * x + 1, -x),
-    "halves": lambda x: (x.astype(jnp.float16) * 3 + 1).astype(jnp.float32) + x.astype(jnp.bfloat16),
+    "halves": lambda x: (
+        (x.astype(jnp.float16) * 3 + 1).astype(jnp.float32) + x.astype(jnp.bfloat16)
+    ),
     "complex": lambda x: jnp.abs((x + 1j * x) * (x * x - 1j) / (2 + 1j * x)),
     "integers": lambda x: (x * 10).astype(jnp.int32) // 3 % 5 << 2,
     "softmax": lambda x: nn.softmax(x),
     "layer_norm": layer_norm,
-    "columns": lambda x: [nn.softmax(x, axis=0), nn.logsumexp(x, axis=0), (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5)],
-    "running": lambda x: [jnp.cumsum(x, axis=-1), jnp.cumprod(x * 0.1 + 1, axis=0), lax.cummax(x, axis=0, reverse=True)],
+    "columns": lambda x: [nn.softmax(x, axis=0), nn.logsumexp(x, axis=0),
+    (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5)],
+    "running": lambda x: [jnp.cumsum(x, axis=-1), jnp.cumprod(x * 0.1 + 1, axis=0), lax.cummax(x,
+    axis=0, reverse=True)],
     "sort": lambda x: [jnp.sort(x, axis=0), jnp.argsort(x, axis=-1)],
     "positions": lambda x: [jnp.argmax(x, axis=0), jnp.argmin(x)],
     "layout": lambda x: [x.T * 2, jnp.concatenate([x, x + 1], 0), x[::-1], jnp.pad(x, 1)],
     "moments": lambda x: [x.mean(), x.std(axis=0), x.var(axis=-1)],
     "gather": lambda x: [x[jnp.array([0, -1, 0])] * 3.0 + 1.0, jnp.take(x, 0, axis=-1)],
-    "scatter": lambda x: [x.at[0].add(x[-1] * 0.1), x.at[jnp.zeros(5, int)].add(1.1), x.at[-1].mul(3.0)],
+    "scatter": lambda x: [x.at[0].add(x[-1] * 0.1), x.at[jnp.zeros(5, int)].add(1.1),
+    x.at[-1].mul(3.0)],
     "scan": lambda x: lax.scan(lambda c, v: (c * 0.9 + v * 1.1, c * v + 1), x[0], x),
     "fori": lambda x: lax.fori_loop(0, 5, lambda i, c: c * 1.1 - c * c * 0.01 * i, x),
-    "while": lambda x: lax.while_loop(lambda c: jnp.max(jnp.abs(c)) > 0.3, lambda c: c * 0.7 + 0.01 * c * c, x * 0.5),
+    "while": lambda x: lax.while_loop(lambda c: jnp.max(jnp.abs(c)) > 0.3,
+    lambda c: c * 0.7 + 0.01 * c * c, x * 0.5),
     "cond": lambda x: lax.cond(x.sum() > 0, lambda x: x * 3.0 + 1.0, lambda x: x * x - x, x),
     "grad": lambda x: calque.grad(lambda x: jnp.sum(jnp.tanh(x * 1.3) * x))(x),
     "vmap": lambda x: calque.vmap(lambda v: v * v.sum() + 1.0)(x),
-    "random": lambda x: calque.random.normal(calque.random.key(3), x.shape) * x + calque.random.uniform(calque.random.key(1), x.shape),
+    "random": lambda x: calque.random.normal(calque.random.key(3),
+    x.shape) * x + calque.random.uniform(calque.random.key(1), x.shape),
 }  # fmt: skip
 
 
@@ -73,7 +83,10 @@ def test_reductions_over_every_choice_of_axes(exact: None, name: str) -> None:
         x = jnp.asarray(normal(*shape) * 0.1 + 1)
         for k in range(1 << len(shape)):
             axes = tuple(i for i in range(len(shape)) if k >> i & 1)
-            f = lambda x: getattr(jnp, name)(x, axis=axes)
+
+            def f(x):
+                return getattr(jnp, name)(x, axis=axes)
+
             assert bits(calque.jit(f)(x)) == bits(f(x)), (shape, axes)
 
 
@@ -116,7 +129,9 @@ def test_a_sum_does_not_depend_on_the_layout(k: int) -> None:
 def test_a_sum_does_not_depend_on_what_else_is_computed() -> None:
     x = normal(300, 40)
     alone = calque.jit(lambda x: jnp.sum(x, axis=0))(x)
-    fused = calque.jit(lambda x: (jnp.sum(x, axis=0), x * 2, jnp.max(x, axis=0), jnp.sum(x, axis=1)))(x)
+    fused = calque.jit(
+        lambda x: (jnp.sum(x, axis=0), x * 2, jnp.max(x, axis=0), jnp.sum(x, axis=1))
+    )(x)
     assert bits(alone) == bits(fused[0])
     y = x * np.float32(1.5)
     inline = calque.jit(lambda x: jnp.sum(x * 1.5, axis=0))(x)
@@ -148,19 +163,32 @@ def test_products_in_loops_have_the_order_of_products_outside(exact: None) -> No
     for n in (1, 3, 16, 33, 64):
         w, h = normal(n, n), normal(n, seed=1)
         outside = calque.jit(lambda w, h: w @ h)(w, h)
-        inside = calque.jit(lambda w, h: lax.scan(lambda c, _: (w @ c, w @ c), h, None, length=1)[0])(w, h)
+        inside = calque.jit(
+            lambda w, h: lax.scan(lambda c, _: (w @ c, w @ c), h, None, length=1)[0]
+        )(w, h)
         loop = calque.jit(lambda w, h: lax.fori_loop(0, 1, lambda i, c: w @ c, h))(w, h)
         assert bits(outside) == bits(inside) == bits(loop), n
 
 
 def test_a_dimension_of_one_changes_nothing(exact: None) -> None:
     x, w = normal(130), normal(130, 33)
-    assert bits(calque.jit(jnp.sum)(x)) == bits(calque.jit(lambda x: jnp.sum(x[None], axis=1)[0])(x))
-    assert bits(calque.jit(lambda x: jnp.sum(x[:, None], axis=0)[0])(x)) == bits(calque.jit(jnp.sum)(x))
+    assert bits(calque.jit(jnp.sum)(x)) == bits(
+        calque.jit(lambda x: jnp.sum(x[None], axis=1)[0])(x)
+    )
+    assert bits(calque.jit(lambda x: jnp.sum(x[:, None], axis=0)[0])(x)) == bits(
+        calque.jit(jnp.sum)(x)
+    )
     left, right = calque.jit(lambda x, w: x @ w)(x, w), calque.jit(lambda x, w: w.T @ x)(x, w)
     assert bits(left) == bits(right)
-    row, column = calque.jit(lambda x, w: x[None] @ w)(x, w), calque.jit(lambda x, w: (w.T @ x[:, None]).T)(x, w)
-    assert bits(row) == bits(column) == bits(calque.jit(lambda x, w: (jnp.stack([x, x]) @ w)[:1])(x, w))
+    row, column = (
+        calque.jit(lambda x, w: x[None] @ w)(x, w),
+        calque.jit(lambda x, w: (w.T @ x[:, None]).T)(x, w),
+    )
+    assert (
+        bits(row)
+        == bits(column)
+        == bits(calque.jit(lambda x, w: (jnp.stack([x, x]) @ w)[:1])(x, w))
+    )
 
 
 def test_extremes_of_zeros_have_one_sign() -> None:
@@ -172,7 +200,8 @@ def test_extremes_of_zeros_have_one_sign() -> None:
 
 @pytest.mark.parametrize("n", [5, 17, 130])
 def test_loops_run_what_python_runs(exact: None, n: int) -> None:
-    """Running sums inside loops inside loops, with maps that contract: the bits of the same operations one by one."""
+    """Running sums inside loops inside loops, with maps that contract: the bits of the same
+    operations one by one."""
     rng = np.random.default_rng(n)
     c, xs = (jnp.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((n,), (6, n)))
 
@@ -192,12 +221,18 @@ def test_loops_run_what_python_runs(exact: None, n: int) -> None:
         def counted(c: Any, x: Any) -> Any:
             y = jnp.cumsum(jnp.sin(jnp.cumsum(c))) * 0.01
             s = loop(
-                lambda s: s[0] < 3, lambda s: (s[0] + 1, jnp.cumsum(s[1][::-1]) * (0.5 / n) + x), (jnp.int32(0), y)
+                lambda s: s[0] < 3,
+                lambda s: (s[0] + 1, jnp.cumsum(s[1][::-1]) * (0.5 / n) + x),
+                (jnp.int32(0), y),
             )
             return s[1], s[1].sum()
 
         def until(c: Any, x: Any) -> Any:
-            s = loop(lambda s: jnp.abs(s).max() > 0.1, lambda s: jnp.tanh(jnp.cumsum(s) * (0.5 / n)), c + x)
+            s = loop(
+                lambda s: jnp.abs(s).max() > 0.1,
+                lambda s: jnp.tanh(jnp.cumsum(s) * (0.5 / n)),
+                c + x,
+            )
             return s, jnp.cumsum(s)
 
         return lambda c, xs: [*scan(counted, c, xs), *scan(until, c, xs)]

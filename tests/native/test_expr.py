@@ -58,7 +58,11 @@ def test_float_constants_keep_their_bits(dtype, value):
 def test_constants_round_and_wrap():
     assert np.isnan(const_value(const(float("nan"), "bf16")))
     assert const_value(const(1e300, "f32")) == float("inf")
-    assert const(300, "i8").attr == 44 and const(200, "i8").attr == -56 and const(-1, "u16").attr == 65535
+    assert (
+        const(300, "i8").attr == 44
+        and const(200, "i8").attr == -56
+        and const(-1, "u16").attr == 65535
+    )
 
 
 def test_dtypes_are_checked():
@@ -97,7 +101,9 @@ def test_ranges_decide():
     back = ex("sub", last, i)
     assert ex("lt", back, n) is TRUE and ex("ge", back, ZERO) is TRUE
     k = var("k", 10)
-    assert ex("lt", k, c(10)) is TRUE and ex("lt", k, c(9)) is not TRUE and ex("ge", k, c(10)) is FALSE
+    assert (
+        ex("lt", k, c(10)) is TRUE and ex("lt", k, c(9)) is not TRUE and ex("ge", k, c(10)) is FALSE
+    )
     assert ex("eq", k, c(11)) is FALSE
 
 
@@ -132,8 +138,12 @@ def test_random_index_algebra_keeps_values():
             plain.append(a.attr if a.op == "const" else names[a.attr[0]])
         for _ in range(5):
             p, q = rng.integers(len(todo), size=2)
-            op = ("add", "sub", "mul", "floordiv", "mod", "min", "max", "lt", "ge", "eq")[rng.integers(10)]
-            if op in ("floordiv", "mod") and (plain[p] < 0 or plain[q] <= 0 or todo[p].lo is None or todo[p].lo < 0):
+            op = ("add", "sub", "mul", "floordiv", "mod", "min", "max", "lt", "ge", "eq")[
+                rng.integers(10)
+            ]
+            if op in ("floordiv", "mod") and (
+                plain[p] < 0 or plain[q] <= 0 or todo[p].lo is None or todo[p].lo < 0
+            ):
                 continue
             e = ex(op, todo[p], todo[q])
             v = FOLD[op](plain[p], plain[q])
@@ -146,8 +156,10 @@ def test_random_index_algebra_keeps_values():
 
 
 FOLD = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b,
-    "min": min, "max": max, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b,
+    "min": min, "max": max, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a,
+    b: a > b, "ge": lambda a, b: a >= b,
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
 }  # fmt: skip
 
@@ -169,7 +181,12 @@ def test_strides():
 
 def test_logic():
     a, b = ref("a", "i1"), ref("b", "i1")
-    assert both(a, TRUE) is a and both(FALSE, a) is FALSE and either(a, TRUE) is TRUE and either(a, FALSE) is a
+    assert (
+        both(a, TRUE) is a
+        and both(FALSE, a) is FALSE
+        and either(a, TRUE) is TRUE
+        and either(a, FALSE) is a
+    )
     assert invert(invert(a)) is a
     assert select(TRUE, i, j) is i and select(a, i, i) is i
     x, y = param("x", "f32"), param("y", "f32")
@@ -238,7 +255,10 @@ def test_show():
     b = Buffer("b", (n,), "f32")
     e = ex("add", load(b, (i,), ref("ok", "i1")), const(0.5, "f32"))
     assert show(e) == "(b[i] if ok + 0.5)"
-    assert show(cast(i, "f32")) == "f32(i)" and show(ex("fma", *[const(-0.0, "f64")] * 3)) == "fma(-0.0, -0.0, -0.0)"
+    assert (
+        show(cast(i, "f32")) == "f32(i)"
+        and show(ex("fma", *[const(-0.0, "f64")] * 3)) == "fma(-0.0, -0.0, -0.0)"
+    )
 
 
 def test_threads_share_one_pool():
@@ -258,7 +278,8 @@ def test_threads_share_one_pool():
 
 
 def test_what_guards_a_load_is_guarded_too() -> None:
-    """A load stands under a condition that loads; under a second condition neither is done where that one fails."""
+    """A load stands under a condition that loads; under a second condition neither is done where
+    that one fails."""
     places, values = Buffer("p", (8,), "i64"), Buffer("v", (8,), "f32")
     i, ok = var("i", 16), ex("lt", var("i", 16), const(8))
     inner = ex("lt", load(places, [i]), const(8))

@@ -1,4 +1,5 @@
-"""Fourier transforms as machine code: right for every kind of length, and no host calls in programs."""
+"""Fourier transforms as machine code: right for every kind of length, and no host calls in
+programs."""
 
 import numpy as np
 import pytest
@@ -12,7 +13,17 @@ from calque.ops.dimension_numbers import FftType
 LENGTHS = [*range(1, 71), 81, 97, 100, 125, 128, 243, 256, 343, 360, 500, 509]
 LENGTHS += [1000, 1001, 1024, 2048, 3072, 4096, 10007]
 BATCHES = [(), (3,), (2, 19), (0,)]
-SHAPES = [(4, 6), (30, 7, 5), (2, 3, 16, 9), (64, 80), (5, 100, 3), (70, 1, 2), (3, 53, 2), (1, 1, 1), (0, 5, 4, 6)]
+SHAPES = [
+    (4, 6),
+    (30, 7, 5),
+    (2, 3, 16, 9),
+    (64, 80),
+    (5, 100, 3),
+    (70, 1, 2),
+    (3, 53, 2),
+    (1, 1, 1),
+    (0, 5, 4, 6),
+]
 EPS = {"complex64": 3e-7, "complex128": 2e-15}
 
 
@@ -69,7 +80,9 @@ def test_a_transform_does_not_depend_on_those_beside_it(n):
 
 
 def test_exact_rules_of_small_transforms():
-    np.testing.assert_array_equal(jnp.fft.fft(np.array([1.0, 2.0, 3.0, 4.0])), [10, -2 + 2j, -2, -2 - 2j])
+    np.testing.assert_array_equal(
+        jnp.fft.fft(np.array([1.0, 2.0, 3.0, 4.0])), [10, -2 + 2j, -2, -2 - 2j]
+    )
     np.testing.assert_array_equal(jnp.fft.irfft(np.array([10, -2 + 2j, -2 + 5j])), [1, 2, 3, 4])
     assert not np.isfinite(jnp.fft.fft(np.array([1.0, np.nan, 3.0]))).any()
     assert not np.isfinite(jnp.fft.rfft(np.array([1.0, np.inf, 3.0, 0.5, 2.0, 1.0]))).any()
@@ -107,7 +120,10 @@ def test_compiled_is_eager_without_host_calls():
 def test_in_a_loop():
     def f(x):
         return lax.scan(
-            lambda c, _: (0.5 * jnp.fft.irfft(jnp.fft.rfft(c) * 2, 24), jnp.fft.fft(c)[1]), x, None, length=5
+            lambda c, _: (0.5 * jnp.fft.irfft(jnp.fft.rfft(c) * 2, 24), jnp.fft.fft(c)[1]),
+            x,
+            None,
+            length=5,
         )
 
     x = numbers(24, "complex128").real.copy()
@@ -124,8 +140,13 @@ def test_derivatives_and_lanes(kind):
     entries = n // 2 + 1 if kind is FftType.IRFFT else n
     x = numbers((4, entries), "complex128")
     x = x.real.copy() if kind is FftType.RFFT else x
-    f = lambda v: lax.fft(v, kind, (n,))
-    np.testing.assert_array_equal(np.asarray(calque.jit(calque.vmap(f, 1, 1))(x.T)).T, np.asarray(f(x)))
+
+    def f(v):
+        return lax.fft(v, kind, (n,))
+
+    np.testing.assert_array_equal(
+        np.asarray(calque.jit(calque.vmap(f, 1, 1))(x.T)).T, np.asarray(f(x))
+    )
     tangent = numbers((4, entries), "complex128", 1)
     tangent = tangent.real.copy() if kind is FftType.RFFT else tangent
     np.testing.assert_allclose(calque.jvp(f, (x,), (tangent,))[1], f(tangent), atol=1e-13)
@@ -134,13 +155,16 @@ def test_derivatives_and_lanes(kind):
     assert not calque.explain(loss, x).host_calls
     step = 1e-6
     slope = (
-        np.sum(weights * np.abs(f(x + step * tangent)) ** 2) - np.sum(weights * np.abs(f(x - step * tangent)) ** 2)
+        np.sum(weights * np.abs(f(x + step * tangent)) ** 2)
+        - np.sum(weights * np.abs(f(x - step * tangent)) ** 2)
     ) / (2 * step)
     np.testing.assert_allclose(np.sum(loss(x) * tangent).real, slope, rtol=1e-6)
 
 
 def test_free_lengths_are_native_too():
-    f = calque.jit(lambda x: jnp.abs(jnp.fft.rfft(x)) + jnp.abs(jnp.fft.fft(x))[: x.shape[0] // 2 + 1])
+    f = calque.jit(
+        lambda x: jnp.abs(jnp.fft.rfft(x)) + jnp.abs(jnp.fft.fft(x))[: x.shape[0] // 2 + 1]
+    )
     for n in (8, 12, 200, 31, 509, 1, 12):
         x = numbers(n, "complex128", n).real.copy()
         np.testing.assert_allclose(f(x), 2 * np.abs(np.fft.rfft(x)), rtol=1e-10, atol=1e-12)

@@ -24,9 +24,11 @@ def test_pointwise_chains_are_one_kernel() -> None:
 
 
 def test_rows_share_their_loop() -> None:
-    softmax = lambda x: (
-        jnp.exp(x - x.max(1, keepdims=True)) / jnp.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
-    )
+    def softmax(x):
+        return jnp.exp(x - x.max(1, keepdims=True)) / jnp.exp(x - x.max(1, keepdims=True)).sum(
+            1, keepdims=True
+        )
+
     e = check(softmax, normal(40, 50))
     assert kernels(e) == 1
     assert e.planner.mutable.isdisjoint(e.kernels[0].buffers)  # its rows live on the stack
@@ -40,7 +42,9 @@ def test_equal_sizes_alone_do_not_fuse() -> None:
 
 
 def test_a_value_read_elsewhere_is_stored() -> None:
-    f = lambda x: (lambda y: jnp.roll(y, 1) + y)(jnp.exp(x) * jnp.sin(x))
+    def f(x):
+        return (lambda y: jnp.roll(y, 1) + y)(jnp.exp(x) * jnp.sin(x))
+
     e = check(f, normal(100))
     assert loops(e) == 2
 
@@ -73,7 +77,11 @@ def test_very_long_programs() -> None:
 
 
 def test_scalars_between_loops() -> None:
-    check(lambda x: (x - x.mean()) / jnp.sqrt(((x - x.mean()) ** 2).sum() + 1.0), normal(300), tol=1e-4)
+    check(
+        lambda x: (x - x.mean()) / jnp.sqrt(((x - x.mean()) ** 2).sum() + 1.0),
+        normal(300),
+        tol=1e-4,
+    )
     check(lambda x: x.sum() * x.max() - x[0], normal(300), tol=1e-3)
 
 
@@ -98,7 +106,9 @@ COLUMNS = ("softmax", "logsumexp of columns", "layer norm of columns")
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("shape", [(300, 1100), (8, 20_000), (2000, 1025)])
-def test_statistics_of_long_columns_are_one_kernel_that_threads_share(name: str, shape: tuple[int, int]) -> None:
+def test_statistics_of_long_columns_are_one_kernel_that_threads_share(
+    name: str, shape: tuple[int, int]
+) -> None:
     e = check(STATISTICS[name], normal(*shape), tol=2e-4)
     assert kernels(e) == 1 and e.kernels[0].parallel
     assert not e.planner.mutable & set(
@@ -120,12 +130,15 @@ def test_many_rows_of_few_columns_keep_their_order() -> None:
 
 
 def test_very_long_columns_are_folded_once() -> None:
-    """Chunks, their fold, and what reads it, for the maximum and for the sum; the fold is not made again for every row."""
+    """Chunks, their fold, and what reads it, for the maximum and for the sum; the fold is not made
+    again for every row."""
     assert loops(check(lambda x: nn.softmax(x, axis=0), normal(40_000, 3))) == 6
 
 
 def test_short_runs_are_one_kernel_only_when_one_reads_the_other() -> None:
-    y = lambda x: jnp.roll(jnp.exp(x) * jnp.sin(x), 1) + jnp.exp(x) * jnp.sin(x)
+    def y(x):
+        return jnp.roll(jnp.exp(x) * jnp.sin(x), 1) + jnp.exp(x) * jnp.sin(x)
+
     assert kernels(check(y, normal(100))) == 1
     assert kernels(check(lambda x, y: [x.sum(), y.sum()], normal(100), normal(101), tol=1e-4)) == 2
     assert kernels(check(y, normal(1 << 17))) == 2  # long enough for threads

@@ -96,9 +96,13 @@ def test_several_checks_in_nested_loops():
 @pytest.mark.parametrize("n", [5, 16, 64, 100, 200])
 @pytest.mark.parametrize("bad", [None, 0, -1])
 def test_checks_of_what_a_product_made(n, bad):
-    """The conjunction over the elements shares the loop of the product, lanes of a vector included."""
+    """The conjunction over the elements shares the loop of the product, lanes of a vector
+    included."""
     rng = np.random.default_rng(n)
-    w, xs = rng.normal(size=(n, n)).astype(np.float32) / n, rng.normal(size=(4, n)).astype(np.float32)
+    w, xs = (
+        rng.normal(size=(n, n)).astype(np.float32) / n,
+        rng.normal(size=(4, n)).astype(np.float32),
+    )
     if bad is not None:
         xs[2, bad] = np.nan
 
@@ -183,7 +187,9 @@ def test_free_sizes():
         f(jnp.zeros(n))
     (family,) = function_of(f).cache.families.values()
     driver = family.entries[0].executable.as_text("loops").split("driver:")[1]
-    assert "switch" in driver and "loop" not in driver  # the check is behind the loop, which is a kernel
+    assert (
+        "switch" in driver and "loop" not in driver
+    )  # the check is behind the loop, which is a kernel
     half = jax.jit(lambda xs: scanned(xs[: xs.shape[0] // 2])[0])
     for n in (4, 6, 9, 30):
         assert float(half(jnp.ones(n))) == n // 2

@@ -1,4 +1,5 @@
-"""Keys, caches, texts, and the golden views of some kernels (CALQUE_UPDATE_GOLDEN=1 rewrites them)."""
+"""Keys, caches, texts, and the golden views of some kernels (CALQUE_UPDATE_GOLDEN=1 rewrites
+them)."""
 
 import os
 import pathlib
@@ -34,7 +35,15 @@ def rows(names="xynm", inner=None):
     n, m = var(size), inner if inner is not None else var(width)
     i, j = var("i", n), var("j", m)
     x, y = Buffer(a, (n, m), "f32"), Buffer(b, (n,), "f32")
-    return (For(i, (For(j, (), (Acc("s", "sum", load(x, (i, j))),), "vector", 64), Store(y, (i,), ref("s", "f32")))),)
+    return (
+        For(
+            i,
+            (
+                For(j, (), (Acc("s", "sum", load(x, (i, j))),), "vector", 64),
+                Store(y, (i,), ref("s", "f32")),
+            ),
+        ),
+    )
 
 
 def test_names_stand_in_no_key():
@@ -44,9 +53,15 @@ def test_names_stand_in_no_key():
 
 
 def test_what_matters_stands_in_the_key():
-    keys = {canonical(scaled(extra=v, factor=f)).key for v in (1.0, 2.0) for f in (None, f32(3.0), f32(-0.0), f32(0.0))}
+    keys = {
+        canonical(scaled(extra=v, factor=f)).key
+        for v in (1.0, 2.0)
+        for f in (None, f32(3.0), f32(-0.0), f32(0.0))
+    }
     assert len(keys) == 8
-    assert canonical(rows()).key != canonical(rows(inner=c(5))).key != canonical(rows(inner=c(6))).key
+    assert (
+        canonical(rows()).key != canonical(rows(inner=c(5))).key != canonical(rows(inner=c(6))).key
+    )
 
 
 def test_leading_extents_stand_in_no_key():
@@ -54,12 +69,16 @@ def test_leading_extents_stand_in_no_key():
         i, x = var("i", var("n")), Buffer("x", (extent, 4), "f32")
         return (For(i, (Store(x, (i, c(0)), f32(1.0)),)),)
 
-    assert canonical(first(c(10))).key == canonical(first(c(20))).key == canonical(first(var("q"))).key
+    assert (
+        canonical(first(c(10))).key == canonical(first(c(20))).key == canonical(first(var("q"))).key
+    )
 
 
 def test_order_of_arguments():
     o = canonical(rows("abkl"))
-    assert [b.name for b in o.buffers] == ["a", "b"] and set(o.sizes) == {"k", "l"} and o.params == []
+    assert (
+        [b.name for b in o.buffers] == ["a", "b"] and set(o.sizes) == {"k", "l"} and o.params == []
+    )
     assert [p.attr[0] for p in canonical(scaled("qrst")).params] == ["qp"]
 
 
@@ -75,10 +94,14 @@ def test_keys_of_deep_and_shared_expressions_are_linear():
 def test_equal_kernels_compile_once():
     (a,) = compile_kernels([scaled(extra=1234.5)])
     before = (kernels.stats.compiled, kernels.stats.memory)
-    (b, d) = compile_kernels([scaled("uvwz", extra=1234.5), scaled("abcd", extra=1234.5)])
+    b, d = compile_kernels([scaled("uvwz", extra=1234.5), scaled("abcd", extra=1234.5)])
     assert a.address == b.address == d.address and a.symbol == b.symbol
     assert (kernels.stats.compiled, kernels.stats.memory) == (before[0], before[1] + 2)
-    assert [x.name for x in b.buffers] == ["u", "v"] and b.sizes == ("w",) and b.params[0].attr == ("up",)
+    assert (
+        [x.name for x in b.buffers] == ["u", "v"]
+        and b.sizes == ("w",)
+        and b.params[0].attr == ("up",)
+    )
 
 
 def test_new_kernels_of_one_call_that_are_equal_compile_once():
@@ -88,7 +111,10 @@ def test_new_kernels_of_one_call_that_are_equal_compile_once():
 
 
 def test_exact_kernels_are_others():
-    (a,), (b,) = compile_kernels([scaled(extra=3.5)]), compile_kernels([scaled(extra=3.5)], exact=True)
+    (a,), (b,) = (
+        compile_kernels([scaled(extra=3.5)]),
+        compile_kernels([scaled(extra=3.5)], exact=True),
+    )
     assert a.symbol != b.symbol
 
 
@@ -139,7 +165,9 @@ def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
 
 def test_texts():
     (k,) = compile_kernels([scaled()])
-    assert "for i < n" in k.text() and "define void @k_" in k.text("llvm") and "ret" in k.text("asm")
+    assert (
+        "for i < n" in k.text() and "define void @k_" in k.text("llvm") and "ret" in k.text("asm")
+    )
     with pytest.raises(ValueError, match="no text"):
         k.text("wasm")
 
@@ -166,7 +194,17 @@ def test_math_functions_are_strict_in_line_and_shared():
                 (
                     For(
                         i,
-                        (Store(y, (i,), ex("add", make("exp", (e,), "f32"), ex("sub", make("log", (e,), "f32"), e))),),
+                        (
+                            Store(
+                                y,
+                                (i,),
+                                ex(
+                                    "add",
+                                    make("exp", (e,), "f32"),
+                                    ex("sub", make("log", (e,), "f32"), e),
+                                ),
+                            ),
+                        ),
                         (),
                         kind,
                         width,
@@ -187,7 +225,9 @@ def test_what_is_rare():
     for kind, width in (("serial", 1), ("vector", 32)):
         for a in (np.arange(50, dtype="f4"), np.zeros(50, "f4")):
             out = np.zeros(50, "f4")
-            text = run_plain((For(i, (Store(y, (i,), e),), (), kind, width),), {x: a, y: out, "n": 50})
+            text = run_plain(
+                (For(i, (Store(y, (i,), e),), (), kind, width),), {x: a, y: out, "n": 50}
+            )
             np.testing.assert_array_equal(out, np.where(a > 10, -np.sqrt(a), a))
             assert "label %r" in text
 
@@ -199,20 +239,32 @@ def test_math_of_narrow_floats(dtype):
     n = var("n")
     i, x, y = var("i", n), array("x", dtype, n), array("y", dtype, n)
     a, out = np.linspace(-3, 3, 45).astype(NP[dtype]), np.zeros(45, NP[dtype])
-    run((For(i, (Store(y, (i,), make("exp", (load(x, (i,)),), dtype)),), (), "vector", 32),), {x: a, y: out, "n": 45})
+    run(
+        (For(i, (Store(y, (i,), make("exp", (load(x, (i,)),), dtype)),), (), "vector", 32),),
+        {x: a, y: out, "n": 45},
+    )
     np.testing.assert_array_equal(out, np.exp(a.astype("f8")).astype("f4").astype(NP[dtype]))
 
 
 def collatz():
     a, steps, y = ref("a", "i64"), ref("s", "i64"), Buffer("y", (c(1),), "i64")
-    step = ex("select", ex("eq", ex("and", a, c(1)), c(0)), ex("ashr", a, c(1)), ex("add", ex("mul", a, c(3)), c(1)))
+    step = ex(
+        "select",
+        ex("eq", ex("and", a, c(1)), c(0)),
+        ex("ashr", a, c(1)),
+        ex("add", ex("mul", a, c(3)), c(1)),
+    )
     loop = Loop(
-        (State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))), (), cond=ex("ne", a, c(1))
+        (State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))),
+        (),
+        cond=ex("ne", a, c(1)),
     )
     return (loop, Store(y, (c(0),), steps))
 
 
-@pytest.mark.parametrize("name, body", [("scaled", scaled()), ("rows", rows()), ("collatz", collatz())])
+@pytest.mark.parametrize(
+    "name, body", [("scaled", scaled()), ("rows", rows()), ("collatz", collatz())]
+)
 def test_goldens(name, body):
     (k,) = compile_kernels([body])
     text = f"{k.text('loops')}\n\n{canonical(body).key}\n\n{run_text(body)}\n"
@@ -226,4 +278,6 @@ def run_text(body):
     from calque.native.emit.emitter import Emitter
 
     order = canonical(body)
-    return Emitter().kernel(name="kernel", bufs=order.buffers, sizes=order.sizes, params=order.params, body=body)
+    return Emitter().kernel(
+        name="kernel", bufs=order.buffers, sizes=order.sizes, params=order.params, body=body
+    )

@@ -1,4 +1,5 @@
-"""Lanes that part: loops that end and choices that fall out differently in each lane of a vector, or in each round of a driver loop."""
+"""Lanes that part: loops that end and choices that fall out differently in each lane of a vector,
+or in each round of a driver loop."""
 
 from typing import Any
 
@@ -18,14 +19,22 @@ SIZES = (0, 1, 5, 16, 17, 40, 100)
 n = var("n")
 i = var("i", n)
 x, y = array("x", "f32", n), array("y", "f32", n)
-f32 = lambda v: const(v, "f32")
+
+
+def f32(v):
+    return const(v, "f32")
+
+
 X = load(x, (i,))
 
 
 def halvings(name: str, start: Any) -> Loop:
     """How often `start` is halved until it is below 1, and what is left."""
     a, k = ref(f"{name}.a", "f32"), ref(f"{name}.k", "i64")
-    states = (State(f"{name}.a", start, ex("mul", a, f32(0.5))), State(f"{name}.k", const(0), ex("add", k, const(1))))
+    states = (
+        State(f"{name}.a", start, ex("mul", a, f32(0.5))),
+        State(f"{name}.k", const(0), ex("add", k, const(1))),
+    )
     return Loop(states, (), cond=ex("ge", a, f32(1.0)))
 
 
@@ -37,7 +46,8 @@ def python_halvings(v: float) -> tuple[float, int]:
 
 
 def everywhere(body: Any, want: Any, values: Any) -> None:
-    """As a serial loop and as vectors of two widths, with masked tails and without, over sizes around the widths."""
+    """As a serial loop and as vectors of two widths, with masked tails and without, over sizes
+    around the widths."""
     for kind, width in (("serial", 1), ("vector", 4), ("vector", 16)):
         nest = (For(i, body, (), kind, width),)
         for size in SIZES:
@@ -90,7 +100,11 @@ def test_a_choice_by_lane() -> None:
         If(big, (halvings("h", X),), (), (Out("r", ref("h.a", "f32"), ex("mul", X, f32(3.0))),)),
         Store(y, (i,), ref("r", "f32")),
     )
-    everywhere(body, lambda v: np.float32(python_halvings(v)[0] if v >= 5 else np.float32(v) * np.float32(3)), WILD)
+    everywhere(
+        body,
+        lambda v: np.float32(python_halvings(v)[0] if v >= 5 else np.float32(v) * np.float32(3)),
+        WILD,
+    )
 
 
 def test_stores_of_some_lanes_only() -> None:
@@ -98,7 +112,7 @@ def test_stores_of_some_lanes_only() -> None:
     everywhere(body, lambda v: np.float32(v if v > 2 else 1), WILD)
 
 
-# --- programs -----------------------------------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------
 
 
 def steps_of(f: Any, *args: Any) -> list[Any]:
@@ -106,7 +120,9 @@ def steps_of(f: Any, *args: Any) -> list[Any]:
 
 
 def collatz(v: Any) -> Any:
-    step = lambda s: (jnp.where(s[0] % 2 == 0, s[0] // 2, 3 * s[0] + 1), s[1] + 1)
+    def step(s):
+        return (jnp.where(s[0] % 2 == 0, s[0] // 2, 3 * s[0] + 1), s[1] + 1)
+
     return lax.while_loop(lambda s: s[0] != 1, step, (v, 0))[1]
 
 
@@ -115,7 +131,9 @@ def vector_loops(steps: list[Any]) -> list[For]:
     return [
         s
         for s in bodies
-        if isinstance(s, For) and s.kind == "vector" and any(isinstance(b, (Loop, If)) for b in s.body)
+        if isinstance(s, For)
+        and s.kind == "vector"
+        and any(isinstance(b, (Loop, If)) for b in s.body)
     ]
 
 
@@ -130,7 +148,9 @@ def test_scalar_loops_are_vectors_that_part(lanes: int) -> None:
 def test_small_arrays_and_complex_numbers() -> None:
     def orbit(c: Any) -> Any:
         return lax.while_loop(
-            lambda s: (abs(s[0]) < 2) & (s[1] < 30), lambda s: (s[0] * s[0] + c, s[1] + 1), (0 * c, 0)
+            lambda s: (abs(s[0]) < 2) & (s[1] < 30),
+            lambda s: (s[0] * s[0] + c, s[1] + 1),
+            (0 * c, 0),
         )
 
     c = (normal(40) + 1j * normal(40, seed=1)).astype(np.complex64)
@@ -138,7 +158,9 @@ def test_small_arrays_and_complex_numbers() -> None:
     assert vector_loops(steps_of(calque.vmap(orbit), c))
 
     def spiral(s: Any) -> Any:
-        turn = lambda s: jnp.stack([s[0] * 0.9 - s[1] * 0.2, s[0] * 0.2 + s[1] * 0.9, s[2] + 1])
+        def turn(s):
+            return jnp.stack([s[0] * 0.9 - s[1] * 0.2, s[0] * 0.2 + s[1] * 0.9, s[2] + 1])
+
         return lax.while_loop(lambda s: s[0] ** 2 + s[1] ** 2 > 0.1, turn, s)
 
     s = normal(33, 3)
@@ -148,7 +170,10 @@ def test_small_arrays_and_complex_numbers() -> None:
 
 def test_dear_branches_run_for_their_lanes_only() -> None:
     """In one kernel: behind a condition, not selected from."""
-    dear = lambda v: lax.fori_loop(0, 1000, lambda i, c: jnp.sin(c) + 0.1, v)
+
+    def dear(v):
+        return lax.fori_loop(0, 1000, lambda i, c: jnp.sin(c) + 0.1, v)
+
     f = calque.vmap(lambda p, v: lax.cond(p, dear, lambda v: 2 * v, v))
     p, v = np.arange(37) % 10 == 0, normal(37)
     check(f, p, v, tol=1e-3)
@@ -158,19 +183,26 @@ def test_dear_branches_run_for_their_lanes_only() -> None:
 
 
 def test_many_branches() -> None:
-    powers = [lambda v, k=k: lax.fori_loop(0, 100, lambda i, c: jnp.sin(c / (k + 2)) + 0.1, v) for k in range(4)]
+    powers = [
+        lambda v, k=k: lax.fori_loop(0, 100, lambda i, c: jnp.sin(c / (k + 2)) + 0.1, v)
+        for k in range(4)
+    ]
     f = calque.vmap(lambda k, v: lax.switch(k, powers, v))
     check(f, np.array([0, 3, 2, 9, -1, 1, 0, 2, 3] * 4, np.int32), normal(36), tol=1e-3)
 
 
 def test_arrays_go_lane_by_lane_through_the_driver() -> None:
-    dear = lambda v: lax.fori_loop(0, 20, lambda i, c: jnp.tanh(W @ c), v)
+    def dear(v):
+        return lax.fori_loop(0, 20, lambda i, c: jnp.tanh(W @ c), v)
+
     f = calque.vmap(lambda p, v: lax.cond(p, dear, lambda v: 2 * v, v))
     p, v = np.arange(6) % 3 == 0, normal(6, 40)
     check(f, p, v, tol=1e-3)
     (loop,) = [s for s in compiled(f, p, v).steps if isinstance(s, Repeat)]
     assert any(isinstance(s, Switch) for s in loop.body)
-    grown = calque.vmap(lambda v: lax.while_loop(lambda c: c.sum() < 50, lambda c: jnp.roll(c, 1) * 2 + 1, v))
+    grown = calque.vmap(
+        lambda v: lax.while_loop(lambda c: c.sum() < 50, lambda c: jnp.roll(c, 1) * 2 + 1, v)
+    )
     check(grown, normal(5, 30), tol=1e-2)
 
 
@@ -179,7 +211,9 @@ W = normal(40, 40) * np.float32(0.1)
 
 def test_nested_loops_in_registers() -> None:
     def f(v: Any) -> Any:
-        inner = lambda c: lax.while_loop(lambda d: d > 0.5, lambda d: d * 0.7, c)
+        def inner(c):
+            return lax.while_loop(lambda d: d > 0.5, lambda d: d * 0.7, c)
+
         return lax.scan(lambda c, s: (inner(c) + s, c), 0.0, v)
 
     v = np.abs(normal(30))
@@ -189,7 +223,10 @@ def test_nested_loops_in_registers() -> None:
 
 def test_lanes_share_what_is_not_mapped() -> None:
     table = normal(50)
-    find = lambda v, table: lax.while_loop(lambda k: (table[k] < v) & (k < 49), lambda k: k + 1, 0)
+
+    def find(v, table):
+        return lax.while_loop(lambda k: (table[k] < v) & (k < 49), lambda k: k + 1, 0)
+
     check(calque.vmap(find, (0, None)), normal(20), table)
 
 
@@ -200,16 +237,31 @@ def test_element_types(dtype: Any) -> None:
 
 
 def test_lanes_that_call_python_step_together() -> None:
-    """One call for the batch in each round, not one for each lane; a dear branch stays with its lanes."""
-    fade = lambda v, n: lax.fori_loop(0, n, lambda i, x: jnp.sort(jnp.linalg.eigvals(jnp.diag(x) + 2).real) / 8, v)
+    """One call for the batch in each round, not one for each lane; a dear branch stays with its
+    lanes."""
+
+    def fade(v, n):
+        return lax.fori_loop(
+            0, n, lambda i, x: jnp.sort(jnp.linalg.eigvals(jnp.diag(x) + 2).real) / 8, v
+        )
+
     v, n = np.abs(normal(6, 4)) + 1, np.array([3, 0, 5, 1, 2, 2], np.int32)
     e = check(calque.vmap(fade), v, n, tol=1e-3, native=False)
     (loop,) = [s for s in e.steps if isinstance(s, Repeat)]
-    assert e.host_calls and loop.flag is not None and not any(isinstance(s, Repeat) for s in loop.body)
-    solve = lambda v: jnp.linalg.solve(jnp.diag(v) + 1, v) + 2  # settles
+    assert (
+        e.host_calls and loop.flag is not None and not any(isinstance(s, Repeat) for s in loop.body)
+    )
+
+    def solve(v):
+        return jnp.linalg.solve(jnp.diag(v) + 1, v) + 2  # settles
+
     dear = calque.vmap(
-        lambda p, v: lax.cond(p, lambda v: lax.fori_loop(0, 100, lambda i, x: solve(x), v), lambda v: v, v)
+        lambda p, v: lax.cond(
+            p, lambda v: lax.fori_loop(0, 100, lambda i, x: solve(x), v), lambda v: v, v
+        )
     )
     p = n > 1
     e = check(dear, p, v, tol=1e-2, native=False)
-    assert any(isinstance(s, Repeat) and any(isinstance(t, Switch) for t in s.body) for s in e.steps)
+    assert any(
+        isinstance(s, Repeat) and any(isinstance(t, Switch) for t in s.body) for s in e.steps
+    )

@@ -1,4 +1,5 @@
-"""Factors, triangular systems and spectra of matrices without Python: what the meanings give, eager and compiled, by our own loops and by LAPACK."""
+"""Factors, triangular systems and spectra of matrices without Python: what the meanings give, eager
+and compiled, by our own loops and by LAPACK."""
 
 from typing import Any
 
@@ -14,7 +15,12 @@ from calque.core.arrays import to_numpy
 from calque.machine import threads
 from calque.machine.routines.linalg import factors as routines
 from calque.native.library import linalg
-from calque.ops.linalg.factors import cholesky_p, lu_p, lu_pivots_to_permutation_p, triangular_solve_p
+from calque.ops.linalg.factors import (
+    cholesky_p,
+    lu_p,
+    lu_pivots_to_permutation_p,
+    triangular_solve_p,
+)
 from calque.ops.linalg.orthogonal import qr_p
 from calque.ops.linalg.spectral import eigh_p, svd_p
 
@@ -90,7 +96,10 @@ def test_pivots_to_permutation() -> None:
     same_bits(lax.linalg.lu_pivots_to_permutation(jnp.asarray(odd), 4), want)
     same_bits(lu_pivots_to_permutation_p.meaning(odd, permutation_size=4), want)
     a, b = positive(np.float32, 5, 5), numbers(np.float32, 5)
-    solve = lambda a, b: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(a), b)
+
+    def solve(a, b):
+        return jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(a), b)
+
     e = compiled(solve, a, b)
     assert not e.host_calls
     close(run(e, a, b)[0], np.linalg.solve(a, b))
@@ -116,7 +125,12 @@ def test_only_the_triangle_of_a_triangular_system_is_read() -> None:
         b = numbers(np.float32, n, 2)
         clean = np.tril(a)
         dirty = np.where(np.tri(n, dtype=bool), a, np.nan).astype(np.float32)
-        solve = lambda a, b=b: lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), left_side=True, lower=True)
+
+        def solve(a, b=b):
+            return lax.linalg.triangular_solve(
+                jnp.asarray(a), jnp.asarray(b), left_side=True, lower=True
+            )
+
         same_bits(solve(dirty), solve(clean))
         np.fill_diagonal(dirty, np.nan)
         unit = lax.linalg.triangular_solve(dirty, b, left_side=True, lower=True, unit_diagonal=True)
@@ -124,7 +138,9 @@ def test_only_the_triangle_of_a_triangular_system_is_read() -> None:
 
 
 def agrees(primitive: Any, x: np.ndarray, **params: Any) -> None:
-    for got, want in zip(primitive.bind(jnp.asarray(x), **params), primitive.meaning(x, **params), strict=True):
+    for got, want in zip(
+        primitive.bind(jnp.asarray(x), **params), primitive.meaning(x, **params), strict=True
+    ):
         close(got, want)
 
 
@@ -147,7 +163,14 @@ def test_svd(dtype: Any) -> None:
                 x = numbers(dtype, *batch, m, n)
                 for full in (False, True):
                     for vectors in (False, True):
-                        agrees(svd_p, x, full_matrices=full, compute_uv=vectors, subset_by_index=None, algorithm=None)
+                        agrees(
+                            svd_p,
+                            x,
+                            full_matrices=full,
+                            compute_uv=vectors,
+                            subset_by_index=None,
+                            algorithm=None,
+                        )
 
 
 EIGH = {"sort_eigenvalues": True, "subset_by_index": None, "algorithm": None}
@@ -174,7 +197,7 @@ def test_spectra_of_what_is_no_number(dtype: Any) -> None:
             agrees(svd_p, x, **SVD)
 
 
-# ---------------------------------------------------------------- what is no number, what cannot be factored
+# ---------------------------------------------------------------- what is no number, what cannot be
 
 
 @pytest.mark.parametrize("n", [1, 3, 32, 33, 70])
@@ -210,7 +233,9 @@ def test_lu_of_what_is_singular_or_no_number(dtype: Any, n: int) -> None:
 def test_triangular_systems_that_are_singular(n: int) -> None:
     a = triangle(np.float32, n, n)
     a[1, 1] = 0
-    x = to_numpy(lax.linalg.triangular_solve(a, np.ones((n, 1), np.float32), left_side=True, lower=True))
+    x = to_numpy(
+        lax.linalg.triangular_solve(a, np.ones((n, 1), np.float32), left_side=True, lower=True)
+    )
     assert not np.isfinite(x[1]).any()
     assert n > routines.SMALL or np.isfinite(x[0]).all()  # BLAS works on several rows at a time
 
@@ -245,17 +270,33 @@ def test_compiled_and_eager_give_the_same_bits(dtype: Any) -> None:
     with x64():
         for n in (4, 40):
             a, b = positive(dtype, 2, n, n), numbers(dtype, 2, n, 3)
-            solve = lambda x, b=b: lax.linalg.triangular_solve(x, b, left_side=True)
-            for fun in (cholesky_p.bind, lu_p.bind, solve, lax.linalg.qr, lax.linalg.eigh, lax.linalg.svd):
+
+            def solve(x, b=b):
+                return lax.linalg.triangular_solve(x, b, left_side=True)
+
+            for fun in (
+                cholesky_p.bind,
+                lu_p.bind,
+                solve,
+                lax.linalg.qr,
+                lax.linalg.eigh,
+                lax.linalg.svd,
+            ):
                 eager = fun(jnp.asarray(a))
                 made = jax.jit(fun)(a)
-                for g, w in zip(*((x if isinstance(x, (list, tuple)) else [x]) for x in (made, eager)), strict=True):
+                for g, w in zip(
+                    *((x if isinstance(x, (list, tuple)) else [x]) for x in (made, eager)),
+                    strict=True,
+                ):
                     same_bits(g, w)
 
 
 def test_in_loops() -> None:
     ys = numbers(np.float32, 20, 2)
-    f, h = np.eye(4, dtype=np.float32) + np.eye(4, k=2, dtype=np.float32) / 8, np.eye(2, 4, dtype=np.float32)
+    f, h = (
+        np.eye(4, dtype=np.float32) + np.eye(4, k=2, dtype=np.float32) / 8,
+        np.eye(2, 4, dtype=np.float32),
+    )
 
     def filtered(np_: Any, solve: Any, c: Any, y: Any) -> Any:
         x, p = c
@@ -265,24 +306,35 @@ def test_in_loops() -> None:
         return (x, p - gain @ h @ p), x
 
     first = np.zeros(4, np.float32), np.eye(4, dtype=np.float32)
-    rolled = jax.jit(lambda ys: lax.scan(lambda c, y: filtered(jnp, jnp.linalg.solve, c, y), first, ys)[1])
+    rolled = jax.jit(
+        lambda ys: lax.scan(lambda c, y: filtered(jnp, jnp.linalg.solve, c, y), first, ys)[1]
+    )
     want, c = [], first
     for y in ys:
         c, x = filtered(np, np.linalg.solve, c, y)
         want.append(x)
     close(rolled(ys), np.stack(want).astype(np.float32))
     assert not jax.explain(rolled, ys).host_calls
-    halves = lambda c: (c[0] + 1, jnp.linalg.cholesky(c[1] @ c[1].T))
+
+    def halves(c):
+        return (c[0] + 1, jnp.linalg.cholesky(c[1] @ c[1].T))
+
     a = positive(np.float32, 3, 3)
     root = jax.jit(lambda v: lax.while_loop(lambda c: c[0] < 2, halves, (0, v))[1])(a)
-    close(root, np.linalg.cholesky((lambda l: l @ l.T)(np.linalg.cholesky(a @ a.T))).astype(np.float32))
+    close(
+        root,
+        np.linalg.cholesky((lambda l: l @ l.T)(np.linalg.cholesky(a @ a.T))).astype(np.float32),
+    )
 
 
 def test_transformed() -> None:
     a, b = positive(np.float32, 6, 4, 4), numbers(np.float32, 6, 4)
     solved = jax.jit(jax.vmap(jnp.linalg.solve))
     close(solved(a, b), np.linalg.solve(a, b[..., None])[..., 0])
-    close(jax.vmap(jnp.linalg.cholesky, in_axes=2, out_axes=0)(np.moveaxis(a, 0, 2).copy()), np.linalg.cholesky(a))
+    close(
+        jax.vmap(jnp.linalg.cholesky, in_axes=2, out_axes=0)(np.moveaxis(a, 0, 2).copy()),
+        np.linalg.cholesky(a),
+    )
     gradient = jax.jit(jax.grad(lambda m: jnp.linalg.slogdet(m)[1]))
     close(gradient(a[0]), np.linalg.inv(a[0]).T)
     assert not jax.explain(gradient, a[0]).host_calls
@@ -334,7 +386,9 @@ def test_inputs_stay_and_donated_ones_serve() -> None:
         jax.jit(lambda a: lax.linalg.triangular_solve(a, a))(x)
         same_bits(x, a)
         close(jax.jit(cholesky_p.bind, donate_argnums=0)(jnp.asarray(a)), cholesky_p.meaning(a))
-        close(jax.jit(lambda a: lu_p.bind(a)[0], donate_argnums=0)(jnp.asarray(a)), lu_p.meaning(a)[0])
+        close(
+            jax.jit(lambda a: lu_p.bind(a)[0], donate_argnums=0)(jnp.asarray(a)), lu_p.meaning(a)[0]
+        )
 
 
 def test_threads_do_not_change_bits() -> None:
@@ -368,7 +422,9 @@ def test_small_matrices_do_not_need_the_library() -> None:
 def test_without_the_library_python_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linalg, "library_function", lambda name, dtype: 0)
     a = positive(np.float32, 37, 37)
-    e = compiled(lambda a: [lax.linalg.cholesky(a), *lax.linalg.lu(a), lax.linalg.triangular_solve(a, a)], a)
+    e = compiled(
+        lambda a: [lax.linalg.cholesky(a), *lax.linalg.lu(a), lax.linalg.triangular_solve(a, a)], a
+    )
     assert sorted(e.host_calls) == ["cholesky", "lu", "triangular_solve"]
     assert compiled(lambda a: list(jnp.linalg.eigh(a)), a).host_calls == ["eigh"]
     close(run(e, a)[0], np.linalg.cholesky(a))
@@ -383,7 +439,9 @@ def test_peer(n: int) -> None:
     close(jnp.linalg.cholesky(a), np.asarray(peer.numpy.linalg.cholesky(a)))
     close(jnp.linalg.solve(a, b), np.asarray(peer.numpy.linalg.solve(a, b)))
     for name in ("qr", "eigh", "svd"):  # the signs of vectors as well
-        for got, want in zip(getattr(jnp.linalg, name)(a), getattr(peer.numpy.linalg, name)(a), strict=True):
+        for got, want in zip(
+            getattr(jnp.linalg, name)(a), getattr(peer.numpy.linalg, name)(a), strict=True
+        ):
             close(got, np.asarray(want))
     for got, want in zip(lax.linalg.lu(a), peer.lax.linalg.lu(a), strict=True):
         close(got, np.asarray(want))

@@ -57,12 +57,19 @@ def ordered_sum(x, op=np.add, start=0):
     return acc[0]
 
 
-# --- reductions ---------------------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------
 
 
 def reduction(op, dtype, kind="vector", width=64, init=None):
     x, y = array("x", dtype, n), array("y", dtype)
-    return x, y, (For(i, (), (Acc("a", op, load(x, (i,)), init=init),), kind, width), Store(y, (), ref("a", dtype)))
+    return (
+        x,
+        y,
+        (
+            For(i, (), (Acc("a", op, load(x, (i,)), init=init),), kind, width),
+            Store(y, (), ref("a", dtype)),
+        ),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
@@ -71,7 +78,9 @@ def test_float_sums_have_one_order(op, dtype):
     x, y, body = reduction(op, dtype)
     f, start = (np.add, 0) if op == "sum" else (np.multiply, 1)
     for size in SIZES:
-        a = (rng.standard_normal(size) * (1 if op == "sum" else 0.1) + (op == "prod")).astype(NP[dtype])
+        a = (rng.standard_normal(size) * (1 if op == "sum" else 0.1) + (op == "prod")).astype(
+            NP[dtype]
+        )
         out = np.zeros((), NP[dtype])
         run(body, {x: a, y: out, "n": size})
         np.testing.assert_array_equal(bits(out), bits(ordered_sum(a, f, start)))
@@ -90,7 +99,9 @@ def test_serial_sums_go_in_order():
     assert out == want
 
 
-@pytest.mark.parametrize("dtype", ["i1", "i8", "u16", "i32", "i64", "u64", "f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize(
+    "dtype", ["i1", "i8", "u16", "i32", "i64", "u64", "f16", "bf16", "f32", "f64"]
+)
 @pytest.mark.parametrize("op", ["max", "min", "and", "or", "xor", "sum"])
 def test_other_folds(op, dtype):
     if (dtype[0] in "bf" and op not in ("max", "min")) or (dtype == "i1" and op == "sum"):
@@ -146,7 +157,10 @@ def test_narrow_vectors_of_small_extents_give_the_same_bits(size):
     width = 1 << (size - 1).bit_length()
     k = var("k", size)
     x, y = array("x", "f32", size), array("y", "f32")
-    body = (For(k, (), (Acc("a", "sum", load(x, (k,))),), "vector", width), Store(y, (), ref("a", "f32")))
+    body = (
+        For(k, (), (Acc("a", "sum", load(x, (k,))),), "vector", width),
+        Store(y, (), ref("a", "f32")),
+    )
     a, out = rng.standard_normal(size).astype("f4"), np.zeros((), "f4")
     run(body, {x: a, y: out})
     assert out == ordered_sum(a)
@@ -157,10 +171,20 @@ def argmax(kind, width):
     lm, li, rm, ri = ref("lm", "f32"), ref("li", "i32"), ref("rm", "f32"), ref("ri", "i32")
     better = ex("or", ex("gt", rm, lm), ex("and", ex("eq", rm, lm), ex("lt", ri, li)))
     fold = Fold(
-        ("m", "k"), (f32(float("-inf")), const(2**31 - 1, "i32")), (load(x, (i,)), cast(i, "i32")), (lm, li), (rm, ri),
+        ("m", "k"), (f32(float("-inf")), const(2**31 - 1, "i32")), (load(x, (i,)), cast(i,
+        "i32")), (lm, li), (rm, ri),
         (select(better, rm, lm), select(better, ri, li)),
     )  # fmt: skip
-    return x, y, at, (For(i, (), (fold,), kind, width), Store(y, (), ref("m", "f32")), Store(at, (), ref("k", "i32")))
+    return (
+        x,
+        y,
+        at,
+        (
+            For(i, (), (fold,), kind, width),
+            Store(y, (), ref("m", "f32")),
+            Store(at, (), ref("k", "i32")),
+        ),
+    )
 
 
 @pytest.mark.parametrize("kind, width", [("serial", 1), ("vector", 64)])
@@ -204,7 +228,13 @@ def test_running_sums(dtype):
 def test_running_maximum_and_its_result():
     x, y, z = array("x", "i32", n), array("y", "i32", n), array("z", "i32")
     body = (
-        For(i, (Store(y, (i,), ref("a", "i32")),), (Acc("a", "max", load(x, (i,)), running=True),), "vector", 16),
+        For(
+            i,
+            (Store(y, (i,), ref("a", "i32")),),
+            (Acc("a", "max", load(x, (i,)), running=True),),
+            "vector",
+            16,
+        ),
         Store(z, (), ref("a", "i32")),
     )
     for size in (1, 16, 40):
@@ -214,7 +244,7 @@ def test_running_maximum_and_its_result():
         assert last == a.max()
 
 
-# --- nests --------------------------------------------------------------------------------------------------------------------
+# --- nests ----------------------------------------------------------------------------------------
 
 
 def test_softmax_in_one_nest():
@@ -225,7 +255,8 @@ def test_softmax_in_one_nest():
         For(i, (
             For(j, (), (Acc("top", "max", v),), "vector", 64),
             For(j, (Store(y, (i, j), e),), (Acc("total", "sum", e),), "vector", 64),
-            For(j, (Store(y, (i, j), ex("div", load(y, (i, j)), ref("total", "f32"))),), (), "vector", 32),
+            For(j, (Store(y, (i, j), ex("div", load(y, (i, j)), ref("total", "f32"))),), (),
+            "vector", 32),
         )),
     )  # fmt: skip
     for shape in ((0, 5), (3, 1), (4, 16), (5, 77), (2, 0)):
@@ -240,7 +271,13 @@ def test_softmax_in_one_nest():
 def test_vector_loop_around_a_serial_one():
     x, y = array("x", "f32", n, m), array("y", "f32", m)
     body = (
-        For(j, (For(i, (), (Acc("a", "sum", load(x, (i, j))),)), Store(y, (j,), ref("a", "f32"))), (), "vector", 64),
+        For(
+            j,
+            (For(i, (), (Acc("a", "sum", load(x, (i, j))),)), Store(y, (j,), ref("a", "f32"))),
+            (),
+            "vector",
+            64,
+        ),
     )
     for shape in ((0, 5), (3, 1), (4, 16), (5, 77), (9, 130)):
         a, out = rng.standard_normal(shape).astype("f4"), np.ones(shape[1], "f4")
@@ -255,7 +292,12 @@ def test_column_sums_in_lane_buffers():
     """The order of a row sum, down the columns."""
     acc = Buffer("acc", (16,), "f32", "lane")
     x, y = array("x", "f32", n, m), array("y", "f32", m)
-    b, k, k2, w = var("b", ex("floordiv", ex("add", n, c(63)), c(64))), var("k", 16), var("k2", 16), var("w", 8)
+    b, k, k2, w = (
+        var("b", ex("floordiv", ex("add", n, c(63)), c(64))),
+        var("k", 16),
+        var("k2", 16),
+        var("w", 8),
+    )
 
     def at(q):
         row = ex("add", ex("add", ex("mul", b, c(64)), k2), c(q))
@@ -265,7 +307,16 @@ def test_column_sums_in_lane_buffers():
     halves = []
     for width in (8, 4, 2, 1):
         w = var(f"w{width}", width)
-        halves.append(For(w, (Store(acc, (w,), ex("add", load(acc, (w,)), load(acc, (ex("add", w, c(width)),)))),)))
+        halves.append(
+            For(
+                w,
+                (
+                    Store(
+                        acc, (w,), ex("add", load(acc, (w,)), load(acc, (ex("add", w, c(width)),)))
+                    ),
+                ),
+            )
+        )
     body = (
         For(j, (
             For(k, (Store(acc, (k,), f32(0.0)),)),
@@ -287,7 +338,8 @@ def test_reads_never_leave_loops_that_may_be_empty():
     """x is not there at all when m is 0."""
     x, y = array("x", "f32", m), array("y", "f32", n)
     body = (
-        For(i, (For(j, (), (Acc("a", "sum", ex("mul", load(x, (c(0),)), load(x, (j,)))),), "vector", 64), Store(y, (i,), ref("a", "f32")))),
+        For(i, (For(j, (), (Acc("a", "sum", ex("mul", load(x, (c(0),)), load(x, (j,)))),),
+        "vector", 64), Store(y, (i,), ref("a", "f32")))),
     )  # fmt: skip
     (k,) = compile_kernels([body])
     out = np.ones(3, "f4")
@@ -304,7 +356,8 @@ def test_stores_are_seen_by_later_reads():
     prev = load(x, (ex("max", ex("sub", k, c(1)), c(0)),))
     body = (
         For(k, (Store(x, (k,), ex("add", prev, const(1, "i32"))),)),
-        For(i, (Store(y, (i,), load(x, (i,))), Store(x, (i,), const(0, "i32")), ), (), "vector", 32),
+        For(i, (Store(y, (i,), load(x, (i,))), Store(x, (i,), const(0, "i32")), ), (), "vector",
+        32),
     )  # fmt: skip
     for size in (1, 5, 40, 70):
         a, out = np.zeros(size, "i4"), np.zeros(size, "i4")
@@ -318,7 +371,16 @@ def test_a_value_read_before_a_store():
     k = ex("sub", ex("sub", n, c(1)), i)
     half = var("h", ex("floordiv", n, c(2)))
     k = ex("sub", ex("sub", n, c(1)), half)
-    body = (For(half, (Let("a", load(x, (half,))), Store(x, (half,), load(x, (k,))), Store(x, (k,), ref("a", "i32")))),)
+    body = (
+        For(
+            half,
+            (
+                Let("a", load(x, (half,))),
+                Store(x, (half,), load(x, (k,))),
+                Store(x, (k,), ref("a", "i32")),
+            ),
+        ),
+    )
     for size in (0, 1, 8, 9):
         a = np.arange(size, dtype="i4")
         run(body, {x: a, "n": size})
@@ -328,7 +390,12 @@ def test_a_value_read_before_a_store():
 def test_parallel_bounds():
     x, y = array("x", "f32", n, m), array("y", "f32", n, m)
     body = (
-        For(i, (For(j, (Store(y, (i, j), ex("add", load(x, (i, j)), f32(1.0))),), (), "vector", 16),), (), "parallel"),
+        For(
+            i,
+            (For(j, (Store(y, (i, j), ex("add", load(x, (i, j)), f32(1.0))),), (), "vector", 16),),
+            (),
+            "parallel",
+        ),
     )
     a, out = rng.standard_normal((7, 20)).astype("f4"), np.zeros((7, 20), "f4")
     k = run(body, {x: a, y: out, "n": 7, "m": 20}, begin=2, end=5)
@@ -337,21 +404,29 @@ def test_parallel_bounds():
     assert not out[:2].any() and not out[5:].any()
 
 
-# --- access -------------------------------------------------------------------------------------------------------------------
+# --- access ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u8", "f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 5, -1, -2])
 def test_strides(step, dtype):
     x, y = array("x", dtype, m), array("y", dtype, n)
-    at = ex("mul", i, c(step)) if step > 0 else ex("mul", ex("sub", ex("sub", n, c(1)), i), c(-step))
+    at = (
+        ex("mul", i, c(step)) if step > 0 else ex("mul", ex("sub", ex("sub", n, c(1)), i), c(-step))
+    )
     for size in (1, 16, 33, 70):
-        a, out = random(dtype, (abs(step) * (size - 1) + 1,), rng, special=False), np.zeros(size, NP[dtype])
+        a, out = (
+            random(dtype, (abs(step) * (size - 1) + 1,), rng, special=False),
+            np.zeros(size, NP[dtype]),
+        )
         values = {x: a, y: out, "n": size, "m": len(a)}
         run((For(i, (Store(y, (i,), load(x, (at,))),), (), "vector", 32),), values)
         np.testing.assert_array_equal(bits(out), bits(a[::step]))
         back = np.zeros(len(a), NP[dtype])
-        run((For(i, (Store(x, (at,), load(y, (i,))),), (), "vector", 32),), {x: back, y: out, "n": size, "m": len(a)})
+        run(
+            (For(i, (Store(x, (at,), load(y, (i,))),), (), "vector", 32),),
+            {x: back, y: out, "n": size, "m": len(a)},
+        )
         np.testing.assert_array_equal(bits(back[::step]), bits(out))
 
 
@@ -368,14 +443,18 @@ def test_guards():
             want[3 : 3 + inner] = a[: max(size - 3, 0)]
             np.testing.assert_array_equal(out, want)
             out[:] = 7
-            run((For(i, (Store(y, (i,), f32(1.0), ok),), (), kind, width),), {y: out, "n": size, "m": inner})
+            run(
+                (For(i, (Store(y, (i,), f32(1.0), ok),), (), kind, width),),
+                {y: out, "n": size, "m": inner},
+            )
             np.testing.assert_array_equal(out == 1, [0 <= k - 3 < inner for k in range(size)])
 
 
 def test_uniform_guards_in_vector_loops():
     x, y, ok = array("x", "f32", n), array("y", "f32", n), param("ok", "i1")
     body = (
-        For(i, (Store(y, (i,), ex("add", load(x, (i,), ok), load(x, (c(0),), ok))),), (), "vector", 32),
+        For(i, (Store(y, (i,), ex("add", load(x, (i,), ok), load(x, (c(0),), ok))),), (),
+        "vector", 32),
         For(i, (Store(y, (i,), f32(9.0), ex("and", ok, ex("lt", i, c(3)))),), (), "vector", 16),
     )  # fmt: skip
     for size in (20, 64, 67):
@@ -392,8 +471,15 @@ def test_gather_and_scatter():
     x, y, k = array("x", "f64", m), array("y", "f64", n), array("k", "i32", n)
     at = cast(load(k, (i,)), "i64")
     for size in (1, 16, 50):
-        a, out, idx = rng.standard_normal(100), np.zeros(size), rng.permutation(100)[:size].astype("i4")
-        run((For(i, (Store(y, (i,), load(x, (at,))),), (), "vector", 32),), {x: a, y: out, k: idx, "n": size, "m": 100})
+        a, out, idx = (
+            rng.standard_normal(100),
+            np.zeros(size),
+            rng.permutation(100)[:size].astype("i4"),
+        )
+        run(
+            (For(i, (Store(y, (i,), load(x, (at,))),), (), "vector", 32),),
+            {x: a, y: out, k: idx, "n": size, "m": 100},
+        )
         np.testing.assert_array_equal(out, a[idx])
         back = np.zeros(100)
         run(
@@ -407,7 +493,10 @@ def test_collisions_in_serial_loops_add_up():
     x, k = array("x", "f32", m), array("k", "i32", n)
     at = cast(load(k, (i,)), "i64")
     idx, out = rng.integers(0, 5, 100).astype("i4"), np.zeros(5, "f4")
-    run((For(i, (Store(x, (at,), ex("add", load(x, (at,)), f32(1.0))),)),), {x: out, k: idx, "n": 100, "m": 5})
+    run(
+        (For(i, (Store(x, (at,), ex("add", load(x, (at,)), f32(1.0))),)),),
+        {x: out, k: idx, "n": 100, "m": 5},
+    )
     np.testing.assert_array_equal(out, np.bincount(idx, minlength=5))
 
 
@@ -415,8 +504,13 @@ def test_collisions_in_serial_loops_add_up():
 def test_complex_numbers_are_pairs(avx512):
     x, y = array("x", "f32", n, 2), array("y", "f32", n, 2)
     re, im = load(x, (i, c(0))), load(x, (i, c(1)))
-    square = (ex("sub", ex("mul", re, re), ex("mul", im, im)), ex("mul", f32(2.0), ex("mul", re, im)))
-    body = (For(i, (Store(y, (i, c(0)), square[0]), Store(y, (i, c(1)), square[1])), (), "vector", 32),)
+    square = (
+        ex("sub", ex("mul", re, re), ex("mul", im, im)),
+        ex("mul", f32(2.0), ex("mul", re, im)),
+    )
+    body = (
+        For(i, (Store(y, (i, c(0)), square[0]), Store(y, (i, c(1)), square[1])), (), "vector", 32),
+    )
     for size in (0, 1, 31, 32, 50):
         a = (rng.standard_normal(size) + 1j * rng.standard_normal(size)).astype("c8")
         out = np.zeros(size, "c8")
@@ -439,7 +533,13 @@ def test_division_of_indices():
     body = (
         For(
             k,
-            (Store(y, (k,), ex("add", ex("mul", ex("mod", k, c(7)), c(100)), ex("floordiv", k, c(7)))),),
+            (
+                Store(
+                    y,
+                    (k,),
+                    ex("add", ex("mul", ex("mod", k, c(7)), c(100)), ex("floordiv", k, c(7))),
+                ),
+            ),
             (),
             "vector",
             16,
@@ -457,7 +557,15 @@ def test_iota():
             k = var("k", extent)
             out = np.zeros(70, NP[dtype])
             run(
-                (For(k, (Store(y, (k,), cast(ex("add", ex("mul", k, c(3)), c(5)), dtype)),), (), "vector", 32),),
+                (
+                    For(
+                        k,
+                        (Store(y, (k,), cast(ex("add", ex("mul", k, c(3)), c(5)), dtype)),),
+                        (),
+                        "vector",
+                        32,
+                    ),
+                ),
                 {y: out, "n": 70},
             )
             np.testing.assert_array_equal(out, (np.arange(70) * 3 + 5).astype(NP[dtype]))
@@ -476,7 +584,7 @@ def test_constant_and_stack_buffers():
     np.testing.assert_array_equal(out, [2, 4, 6, 8, 2, 4, 6, 8, 2])
 
 
-# --- states and conditions ----------------------------------------------------------------------------------------------------
+# --- states and conditions ------------------------------------------------------------------------
 
 
 def test_while_with_states():
@@ -485,7 +593,8 @@ def test_while_with_states():
     even = ex("eq", ex("and", a, c(1)), c(0))
     step = select(even, ex("ashr", a, c(1)), ex("add", ex("mul", a, c(3)), c(1)))
     body = (
-        Loop((State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))), (), cond=ex("ne", a, c(1))),
+        Loop((State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))), (),
+        cond=ex("ne", a, c(1))),
         Store(y, (c(0),), a),
         Store(y, (c(1),), steps),
     )  # fmt: skip
@@ -499,7 +608,9 @@ def test_scan_with_states_and_arrays():
     """Fibonacci numbers; all states change at once."""
     y = array("y", "i64", n)
     a, b = ref("a", "i64"), ref("b", "i64")
-    body = (Loop((State("a", c(0), b), State("b", c(1), ex("add", a, b))), (Store(y, (i,), a),), var=i),)
+    body = (
+        Loop((State("a", c(0), b), State("b", c(1), ex("add", a, b))), (Store(y, (i,), a),), var=i),
+    )
     out = np.zeros(12, "i8")
     run(body, {y: out, "n": 12})
     assert list(out) == [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
@@ -512,7 +623,8 @@ def test_states_differ_from_lane_to_lane():
     z, k = ref("z", "f32"), var("k", n)
     body = (
         For(j, (
-            Loop((State("z", f32(0.0), ex("add", ex("mul", z, z), load(x, (j,)))), State("q", f32(1.0), f32(2.0))), (), var=k),
+            Loop((State("z", f32(0.0), ex("add", ex("mul", z, z), load(x, (j,)))), State("q",
+            f32(1.0), f32(2.0))), (), var=k),
             Store(y, (j,), ex("mul", z, ref("q", "f32"))),
         ), (), "vector", 16),
     )  # fmt: skip
@@ -529,7 +641,8 @@ def test_conditions():
     y, p = array("y", "f32", n), param("p", "i32")
     big = ex("gt", p, const(3, "i32"))
     body = (
-        If(big, (Store(y, (c(0),), f32(1.0)),), (Store(y, (c(0),), f32(2.0)),), (Out("r", load(y, (c(1),)), f32(-1.0)),)),
+        If(big, (Store(y, (c(0),), f32(1.0)),), (Store(y, (c(0),), f32(2.0)),), (Out("r", load(y,
+        (c(1),)), f32(-1.0)),)),
         Store(y, (c(2),), ex("add", ref("r", "f32"), load(y, (c(0),)))),
     )  # fmt: skip
     for v, want in ((5, [1, 10, 11]), (1, [2, 10, 1])):
@@ -543,11 +656,13 @@ def test_conditions_protect_reads():
     at = cast(load(k, (i,)), "i64")
     body = (For(i, (If(ex("lt", at, m), (Store(y, (i,), load(x, (at,))),)),)),)
     out = np.zeros(3, "f4")
-    run(body, {x: np.array([5.0], "f4"), y: out, k: np.array([0, 1 << 30, 0], "i4"), "n": 3, "m": 1})
+    run(
+        body, {x: np.array([5.0], "f4"), y: out, k: np.array([0, 1 << 30, 0], "i4"), "n": 3, "m": 1}
+    )
     assert list(out) == [5, 0, 5]
 
 
-# --- form ---------------------------------------------------------------------------------------------------------------------
+# --- form -----------------------------------------------------------------------------------------
 
 
 def sample():
@@ -556,13 +671,24 @@ def sample():
     return (
         x,
         y,
-        (For(i, (For(j, (), (Acc("a", "sum", ex("mul", v, v)),), "vector", 64), Store(y, (i,), ref("a", "f32")))),),
+        (
+            For(
+                i,
+                (
+                    For(j, (), (Acc("a", "sum", ex("mul", v, v)),), "vector", 64),
+                    Store(y, (i,), ref("a", "f32")),
+                ),
+            ),
+        ),
     )
 
 
 def test_printing():
     _x, _y, body = sample()
-    assert pretty(body) == "for i < n:\n  for j < m @vector(64):\n    a = sum((x[i, j] * x[i, j]))\n  y[i] = a"
+    assert (
+        pretty(body)
+        == "for i < n:\n  for j < m @vector(64):\n    a = sum((x[i, j] * x[i, j]))\n  y[i] = a"
+    )
 
 
 def test_traversal():
@@ -582,7 +708,10 @@ def broken():
     yield "f32 wanted", (For(i, (Store(y, (i,), const(1, "i32")),)),)
     yield "is an input", (For(i, (For(j, (Store(x, (i, j), f32(0.0)),)),)),)
     yield "not the outermost", (For(i, (s,), (), "parallel"), For(i, (s,)))
-    yield "stands in that", (For(i, (For(j, (Store(x, (i, j), f32(0.0)),), (), "vector", 4),), (), "vector", 4),)
+    yield (
+        "stands in that",
+        (For(i, (For(j, (Store(x, (i, j), f32(0.0)),), (), "vector", 4),), (), "vector", 4),),
+    )
     yield "no power of two", (For(i, (s,), (), "vector", 12),)
     yield "is its order", (For(i, (), (Acc("a", "sum", load(y, (i,))),), "vector", 32),)
     yield "is its order", (For(i, (), (Acc("a", "scan", load(y, (i,))),), "vector", 32),)
@@ -591,7 +720,10 @@ def broken():
     yield "no fold", (For(i, (), (Acc("a", "mean", load(y, (i,))),)),)
     yield "indices given", (For(i, (Store(y, (i, i), f32(0.0)),)),)
     yield "without count", (Loop((), ()),)
-    yield "changes from", (Loop((State("a", c(0), f32(0.0)),), (), cond=ex("lt", ref("a", "i64"), c(5))),)
+    yield (
+        "changes from",
+        (Loop((State("a", c(0), f32(0.0)),), (), cond=ex("lt", ref("a", "i64"), c(5))),),
+    )
 
 
 @pytest.mark.parametrize("message, body", list(broken()))
@@ -601,16 +733,25 @@ def test_the_verifier_refuses(message, body):
         verify(body, [x] if x is not None and message == "is an input" else [])
 
 
-# --- tiles --------------------------------------------------------------------------------------------------------------------
+# --- tiles ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "dtype, width", [("f32", 16), ("f32", 8), ("f64", 8), ("u8", 16), ("f16", 16), ("bf16", 16), ("i1", 16)]
+    "dtype, width",
+    [("f32", 16), ("f32", 8), ("f64", 8), ("u8", 16), ("f16", 16), ("bf16", 16), ("i1", 16)],
 )
 @pytest.mark.parametrize("avx512", [True, False])
 def test_transposition_in_tiles(dtype, width, avx512):
     x, y = array("x", dtype, m, n), array("y", dtype, n, m)
-    body = (For(i, (For(j, (Store(y, (i, j), load(x, (j, i))),), (), "vector", width),), (), "tile", width),)
+    body = (
+        For(
+            i,
+            (For(j, (Store(y, (i, j), load(x, (j, i))),), (), "vector", width),),
+            (),
+            "tile",
+            width,
+        ),
+    )
     for shape in ((0, 3), (3, 0), (1, 1), (16, 16), (17, 33), (40, 15), (15, 40), (64, 50)):
         a, out = random(dtype, shape, rng, special=False), np.zeros(shape[::-1], NP[dtype])
         text = run_plain(body, {x: a, y: out, "m": shape[0], "n": shape[1]}, avx512=avx512)
@@ -621,7 +762,12 @@ def test_transposition_in_tiles(dtype, width, avx512):
 def test_tiles_beside_other_reads():
     """y[i, j] = x[j, i] + x[i, j] * b[j] + c[i] + x[j, i + 1], some of it guarded."""
     k = ex("add", m, c(1))
-    x, b, d, y = array("x", "f32", k, k), array("b", "f32", m), array("d", "f32", m), array("y", "f32", m, m)
+    x, b, d, y = (
+        array("x", "f32", k, k),
+        array("b", "f32", m),
+        array("d", "f32", m),
+        array("y", "f32", m, m),
+    )
     i2 = var("i", m)
     e = ex(
         "add",
@@ -631,7 +777,9 @@ def test_tiles_beside_other_reads():
     e = ex("add", e, load(x, (j, i2), ex("lt", j, i2)))
     body = (For(i2, (For(j, (Store(y, (i2, j), e),), (), "vector", 16),), (), "tile", 16),)
     for size in (5, 16, 37):
-        a, bb, dd = (rng.standard_normal(s).astype("f4") for s in ((size + 1, size + 1), size, size))
+        a, bb, dd = (
+            rng.standard_normal(s).astype("f4") for s in ((size + 1, size + 1), size, size)
+        )
         out = np.zeros((size, size), "f4")
         run(body, {x: a, b: bb, d: dd, y: out, "m": size}, exact=True)
         s = a[:size, :size]

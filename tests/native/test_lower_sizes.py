@@ -15,7 +15,9 @@ def test_bounds_of_an_index_chosen_by_comparing_floats():
     def counts(limit):
         return jnp.bincount(jnp.where(x < limit, 1, z), length=3)
 
-    np.testing.assert_array_equal(counts(np.float32(0.5)), np.bincount(np.where(x < 0.5, 1, z), minlength=3))
+    np.testing.assert_array_equal(
+        counts(np.float32(0.5)), np.bincount(np.where(x < 0.5, 1, z), minlength=3)
+    )
 
 
 def test_bounds_of_an_index_chosen_by_comparing_integers():

@@ -1,4 +1,5 @@
-"""Tests of whole arrays stand in the loops that make them: as marks of a cell, or as sums; nothing is read a second time for them."""
+"""Tests of whole arrays stand in the loops that make them: as marks of a cell, or as sums; nothing
+is read a second time for them."""
 
 import re
 
@@ -12,7 +13,8 @@ from calque.core.config import config
 
 
 def loops(f, *args):
-    """The kernels, by name, and the calls of the driver before it asks whether a check has failed."""
+    """The kernels, by name, and the calls of the driver before it asks whether a check has
+    failed."""
     text, driver = jax.jit(f).lower(*args).compile().as_text("loops").split("driver:")
     kernels = {k.split(":")[0]: k for k in text.split("kernel ")[1:]}
     return kernels, re.findall(r"call (\w+)", driver.split("switch")[0])
@@ -45,7 +47,11 @@ def test_any_and_all(shape, dtype):
         return
     with config.override("enable_x64", True):
         f = jax.jit(
-            lambda x: (jnp.isnan(x + x).any(), jnp.isfinite(x + x).all(), jnp.isinf(x).any() | jnp.isnan(x).any())
+            lambda x: (
+                jnp.isnan(x + x).any(),
+                jnp.isfinite(x + x).all(),
+                jnp.isinf(x).any() | jnp.isnan(x).any(),
+            )
         )
         x = np.zeros(shape, jnp.dtype(dtype))
         assert [bool(v) for v in f(x)] == [False, True, False]
@@ -60,7 +66,9 @@ def test_of_no_elements_and_of_few():
     f = jax.jit(lambda x: ((x > 1).any(), (x > 1).all()))
     for n in (0, 1, 5, 15, 40):
         assert [bool(v) for v in f(jnp.ones(n))] == [False, n == 0]
-    assert [bool(v) for v in jax.jit(lambda x: ((x > 1).any(), (x > 1).all()))(jnp.ones((0, 20)))] == [False, True]
+    assert [
+        bool(v) for v in jax.jit(lambda x: ((x > 1).any(), (x > 1).all()))(jnp.ones((0, 20)))
+    ] == [False, True]
 
 
 def test_with_threads():
@@ -83,7 +91,9 @@ def test_a_cell_that_was_true_stays_true():
 
 
 def test_results_are_looked_at_where_they_are_made(nans):
-    f = lambda x, y: (jnp.exp(x) * y, x - y)
+    def f(x, y):
+        return (jnp.exp(x) * y, x - y)
+
     x, y = jnp.ones((64, 100)), jnp.ones((64, 100))
     (kernel,) = passes(f, x, y)
     assert kernel.count("= True if") == 2
@@ -102,9 +112,13 @@ def test_results_are_looked_at_where_they_are_made(nans):
 def test_an_array_written_piece_by_piece(place):
     def sweep(check):
         def f(u):
-            body = lambda i, u: check(
-                u.at[1:-1, 1:-1].set(0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]))
-            )
+            def body(i, u):
+                return check(
+                    u.at[1:-1, 1:-1].set(
+                        0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+                    )
+                )
+
             return lax.fori_loop(0, 3, body, u)
 
         return f
@@ -122,7 +136,11 @@ def test_small_updates_stay_in_place():
 
     x, at = jnp.ones(1000), jnp.arange(5)
     (kernel,) = passes(f, x, at)
-    assert re.findall(r"^ +\w+\[.*\] = (.*) if", kernel, re.MULTILINE) == ["True"] == re.findall(r"\] = (\w+)", kernel)
+    assert (
+        re.findall(r"^ +\w+\[.*\] = (.*) if", kernel, re.MULTILINE)
+        == ["True"]
+        == re.findall(r"\] = (\w+)", kernel)
+    )
     assert float(jax.jit(f)(x, at).sum()) == 1005
     with pytest.raises(ValueError, match="not finite"):
         jax.jit(f)(x.at[999].set(np.nan), at)
@@ -187,7 +205,8 @@ def test_one_round_is_enough(bad, shape):
 
 @pytest.mark.parametrize("n", [3, 8, 9, 12, 16, 17, 33])
 def test_few_elements(n):
-    """Where the rounds of a loop are in registers so is the test of a few elements; where they are vectors it is one of them."""
+    """Where the rounds of a loop are in registers so is the test of a few elements; where they are
+    vectors it is one of them."""
 
     def rows(xs):
         return lax.scan(lambda c, x: (c + x[0] * (x > 0).all(), finite(x).sum()), 0.0, xs)
@@ -224,8 +243,15 @@ def test_cells_that_are_given(donate):
 def test_conditions_of_loops_and_branches():
     f = jax.jit(lambda x: lax.while_loop(lambda x: (x < 100).any(), lambda x: x * 2, x))
     assert np.asarray(f(jnp.arange(1.0, 41.0))).min() >= 100
-    g = jax.jit(lambda x: lax.cond((x > 3).any(), lambda x: (x > 5).all(), lambda x: (x < -5).any(), x))
-    assert [bool(g(jnp.full((6, 7), v))) for v in (9.0, 4.0, 0.0, -9.0)] == [True, False, False, True]
+    g = jax.jit(
+        lambda x: lax.cond((x > 3).any(), lambda x: (x > 5).all(), lambda x: (x < -5).any(), x)
+    )
+    assert [bool(g(jnp.full((6, 7), v))) for v in (9.0, 4.0, 0.0, -9.0)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
     h = jax.jit(lambda xs: lax.map(lambda x: (x > 3).any(), xs))
     assert h(jnp.eye(20) * 4).all() and not h(jnp.eye(20)).any()
 

@@ -1,4 +1,5 @@
-"""Code for a processor that is not there: the runtime and the kernels of all kinds of programs become assembly for 64-bit ARM."""
+"""Code for a processor that is not there: the runtime and the kernels of all kinds of programs
+become assembly for 64-bit ARM."""
 
 import importlib
 import pkgutil
@@ -33,7 +34,10 @@ def machines() -> dict[str, Any]:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     known = llvm.Target.from_triple(TRIPLE)
-    return {cpu: known.create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="small") for cpu in CPUS}
+    return {
+        cpu: known.create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="small")
+        for cpu in CPUS
+    }
 
 
 @pytest.fixture
@@ -63,8 +67,8 @@ def assembly(machine: Any, text: str) -> str:
 
 UNITS = [
     found
-    for info in pkgutil.iter_modules(machine.__path__)
-    for found in vars(importlib.import_module(f"calque.machine.{info.name}")).values()
+    for info in pkgutil.walk_packages(machine.__path__, "calque.machine.")
+    for found in vars(importlib.import_module(info.name)).values()
     if isinstance(found, Unit)
 ]
 UNITS = list({u.name: u for u in UNITS}.values())
@@ -85,31 +89,55 @@ def test_sorting_networks(machines: dict[str, Any]) -> None:
 
 
 def test_there_are_units() -> None:
-    assert {"memory", "threads", "interp", "calque_run_entries", "calque_objects"} <= {u.name for u in UNITS}
+    assert {"memory", "threads", "interp", "calque_run_entries", "calque_objects"} <= {
+        u.name for u in UNITS
+    }
 
 
 def everything(x: Any, v: Any) -> Any:
-    """Maps over many dtypes with math functions, sums in both directions, extremes, running sums."""
-    y = jnp.exp(x) + jnp.sin(x) * jnp.log1p(abs(x)) + lax.erf(x) ** 1.5 + jnp.tanh(x) + lax.rsqrt(x + 2)
+    """Maps over many dtypes with math functions, sums in both directions, extremes, running
+    sums."""
+    y = (
+        jnp.exp(x)
+        + jnp.sin(x) * jnp.log1p(abs(x))
+        + lax.erf(x) ** 1.5
+        + jnp.tanh(x)
+        + lax.rsqrt(x + 2)
+    )
     wide = x.astype("float16") * 2 + x.astype("bfloat16").astype("float16")
     whole = (x * 100).astype("int8") // 3 + (x * 5).astype("uint16").astype("int8") % 7
     z = jnp.exp(1j * x) * (2 + 1j)
-    sums = (x.sum(0), x.sum(1), x.max(), x.argmin(0), jnp.cumsum(v), jnp.prod(v), jnp.any(x > 3, 1), wide.sum(1))
+    sums = (
+        x.sum(0),
+        x.sum(1),
+        x.max(),
+        x.argmin(0),
+        jnp.cumsum(v),
+        jnp.prod(v),
+        jnp.any(x > 3, 1),
+        wide.sum(1),
+    )
     return y, wide, whole, z, sums
 
 
 PROGRAMS: dict[str, Callable[..., Any]] = {
     "everything": everything,
-    "products": lambda x, v: (x @ x.T, x.T @ x, v @ v, (x.astype("int32") @ x.T.astype("int32")), x.astype("bfloat16") @ x.T.astype("bfloat16")),
-    "layout": lambda x, v: (x.T + 1, x[::-1, ::2], jnp.pad(x, 2), jnp.concatenate([x, x * 2], 1), x.reshape(70, 40) * 2, jnp.roll(v, 3)),
-    "indexing": lambda x, v: (x[jnp.arange(5) * 3], v.at[jnp.arange(9)].add(1.0), jnp.where(x > 0, x, -x), lax.dynamic_slice(v, (7,), (9,))),
+    "products": lambda x, v: (x @ x.T, x.T @ x, v @ v, (x.astype("int32") @ x.T.astype("int32")),
+    x.astype("bfloat16") @ x.T.astype("bfloat16")),
+    "layout": lambda x, v: (x.T + 1, x[::-1, ::2], jnp.pad(x, 2), jnp.concatenate([x, x * 2], 1),
+    x.reshape(70, 40) * 2, jnp.roll(v, 3)),
+    "indexing": lambda x, v: (x[jnp.arange(5) * 3], v.at[jnp.arange(9)].add(1.0), jnp.where(x > 0,
+    x, -x), lax.dynamic_slice(v, (7,), (9,))),
     "loops": lambda x, v: (
         lax.fori_loop(0, 100, lambda i, c: c * 0.5 + i, v),
         lax.while_loop(lambda c: c[1] < 9, lambda c: (c[0] * 2, c[1] + 1), (v[0], 0)),
         lax.scan(lambda c, w: (jnp.tanh(c + w), c.sum()), x[0], x),
     ),
-    "bits": lambda x, v: (calque.random.normal(calque.random.key(3), (50,)), lax.population_count(x.astype("int32")), lax.clz(x.astype("uint32"))),
-    "softmax": lambda x, v: (calque.nn.softmax(x), calque.grad(lambda x: calque.nn.log_softmax(x).sum())(x), (x - x.mean(1, keepdims=True)) / x.std()),
+    "bits": lambda x, v: (calque.random.normal(calque.random.key(3), (50,)),
+    lax.population_count(x.astype("int32")), lax.clz(x.astype("uint32"))),
+    "softmax": lambda x, v: (calque.nn.softmax(x),
+    calque.grad(lambda x: calque.nn.log_softmax(x).sum())(x), (x - x.mean(1,
+    keepdims=True)) / x.std()),
 }  # fmt: skip
 
 

@@ -35,21 +35,33 @@ def test_dead_code() -> None:
 def test_dead_parts_of_loops_and_calls() -> None:
     def f(x):
         step = cq.checkpoint(lambda c, i, d: (jnp.sin(c), i + 1, jnp.cos(d)))
-        (c, _, _), (kept, _) = lax.scan(lambda c, _: ((new := step(*c)), (c[0], new[1])), (x, 0, x), length=3)
-        back = lax.scan(lambda t, row: (t * row[0], row[1]), 1.0, (kept[:, 0], kept), reverse=True)[0]
-        return lax.cond(c[0] > 0, lambda a, b, u: (a, b), lambda a, b, u: (b, a), back, c[0], kept[1])[0]
+        (c, _, _), (kept, _) = lax.scan(
+            lambda c, _: ((new := step(*c)), (c[0], new[1])), (x, 0, x), length=3
+        )
+        back = lax.scan(lambda t, row: (t * row[0], row[1]), 1.0, (kept[:, 0], kept), reverse=True)[
+            0
+        ]
+        return lax.cond(
+            c[0] > 0, lambda a, b, u: (a, b), lambda a, b, u: (b, a), back, c[0], kept[1]
+        )[0]
 
     closed = traced(f, X)
     pruned = dead_parts(closed.jaxpr)
     check_jaxpr(pruned)
     first, second = [e for e in pruned.eqns if e.primitive.name == "scan"]
-    assert (first.params["num_carry"], len(first.outvars)) == (1, 2)  # neither counter nor cosines, kept once
+    assert (first.params["num_carry"], len(first.outvars)) == (
+        1,
+        2,
+    )  # neither counter nor cosines, kept once
     (call,) = first.params["jaxpr"].eqns
     assert [e.primitive.name for e in call.params["jaxpr"].eqns] == ["sin"]
     assert (len(second.outvars), len(second.invars)) == (1, 2)
     choice = next(e for e in pruned.eqns if e.primitive.name == "cond")
     assert (len(choice.outvars), len(choice.invars)) == (1, 3)
-    a, b = reference.run(closed, to_array(X)), reference.run(ClosedJaxpr(pruned, closed.consts), to_array(X))
+    a, b = (
+        reference.run(closed, to_array(X)),
+        reference.run(ClosedJaxpr(pruned, closed.consts), to_array(X)),
+    )
     assert np.array_equal(a[0], b[0])
     assert dead_parts(pruned) is pruned
 
@@ -108,7 +120,9 @@ def test_algebra_keeps_bits() -> None:
 
 
 def test_a_known_branch_is_taken() -> None:
-    f = lambda x: lax.cond(True, lambda x: jnp.sin(x), lambda x: jnp.cos(x), x)
+    def f(x):
+        return lax.cond(True, lambda x: jnp.sin(x), lambda x: jnp.cos(x), x)
+
     assert names(f, X) == ["sin"]
     assert names(lambda x: do.dynamic_slice(x, np.int32(9), slice_sizes=(2,)), X) == ["slice"]
 
@@ -123,7 +137,8 @@ def test_long_programs_are_linear() -> None:
 
 
 def test_powers_by_roots() -> None:
-    """A number in the text of the program; a number that is computed, or an array, is an exponent like any other."""
+    """A number in the text of the program; a number that is computed, or an array, is an exponent
+    like any other."""
     (e,) = pipeline.run(traced(lambda x: do.pow(x, np.float32(1.5)), X)).eqns
     assert len(e.invars) == 1 and e.params == {"exponent": 1.5}
     (e,) = pipeline.run(traced(lambda x: do.pow(x, np.float32(1.7)), X)).eqns
@@ -141,7 +156,12 @@ def test_float0_takes_no_memory() -> None:
     closed = traced(lambda x, t: [jnp.reshape(t, (2, 1)), x], X, z)
     simple = without_float0(closed)
     check_jaxpr(simple.jaxpr)
-    assert [v.aval.shape for v in (*simple.jaxpr.invars, *simple.jaxpr.outvars)] == [(5,), (2, 0), (2, 1, 0), (5,)]
+    assert [v.aval.shape for v in (*simple.jaxpr.invars, *simple.jaxpr.outvars)] == [
+        (5,),
+        (2, 0),
+        (2, 1, 0),
+        (5,),
+    ]
     for f, shape in (
         (lambda: cq.jit(lambda t: t)(z), (2,)),
         (lambda: cq.jit(cq.vmap(lambda x: z))(X), (5, 2)),
@@ -157,9 +177,18 @@ def test_float0_takes_no_memory() -> None:
 def test_a_transposed_product_is_the_product_of_the_transposed() -> None:
     a, b, c = normal(20, 30), normal(30, 40, seed=1), normal(3, 7, 5)
     assert names(lambda a, b: (a @ b).T, a, b) == ["dot_general"]
-    both = lambda p: [p.T, p]
-    assert names(lambda a, b: both(a @ b), a, b) == ["dot_general", "transpose"]  # read twice: made once
-    flip = lambda c: jnp.einsum("bij,bkj->bki", c, c[:, :4])
+
+    def both(p):
+        return [p.T, p]
+
+    assert names(lambda a, b: both(a @ b), a, b) == [
+        "dot_general",
+        "transpose",
+    ]  # read twice: made once
+
+    def flip(c):
+        return jnp.einsum("bij,bkj->bki", c, c[:, :4])
+
     assert "transpose" not in names(flip, c)
     for fun, args in ((lambda a, b: (a @ b).T, (a, b)), (flip, (c,))):
         closed = traced(fun, *args)
@@ -170,7 +199,8 @@ def test_a_transposed_product_is_the_product_of_the_transposed() -> None:
 
 
 def test_a_linear_solve_is_its_solver() -> None:
-    """Compiled code runs the solver itself: as one host call, each of its steps would pay for the way through Python."""
+    """Compiled code runs the solver itself: as one host call, each of its steps would pay for the
+    way through Python."""
     a = np.diag(np.arange(1, 6, dtype=np.float32)) + np.float32(0.1)
     b = np.ones(5, np.float32)
 
@@ -182,9 +212,14 @@ def test_a_linear_solve_is_its_solver() -> None:
 
     for solve in (direct, gradients):
         assert "custom_linear_solve" not in names(solve, a, b)
-        got, back = cq.jit(solve)(a, b), cq.jit(cq.grad(lambda a, b: solve(a, b).sum(), (0, 1)))(a, b)
+        got, back = (
+            cq.jit(solve)(a, b),
+            cq.jit(cq.grad(lambda a, b: solve(a, b).sum(), (0, 1)))(a, b),
+        )
         x, y = np.linalg.solve(a, b), np.linalg.solve(a.T, np.ones_like(b))
         np.testing.assert_allclose(got, x, rtol=1e-5)
         np.testing.assert_allclose(back[0], -np.outer(y, x), rtol=1e-4)
         np.testing.assert_allclose(back[1], y, rtol=1e-5)
-        np.testing.assert_allclose(cq.jit(cq.vmap(solve, (None, 0)))(a, np.stack([b, 2 * b]))[1], 2 * x, rtol=1e-5)
+        np.testing.assert_allclose(
+            cq.jit(cq.vmap(solve, (None, 0)))(a, np.stack([b, 2 * b]))[1], 2 * x, rtol=1e-5
+        )

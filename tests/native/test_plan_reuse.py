@@ -37,7 +37,10 @@ TOTAL = Acc("r", "sum", at(B))
 FLIPPED = ex("sub", const(N - 1), J)
 MAY: dict[str, tuple[Body, bool]] = {
     "a map": (nest(put(D, ex("add", at(B), ONE))), True),
-    "a map of rows with their sums": ((For(I, (For(J, (), (TOTAL,)), For(J, (put(D, at(B)),)))),), True),
+    "a map of rows with their sums": (
+        (For(I, (For(J, (), (TOTAL,)), For(J, (put(D, at(B)),)))),),
+        True,
+    ),
     "the sum of all before": ((For(I, (For(J, (), (TOTAL,)),)), *nest(put(D, at(B)))), True),
     "a second reader in a row of stores": (nest(put(D, at(B)), put(A, at(B))), True),
     "one that wants both": (nest(put(D, at(B)), put(A, ex("add", at(B), at(D)))), False),
@@ -45,7 +48,10 @@ MAY: dict[str, tuple[Body, bool]] = {
     "a sum after the store": ((For(I, (For(J, (put(D, at(B)),), (TOTAL,)),)),), False),
     "a transposition": (nest(put(D, at(B, J, I))), False),
     "a row backwards": (nest(put(D, at(B, I, FLIPPED))), False),
-    "rows read whole, then written": ((For(I, (Let("x", at(B, I, const(0))), For(J, (put(D, ONE),)))),), True),
+    "rows read whole, then written": (
+        (For(I, (Let("x", at(B, I, const(0))), For(J, (put(D, ONE),)))),),
+        True,
+    ),
     "the first row for all": (nest(put(D, at(B, const(0), J))), False),
     "a broadcast column": (nest(put(D, at(B, I, const(0)))), False),
     "nothing read": (nest(put(D, ONE)), True),
@@ -94,7 +100,10 @@ ARENAS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "a map, all of it, a map": (lambda x: jnp.cumsum(jnp.cumsum(x, 0) * 2, 0), SIZE),
     "maps around running sums": (lambda x: jnp.exp(jnp.cumsum(jnp.sin(jnp.cumsum(x, 1)), 1)), 0),
     "rounds": (lambda x: lax.fori_loop(0, 10, lambda i, c: jnp.sin(c.T) + i, x), SIZE),
-    "rounds of maps": (lambda x: lax.fori_loop(0, 10, lambda i, c: jnp.sin(c) + c.sum(), x), SIZE + 64),
+    "rounds of maps": (
+        lambda x: lax.fori_loop(0, 10, lambda i, c: jnp.sin(c) + c.sum(), x),
+        SIZE + 64,
+    ),
 }
 
 

@@ -1,4 +1,5 @@
-"""Every primitive of the registry, compiled by itself and run eagerly, against its NumPy meaning."""
+"""Every primitive of the registry, compiled by itself and run eagerly, against its NumPy
+meaning."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,8 +22,10 @@ COLLECTIVE = "has a meaning only under a named axis: tests/transforms/test_colle
 PYTHON = "calls Python for its effect: tests/transforms/test_callbacks.py"
 WITHOUT_CASES: dict[str, str] = {
     **dict.fromkeys(
-        ("all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum", "psum_invariant", "psum_like", "pvary",
-         "pvary_like", "pbroadcast", "ragged_all_to_all", "reduce_scatter", "variance_of", "sharding_constraint"),
+        ("all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum",
+        "psum_invariant", "psum_like", "pvary",
+         "pvary_like", "pbroadcast", "ragged_all_to_all", "reduce_scatter", "variance_of",
+         "sharding_constraint"),
         COLLECTIVE,
     ),
     **dict.fromkeys(("debug_callback", "debug_print", "io_callback"), PYTHON),
@@ -31,10 +34,12 @@ WITHOUT_CASES: dict[str, str] = {
     "linear_call": "the same lowering as jit: tests/transforms/test_custom_more.py",
     "custom_linear_solve": "the same lowering as jit: tests/transforms/test_custom_more.py",
     "ragged_dot_general": "tests/ops/test_ragged.py",
-    **dict.fromkeys(("after_all", "create_token", "dce_sink", "stage"), "order and staging: tests/ops/test_staging.py"),
+    **dict.fromkeys(("after_all", "create_token", "dce_sink", "stage"),
+    "order and staging: tests/ops/test_staging.py"),
     "rng_uniform": "gives other numbers each time: tests/ops/test_rng.py",
     "size_value": "a free size: tests/transforms/test_dynamic.py",
-    **dict.fromkeys(("let_size", "places"), "sizes that are found: tests/transforms/test_found_sizes.py"),
+    **dict.fromkeys(("let_size", "places"),
+    "sizes that are found: tests/transforms/test_found_sizes.py"),
     "composite": "the same lowering as jit: tests/transforms/test_composites.py",
 }  # fmt: skip
 
@@ -79,7 +84,14 @@ def check(part: Sequence[Case], outs: Sequence[object], where: str) -> None:
 
 def test_the_table_is_complete() -> None:
     """A primitive without cases must say why."""
-    optional = {"check", "custom_vmap_call", "linear_call", "composite"}  # defined where their modules are imported
-    ours = {n for n, p in REGISTRY.items() if type(p) is not OwnPrimitive}  # other tests define some
+    optional = {
+        "check",
+        "custom_vmap_call",
+        "linear_call",
+        "composite",
+    }  # defined where their modules are imported
+    ours = {
+        n for n, p in REGISTRY.items() if type(p) is not OwnPrimitive
+    }  # other tests define some
     assert (set(TABLE) | set(WITHOUT_CASES)) - optional == ours - optional
     assert not set(TABLE) & set(WITHOUT_CASES)

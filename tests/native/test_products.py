@@ -1,4 +1,5 @@
-"""Products of matrices with free sizes: panels that are packed or read where they stand, tiles at the edges."""
+"""Products of matrices with free sizes: panels that are packed or read where they stand, tiles at
+the edges."""
 
 from itertools import product
 
@@ -20,7 +21,8 @@ def normal(*shape, dtype=np.float32):
 
 
 def both(f, ranks):
-    """A function with all its sizes free, and the same with fixed ones; with the list of what was traced."""
+    """A function with all its sizes free, and the same with fixed ones; with the list of what was
+    traced."""
     traces = []
 
     def counted(*args):
@@ -43,10 +45,19 @@ def chooses(free):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32], ids=str)
 def test_the_bits_of_fixed_sizes(dtype):
-    """Every kind of edge: fewer rows than a tile, one more than two tiles, whole and ragged columns."""
+    """Every kind of edge: fewer rows than a tile, one more than two tiles, whole and ragged
+    columns."""
     free, fixed, traces = both(lambda x, y: x @ y, (2, 2))
     free(normal(5, 6, dtype=dtype), normal(6, 7, dtype=dtype))
-    for m, k, n in ((3, 4, 64), (17, 33, 9), (29, 20, 32), (40, 50, 70), (16, 64, 33), (9, 200, 96), (1, 40, 65)):
+    for m, k, n in (
+        (3, 4, 64),
+        (17, 33, 9),
+        (29, 20, 32),
+        (40, 50, 70),
+        (16, 64, 33),
+        (9, 200, 96),
+        (1, 40, 65),
+    ):
         x, y = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype)
         np.testing.assert_array_equal(free(x, y), fixed(x, y))
     assert len(traces) == 1 and chooses(free)
@@ -54,11 +65,18 @@ def test_the_bits_of_fixed_sizes(dtype):
 
 @pytest.mark.parametrize("masks", [True, False])
 def test_near_and_far_right_sides(masks, monkeypatch):
-    """Just small enough to be read where it stands, and just too large; with processors that have masks or none."""
+    """Just small enough to be read where it stands, and just too large; with processors that have
+    masks or none."""
     monkeypatch.setattr(matmul, "MASKED", matmul.describe().vector_bytes if masks else -1)
     free, fixed, traces = both(lambda x, y: jnp.tanh(x @ y * 0.1), (2, 2))
     free(normal(12, 13), normal(13, 15))
-    for k, n in ((NEAR // 64, 64), (NEAR // 64 + 1, 64), (NEAR // 72, 72), (NEAR // 72 + 1, 72), (50, NEAR // 50 + 1)):
+    for k, n in (
+        (NEAR // 64, 64),
+        (NEAR // 64 + 1, 64),
+        (NEAR // 72, 72),
+        (NEAR // 72 + 1, 72),
+        (50, NEAR // 50 + 1),
+    ):
         x, y = normal(20, k), normal(k, n)
         np.testing.assert_array_equal(free(x, y), fixed(x, y))
     assert len(traces) == 1 and chooses(free)
@@ -84,8 +102,12 @@ def test_what_does_not_stand_well_is_packed():
 
 
 def test_results_that_are_operands_of_what_follows():
-    """Rows that two tiles compute are the same, whatever the epilogue reads: also a donated operand of the result's size."""
-    f = lambda x, y, z: jnp.tanh(x @ y) + z * 2
+    """Rows that two tiles compute are the same, whatever the epilogue reads: also a donated operand
+    of the result's size."""
+
+    def f(x, y, z):
+        return jnp.tanh(x @ y) + z * 2
+
     for m in (15, 20, 29):
         x, y, z = normal(m, 40), normal(40, 50), jnp.asarray(normal(m, 50))
         expected = np.tanh(x @ y) + np.asarray(z) * 2
@@ -94,7 +116,10 @@ def test_results_that_are_operands_of_what_follows():
 
 def test_products_in_loops_keep_their_buffers_apart():
     """The right side changes places with the result in each round."""
-    step = lambda c, _: (jnp.tanh(c @ c * 0.1) + c, None)
+
+    def step(c, _):
+        return (jnp.tanh(c @ c * 0.1) + c, None)
+
     free, fixed, _ = both(lambda x: lax.scan(step, x, None, length=3)[0], (2,))
     free(normal(21, 21))
     for n in (22, 32, 90, 91):

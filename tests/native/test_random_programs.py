@@ -1,4 +1,5 @@
-"""Random programs on three ways: reference, compiled, operation by operation; in exact mode the last two give the same bits.
+"""Random programs on three ways: reference, compiled, operation by operation; in exact mode the
+last two give the same bits.
 
 Long runs: `python tests/generator.py --programs 2000`."""
 

@@ -15,7 +15,9 @@ def test_what_reads_a_running_sum_in_the_same_loop(n):
     x = (np.arange(n) % 3).astype(np.int32)
     want = np.cumsum(x)
     np.testing.assert_array_equal(calque.jit(lambda x: jnp.cumsum(x) - 1)(x), want - 1)
-    np.testing.assert_array_equal(calque.jit(lambda x: jnp.cumsum(x * 2) * x + x)(x), 2 * want * x + x)
+    np.testing.assert_array_equal(
+        calque.jit(lambda x: jnp.cumsum(x * 2) * x + x)(x), 2 * want * x + x
+    )
     both = calque.jit(lambda x: (jnp.cumsum(x + 1), jnp.cumsum(x + 1) + x))(x)
     np.testing.assert_array_equal(both[0], np.cumsum(x + 1))
     np.testing.assert_array_equal(both[1], np.cumsum(x + 1) + x)
@@ -44,11 +46,21 @@ def test_the_order_is_that_of_the_axis(name, rows):
     for dtype, columns in ((np.float32, 37), (np.float16, 5), (np.int32, 16), (np.complex64, 9)):
         if dtype == np.complex64 and name in ("cummax", "cummin"):
             continue
-        x = (rng.uniform(-1.5, 1.5, (rows, columns)) * (4 if dtype == np.int32 else 1)).astype(dtype)
+        x = (rng.uniform(-1.5, 1.5, (rows, columns)) * (4 if dtype == np.int32 else 1)).astype(
+            dtype
+        )
         for reverse in (False, True):
-            run = lambda x, axis: getattr(lax, name)(x * 2, axis=axis, reverse=reverse)
-            got, want = calque.jit(run, static_argnums=1)(x, 0), calque.jit(run, static_argnums=1)(x.T.copy(), 1)
-            np.testing.assert_array_equal(np.asarray(got).view(np.uint8), np.asarray(want).T.copy().view(np.uint8))
+
+            def run(x, axis):
+                return getattr(lax, name)(x * 2, axis=axis, reverse=reverse)
+
+            got, want = (
+                calque.jit(run, static_argnums=1)(x, 0),
+                calque.jit(run, static_argnums=1)(x.T.copy(), 1),
+            )
+            np.testing.assert_array_equal(
+                np.asarray(got).view(np.uint8), np.asarray(want).T.copy().view(np.uint8)
+            )
 
 
 def test_rows_are_read_as_they_lie():
@@ -64,15 +76,22 @@ def test_rows_are_read_as_they_lie():
         assert "steps from row to row" in text
     assert "steps" not in calque.jit(lambda x: jnp.cumsum(x, 2)).lower(x).compile().as_text("loops")
     want = np.cumsum(np.exp(x) * np.sin(x), 1)
-    np.testing.assert_allclose(calque.jit(lambda x: jnp.cumsum(jnp.exp(x) * jnp.sin(x), 1))(x), want, rtol=1e-5)
+    np.testing.assert_allclose(
+        calque.jit(lambda x: jnp.cumsum(jnp.exp(x) * jnp.sin(x), 1))(x), want, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 16, 40])
-def test_without_masks_what_is_left_of_a_vector_goes_one_by_one(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on processors that have no masked vectors: a name that is a vector in whole vectors is a scalar in the rest."""
+def test_without_masks_what_is_left_of_a_vector_goes_one_by_one(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on processors that have no masked vectors: a name that is a vector in whole vectors is a
+    scalar in the rest."""
     monkeypatch.setattr(kernels, "processor", lambda: {"avx512": False, "half": True})
     monkeypatch.setattr(kernels, "_codes", {})
-    monkeypatch.setattr(kernels, "version", lambda: "without masks")  # not among the code of this machine on disk
+    monkeypatch.setattr(
+        kernels, "version", lambda: "without masks"
+    )  # not among the code of this machine on disk
     x = np.arange(rows * 37, dtype=np.float32).reshape(rows, 37) % 11
     for f, want in (
         (lambda x: jnp.cumsum(x, 0), np.cumsum(x, 0)),

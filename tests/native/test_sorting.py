@@ -1,4 +1,5 @@
-"""Sorting without Python: the same bits as the meaning of `sort`, `top_k` and `approx_top_k`, eager and compiled, however it is done."""
+"""Sorting without Python: the same bits as the meaning of `sort`, `top_k` and `approx_top_k`, eager
+and compiled, however it is done."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,8 +20,10 @@ from calque.native.library import sorting
 from calque.ops.sorting import approx_top_k_p, sort_p, top_k_p
 
 DTYPES = [
-    np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16, ml_dtypes.bfloat16, np.float32,
-    np.float64, np.complex64, np.complex128, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fnuz, ml_dtypes.int4,
+    np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
+    np.float16, ml_dtypes.bfloat16, np.float32,
+    np.float64, np.complex64, np.complex128, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2,
+    ml_dtypes.float8_e4m3fnuz, ml_dtypes.int4,
     ml_dtypes.uint4,
 ]  # fmt: skip
 NAMES = [np.dtype(d).name for d in DTYPES]
@@ -47,7 +50,8 @@ SHAPES = (
 
 
 def data(dtype: Any, shape: tuple[int, ...], kind: str, seed: int = 0) -> np.ndarray:
-    """Elements of a type: any bits, few different ones with all special values, close together, and in some order."""
+    """Elements of a type: any bits, few different ones with all special values, close together, and
+    in some order."""
     rng, dtype = np.random.default_rng(seed), np.dtype(dtype)
     n = int(np.prod(shape))
     small = dtype.name in ("int4", "uint4")
@@ -66,7 +70,8 @@ def data(dtype: Any, shape: tuple[int, ...], kind: str, seed: int = 0) -> np.nda
         return (1 + rng.integers(0, 5, n) * rng.integers(0, 1000, n) * 2.0**-52).reshape(shape)
     if kind == "close" and dtype.kind in "iu" and dtype.itemsize == 8:
         return (
-            rng.integers(0, 3, n).astype(dtype) * dtype.type(1 << 50) + rng.integers(0, 999, n).astype(dtype)
+            rng.integers(0, 3, n).astype(dtype) * dtype.type(1 << 50)
+            + rng.integers(0, 999, n).astype(dtype)
         ).reshape(shape)
     return ordered(rng.standard_normal(n) * 100, dtype, kind, rng.standard_normal(n)).reshape(shape)
 
@@ -86,7 +91,9 @@ def ordered(x: np.ndarray, dtype: np.dtype, kind: str, imag: np.ndarray) -> np.n
 def same_bits(got: Any, want: np.ndarray) -> None:
     got = to_numpy(got)
     assert got.shape == want.shape and got.dtype == want.dtype
-    np.testing.assert_array_equal(np.ascontiguousarray(got).view(np.uint8), np.ascontiguousarray(want).view(np.uint8))
+    np.testing.assert_array_equal(
+        np.ascontiguousarray(got).view(np.uint8), np.ascontiguousarray(want).view(np.uint8)
+    )
 
 
 def agrees(primitive: Any, *args: np.ndarray, **params: Any) -> None:
@@ -133,7 +140,14 @@ def test_places(dtype: Any) -> None:
             for axis in range(len(shape)):
                 for j, kind in enumerate(KINDS):
                     x = data(dtype, shape, kind, seed=k + j)
-                    agrees(sort_p, x, positions(shape, axis), dimension=axis, is_stable=True, num_keys=1)
+                    agrees(
+                        sort_p,
+                        x,
+                        positions(shape, axis),
+                        dimension=axis,
+                        is_stable=True,
+                        num_keys=1,
+                    )
 
 
 def test_several_keys() -> None:
@@ -143,7 +157,10 @@ def test_several_keys() -> None:
             shape = SHAPES[int(rng.integers(len(SHAPES)))]
             count = int(rng.integers(2, 5))
             kinds = [KINDS[int(rng.integers(len(KINDS)))] for _ in range(count)]
-            xs = [data(DTYPES[int(rng.integers(len(DTYPES)))], shape, k, turn + i) for i, k in enumerate(kinds)]
+            xs = [
+                data(DTYPES[int(rng.integers(len(DTYPES)))], shape, k, turn + i)
+                for i, k in enumerate(kinds)
+            ]
             axis, keys = int(rng.integers(len(shape))), int(rng.integers(1, count + 1))
             agrees(sort_p, *xs, dimension=axis, is_stable=True, num_keys=keys)
 
@@ -157,7 +174,14 @@ def test_largest(dtype: Any) -> None:
                 for k in {0, min(1, shape[axis]), shape[axis] // 3, shape[axis]}:
                     x = data(dtype, shape, KINDS[(n + k) % len(KINDS)], n)
                     agrees(top_k_p, x, k=k, axis=axis)
-                    agrees(approx_top_k_p, x, k=k, reduction_dimension=axis - len(shape), is_max_k=bool(n % 2), **other)
+                    agrees(
+                        approx_top_k_p,
+                        x,
+                        k=k,
+                        reduction_dimension=axis - len(shape),
+                        is_max_k=bool(n % 2),
+                        **other,
+                    )
 
 
 # ---------------------------------------------------------------- long rows
@@ -172,7 +196,10 @@ def test_long_rows(way: str, count: int) -> None:
             for dtype in (np.int16, np.uint32, np.float32, np.float64, np.int64):
                 for kind in KINDS:
                     x = data(dtype, (70_000,), kind)
-                    same_bits(sort_p.bind(jnp.asarray(x), dimension=0, is_stable=True, num_keys=1)[0], stable(x))
+                    same_bits(
+                        sort_p.bind(jnp.asarray(x), dimension=0, is_stable=True, num_keys=1)[0],
+                        stable(x),
+                    )
                     order = np.argsort(canonical(x), kind="stable")
                     same_bits(jnp.argsort(jnp.asarray(x)), order)
     finally:
@@ -217,14 +244,23 @@ def test_a_few_of_many(way: str) -> None:
 
 def test_compiled_programs_do_not_call_python() -> None:
     x, y = data(np.float32, (30, 50), "few"), data(np.int32, (30, 50), "few")
-    several = lambda a, b: list(lax.sort((a, b, a * 2), dimension=0, num_keys=2))
-    for fun in (several, lambda a, b: jnp.argsort(a, axis=0) + jnp.sort(b), lambda a, b: list(lax.top_k(a.T, 20))):
+
+    def several(a, b):
+        return list(lax.sort((a, b, a * 2), dimension=0, num_keys=2))
+
+    for fun in (
+        several,
+        lambda a, b: jnp.argsort(a, axis=0) + jnp.sort(b),
+        lambda a, b: list(lax.top_k(a.T, 20)),
+    ):
         e = compiled(fun, x, y)
         assert not e.host_calls
         want = fun(jnp.asarray(x), jnp.asarray(y))
         for g, w in zip(run(e, x, y), want if isinstance(want, list) else [want], strict=True):
             same_bits(g, to_numpy(w))
-    assert not compiled(lambda a, b: [jnp.median(a), jnp.percentile(a, 30), jnp.unique(b, size=4)], x, y).host_calls
+    assert not compiled(
+        lambda a, b: [jnp.median(a), jnp.percentile(a, 30), jnp.unique(b, size=4)], x, y
+    ).host_calls
     assert "sort" in compiled(several, x, y).as_text("driver")
 
 
@@ -232,7 +268,9 @@ def test_numbers_of_places_are_not_made() -> None:
     x = data(np.float32, (40, 7), "normal")
     text = compiled(lambda a: jnp.argsort(a, axis=0), x).as_text("driver")
     assert text.count("call") == 1 and "arena 0 B" in text
-    both = compiled(lambda a: list(lax.sort((lax.broadcasted_iota(np.int32, (40, 7), 0), a), dimension=0)), x)
+    both = compiled(
+        lambda a: list(lax.sort((lax.broadcasted_iota(np.int32, (40, 7), 0), a), dimension=0)), x
+    )
     same_bits(run(both, x)[1], x)
 
 
@@ -254,19 +292,29 @@ def test_free_sizes() -> None:
 
 def test_inside_loops_and_transformed() -> None:
     x = data(np.float32, (6, 20), "normal")
-    rolled = lambda c, row: (jnp.sort(c + row), jnp.argsort(row))
+
+    def rolled(c, row):
+        return (jnp.sort(c + row), jnp.argsort(row))
+
     last, places = jax.jit(lambda v: lax.scan(rolled, v[0], v))(x)
     want = x[0]
     for row in x:
         want = np.sort(want + row)
     same_bits(last, want)
     same_bits(places, np.argsort(x, axis=1).astype(np.int32))
-    sorted_rows = jax.jit(lambda v: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sort(c[1])), (0, v))[1])
+    sorted_rows = jax.jit(
+        lambda v: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sort(c[1])), (0, v))[
+            1
+        ]
+    )
     same_bits(jax.vmap(sorted_rows)(x), np.sort(x))
     weights = jnp.arange(20.0)
     gradient = jax.jit(jax.grad(lambda v: jnp.sort(v) @ weights))(x[0])
     same_bits(gradient, np.argsort(np.argsort(x[0])).astype(np.float32))
-    same_bits(jax.jit(jax.vmap(jnp.argsort, in_axes=1, out_axes=1))(x), np.argsort(x, axis=0).astype(np.int32))
+    same_bits(
+        jax.jit(jax.vmap(jnp.argsort, in_axes=1, out_axes=1))(x),
+        np.argsort(x, axis=0).astype(np.int32),
+    )
 
 
 def test_typed_keys_go_along() -> None:
@@ -303,7 +351,8 @@ def test_memory_that_is_short() -> None:
 
 @pytest.mark.peer
 @pytest.mark.parametrize(
-    "dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.uint8, np.bool_, np.complex64]
+    "dtype",
+    [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.uint8, np.bool_, np.complex64],
 )
 def test_peer(dtype: Any) -> None:
     peer = pytest.importorskip("jax")

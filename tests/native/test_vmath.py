@@ -1,4 +1,5 @@
-"""The math functions against wider arithmetic: random arguments of all sizes, special ones, huge ones; errors in units of the last place."""
+"""The math functions against wider arithmetic: random arguments of all sizes, special ones, huge
+ones; errors in units of the last place."""
 
 from __future__ import annotations
 
@@ -48,11 +49,14 @@ def run(name: str, dtype: str, *arrays: Array) -> Array:
 
 
 def errors(got: Array, want: Array) -> Array:
-    """Distance in units of the last place of the result; 0 where got is want rounded, infinite where one of them alone is a nan."""
+    """Distance in units of the last place of the result; 0 where got is want rounded, infinite
+    where one of them alone is a nan."""
     info = np.finfo(got.dtype)
     wide = np.asarray(want, np.longdouble)
     exponent = np.frexp(np.maximum(np.abs(wide), np.longdouble(info.tiny)))[1]
-    distance = np.abs(got.astype(np.longdouble) - wide) / np.ldexp(np.longdouble(1), exponent - info.nmant - 1)
+    distance = np.abs(got.astype(np.longdouble) - wide) / np.ldexp(
+        np.longdouble(1), exponent - info.nmant - 1
+    )
     right = (got == wide.astype(got.dtype)) | (np.isnan(got) & np.isnan(wide))
     return np.where(right, 0, np.where(np.isnan(distance), INF, distance))
 
@@ -62,7 +66,13 @@ def spread(rng: np.random.Generator, n: int) -> Array:
     sizes = 10.0 ** rng.uniform(-320, 308, n) * rng.choice([-1, 1], n)
     singles = 10.0 ** rng.uniform(-44, 38, n) * rng.choice([-1, 1], n)
     return np.concatenate(
-        [sizes, singles, rng.normal(size=n), 1 + rng.normal(size=n) * 10.0 ** rng.uniform(-16, 0, n), SPECIAL]
+        [
+            sizes,
+            singles,
+            rng.normal(size=n),
+            1 + rng.normal(size=n) * 10.0 ** rng.uniform(-16, 0, n),
+            SPECIAL,
+        ]
     )
 
 
@@ -71,7 +81,9 @@ def logistic(x: Any) -> Any:
 
 
 # name: reference, range of ordinary arguments (for f32 and f64), most units in the last place
-FUNCTIONS: dict[str, tuple[Callable[[Any], Any], tuple[float, float], tuple[float, float], float]] = {
+FUNCTIONS: dict[
+    str, tuple[Callable[[Any], Any], tuple[float, float], tuple[float, float], float]
+] = {
     "exp": (np.exp, (-105, 90), (-746, 711), 1.0),
     "exp2": (np.exp2, (-151, 129), (-1076, 1025), 1.0),
     "expm1": (np.expm1, (-20, 90), (-40, 711), 2.0),
@@ -99,7 +111,9 @@ def test_functions(name: str, dtype: str) -> None:
     f, narrow, wide, most = FUNCTIONS[name]
     r = np.random.default_rng(0)
     low, high = narrow if dtype == "f32" else wide
-    x = np.concatenate([r.uniform(low, high, 20000), r.uniform(-2, 2, 10000), spread(r, 2000)]).astype(NUMPY[dtype])
+    x = np.concatenate(
+        [r.uniform(low, high, 20000), r.uniform(-2, 2, 10000), spread(r, 2000)]
+    ).astype(NUMPY[dtype])
     e = errors(run(name, dtype, x), f(x.astype(np.longdouble)))
     assert e.max() <= most, (e.max(), x[e.argmax()])
 
@@ -166,15 +180,23 @@ def trigonometric(name: str, x: float) -> np.longdouble:
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_trigonometric(name: str, dtype: str) -> None:
-    """Ordinary and huge arguments, those near multiples of pi/2, and the worst known for each type."""
+    """Ordinary and huge arguments, those near multiples of pi/2, and the worst known for each
+    type."""
     r = np.random.default_rng(1)
     t, top, huge = NUMPY[dtype], {"f32": 18, "f64": 40}[dtype], {"f32": 128, "f64": 1024}[dtype]
     near = np.rint(2.0 ** r.uniform(0, top - 2, 1000)) * np.longdouble(np.pi) / 2
     x = np.concatenate(
-        [2.0 ** r.uniform(-3, top, 1500), near.astype(t), 2.0 ** r.uniform(top, huge, 1500), r.normal(size=2000) * 3]
+        [
+            2.0 ** r.uniform(-3, top, 1500),
+            near.astype(t),
+            2.0 ** r.uniform(top, huge, 1500),
+            r.normal(size=2000) * 3,
+        ]
     )
     worst = (
-        [16367173.0 * 2.0**72, 2.0**18, 3.4e38] if dtype == "f32" else [6381956970095103.0 * 2.0**797, 2.0**40, 1.7e308]
+        [16367173.0 * 2.0**72, 2.0**18, 3.4e38]
+        if dtype == "f32"
+        else [6381956970095103.0 * 2.0**797, 2.0**40, 1.7e308]
     )
     x = np.concatenate([x * r.choice([-1, 1], len(x)), worst]).astype(t)
     x = x[np.isfinite(x)]
@@ -212,7 +234,9 @@ def test_two_arguments(dtype: str) -> None:
         == 0
     )
     zeros = (x == 0) | (y == 0)
-    assert (np.signbit(run("atan2", dtype, x, y)) == np.signbit(np.arctan2(x, y)))[zeros & ~np.isnan(x + y)].all()
+    assert (np.signbit(run("atan2", dtype, x, y)) == np.signbit(np.arctan2(x, y)))[
+        zeros & ~np.isnan(x + y)
+    ].all()
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -231,15 +255,39 @@ def test_log_hypot(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_pow(dtype: str) -> None:
-    """Results over the whole range, bases near 1 with huge exponents, negative bases, and all of C's special cases."""
+    """Results over the whole range, bases near 1 with huge exponents, negative bases, and all of
+    C's special cases."""
     r, t = np.random.default_rng(4), NUMPY[dtype]
     most = float(np.log2(float(np.finfo(t).max)) * 1.02)
     x = np.concatenate(
-        [2.0 ** r.uniform(-most, most, 10000), np.exp(r.normal(size=10000) * 10.0 ** r.uniform(-8, 1, 10000))]
+        [
+            2.0 ** r.uniform(-most, most, 10000),
+            np.exp(r.normal(size=10000) * 10.0 ** r.uniform(-8, 1, 10000)),
+        ]
     ).astype(t)
     y = (r.uniform(-most * 1.05, most, 20000) / np.log2(x.astype(np.longdouble))).astype(t)
     whole = np.array(
-        [2, 3, -2, -3, 0.5, -0.5, 1e20, -1e20, INF, -INF, NAN, 0, 2.5, 1, 16777217, -16777215, 33554432, 1e300, 7]
+        [
+            2,
+            3,
+            -2,
+            -3,
+            0.5,
+            -0.5,
+            1e20,
+            -1e20,
+            INF,
+            -INF,
+            NAN,
+            0,
+            2.5,
+            1,
+            16777217,
+            -16777215,
+            33554432,
+            1e300,
+            7,
+        ]
     )
     a, b = np.repeat(SPECIAL, len(whole)).astype(t), np.tile(whole, len(SPECIAL)).astype(t)
     c, d = np.repeat(SPECIAL, len(SPECIAL)).astype(t), np.tile(SPECIAL, len(SPECIAL)).astype(t)
@@ -257,7 +305,10 @@ def test_fixed_powers(exponent: float, dtype: str) -> None:
     """What `pow` gives, with all of C's special cases."""
     x = spread(np.random.default_rng(9), 20000).astype(NUMPY[dtype])
     y = np.full(x.shape, exponent, x.dtype)
-    got, want = run(NAMES[exponent], dtype, x), np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    got, want = (
+        run(NAMES[exponent], dtype, x),
+        np.power(x.astype(np.longdouble), y.astype(np.longdouble)),
+    )
     e = errors(got, want)
     assert e.max() <= 1.5, (e.max(), x[e.argmax()])
     special = run("pow", dtype, x, y)
@@ -280,7 +331,9 @@ def test_special_functions(name: str) -> None:
     f, (low, high), most32, most64 = SCIPY[name]
     r = np.random.default_rng(5)
     edges = SPECIAL if name not in ("lgamma", "digamma") else [INF, NAN, 1.0, 2.0, 1e-40, 1e30]
-    x = np.concatenate([r.uniform(low, high, 20000), r.normal(size=2000) * 1e-5 if low < 0 else [], edges])
+    x = np.concatenate(
+        [r.uniform(low, high, 20000), r.normal(size=2000) * 1e-5 if low < 0 else [], edges]
+    )
     if name == "erf_inv":
         x = np.concatenate([x, 1 - 10.0 ** r.uniform(-16, -1, 2000)])
     single = x.astype(np.float32)
@@ -300,7 +353,9 @@ def test_gamma_below_zero() -> None:
         got, want = run(name, "f32", x), f(x.astype(np.float64))
         assert (np.abs(got - want) <= 1e-6 * np.maximum(np.abs(want), 0.1)).all()
     poles = np.array([-1.0, -7.0, 0.0, -0.0], np.float32)
-    assert np.isinf(run("lgamma", "f32", poles)).all() and np.isnan(run("digamma", "f32", poles)).all()
+    assert (
+        np.isinf(run("lgamma", "f32", poles)).all() and np.isnan(run("digamma", "f32", poles)).all()
+    )
 
 
 def test_same_bits_at_every_width() -> None:
@@ -310,7 +365,9 @@ def test_same_bits_at_every_width() -> None:
     for name in ("exp", "log", "log1p", "sin", "tanh", "pow", "erf", "cbrt"):
         args = [x, y] if name == "pow" else [x]
         first, *others = (
-            compiled(lambda *a, name=name: [make(name, a, "f32")], ["f32"] * len(args), ["f32"], w, exact)[1](*args)[0]
+            compiled(
+                lambda *a, name=name: [make(name, a, "f32")], ["f32"] * len(args), ["f32"], w, exact
+            )[1](*args)[0]
             for w, exact in ((16, False), (4, False), (32, True))
         )
         for other in others:
@@ -320,7 +377,9 @@ def test_same_bits_at_every_width() -> None:
 def test_same_bits_without_a_scaling_instruction() -> None:
     n = var("n")
     i = var("i", n)
-    x = np.concatenate([np.random.default_rng(8).uniform(-110, 95, 5000), SPECIAL]).astype(np.float32)
+    x = np.concatenate([np.random.default_rng(8).uniform(-110, 95, 5000), SPECIAL]).astype(
+        np.float32
+    )
     for name, wide in (
         ("exp", x),
         ("exp2", x * 1.5),
@@ -329,7 +388,14 @@ def test_same_bits_without_a_scaling_instruction() -> None:
     ):
         dtype = "f32" if wide.dtype == np.float32 else "f64"
         source, to = Buffer("x", (n,), dtype), Buffer("y", (n,), dtype)
-        body = (For(i, (Store(to, (i,), make(name, (load(source, (i,)),), dtype)),), kind="vector", width=16),)
+        body = (
+            For(
+                i,
+                (Store(to, (i,), make(name, (load(source, (i,)),), dtype)),),
+                kind="vector",
+                width=16,
+            ),
+        )
         got = np.empty_like(wide)
         run_plain(body, {source: wide, to: got, "n": len(wide)}, avx512=False)
         want = run(name, dtype, wide)
@@ -355,7 +421,14 @@ def test_same_bits_without_permutations() -> None:
     x, y = pairs("f32")
     x, y = np.abs(x), y * 5
     a, b, to = Buffer("x", (n,), "f32"), Buffer("y", (n,), "f32"), Buffer("z", (n,), "f32")
-    body = (For(i, (Store(to, (i,), make("pow", (load(a, (i,)), load(b, (i,))), "f32")),), kind="vector", width=8),)
+    body = (
+        For(
+            i,
+            (Store(to, (i,), make("pow", (load(a, (i,)), load(b, (i,))), "f32")),),
+            kind="vector",
+            width=8,
+        ),
+    )
     got = np.empty_like(x)
     run_plain(body, {a: x, b: y, to: got, "n": len(x)}, avx512=False)
     assert (bits(got) == bits(run("pow", "f32", x, y))).all()

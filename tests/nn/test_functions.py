@@ -35,12 +35,21 @@ ACTIVATIONS = [
     "log1mexp",
 ]
 POINTS = np.array(
-    [-100, -20, -4, -3, -1.5, -1, -0.5, 0, 1e-3, 0.3, 1, 2, 3, 6, 20, 100, np.inf, -np.inf, np.nan], np.float32
+    [-100, -20, -4, -3, -1.5, -1, -0.5, 0, 1e-3, 0.3, 1, 2, 3, 6, 20, 100, np.inf, -np.inf, np.nan],
+    np.float32,
 )
 ROWS = np.random.RandomState(0).randn(4, 6).astype(np.float32)
 MASK = np.random.RandomState(1).rand(4, 6) > 0.4
-EXTREME = np.array([[np.inf, 1], [-np.inf, -np.inf], [np.nan, 0], [1e30, -1e30], [np.inf, np.inf]], np.float32)
-AXES: list[dict[str, Any]] = [{}, {"axis": 0}, {"axis": (0, 1)}, {"where": MASK}, {"axis": 0, "where": MASK}]
+EXTREME = np.array(
+    [[np.inf, 1], [-np.inf, -np.inf], [np.nan, 0], [1e30, -1e30], [np.inf, np.inf]], np.float32
+)
+AXES: list[dict[str, Any]] = [
+    {},
+    {"axis": 0},
+    {"axis": (0, 1)},
+    {"where": MASK},
+    {"axis": 0, "where": MASK},
+]
 
 
 @pytest.mark.peer
@@ -64,16 +73,27 @@ def test_integers_are_refused_where_jax_does(name: str) -> None:
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"]
+)
 def test_functions_of_axes(name: str) -> None:
     peer, ours = getattr(jax().nn, name), getattr(nn, name)
     for kw in AXES:
         compare(ours(ROWS, **kw), peer(ROWS, **kw))
     compare(calque.jit(ours)(ROWS), peer(ROWS))
     compare(ours(EXTREME, axis=-1), peer(EXTREME, axis=-1))
-    compare(ours(np.zeros((0, 3), np.float32), axis=-1), peer(np.zeros((0, 3), np.float32), axis=-1))
-    total = lambda f, sum_: lambda x: sum_(f(x, axis=0) * ROWS[0])
-    compare(calque.grad(total(ours, jnp.sum))(ROWS), jax().grad(total(peer, jax().numpy.sum))(ROWS), 1e-4)
+    compare(
+        ours(np.zeros((0, 3), np.float32), axis=-1), peer(np.zeros((0, 3), np.float32), axis=-1)
+    )
+
+    def total(f, sum_):
+        return lambda x: sum_(f(x, axis=0) * ROWS[0])
+
+    compare(
+        calque.grad(total(ours, jnp.sum))(ROWS),
+        jax().grad(total(peer, jax().numpy.sum))(ROWS),
+        1e-4,
+    )
 
 
 @pytest.mark.peer
@@ -108,7 +128,10 @@ ATTENTION: list[dict[str, Any]] = [
     {"is_causal": True, "scale": 0.3},
     {"bias": R.randn(1, 1, 4, 5).astype(np.float32)},
     {"mask": R.rand(2, 4, 1, 5) > 0.5, "is_causal": True},
-    {"query_seq_lengths": np.array([2, 4], np.int32), "key_value_seq_lengths": np.array([5, 1], np.int32)},
+    {
+        "query_seq_lengths": np.array([2, 4], np.int32),
+        "key_value_seq_lengths": np.array([5, 1], np.int32),
+    },
     {"local_window_size": 1},
     {"local_window_size": (1, 2), "return_residual": True},
 ]
@@ -121,7 +144,10 @@ def test_attention(kw: dict[str, Any]) -> None:
     compare(ours(QUERY, KEY, VALUE, **kw), peer(QUERY, KEY, VALUE, **kw), 1e-5)
     if "return_residual" not in kw:
         compare(ours(QUERY[:1], KEY[:1], VALUE[:1])[0], ours(QUERY[0], KEY[0], VALUE[0]), 1e-5)
-        total = lambda f, sum_: lambda *a: sum_(f(*a, **kw) ** 2)
+
+        def total(f, sum_):
+            return lambda *a: sum_(f(*a, **kw) ** 2)
+
         got = calque.grad(total(ours, jnp.sum), (0, 1, 2))(QUERY, KEY, VALUE)
         compare(got, jax().grad(total(peer, jax().numpy.sum), (0, 1, 2))(QUERY, KEY, VALUE), 1e-4)
 
@@ -146,7 +172,9 @@ def test_scaled_products() -> None:
         config = nn.get_scaled_dot_general_config(mode)
         got = nn.scaled_dot_general(a, b, numbers, configs=[config] * 3)
         assert 0 < np.abs(np.asarray(got) - exact).max() < error
-        slope = calque.grad(lambda x: nn.scaled_dot_general(x, b, numbers, configs=[config] * 3).sum())(a)
+        slope = calque.grad(
+            lambda x: nn.scaled_dot_general(x, b, numbers, configs=[config] * 3).sum()
+        )(a)
         assert np.abs(np.asarray(slope) - b.sum(1, keepdims=True)).max() < error
     with pytest.raises(ValueError, match="Unsupported mode"):
         nn.get_scaled_dot_general_config("int3")

@@ -11,7 +11,8 @@ from tests.peers import compare, jax
 FAMILIES = [
     n
     for n in init.__all__
-    if n not in ("Initializer", "zeros", "ones", "constant", "variance_scaling") and n[:2] not in ("xa", "ka")
+    if n not in ("Initializer", "zeros", "ones", "constant", "variance_scaling")
+    and n[:2] not in ("xa", "ka")
 ]
 
 REAL = ("uniform", "truncated_normal")
@@ -22,7 +23,10 @@ REAL = ("uniform", "truncated_normal")
 def test_values(name: str) -> None:
     for dtype in (None, "complex64"):
         for shape in ((2, 3, 4, 5),):
-            draw = lambda module, key, s=shape, d=dtype: getattr(module, name)()(key, s, d)
+
+            def draw(module, key, s=shape, d=dtype):
+                return getattr(module, name)()(key, s, d)
+
             if name in REAL and dtype == "complex64":
                 continue
             peer = draw(jax().nn.initializers, jax().random.key(1))
@@ -42,7 +46,8 @@ def test_options() -> None:
     ]
     for make in cases:
         compare(
-            make(init)(calque.random.key(1), (3, 4, 5)), make(jax().nn.initializers)(jax().random.key(1), (3, 4, 5))
+            make(init)(calque.random.key(1), (3, 4, 5)),
+            make(jax().nn.initializers)(jax().random.key(1), (3, 4, 5)),
         )
 
 

@@ -1,4 +1,5 @@
-"""What the tests of the library share: cases run against NumPy and, where it is installed, against JAX."""
+"""What the tests of the library share: cases run against NumPy and, where it is installed, against
+JAX."""
 
 import warnings
 from collections.abc import Callable
@@ -24,7 +25,12 @@ def values(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
 
 
 def check(
-    name: str, *args: Any, tol: float = 2e-6, expect: Callable[..., Any] | None = None, dtypes: bool = False, **kw: Any
+    name: str,
+    *args: Any,
+    tol: float = 2e-6,
+    expect: Callable[..., Any] | None = None,
+    dtypes: bool = False,
+    **kw: Any,
 ) -> None:
     """jnp.name(*args) eager and under jit has the values and shape of np.name(*args)."""
     ours = getattr(jnp, name)

@@ -1,4 +1,5 @@
-"""Tables of calls, each a line of text that is evaluated with calque.numpy, with NumPy and with JAX in the place of `jnp`."""
+"""Tables of calls, each a line of text that is evaluated with calque.numpy, with NumPy and with JAX
+in the place of `jnp`."""
 
 import warnings
 from collections.abc import Mapping
@@ -67,8 +68,11 @@ def outcome(case: str, namespace: Any, data: Mapping[str, Any]) -> tuple[Any, Ba
         return None, e
 
 
-def check_numpy(case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str | None = None) -> None:
-    """Our values are NumPy's, where NumPy has the function with these parameters and does not refuse them."""
+def check_numpy(
+    case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str | None = None
+) -> None:
+    """Our values are NumPy's, where NumPy has the function with these parameters and does not
+    refuse them."""
     try:
         want = evaluate(case, room(np, module), data)
     except DIFFERENT:
@@ -83,7 +87,9 @@ def check_numpy(case: str, data: Mapping[str, Any], tol: float = 1e-5, module: s
     compare(got, want, tol)
 
 
-def check_jit(case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str | None = None) -> None:
+def check_jit(
+    case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str | None = None
+) -> None:
     """The same values under jit, unless the values must be known."""
     want, error = outcome(case, room(jnp, module), data)
     if error:
@@ -100,8 +106,11 @@ def check_jit(case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str
     compare(got, want, tol)
 
 
-def check_jax(case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str | None = None) -> None:
-    """The same values, shapes, dtypes and weak types as JAX's, or an exception of the same class."""
+def check_jax(
+    case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str | None = None
+) -> None:
+    """The same values, shapes, dtypes and weak types as JAX's, or an exception of the same
+    class."""
     jax = pytest.importorskip("jax")
     theirs = room(jax.numpy, module)
     want, refused = _of_jax(jax, case, theirs, data)
@@ -115,8 +124,11 @@ def check_jax(case: str, data: Mapping[str, Any], tol: float = 1e-5, module: str
     same(got, want, tol)
 
 
-def _of_jax(jax: Any, case: str, theirs: Any, data: Mapping[str, Any]) -> tuple[Any, BaseException | None]:
-    """Shapes and types by abstract evaluation, which compiles nothing; values where those must be known."""
+def _of_jax(
+    jax: Any, case: str, theirs: Any, data: Mapping[str, Any]
+) -> tuple[Any, BaseException | None]:
+    """Shapes and types by abstract evaluation, which compiles nothing; values where those must be
+    known."""
     used = {k: jax.numpy.asarray(v) for k, v in data.items() if k in case}
     data = {**data, **used}
     needs_values = any(word in case for word in ("size=", "fill_value"))

@@ -1,4 +1,5 @@
-"""Library functions and operators on new shapes: served by one entry for all sizes, with the values that Python gives."""
+"""Library functions and operators on new shapes: served by one entry for all sizes, with the values
+that Python gives."""
 
 from typing import Any
 
@@ -70,7 +71,9 @@ SHAPES = [
 def same(a: Any, b: Any) -> bool:
     a, b = calque.tree.leaves(a), calque.tree.leaves(b)
     return len(a) == len(b) and all(
-        x.dtype == y.dtype and x.shape == y.shape and np.asarray(x).tobytes() == np.asarray(y).tobytes()
+        x.dtype == y.dtype
+        and x.shape == y.shape
+        and np.asarray(x).tobytes() == np.asarray(y).tobytes()
         for x, y in zip(a, b)
     )
 
@@ -120,7 +123,9 @@ def fresh(f: Any) -> Any:
 @pytest.mark.skipif(not callpath.LEARNS, reason="without machine code every call asks Python")
 @pytest.mark.parametrize("name", ["exp", "mean", "sort", "where", "concatenate", "reshape"])
 def test_new_shapes_enter_python_three_times(name: str, asked: list[Any]) -> None:
-    f = fresh(FUNCTIONS[name].__wrapped__ if hasattr(FUNCTIONS[name], "__wrapped__") else FUNCTIONS[name])
+    f = fresh(
+        FUNCTIONS[name].__wrapped__ if hasattr(FUNCTIONS[name], "__wrapped__") else FUNCTIONS[name]
+    )
     for n in range(3, 60):
         f(jnp.asarray(np.arange(n, dtype="f4")))
     assert asked.count("<lambda>") <= 3
@@ -155,8 +160,12 @@ def test_questions_about_sizes() -> None:
 def test_sizes_that_depend_on_values() -> None:
     for n in range(3, 40):
         x = jnp.asarray(np.arange(n, dtype="f4"))
-        assert x[x > 1].tolist() == list(range(2, n)) and jnp.compress(x > 1, x).tolist() == list(range(2, n))
-        assert jnp.nonzero(x > 1)[0].tolist() == list(range(2, n)) and jnp.unique(x // 2).shape == ((n + 1) // 2,)
+        assert x[x > 1].tolist() == list(range(2, n)) and jnp.compress(x > 1, x).tolist() == list(
+            range(2, n)
+        )
+        assert jnp.nonzero(x > 1)[0].tolist() == list(range(2, n)) and jnp.unique(x // 2).shape == (
+            (n + 1) // 2,
+        )
         assert jnp.repeat(x, 2, total_repeat_length=5).shape == (5,)
     f = calque.jit(lambda x: x[x > 1])
     for n in (3, 4, 5, 6, 7, 7, 7, 8):
@@ -174,14 +183,20 @@ def test_errors_are_those_of_python() -> None:
         jnp.ones((4, 2)) @ jnp.ones((3, 2))
 
 
-def test_products_and_large_sums_have_one_program_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_and_large_sums_have_one_program_for_all_sizes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     compiled = []
     compile_program = eager.compile_program
-    monkeypatch.setattr(eager, "compile_program", lambda *args: compiled.append(1) or compile_program(*args))
+    monkeypatch.setattr(
+        eager, "compile_program", lambda *args: compiled.append(1) or compile_program(*args)
+    )
     rng = np.random.default_rng(0)
     for n in (20_001, 20_002, 30_000, 25_000, 17_000, 40_000, 16_385, 21_000):
         x = jnp.asarray(rng.random(n), jnp.float32)
-        assert same(calque.lax.reduce_sum_p.bind(x, axes=(0,), out_sharding=None), calque.jit(jnp.sum)(x))
+        assert same(
+            calque.lax.reduce_sum_p.bind(x, axes=(0,), out_sharding=None), calque.jit(jnp.sum)(x)
+        )
     assert len(compiled) <= 4
     for m, k, n in (
         (70, 80, 90),
@@ -192,7 +207,10 @@ def test_products_and_large_sums_have_one_program_for_all_sizes(monkeypatch: pyt
         (65, 66, 67),
         (128, 70, 99),
     ):
-        a, b = jnp.asarray(rng.random((m, k)), jnp.float32), jnp.asarray(rng.random((k, n)), jnp.float32)
+        a, b = (
+            jnp.asarray(rng.random((m, k)), jnp.float32),
+            jnp.asarray(rng.random((k, n)), jnp.float32),
+        )
         np.testing.assert_allclose(calque.lax.dot(a, b), np.asarray(a) @ np.asarray(b), rtol=1e-5)
         np.testing.assert_allclose(a @ b, np.asarray(a) @ np.asarray(b), rtol=1e-5)
     assert len(compiled) <= 8

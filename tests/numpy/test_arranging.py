@@ -50,7 +50,9 @@ def test_as_jax(case):
     check_jax(case, DATA)
 
 
-@pytest.mark.parametrize("f", [lambda o: jnp.copy(jnp.ones(2), order=o), lambda o: jnp.ravel(jnp.ones(2), order=o)])
+@pytest.mark.parametrize(
+    "f", [lambda o: jnp.copy(jnp.ones(2), order=o), lambda o: jnp.ravel(jnp.ones(2), order=o)]
+)
 def test_orders_that_arrays_do_not_have_are_refused(f):
     with pytest.raises(NotImplementedError, match="order"):
         f("A")

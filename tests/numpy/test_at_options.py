@@ -1,4 +1,5 @@
-"""The options of `x.at[index]`: negative positions that do not count from the end, and where results live."""
+"""The options of `x.at[index]`: negative positions that do not count from the end, and where
+results live."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import calque.numpy as jnp
 from tests.peers import jax
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-INDICES = [-1, -7, np.array([-1, 1]), np.array([-1, 0], np.int8), slice(-1, None), (np.array([0, 1]), -1), (-1, np.array([-1, 1])), (0, -1), np.array([1], np.uint8)]  # fmt: skip
+INDICES = [-1, -7, np.array([-1, 1]), np.array([-1, 0], np.int8), slice(-1, None), (np.array([0,
+1]), -1), (-1, np.array([-1, 1])), (0, -1), np.array([1], np.uint8)]  # fmt: skip
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
@@ -18,18 +20,28 @@ def test_as_jax(index):
         options = {"mode": mode, "wrap_negative_indices": False}
         want = theirs.asarray(X).at[index].get(**options)
         for run in (lambda f: f, calque.jit):
-            np.testing.assert_array_equal(run(lambda x: x.at[index].get(**options))(jnp.asarray(X)), want)
+            np.testing.assert_array_equal(
+                run(lambda x: x.at[index].get(**options))(jnp.asarray(X)), want
+            )
         for name in ("set", "add", "multiply"):
             want = getattr(theirs.asarray(X).at[index], name)(9.0, **options)
-            np.testing.assert_array_equal(getattr(jnp.asarray(X).at[index], name)(9.0, **options), want)
+            np.testing.assert_array_equal(
+                getattr(jnp.asarray(X).at[index], name)(9.0, **options), want
+            )
         want = theirs.asarray(X).at[index].apply(lambda v: -v, **options)
         np.testing.assert_array_equal(jnp.asarray(X).at[index].apply(lambda v: -v, **options), want)
 
 
 def test_results_live_where_asked():
-    s = calque.sharding.NamedSharding(calque.make_mesh((1,), ("x",)), calque.sharding.PartitionSpec("x"))
+    s = calque.sharding.NamedSharding(
+        calque.make_mesh((1,), ("x",)), calque.sharding.PartitionSpec("x")
+    )
     place = jnp.asarray(X).at[jnp.array([0])]
-    for out in (place.get(out_sharding=s), place.set(1.0, out_sharding=s), place.apply(jnp.sin, out_sharding=s)):
+    for out in (
+        place.get(out_sharding=s),
+        place.set(1.0, out_sharding=s),
+        place.apply(jnp.sin, out_sharding=s),
+    ):
         assert out.sharding == s
     with pytest.raises((TypeError, ValueError)):
         place.get(out_sharding="nowhere")

@@ -1,4 +1,5 @@
-"""Arguments at the edge of what functions take, and beyond: the values are NumPy's, the exceptions JAX's."""
+"""Arguments at the edge of what functions take, and beyond: the values are NumPy's, the exceptions
+JAX's."""
 
 import numpy as np
 import pytest
@@ -40,7 +41,9 @@ def test_inserting_beyond_the_end_inserts_there():
 
 
 def test_means_of_integer_dtypes_divide_as_integers():
-    assert jnp.mean(jnp.array([1, 2, 4, 127], "int8"), dtype="int8") == -122 // 4 + 1  # the sum wraps around
+    assert (
+        jnp.mean(jnp.array([1, 2, 4, 127], "int8"), dtype="int8") == -122 // 4 + 1
+    )  # the sum wraps around
     assert jnp.mean(jnp.array([1.5, -2, -4]), dtype="int32") == -1
     with pytest.raises(TypeError, match="bool"):
         jnp.var(jnp.ones(3), dtype=bool)
@@ -85,7 +88,9 @@ def test_axes_may_be_mapped_ones(name, axis):
     whole = getattr(np, name)(F, axis=0 if axis == "i" else None)
     np.testing.assert_allclose(got, np.broadcast_to(whole, got.shape), rtol=1e-6)
     masked = calque.vmap(lambda row: jnp.mean(row, axis=axis, where=row != 0), axis_name="i")(F)
-    np.testing.assert_allclose(masked[0], np.mean(F, axis=0 if axis == "i" else None, where=F != 0), rtol=1e-6)
+    np.testing.assert_allclose(
+        masked[0], np.mean(F, axis=0 if axis == "i" else None, where=F != 0), rtol=1e-6
+    )
 
 
 def test_mapped_axes_that_cannot_be_folded():
@@ -117,7 +122,11 @@ WEAK = {
     "add of a NumPy scalar": (lambda: jnp.add(np.int8(3), 1.5), "float32", True),
     "heaviside": (lambda: jnp.heaviside(1.5, np.uint8(1)), "float32", False),
     "gradient": (lambda: jnp.gradient(jnp.arange(3, dtype="int8"), W), "float32", True),
-    "gradient of halves": (lambda: jnp.gradient(jnp.arange(3), jnp.arange(3.0).astype("float16")), "float16", False),
+    "gradient of halves": (
+        lambda: jnp.gradient(jnp.arange(3), jnp.arange(3.0).astype("float16")),
+        "float16",
+        False,
+    ),
     "spacing": (lambda: jnp.spacing(1.5), "float32", False),
     "var with an integer dtype": (lambda: jnp.var(jnp.ones(3), dtype="int8"), "float32", False),
     "sum of bools": (lambda: jnp.sum(jnp.ones(3), dtype=bool), "bool", False),
@@ -136,10 +145,18 @@ def test_types_of_results(name):
 BAD = {
     "None": (ValueError, "None", lambda: jnp.array(None)),
     "a complex number as int": (TypeError, r"2j.*int8", lambda: jnp.array(1 + 2j, "int8")),
-    "ranks that differ": (ValueError, r"\(2, 3\), \(4,\)", lambda: jnp.add(jnp.ones((2, 3)), jnp.ones(4))),
+    "ranks that differ": (
+        ValueError,
+        r"\(2, 3\), \(4,\)",
+        lambda: jnp.add(jnp.ones((2, 3)), jnp.ones(4)),
+    ),
     "sizes that differ": (TypeError, r"\(3,\), \(4,\)", lambda: jnp.add(jnp.ones(3), jnp.ones(4))),
     "where of floats": (ValueError, "where.*float32", lambda: jnp.sum(F, where=F)),
-    "where of another shape": (ValueError, r"\(5,\).*\(2, 3\)", lambda: jnp.sum(F, where=jnp.ones(5, bool))),
+    "where of another shape": (
+        ValueError,
+        r"\(5,\).*\(2, 3\)",
+        lambda: jnp.sum(F, where=jnp.ones(5, bool)),
+    ),
     "initial": (ValueError, r"initial.*\(3,\)", lambda: jnp.max(F, initial=jnp.ones(3))),
     "arange": (ValueError, "1j", lambda: jnp.arange(1j)),
     "clip": (ValueError, "complex", lambda: jnp.clip(jnp.ones(2) * 1j)),
@@ -156,7 +173,11 @@ BAD = {
     "svd": (TypeError, r"\(3,\)", lambda: jnp.linalg.svd(jnp.ones(3))),
     "inv": (ValueError, r"\(3,\)", lambda: jnp.linalg.inv(jnp.ones(3))),
     "qr of halves": (NotImplementedError, "float16", lambda: jnp.linalg.qr(F.astype("float16"))),
-    "eigh of halves": (NotImplementedError, "bfloat16", lambda: jnp.linalg.eigh(jnp.eye(2, dtype="bfloat16"))),
+    "eigh of halves": (
+        NotImplementedError,
+        "bfloat16",
+        lambda: jnp.linalg.eigh(jnp.eye(2, dtype="bfloat16")),
+    ),
     "tensordot": (TypeError, "axes.*bad", lambda: jnp.tensordot(F, F, "bad")),
     "histogram": (ValueError, "range.*7", lambda: jnp.histogram(F, range=7)),
     "trim_zeros": (TypeError, "trim.*2", lambda: jnp.trim_zeros(jnp.ones(3), 2)),

@@ -27,7 +27,10 @@ def test_values(shape: Any, dtype: str) -> None:
 
 def test_values_of_64_bits() -> None:
     with calque.enable_x64(True):
-        assert jnp.full((3,), 1 + 2j).dtype == np.complex128 and (jnp.full((3,), 1 + 2j) == 1 + 2j).all()
+        assert (
+            jnp.full((3,), 1 + 2j).dtype == np.complex128
+            and (jnp.full((3,), 1 + 2j) == 1 + 2j).all()
+        )
         assert jnp.zeros(2).dtype == np.float64 and jnp.ones(2, int).dtype == np.int64
     assert jnp.zeros(2).dtype == np.float32 and jnp.ones(2, int).dtype == np.int32
 
@@ -56,7 +59,11 @@ def test_where_something_is_traced() -> None:
     text = str(calque.make_jaxpr(lambda x: x + jnp.zeros(3) + jnp.full((3,), 2.0))(jnp.ones(3)))
     assert text.count("broadcast_in_dim") == 2
     assert calque.jit(lambda x: x + jnp.ones(x.shape))(jnp.ones(3)).tolist() == [2, 2, 2]
-    assert calque.vmap(lambda x: jnp.full((2,), x))(jnp.arange(3)).tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert calque.vmap(lambda x: jnp.full((2,), x))(jnp.arange(3)).tolist() == [
+        [0, 0],
+        [1, 1],
+        [2, 2],
+    ]
     assert calque.grad(lambda x: jnp.full((4,), x).sum())(1.0) == 4
 
 

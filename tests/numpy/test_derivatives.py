@@ -1,4 +1,5 @@
-"""Derivatives of library functions against finite differences, and where naive ones would be nan; batches against loops."""
+"""Derivatives of library functions against finite differences, and where naive ones would be nan;
+batches against loops."""
 
 import numpy as np
 import pytest
@@ -68,7 +69,11 @@ def test_against_finite_differences(name):
     "f, x, want",
     [
         (jnp.linalg.norm, np.zeros(3, np.float32), np.zeros(3)),
-        (lambda x: jnp.linalg.norm(x, axis=0).sum(), np.zeros((2, 2), np.float32), np.zeros((2, 2))),
+        (
+            lambda x: jnp.linalg.norm(x, axis=0).sum(),
+            np.zeros((2, 2), np.float32),
+            np.zeros((2, 2)),
+        ),
         (lambda x: jnp.linalg.norm(x, 3), np.zeros(3, np.float32), np.zeros(3)),
         (lambda x: jnp.hypot(x[0], x[1]), np.zeros(2, np.float32), np.zeros(2)),
         (lambda x: jnp.sinc(x).sum(), np.zeros(2, np.float32), np.zeros(2)),
@@ -85,8 +90,12 @@ def test_where_naive_derivatives_would_be_nan(f, x, want):
 
 
 def test_second_derivatives():
-    assert float(calque.grad(calque.grad(jnp.sinc))(0.0)) == pytest.approx(-(np.pi**2) / 3, rel=1e-5)
-    hessian = calque.jvp(calque.grad(jnp.linalg.det), (POSITIVE,), (np.eye(3, dtype=np.float32),))[1]
+    assert float(calque.grad(calque.grad(jnp.sinc))(0.0)) == pytest.approx(
+        -(np.pi**2) / 3, rel=1e-5
+    )
+    hessian = calque.jvp(calque.grad(jnp.linalg.det), (POSITIVE,), (np.eye(3, dtype=np.float32),))[
+        1
+    ]
     assert np.isfinite(hessian).all()
 
 

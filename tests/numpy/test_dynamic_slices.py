@@ -10,7 +10,14 @@ X = np.arange(24).reshape(4, 6)
 
 def test_reading():
     f = calque.jit(
-        lambda x, i: (x[ds(i, 2)], x[:, ds(i, 3, 2)], x[ds(i, 2), ds(i, 2)], x[ds(2)], x[ds(1, 2), 0], x[ds(None)])
+        lambda x, i: (
+            x[ds(i, 2)],
+            x[:, ds(i, 3, 2)],
+            x[ds(i, 2), ds(i, 2)],
+            x[ds(2)],
+            x[ds(1, 2), 0],
+            x[ds(None)],
+        )
     )
     want = X[1:3], X[:, 1:7:2], X[1:3, 1:3], X[:2], X[1:3, 0], X
     for g, w in zip(f(X, 1), want):

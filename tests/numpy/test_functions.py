@@ -11,28 +11,49 @@ X = values((3, 4), "float32")
 I = values((3, 4), "int32")
 
 CASES = [
-    ("sum", (X,), {}), ("sum", (X, 0), {}), ("sum", (X, (0, 1)), {"keepdims": True}), ("sum", (I, -1), {}), ("sum", (X > 0,), {}),
-    ("sum", (X,), {"axis": 1, "initial": 2.0}), ("sum", (X,), {"where": X > 0}), ("prod", (X, 1), {}), ("prod", (I, 0), {}),
-    ("max", (X,), {}), ("max", (I, 0), {}), ("min", (X, 1), {"keepdims": True}), ("max", (X,), {"where": X > 0, "initial": -1.0}),
-    ("mean", (X,), {}), ("mean", (X, 0), {}), ("mean", (I, 1), {}), ("mean", (X,), {"where": X > 0}), ("var", (X,), {}),
-    ("var", (X, 0), {"ddof": 1}), ("var", (values((5,), "complex64"),), {}), ("std", (X, 1), {}), ("all", (X > 0, 0), {}), ("any", (X > 0,), {}),
-    ("any", (I,), {"axis": 1, "keepdims": True}), ("argmax", (X,), {}), ("argmax", (X, 1), {}), ("argmin", (X, 0), {"keepdims": True}),
-    ("cumsum", (X,), {}), ("cumsum", (X, 1), {}), ("cumprod", (X, 0), {}), ("cumsum", (X > 0, 0), {}), ("ptp", (X, 0), {}),
-    ("sum", (np.zeros((0, 3), np.float32), 0), {}), ("prod", (np.zeros((0,), np.float32),), {}), ("mean", (np.zeros((0,), np.float32),), {}),
-    ("reshape", (X, (2, 6)), {}), ("reshape", (X, -1), {}), ("reshape", (X, (4, -1)), {"order": "F"}), ("ravel", (X,), {}),
-    ("transpose", (X,), {}), ("transpose", (values((2, 3, 4), "float32"), (1, 2, 0)), {}), ("swapaxes", (X, 0, -1), {}),
-    ("moveaxis", (values((2, 3, 4), "float32"), 0, -1), {}), ("expand_dims", (X, (0, -1)), {}), ("squeeze", (X[:1],), {}),
-    ("broadcast_to", (X[0], (2, 4)), {}), ("flip", (X,), {}), ("flip", (X, 0), {}), ("roll", (X, 5), {}), ("roll", (X, (1, -2), (0, 1)), {}),
-    ("repeat", (X, 2), {}), ("repeat", (X, 3, 1), {}), ("tile", (X, 2), {}), ("tile", (X, (2, 1, 3)), {}), ("split", (X, 2, 1), {}),
-    ("split", (X, [1, 3], 1), {}), ("array_split", (X, 2), {}), ("atleast_3d", (X,), {}), ("clip", (X, -0.5, 0.5), {}),
-    ("where", (X > 0, X, 0), {}), ("sort", (X,), {}), ("sort", (X, None), {}), ("argsort", (X, 0), {}), ("take", (X, np.array([2, 0]), 0), {}),
-    ("take_along_axis", (X, np.argsort(X, 1), 1), {}), ("searchsorted", (np.sort(X[0]), X), {}), ("round", (X, 2), {}), ("round", (X * 100, -1), {}),
+    ("sum", (X,), {}), ("sum", (X, 0), {}), ("sum", (X, (0, 1)), {"keepdims": True}), ("sum", (I,
+    -1), {}), ("sum", (X > 0,), {}),
+    ("sum", (X,), {"axis": 1, "initial": 2.0}), ("sum", (X,), {"where": X > 0}), ("prod", (X, 1),
+    {}), ("prod", (I, 0), {}),
+    ("max", (X,), {}), ("max", (I, 0), {}), ("min", (X, 1), {"keepdims": True}), ("max", (X,),
+    {"where": X > 0, "initial": -1.0}),
+    ("mean", (X,), {}), ("mean", (X, 0), {}), ("mean", (I, 1), {}), ("mean", (X,),
+    {"where": X > 0}), ("var", (X,), {}),
+    ("var", (X, 0), {"ddof": 1}), ("var", (values((5,), "complex64"),), {}), ("std", (X, 1), {}),
+    ("all", (X > 0, 0), {}), ("any", (X > 0,), {}),
+    ("any", (I,), {"axis": 1, "keepdims": True}), ("argmax", (X,), {}), ("argmax", (X, 1), {}),
+    ("argmin", (X, 0), {"keepdims": True}),
+    ("cumsum", (X,), {}), ("cumsum", (X, 1), {}), ("cumprod", (X, 0), {}), ("cumsum", (X > 0, 0),
+    {}), ("ptp", (X, 0), {}),
+    ("sum", (np.zeros((0, 3), np.float32), 0), {}), ("prod", (np.zeros((0,), np.float32),), {}),
+    ("mean", (np.zeros((0,), np.float32),), {}),
+    ("reshape", (X, (2, 6)), {}), ("reshape", (X, -1), {}), ("reshape", (X, (4, -1)),
+    {"order": "F"}), ("ravel", (X,), {}),
+    ("transpose", (X,), {}), ("transpose", (values((2, 3, 4), "float32"), (1, 2, 0)), {}),
+    ("swapaxes", (X, 0, -1), {}),
+    ("moveaxis", (values((2, 3, 4), "float32"), 0, -1), {}), ("expand_dims", (X, (0, -1)), {}),
+    ("squeeze", (X[:1],), {}),
+    ("broadcast_to", (X[0], (2, 4)), {}), ("flip", (X,), {}), ("flip", (X, 0), {}), ("roll", (X,
+    5), {}), ("roll", (X, (1, -2), (0, 1)), {}),
+    ("repeat", (X, 2), {}), ("repeat", (X, 3, 1), {}), ("tile", (X, 2), {}), ("tile", (X, (2, 1,
+    3)), {}), ("split", (X, 2, 1), {}),
+    ("split", (X, [1, 3], 1), {}), ("array_split", (X, 2), {}), ("atleast_3d", (X,), {}), ("clip",
+    (X, -0.5, 0.5), {}),
+    ("where", (X > 0, X, 0), {}), ("sort", (X,), {}), ("sort", (X, None), {}), ("argsort", (X, 0),
+    {}), ("take", (X, np.array([2, 0]), 0), {}),
+    ("take_along_axis", (X, np.argsort(X, 1), 1), {}), ("searchsorted", (np.sort(X[0]), X), {}),
+    ("round", (X, 2), {}), ("round", (X * 100, -1), {}),
     ("searchsorted", (np.array([1, 2, 2, 3]), np.array([0, 2, 9])), {"side": "right"}),
-    ("dot", (X, X.T), {}), ("dot", (X, X[0]), {}), ("dot", (X[0], X[1]), {}), ("matmul", (X, X.T), {}), ("matmul", (X, X[0]), {}),
-    ("matmul", (X[:, 0], X), {}), ("matmul", (values((5, 3, 4), "float32"), X.T), {}), ("matmul", (X, values((5, 4, 2), "float32")), {}),
-    ("matmul", (values((2, 1, 3, 4), "float32"), values((5, 4, 2), "float32")), {}), ("inner", (X, X), {}), ("outer", (X[0], X[1]), {}),
-    ("tensordot", (X, X, 2), {}), ("tensordot", (X, X, ((0,), (0,))), {}), ("vdot", (values((4,), "complex64"), values((4,), "complex64", 1)), {}),
-    ("kron", (X[:2, :2], X), {}), ("trace", (X, 1), {}), ("diagonal", (X, -1), {}), ("matmul", (I, I.T), {}),
+    ("dot", (X, X.T), {}), ("dot", (X, X[0]), {}), ("dot", (X[0], X[1]), {}), ("matmul", (X, X.T),
+    {}), ("matmul", (X, X[0]), {}),
+    ("matmul", (X[:, 0], X), {}), ("matmul", (values((5, 3, 4), "float32"), X.T), {}), ("matmul",
+    (X, values((5, 4, 2), "float32")), {}),
+    ("matmul", (values((2, 1, 3, 4), "float32"), values((5, 4, 2), "float32")), {}), ("inner", (X,
+    X), {}), ("outer", (X[0], X[1]), {}),
+    ("tensordot", (X, X, 2), {}), ("tensordot", (X, X, ((0,), (0,))), {}), ("vdot", (values((4,),
+    "complex64"), values((4,), "complex64", 1)), {}),
+    ("kron", (X[:2, :2], X), {}), ("trace", (X, 1), {}), ("diagonal", (X, -1), {}), ("matmul", (I,
+    I.T), {}),
     ("zeros_like", (X,), {}), ("full_like", (X, 3), {}), ("nonzero", (np.zeros(0),), {}),
 ]  # fmt: skip
 
@@ -58,7 +79,9 @@ def test_joining():
 
 
 @pytest.mark.parametrize(
-    "args", [(5,), (2, 8), (2, 8, 3), (8, 2, -2), (0,), (-3,), (2.5,), (0.0, 1.0, 0.25), (np.int8(4),)], ids=str
+    "args",
+    [(5,), (2, 8), (2, 8, 3), (8, 2, -2), (0,), (-3,), (2.5,), (0.0, 1.0, 0.25), (np.int8(4),)],
+    ids=str,
 )
 def test_arange(args):
     got, want = jnp.arange(*args), np.arange(*args)
@@ -69,7 +92,10 @@ def test_arange(args):
 def test_creation():
     compare(jnp.linspace(0, 1, 5), np.linspace(0, 1, 5, dtype=np.float32), dtypes=True)
     compare(jnp.linspace(-1, 4, 7, endpoint=False), np.linspace(-1, 4, 7, endpoint=False))
-    compare(jnp.linspace(np.zeros(3), np.arange(3.0), 4, axis=-1), np.linspace(np.zeros(3), np.arange(3.0), 4, axis=-1))
+    compare(
+        jnp.linspace(np.zeros(3), np.arange(3.0), 4, axis=-1),
+        np.linspace(np.zeros(3), np.arange(3.0), 4, axis=-1),
+    )
     compare(jnp.linspace(0, 1, 0), np.linspace(0, 1, 0))
     compare(jnp.linspace(0, 10, 5, dtype=int), np.linspace(0, 10, 5, dtype=np.int32), dtypes=True)
     compare(jnp.eye(3, 4, 1), np.eye(3, 4, 1))
@@ -118,10 +144,14 @@ def test_odd_numpy_inputs():
 
 def test_wrong_axes_and_shapes():
     for call, error in [
-        (lambda: jnp.sum(X, axis=2), ValueError), (lambda: jnp.sum(X, axis=(0, 0)), ValueError), (lambda: jnp.reshape(X, (5, 5)), TypeError),
-        (lambda: jnp.reshape(X, (-1, -1)), TypeError), (lambda: jnp.transpose(X, (0, 0)), TypeError), (lambda: jnp.squeeze(X, 0), ValueError),
-        (lambda: jnp.dot(X, X), TypeError), (lambda: jnp.matmul(X, 2.0), ValueError), (lambda: jnp.max(jnp.zeros((0,))), ValueError),
-        (lambda: jnp.split(X, 5), ValueError), (lambda: jnp.broadcast_to(X, (2, 2)), ValueError), (lambda: jnp.argmax(jnp.zeros((0,))), ValueError),
+        (lambda: jnp.sum(X, axis=2), ValueError), (lambda: jnp.sum(X, axis=(0, 0)), ValueError),
+        (lambda: jnp.reshape(X, (5, 5)), TypeError),
+        (lambda: jnp.reshape(X, (-1, -1)), TypeError), (lambda: jnp.transpose(X, (0, 0)),
+        TypeError), (lambda: jnp.squeeze(X, 0), ValueError),
+        (lambda: jnp.dot(X, X), TypeError), (lambda: jnp.matmul(X, 2.0), ValueError),
+        (lambda: jnp.max(jnp.zeros((0,))), ValueError),
+        (lambda: jnp.split(X, 5), ValueError), (lambda: jnp.broadcast_to(X, (2, 2)), ValueError),
+        (lambda: jnp.argmax(jnp.zeros((0,))), ValueError),
     ]:  # fmt: skip
         with pytest.raises(error):
             call()

@@ -63,7 +63,9 @@ def test_writing(index, kind):
         ufunc.at(want, index, values)
     x = jnp.asarray(X)
     np.testing.assert_allclose(getattr(x.at[index], kind)(values), want)
-    np.testing.assert_allclose(calque.jit(lambda x, v: getattr(x.at[index], kind)(v))(x, values), want)
+    np.testing.assert_allclose(
+        calque.jit(lambda x, v: getattr(x.at[index], kind)(v))(x, values), want
+    )
     np.testing.assert_array_equal(x, X)
 
 
@@ -150,7 +152,8 @@ def test_nothing_of_nothing() -> None:
 
 
 def test_places_in_nothing() -> None:
-    """Every place of an empty array is outside: updates are dropped, what would have to be read is refused."""
+    """Every place of an empty array is outside: updates are dropped, what would have to be read is
+    refused."""
     i = np.array([0, 1])
     for x in (jnp.zeros((0,)), jnp.zeros((0, 3))):
         for at in (x.at[i].set, x.at[i].add, x.at[i].multiply):
@@ -164,8 +167,13 @@ def test_places_in_nothing() -> None:
 
 def test_modes_of_take():
     x, i = np.float32([10, 20, 30]), np.int32([-4, -1, 0, 2, 3])
-    took = lambda mode: np.asarray(jnp.take(x, i, mode=mode))
-    np.testing.assert_array_equal(took("clip"), np.take(x, i, mode="clip"))  # a negative position is the first
+
+    def took(mode):
+        return np.asarray(jnp.take(x, i, mode=mode))
+
+    np.testing.assert_array_equal(
+        took("clip"), np.take(x, i, mode="clip")
+    )  # a negative position is the first
     np.testing.assert_array_equal(took("wrap"), np.take(x, i, mode="wrap"))
     np.testing.assert_array_equal(took("fill"), np.float32([np.nan, 30, 10, 30, np.nan]))
     np.testing.assert_array_equal(jnp.take(x, np.uint8([0, 9]), mode="clip"), np.float32([10, 30]))

@@ -1,4 +1,5 @@
-"""Functions of the library that become one loop nest when compiled, without a call back to Python."""
+"""Functions of the library that become one loop nest when compiled, without a call back to
+Python."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,11 @@ def test_set_and_add(mask, values):
     if values == "each":
         v = 100 + np.arange(X[mask].size, dtype=np.float32).reshape(X[mask].shape)
     else:
-        v = np.float32(-1.0) if values == -1.0 or mask.ndim == 2 else np.array([7, 8, 9], np.float32)
+        v = (
+            np.float32(-1.0)
+            if values == -1.0 or mask.ndim == 2
+            else np.array([7, 8, 9], np.float32)
+        )
     want_set, want_add = X.copy(), X.copy()
     want_set[mask] = v
     want_add[mask] += v
@@ -29,10 +33,17 @@ def test_set_and_add(mask, values):
 
 def test_the_other_updates():
     def f(x, m):
-        return x.at[m].multiply(2), x.at[m].apply(jnp.sin), x.at[m].divide(4), x.at[m].power(2), x.at[m].min(1.0)
+        return (
+            x.at[m].multiply(2),
+            x.at[m].apply(jnp.sin),
+            x.at[m].divide(4),
+            x.at[m].power(2),
+            x.at[m].min(1.0),
+        )
 
     for got, op in zip(
-        jax.jit(f)(X, WHOLE), (lambda x: x * 2, np.sin, lambda x: x / 4, lambda x: x**2, lambda x: np.minimum(x, 1))
+        jax.jit(f)(X, WHOLE),
+        (lambda x: x * 2, np.sin, lambda x: x / 4, lambda x: x**2, lambda x: np.minimum(x, 1)),
     ):
         np.testing.assert_allclose(got, np.where(WHOLE, op(X), X), rtol=1e-6)
 

@@ -1,4 +1,5 @@
-"""Operators of concrete arrays on the call path: powers, whose exponents may be part of the program."""
+"""Operators of concrete arrays on the call path: powers, whose exponents may be part of the
+program."""
 
 from typing import Any
 
@@ -10,7 +11,8 @@ import calque.numpy as jnp
 from calque.machine.call import functions as callpath
 
 EXPONENTS: list[Any] = [
-    1.7, 1.5, -0.5, 2.0, 0.3, 3.0, 0.0, -0.0, 1.0, 2.5, -2.5, 7.5, 1e15, -1e15, 1e300, float("inf"), float("-inf"), float("nan"),
+    1.7, 1.5, -0.5, 2.0, 0.3, 3.0, 0.0, -0.0, 1.0, 2.5, -2.5, 7.5, 1e15, -1e15, 1e300,
+    float("inf"), float("-inf"), float("nan"),
     2, 3, -2, 0, 1, True, 2.0000000000000004, 1.5000000001,
 ]  # fmt: skip
 
@@ -21,7 +23,8 @@ def same(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_powers_give_the_bits_of_compiled_ones_in_any_order(order: int) -> None:
-    """What was taught for one exponent must not serve another for which `jit` makes another program."""
+    """What was taught for one exponent must not serve another for which `jit` makes another
+    program."""
     x = jnp.asarray(np.linspace(0.1, 9, 23 + order), jnp.float32)
     for _ in range(3):
         for e in EXPONENTS[::order]:
@@ -34,7 +37,15 @@ def test_repeated_powers_enter_no_python(monkeypatch: pytest.MonkeyPatch) -> Non
     for e in (1.5, 1.7, 3, 2.0):
         _ = x**e, x**e
     before = callpath.entry_count(function)
-    for e in (1.5, 1.7, 3, 2.0, 1.3, 0.123, -7.7):  # other fractions are served by the entry of the first
+    for e in (
+        1.5,
+        1.7,
+        3,
+        2.0,
+        1.3,
+        0.123,
+        -7.7,
+    ):  # other fractions are served by the entry of the first
         assert np.allclose(np.asarray(x**e), np.asarray(x) ** e, rtol=1e-5)
     assert callpath.entry_count(function) == before
 
@@ -51,7 +62,9 @@ def test_integer_arrays() -> None:
     x = jnp.arange(-3, 4)
     for _ in range(3):
         assert (x**3).tolist() == [-27, -8, -1, 0, 1, 8, 27] and (x**0).tolist() == [1] * 7
-        assert same(x**1.5, calque.jit(lambda x: x**1.5)(x)) and same(x**-1, calque.jit(lambda x: x**-1)(x))
+        assert same(x**1.5, calque.jit(lambda x: x**1.5)(x)) and same(
+            x**-1, calque.jit(lambda x: x**-1)(x)
+        )
     assert (jnp.arange(3, dtype="uint8") ** 2).tolist() == [0, 1, 4]
 
 
@@ -86,7 +99,11 @@ def test_new_shapes_need_one_entry_for_all() -> None:
             x = jnp.asarray(a)
             if k == 3:
                 before = callpath.entry_count(function)
-            assert same(x * x, a * a) and same(x * 1.5, a * np.float32(1.5)) and same(jnp.float32(2) * x, a * 2)
+            assert (
+                same(x * x, a * a)
+                and same(x * 1.5, a * np.float32(1.5))
+                and same(jnp.float32(2) * x, a * 2)
+            )
             assert same(-x, -a) and same(x < 0.5, a < 0.5)
         assert callpath.entry_count(function) <= before
     x = jnp.asarray(arrays[5])
@@ -98,7 +115,9 @@ def test_new_shapes_need_one_entry_for_all() -> None:
 def test_shapes_that_broadcast_or_do_not_fit_are_no_business_of_it() -> None:
     for n in range(3, 9):
         x, y = jnp.arange(1.0 * n), jnp.ones((2, n))
-        assert (x + x).shape == (n,) and (x + y).shape == (2, n) and (x[:, None] + x).shape == (n, n)
+        assert (
+            (x + x).shape == (n,) and (x + y).shape == (2, n) and (x[:, None] + x).shape == (n, n)
+        )
         assert (x + jnp.float32(1)).shape == (n,) and (x + jnp.ones(1)).shape == (n,)
         with pytest.raises((TypeError, ValueError), match="shapes"):
             x + jnp.ones(n + 1)

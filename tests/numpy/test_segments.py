@@ -9,7 +9,12 @@ from tests import peers
 
 DATA = np.random.RandomState(0).randn(12, 3).astype(np.float32)
 IDS = np.array([0, 2, 2, 5, -1, 0, 1, 9, 5, 2, 0, 1])
-FOLDS = {"sum": (np.add, 0), "prod": (np.multiply, 1), "max": (np.maximum, -np.inf), "min": (np.minimum, np.inf)}
+FOLDS = {
+    "sum": (np.add, 0),
+    "prod": (np.multiply, 1),
+    "max": (np.maximum, -np.inf),
+    "min": (np.minimum, np.inf),
+}
 
 
 def folded(name, data, ids, count):
@@ -24,10 +29,14 @@ def folded(name, data, ids, count):
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("bucket", [None, 5])
 def test_against_a_loop(name, bucket):
-    f = lambda d, i: getattr(jax.ops, f"segment_{name}")(d, i, 6, bucket_size=bucket)
+    def f(d, i):
+        return getattr(jax.ops, f"segment_{name}")(d, i, 6, bucket_size=bucket)
+
     for g in (f, jax.jit(f)):
         np.testing.assert_allclose(g(DATA, IDS), folded(name, DATA, IDS, 6), rtol=1e-5)
-    np.testing.assert_allclose(f(DATA[:, 0], IDS.astype(np.uint8)), folded(name, DATA[:, 0], IDS % 256, 6), rtol=1e-5)
+    np.testing.assert_allclose(
+        f(DATA[:, 0], IDS.astype(np.uint8)), folded(name, DATA[:, 0], IDS % 256, 6), rtol=1e-5
+    )
 
 
 def test_as_many_as_the_largest_number_says():
@@ -41,9 +50,19 @@ def test_derivatives_and_kinds():
     slope = jax.grad(lambda d: (jax.ops.segment_sum(d, IDS, 6) ** 2).sum())(DATA)
     sums = folded("sum", DATA, IDS, 6)
     inside = (IDS >= 0) & (IDS < 6)
-    np.testing.assert_allclose(slope, np.where(inside[:, None], 2 * sums[np.clip(IDS, 0, 5)], 0), rtol=1e-5)
-    assert jax.ops.segment_max(np.arange(3), np.array([0, 0, 2]), 4).tolist() == [1, -(2**31), 2, -(2**31)]
-    assert jax.ops.segment_min(np.array([True, False]), np.array([0, 0]), 2).tolist() == [False, True]
+    np.testing.assert_allclose(
+        slope, np.where(inside[:, None], 2 * sums[np.clip(IDS, 0, 5)], 0), rtol=1e-5
+    )
+    assert jax.ops.segment_max(np.arange(3), np.array([0, 0, 2]), 4).tolist() == [
+        1,
+        -(2**31),
+        2,
+        -(2**31),
+    ]
+    assert jax.ops.segment_min(np.array([True, False]), np.array([0, 0]), 2).tolist() == [
+        False,
+        True,
+    ]
     assert jax.ops.segment_sum(np.ones(2), np.array([-1, 7]), 2, mode="clip").tolist() == [1, 1]
     rows = jax.vmap(lambda d, i: jax.ops.segment_sum(d, i, 3))(
         jnp.ones((2, 4)), jnp.array([[0, 1, 1, 2], [2, 2, 2, 2]])

@@ -19,7 +19,9 @@ def test_numpy_is_told_that_the_memory_is_read_only():
 
 
 @pytest.mark.parametrize(
-    "options", [{"stream": 1}, {"dl_device": (2, 0)}, {"dl_device": (1, 1)}], ids=["stream", "cuda", "second"]
+    "options",
+    [{"stream": 1}, {"dl_device": (2, 0)}, {"dl_device": (1, 1)}],
+    ids=["stream", "cuda", "second"],
 )
 def test_what_cannot_be_exported_is_refused(options):
     with pytest.raises(BufferError):
@@ -28,7 +30,11 @@ def test_what_cannot_be_exported_is_refused(options):
 
 def test_the_keywords_of_from_dlpack():
     source = np.arange(6, dtype=np.float32)
-    assert address(jnp.from_dlpack(source)) == address(jnp.from_dlpack(source, copy=False)) == address(source)
+    assert (
+        address(jnp.from_dlpack(source))
+        == address(jnp.from_dlpack(source, copy=False))
+        == address(source)
+    )
     assert address(jnp.from_dlpack(source, copy=True)) != address(source)
     x = jnp.from_dlpack(source, device=jnp.ones(1).device)
     assert x.tolist() == source.tolist()
@@ -42,12 +48,16 @@ def test_the_keywords_of_from_dlpack():
         jnp.from_dlpack([1, 2])
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64"]
+)
 def test_pytorch(dtype):
     torch = pytest.importorskip("torch")
     x = jnp.arange(6).reshape(2, 3).astype(dtype)
     t = torch.from_dlpack(x)
-    assert str(t.dtype) == f"torch.{dtype}" and t.tolist() == x.tolist() and t.data_ptr() == address(x)
+    assert (
+        str(t.dtype) == f"torch.{dtype}" and t.tolist() == x.tolist() and t.data_ptr() == address(x)
+    )
     back = jnp.from_dlpack(t)
     assert back.dtype == x.dtype and back.tolist() == x.tolist() and address(back) == address(x)
 
@@ -69,4 +79,6 @@ def test_reshape_copies_if_asked():
 def test_the_module_dlpack_takes_its_options_by_position():
     from_dlpack = calque.dlpack.from_dlpack
     x = np.arange(3, dtype=np.float32)
-    assert address(from_dlpack(x, None, True)) != address(x) == address(from_dlpack(external_array=x))
+    assert (
+        address(from_dlpack(x, None, True)) != address(x) == address(from_dlpack(external_array=x))
+    )

@@ -1,4 +1,5 @@
-"""`x[index]` of concrete arrays by machine code: NumPy's answers for every basic index, and what is left to Python."""
+"""`x[index]` of concrete arrays by machine code: NumPy's answers for every basic index, and what is
+left to Python."""
 
 import gc
 from typing import Any
@@ -13,7 +14,17 @@ from calque.machine.call import subscript
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing import subscripts
 
-DTYPES = ["bool", "int8", "uint16", "int32", "float16", "float32", "bfloat16", "complex64", "float8_e4m3fn"]
+DTYPES = [
+    "bool",
+    "int8",
+    "uint16",
+    "int32",
+    "float16",
+    "float32",
+    "bfloat16",
+    "complex64",
+    "float8_e4m3fn",
+]
 SHAPES = [(), (7,), (1,), (0,), (5, 6), (4, 0, 3), (3, 4, 5), (2, 1, 3, 1, 2), (2,) * 8]
 
 
@@ -31,7 +42,11 @@ def random_index(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     if rng.random() < 0.5:
         cut = int(rng.integers(0, len(parts) + 1))
         back = len(parts) - cut
-        parts = parts[:cut] + [Ellipsis] + [random_part(rng, n) for n in shape[len(shape) - back :]] * bool(back)
+        parts = (
+            parts[:cut]
+            + [Ellipsis]
+            + [random_part(rng, n) for n in shape[len(shape) - back :]] * bool(back)
+        )
     for _ in range(rng.integers(0, 3)):
         parts.insert(int(rng.integers(0, len(parts) + 1)), None)
     return parts[0] if len(parts) == 1 and rng.random() < 0.7 else tuple(parts)
@@ -59,12 +74,23 @@ def test_nothing_is_compiled_and_no_python_runs(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(subscript, "_kept", [])
     subscript.set_fallback(lambda x, index: called.append(index))
     try:
-        others = [x[-1], x[2, -1], x[..., 9], x[:, 11:16], x[None, :, 1::2], x[2, ::-1], x[7], x[-9, 100]]
+        others = [
+            x[-1],
+            x[2, -1],
+            x[..., 9],
+            x[:, 11:16],
+            x[None, :, 1::2],
+            x[2, ::-1],
+            x[7],
+            x[-9, 100],
+        ]
         assert not called
         assert x[True] is None and called == [True]
     finally:
         subscript.set_fallback(subscripts.subscripted)
-    for part, index in zip(others, [-1, (2, -1), (..., 9), np.s_[:, 11:16], np.s_[None, :, 1::2], np.s_[2, ::-1]]):
+    for part, index in zip(
+        others, [-1, (2, -1), (..., 9), np.s_[:, 11:16], np.s_[None, :, 1::2], np.s_[2, ::-1]]
+    ):
         np.testing.assert_array_equal(np.asarray(part), np.asarray(x)[index])
     assert others[6].tolist() == x[2].tolist() and float(others[7]) == 19.0  # reads are clamped
 
@@ -115,7 +141,11 @@ def test_large_parts_share_memory_and_keep_it() -> None:
         part = x[10:90_000]
         assert part.unsafe_buffer_pointer() == x.unsafe_buffer_pointer() + 40
     small = x[10:20]
-    assert not x.unsafe_buffer_pointer() <= small.unsafe_buffer_pointer() < x.unsafe_buffer_pointer() + 400_000
+    assert (
+        not x.unsafe_buffer_pointer()
+        <= small.unsafe_buffer_pointer()
+        < x.unsafe_buffer_pointer() + 400_000
+    )
     del x
     gc.collect()
     again = jnp.zeros(100_000)
@@ -147,11 +177,20 @@ def test_deep_and_wide() -> None:
 def test_new_shapes_need_no_python_to_index(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     getitem = indexing.getitem
-    monkeypatch.setattr(indexing, "getitem", lambda x, index: asked.append(index) or getitem(x, index))
+    monkeypatch.setattr(
+        indexing, "getitem", lambda x, index: asked.append(index) or getitem(x, index)
+    )
     for n in range(3, 40):
         for a in (np.arange(n, dtype="f4"), np.arange(3 * n).reshape(n, 3)):
             x = jnp.asarray(a)
-            for index in (0, -1, slice(1, None), slice(None, None, -2), (slice(0, 2), None), (Ellipsis, slice(1, 2))):
+            for index in (
+                0,
+                -1,
+                slice(1, None),
+                slice(None, None, -2),
+                (slice(0, 2), None),
+                (Ellipsis, slice(1, 2)),
+            ):
                 np.testing.assert_array_equal(x[index], a[index])
                 np.testing.assert_array_equal(x[index], a[index])
     assert not asked

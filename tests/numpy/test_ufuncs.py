@@ -117,7 +117,9 @@ def test_binary(name, dtype):
     check(name, x, y, tol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"])
+@pytest.mark.parametrize(
+    "name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
+)
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
 def test_bits(name, dtype):
     x, y = values((5,), dtype), np.abs(values((5,), dtype, 1))
@@ -154,7 +156,10 @@ def test_python_scalars_do_not_widen():
 
 
 def test_refusals():
-    with pytest.raises(TypeError, match=r"add requires ndarray or scalar arguments, got <class 'list'> at position 1"):
+    with pytest.raises(
+        TypeError,
+        match=r"add requires ndarray or scalar arguments, got <class 'list'> at position 1",
+    ):
         jnp.add(jnp.ones(2), [1.0, 2.0])
     with pytest.raises(TypeError, match=r"incompatible shapes.*\(2,\), \(3,\)"):
         jnp.ones(2) + jnp.ones(3)
@@ -169,7 +174,8 @@ PYTHON = {"python int": 2, "python float": 2.0, "python complex": 2j}
 
 
 def result_type(library, module, name, kinds):
-    """(dtype, weak type) of a result, found without computing it; or that the operands are refused."""
+    """(dtype, weak type) of a result, found without computing it; or that the operands are
+    refused."""
     arrays = [module.ones(2, k) for k in kinds if k not in PYTHON]
 
     def call(*xs):
@@ -180,11 +186,16 @@ def result_type(library, module, name, kinds):
         out = library.eval_shape(call, *arrays)
     except (TypeError, ValueError):
         return "refused"
-    return np.dtype(out.dtype).name, bool(out.weak_type) and out.dtype != bool  # bools have no weaker kind
+    return (
+        np.dtype(out.dtype).name,
+        bool(out.weak_type) and out.dtype != bool,
+    )  # bools have no weaker kind
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", [*BINARY, "logaddexp", "copysign", "heaviside", "hypot", "float_power", "fmax"])
+@pytest.mark.parametrize(
+    "name", [*BINARY, "logaddexp", "copysign", "heaviside", "hypot", "float_power", "fmax"]
+)
 def test_result_types_are_those_of_jax(name):
     jax = pytest.importorskip("jax")
     different = {}
@@ -198,7 +209,9 @@ def test_result_types_are_those_of_jax(name):
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", [*UNARY, "sinc", "i0", "angle", "nan_to_num", "iscomplex", "real", "imag", "fabs"])
+@pytest.mark.parametrize(
+    "name", [*UNARY, "sinc", "i0", "angle", "nan_to_num", "iscomplex", "real", "imag", "fabs"]
+)
 def test_result_types_of_one_operand_are_those_of_jax(name):
     jax = pytest.importorskip("jax")
     different = {}
@@ -212,4 +225,6 @@ def test_result_types_of_one_operand_are_those_of_jax(name):
 def test_under_transformations():
     x = jnp.array([0.5, 1.5])
     np.testing.assert_allclose(calque.vmap(jnp.sin)(x), np.sin(x), rtol=1e-6)
-    np.testing.assert_allclose(calque.grad(lambda x: jnp.sum(x**3))(x), 3 * np.asarray(x) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        calque.grad(lambda x: jnp.sum(x**3))(x), 3 * np.asarray(x) ** 2, rtol=1e-6
+    )

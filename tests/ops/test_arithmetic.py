@@ -78,7 +78,10 @@ def test_a_scalar_goes_with_every_shape():
 
 def test_integer_division():
     low = np.iinfo(np.int32).min
-    x, y = np.array([7, -7, 7, -7, low, 5, 0], np.int32), np.array([2, 2, -2, -2, -1, 0, 0], np.int32)
+    x, y = (
+        np.array([7, -7, 7, -7, low, 5, 0], np.int32),
+        np.array([2, 2, -2, -2, -1, 0, 0], np.int32),
+    )
     same(call(A.div_p, x, y)[0], np.array([3, -3, -3, 3, low, -1, -1], np.int32))
     same(call(A.rem_p, x, y)[0], np.array([1, -1, 1, -1, 0, 5, 0], np.int32))
     u = np.array([7, 5], np.uint8), np.array([2, 0], np.uint8)
@@ -91,7 +94,10 @@ def test_division_is_that_of_python_truncated(dtype):
     x, y = pairs(dtype)
     keep = y != 0
     x, y = x[keep], y[keep]
-    wrap = lambda n: (n + 2 ** (8 * x.itemsize - 1)) % 2 ** (8 * x.itemsize) - 2 ** (8 * x.itemsize - 1)
+
+    def wrap(n):
+        return (n + 2 ** (8 * x.itemsize - 1)) % 2 ** (8 * x.itemsize) - 2 ** (8 * x.itemsize - 1)
+
     q = [wrap(abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1)) for a, b in zip(x, y)]
     r = [int(a) - wrap(int(b) * c) for a, b, c in zip(x, y, q)]
     with x64():
@@ -100,7 +106,10 @@ def test_division_is_that_of_python_truncated(dtype):
 
 
 def test_float_remainder_has_the_sign_of_x():
-    x, y = np.array([5.5, -5.5, 5.0, np.inf, 1.0], np.float32), np.array([2, 2, 0, 2, np.inf], np.float32)
+    x, y = (
+        np.array([5.5, -5.5, 5.0, np.inf, 1.0], np.float32),
+        np.array([2, 2, 0, 2, np.inf], np.float32),
+    )
     same(call(A.rem_p, x, y)[0], np.array([1.5, -1.5, np.nan, np.nan, 1], np.float32))
 
 
@@ -110,7 +119,10 @@ def test_sign_keeps_negative_zero_and_nan():
     same(out, np.array([-1, 0, 0, 1, np.nan], np.float32))
     assert np.signbit(out).tolist()[:3] == [True, True, False]
     same(call(A.sign_p, np.array([0, 200], np.uint8))[0], np.array([0, 1], np.uint8))
-    same(call(A.sign_p, np.array([3 + 4j, 0j], np.complex64))[0], np.array([0.6 + 0.8j, 0], np.complex64))
+    same(
+        call(A.sign_p, np.array([3 + 4j, 0j], np.complex64))[0],
+        np.array([0.6 + 0.8j, 0], np.complex64),
+    )
 
 
 def test_abs():
@@ -119,7 +131,10 @@ def test_abs():
 
 
 def test_complex_maximum_is_lexicographic():
-    x, y = np.array([1 + 5j, 2 + 1j, 1 + 1j], np.complex64), np.array([1 + 4j, 1 + 9j, 1 + 2j], np.complex64)
+    x, y = (
+        np.array([1 + 5j, 2 + 1j, 1 + 1j], np.complex64),
+        np.array([1 + 4j, 1 + 9j, 1 + 2j], np.complex64),
+    )
     same(call(A.max_p, x, y)[0], np.array([1 + 5j, 2 + 1j, 1 + 2j], np.complex64))
     same(call(A.min_p, x, y)[0], np.array([1 + 4j, 1 + 9j, 1 + 1j], np.complex64))
 
@@ -136,7 +151,10 @@ def test_pow():
     x = np.array([2.0, 0.0, 0.0, -2.0, -2.0, np.inf, np.nan, 1.0, -1.0], np.float32)
     y = np.array([3.0, 0.0, -1.0, 3.0, 0.5, 0.0, 0.0, np.nan, np.inf], np.float32)
     same(call(A.pow_p, x, y)[0], np.array([8, 1, np.inf, -8, np.nan, 1, 1, 1, 1], np.float32))
-    same(call(A.pow_p, x[:4], np.array([2, 0, -1, 3], np.int32))[0], np.array([4, 1, np.inf, -8], np.float32))
+    same(
+        call(A.pow_p, x[:4], np.array([2, 0, -1, 3], np.int32))[0],
+        np.array([4, 1, np.inf, -8], np.float32),
+    )
 
 
 def test_integer_pow():
@@ -159,7 +177,14 @@ def test_nextafter():
 
 # ---------------------------------------------------------------- rules
 
-ONE = [("neg", X), ("sign", X), ("abs", X), ("abs", X + 1j * Y), ("square", X), ("square", X + 1j * Y)]
+ONE = [
+    ("neg", X),
+    ("sign", X),
+    ("abs", X),
+    ("abs", X + 1j * Y),
+    ("square", X),
+    ("square", X + 1j * Y),
+]
 TWO = ["add", "sub", "mul", "div", "max", "min", "rem", "add_any"]
 
 
@@ -253,12 +278,15 @@ def test_what_is_not_linear_says_so():
 
 def test_shapes_and_types_are_checked():
     f, i = np.ones((2,), np.float32), np.ones((2,), np.int32)
-    with pytest.raises(TypeError, match=r"add got incompatible shapes for broadcasting: \(2,\), \(3,\)\..*reshape"):
+    with pytest.raises(
+        TypeError, match=r"add got incompatible shapes for broadcasting: \(2,\), \(3,\)\..*reshape"
+    ):
         traced(A.add, f, np.ones(3, np.float32))
     with pytest.raises(TypeError, match=r"same number of dimensions, got shapes \(3,\), \(2, 3\)"):
         traced(A.add, np.ones(3, np.float32), np.ones((2, 3), np.float32))
     with pytest.raises(
-        TypeError, match=r"lax.mul requires arguments to have the same dtypes, got float32, int32.*jnp.mul"
+        TypeError,
+        match=r"lax.mul requires arguments to have the same dtypes, got float32, int32.*jnp.mul",
     ):
         traced(A.mul, f, i)
     with pytest.raises(TypeError, match=r"add does not accept dtype bool at position 0.*astype"):
@@ -279,8 +307,13 @@ def test_python_scalars_take_the_other_dtype():
 
 
 def test_weak_types():
-    weak, strong = ShapedArray((), np.dtype("float32"), True), ShapedArray((2,), np.dtype("float32"))
-    out = trace_to_jaxpr(lambda a, b: [A.add(a, 1.0), A.add(a, b), A.neg(a), A.mul(2, a)], [weak, strong]).out_avals
+    weak, strong = (
+        ShapedArray((), np.dtype("float32"), True),
+        ShapedArray((2,), np.dtype("float32")),
+    )
+    out = trace_to_jaxpr(
+        lambda a, b: [A.add(a, 1.0), A.add(a, b), A.neg(a), A.mul(2, a)], [weak, strong]
+    ).out_avals
     assert [o.weak_type for o in out] == [True, False, True, True]
 
 
@@ -294,9 +327,15 @@ def test_dimensions_of_size_one_are_repeated():
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "complex64", "int8", ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "int32", "uint32", "complex64", "int8", ml_dtypes.bfloat16]
+)
 def test_peer(dtype):
-    x, y = pairs(dtype) if np.dtype(dtype).kind != "c" else (values(dtype, (20,)), values(dtype, (20,), seed=2))
+    x, y = (
+        pairs(dtype)
+        if np.dtype(dtype).kind != "c"
+        else (values(dtype, (20,)), values(dtype, (20,), seed=2))
+    )
     rtol = {"c": 1e-6, "f": 1e-6, "V": 2e-2}.get(np.dtype(dtype).kind, 0)
     for name in ("add", "sub", "mul", "max", "min", "div"):
         check_peer(name, x, y, rtol=rtol)

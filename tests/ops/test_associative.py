@@ -34,7 +34,10 @@ def test_order_is_kept(n):
 
 def test_other_axes():
     x = values("int32", (2, 5, 3))
-    add = lambda a, b: [do.add(a[0], b[0])]
+
+    def add(a, b):
+        return [do.add(a[0], b[0])]
+
     same(run(lambda v: A.prefixes(add, [v], 1), x)[0], np.cumsum(x, 1, dtype=np.int32))
     same(run(lambda v: A.fold(add, [v], 1), x)[0], x.sum(1, dtype=np.int32))
     same(run(lambda v: A.prefixes(add, [v], 1), x[:, :0])[0], x[:, :0])

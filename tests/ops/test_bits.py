@@ -44,7 +44,9 @@ def test_binary(name, dtype):
         same(call(REGISTRY[name], x, y)[0], np.array(want, object).astype(dtype))
         same(
             call(REGISTRY[name], x, y[3])[0],
-            np.array([wrapped(PYTHON[name](int(a), int(y[3]), width), dtype) for a in x], object).astype(dtype),
+            np.array(
+                [wrapped(PYTHON[name](int(a), int(y[3]), width), dtype) for a in x], object
+            ).astype(dtype),
         )
 
 
@@ -54,8 +56,14 @@ def test_unary(dtype):
     width = 8 * x.itemsize
     with x64():
         same(call(B.not_p, x)[0], ~x)
-        same(call(B.population_count_p, x)[0], np.array([(int(v) % 2**width).bit_count() for v in x], dtype))
-        same(call(B.clz_p, x)[0], np.array([width - (int(v) % 2**width).bit_length() for v in x], dtype))
+        same(
+            call(B.population_count_p, x)[0],
+            np.array([(int(v) % 2**width).bit_count() for v in x], dtype),
+        )
+        same(
+            call(B.clz_p, x)[0],
+            np.array([width - (int(v) % 2**width).bit_length() for v in x], dtype),
+        )
 
 
 def test_booleans():

@@ -27,7 +27,9 @@ def test_equal_constants_are_one_object_and_signed_zeros_differ():
     assert C.scalar_of(f, 2.0) is C.scalar_of(f, 2.0)
     assert np.signbit(C.scalar_of(f, -0.0)) and not np.signbit(C.scalar_of(f, 0.0))
     c = np.dtype("complex64")
-    assert np.signbit(C.scalar_of(c, complex(1, -0.0)).imag) and not np.signbit(C.scalar_of(c, complex(1, 0.0)).imag)
+    assert np.signbit(C.scalar_of(c, complex(1, -0.0)).imag) and not np.signbit(
+        C.scalar_of(c, complex(1, 0.0)).imag
+    )
     with pytest.raises(ValueError, match="read-only"):
         C.scalar_of(f, 2.0)[...] = 3
 
@@ -37,14 +39,23 @@ def test_zeros_and_tangents():
     t = C.zero_like(np.ones(2, np.int32))
     assert type(t) is Zero and t.aval.dtype.itemsize == 0
     assert C.add_tangents(t, 3) == 3 == C.add_tangents(3, t)
-    same(run(lambda x: C.instantiate(Zero(typeof(x))), np.ones(2, np.float32))[0], np.zeros(2, np.float32))
+    same(
+        run(lambda x: C.instantiate(Zero(typeof(x))), np.ones(2, np.float32))[0],
+        np.zeros(2, np.float32),
+    )
 
 
 def test_full():
     same(run(lambda: C.full((2, 1), 3, np.int8))[0], np.full((2, 1), 3, np.int8))
     same(run(lambda: C.full((), 1.5))[0], np.array(1.5, np.float32))
-    same(run(lambda x: C.full_like(x, 2), np.zeros((2, 3), np.float16))[0], np.full((2, 3), 2, np.float16))
-    same(run(lambda x: C.full_like(x, 2, np.int32, (4,)), np.zeros(2, np.float16))[0], np.full(4, 2, np.int32))
+    same(
+        run(lambda x: C.full_like(x, 2), np.zeros((2, 3), np.float16))[0],
+        np.full((2, 3), 2, np.float16),
+    )
+    same(
+        run(lambda x: C.full_like(x, 2, np.int32, (4,)), np.zeros(2, np.float16))[0],
+        np.full(4, 2, np.int32),
+    )
     with pytest.raises(TypeError, match=r"scalar fill_value, got fill_value.shape \(2,\)"):
         traced(lambda x: C.full((3,), x), np.zeros(2, np.float32))
 
@@ -56,7 +67,9 @@ def test_operands():
         C.operands("add", 1, 2.0)
     with pytest.raises(TypeError, match="is not a valid calque type"):
         C.operand([1, 2])
-    with pytest.raises(TypeError, match=r"lax.f requires arguments to have the same dtypes, got float32, int32"):
+    with pytest.raises(
+        TypeError, match=r"lax.f requires arguments to have the same dtypes, got float32, int32"
+    ):
         C.operands("f", np.ones(2, np.float32), np.ones(2, np.int32))
 
 
@@ -74,7 +87,9 @@ def test_batching_helpers():
     same(run(lambda v: C.repeated(v, 4, 1), x)[0], np.repeat(x[:, None], 4, 1))
     same(run(lambda v: C.front(v, None, 2), x)[0], np.stack([x, x]))
     same(run(lambda v: C.expanded(v, 4), x)[0], x[..., None, None])
-    out = trace_to_jaxpr(lambda a, b: C.aligned([a, b], [0, None])[0], [F32, ShapedArray((), np.dtype("float32"))])
+    out = trace_to_jaxpr(
+        lambda a, b: C.aligned([a, b], [0, None])[0], [F32, ShapedArray((), np.dtype("float32"))]
+    )
     assert not out.eqns
 
 

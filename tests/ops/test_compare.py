@@ -123,10 +123,17 @@ def test_clamp():
     low, high = np.float32(-1), np.float32(2)
     same(call(C.clamp_p, low, x, high)[0], np.minimum(np.maximum(x, low), high))
     same(
-        call(C.clamp_p, np.array([0, 5], np.int8), np.array([-3, 9], np.int8), np.array([4, 6], np.int8))[0],
+        call(
+            C.clamp_p,
+            np.array([0, 5], np.int8),
+            np.array([-3, 9], np.int8),
+            np.array([4, 6], np.int8),
+        )[0],
         np.array([0, 6], np.int8),
     )
-    assert call(C.clamp_p, np.float32(3), np.float32(2), np.float32(1))[0] == 1  # the upper bound wins
+    assert (
+        call(C.clamp_p, np.float32(3), np.float32(2), np.float32(1))[0] == 1
+    )  # the upper bound wins
 
 
 def test_clamp_rules():

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from calque.ops import complexes as C
-from tests.ops.helpers import call, check_batch, check_jvp, check_peer, check_transpose, run, same, traced, values, x64
+from tests.ops.helpers import (
+    call,
+    check_batch,
+    check_jvp,
+    check_peer,
+    check_transpose,
+    run,
+    same,
+    traced,
+    values,
+    x64,
+)
 
 X, Y = values("float64", (2, 3)), values("float64", (2, 3), seed=1)
 Z = X + 1j * Y
@@ -41,7 +52,10 @@ def test_rules():
 
 def test_real_numbers_have_no_parts():
     with pytest.raises(
-        TypeError, match=r"real does not accept dtype float32. Accepted dtypes are subtypes of complexfloating"
+        TypeError,
+        match=(
+            r"real does not accept dtype float32. Accepted dtypes are subtypes of complexfloating"
+        ),
     ):
         traced(C.real, np.ones(2, np.float32))
     with pytest.raises(TypeError, match="complex does not accept dtype float16"):

@@ -9,7 +9,15 @@ from calque.ops.padding import padtype_to_pads
 from calque.ops.products import convolution as C
 from calque.ops.products import convolution_functions as F
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
 
 def reference(x, w, p):
@@ -36,7 +44,9 @@ def reference(x, w, p):
         for i, *k in np.ndindex(*w.shape[1:]):
             pos = [
                 a * s + j * d - low
-                for a, s, j, d, (low, _) in zip(at, p["window_strides"], k, p["rhs_dilation"], p["padding"])
+                for a, s, j, d, (low, _) in zip(
+                    at, p["window_strides"], k, p["rhs_dilation"], p["padding"]
+                )
             ]
             if all(0 <= q < m for q, m in zip(pos, big)):
                 out[(n, o, *at)] += stretched[(row, first + i, *pos)] * w[(o, i, *k)]
@@ -70,7 +80,11 @@ CASES = {
     "plain": (v(2, 3, 5, 4), v(2, 3, 2, 3), params(2)),
     "none": (v(2, 3), v(4, 3), params(0)),
     "line": (v(2, 3, 6), v(2, 3, 3), params(1, padding=((1, 2),), window_strides=(2,))),
-    "layout": (v(1, 5, 4, 2), v(2, 3, 2, 3), params(2, dimension_numbers=NHWC, padding=((1, 0), (0, 1)))),
+    "layout": (
+        v(1, 5, 4, 2),
+        v(2, 3, 2, 3),
+        params(2, dimension_numbers=NHWC, padding=((1, 0), (0, 1))),
+    ),
     "mixed layout": (
         v(5, 2, 3),
         v(2, 3, 2),
@@ -81,13 +95,25 @@ CASES = {
         v(3, 2, 3),
         params(1, lhs_dilation=(3,), rhs_dilation=(2,), window_strides=(2,), padding=((3, 1),)),
     ),
-    "negative padding": (v(1, 2, 7), v(2, 2, 2), params(1, padding=((-2, -1),), window_strides=(2,))),
+    "negative padding": (
+        v(1, 2, 7),
+        v(2, 2, 2),
+        params(1, padding=((-2, -1),), window_strides=(2,)),
+    ),
     "uneven stride": (v(1, 2, 8), v(2, 2, 2), params(1, window_strides=(3,))),
     "groups": (v(2, 4, 5), v(6, 2, 2), params(1, feature_group_count=2, padding=((1, 0),))),
     "depthwise": (v(1, 3, 4), v(6, 1, 2), params(1, feature_group_count=3)),
-    "groups, layout": (v(1, 5, 4, 4), v(2, 2, 2, 4), params(2, feature_group_count=2, dimension_numbers=NHWC)),
+    "groups, layout": (
+        v(1, 5, 4, 4),
+        v(2, 2, 2, 4),
+        params(2, feature_group_count=2, dimension_numbers=NHWC),
+    ),
     "batch groups": (v(4, 2, 5), v(6, 2, 2), params(1, batch_group_count=2, padding=((1, 0),))),
-    "batch groups, layout": (v(4, 3, 4, 2), v(2, 2, 2, 4), params(2, batch_group_count=2, dimension_numbers=NHWC)),
+    "batch groups, layout": (
+        v(4, 3, 4, 2),
+        v(2, 2, 2, 4),
+        params(2, batch_group_count=2, dimension_numbers=NHWC),
+    ),
     "too small": (v(1, 1, 2), v(1, 1, 4), params(1)),
     "empty batch": (v(0, 2, 4), v(3, 2, 2), params(1)),
     "empty space": (v(1, 2, 0), v(3, 2, 2), params(1, padding=((1, 2),))),
@@ -108,7 +134,10 @@ def test_meaning(name):
         ("complex64", 1e-5),
     ):
         a, b = x.astype(dtype), w.astype(dtype)
-        expected = lambda a, b: reference(a, b, p).astype(dtype)
+
+        def expected(a, b):
+            return reference(a, b, p).astype(dtype)
+
         check_meaning(C.conv_general_dilated_p, expected, a, b, rtol=tol, atol=tol, **p)
 
 
@@ -117,7 +146,13 @@ def test_preferred():
     p = {**p, "preferred_element_type": np.dtype("float32")}
     a, b = x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16)
     check_meaning(
-        C.conv_general_dilated_p, lambda a, b: reference(a, b, p).astype("float32"), a, b, rtol=1e-4, atol=1e-4, **p
+        C.conv_general_dilated_p,
+        lambda a, b: reference(a, b, p).astype("float32"),
+        a,
+        b,
+        rtol=1e-4,
+        atol=1e-4,
+        **p,
     )
 
 
@@ -132,7 +167,9 @@ def test_derivatives(name):
 @pytest.mark.parametrize("name", CASES)
 def test_batch(name):
     x, w, p = CASES[name]
-    every = [(b, c) for b in (None, 0, 1, x.ndim) for c in (None, 0, 2, w.ndim) if (b, c) != (None, None)]
+    every = [
+        (b, c) for b in (None, 0, 1, x.ndim) for c in (None, 0, 2, w.ndim) if (b, c) != (None, None)
+    ]
     a, b = x.astype("float32"), w.astype("float32")
     check_batch(C.conv_general_dilated_p, a, b, rtol=1e-4, atol=1e-4, size=2, only=every, **p)
 
@@ -154,7 +191,10 @@ X, W = v(1, 4, 5, 6).astype("float32"), v(2, 4, 3, 3).astype("float32")
     [
         (
             lambda x, w: F.conv(
-                x, w[:, :3] if isinstance(w, np.ndarray) else np.ones((2, 3, 3, 3), "float32"), (1, 1), "SAME"
+                x,
+                w[:, :3] if isinstance(w, np.ndarray) else np.ones((2, 3, 3, 3), "float32"),
+                (1, 1),
+                "SAME",
             ),
             "input feature dimension",
         ),
@@ -162,17 +202,26 @@ X, W = v(1, 4, 5, 6).astype("float32"), v(2, 4, 3, 3).astype("float32")
         (lambda x, w: F.conv(x, np.ones((2, 4, 3), "float32"), (1, 1), "SAME"), "ndim to be equal"),
         (lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", (2, 2)), "String padding"),
         (
-            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHX", "NCHW")),
+            lambda x, w: F.conv_general_dilated(
+                x, w, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHX", "NCHW")
+            ),
             "same spatial",
         ),
         (
-            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NCHH", "OIHH", "NCHH")),
+            lambda x, w: F.conv_general_dilated(
+                x, w, (1, 1), "SAME", dimension_numbers=("NCHH", "OIHH", "NCHH")
+            ),
             "no letter twice",
         ),
         (lambda x, w: F.conv_general_dilated(x, w, (1, 1), [(0, 0)]), "padding must have one pair"),
-        (lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", batch_group_count=2), "divisible"),
         (
-            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=2, batch_group_count=2),
+            lambda x, w: F.conv_general_dilated(x, w, (1, 1), "SAME", batch_group_count=2),
+            "divisible",
+        ),
+        (
+            lambda x, w: F.conv_general_dilated(
+                x, w, (1, 1), "SAME", feature_group_count=2, batch_group_count=2
+            ),
             "at most one",
         ),
         (lambda x, w: F.conv(x, np.ones((2, 4, 3, 3), "int32"), (1, 1), "SAME"), "same dtypes"),
@@ -191,11 +240,17 @@ def test_beside_jax(name):
         pytest.skip("JAX refuses it")
     x, w, p = CASES[name]
     numbers = p["dimension_numbers"]
-    rest = {k: v for k, v in p.items() if k not in ("window_strides", "padding", "dimension_numbers", "out_sharding")}
+    rest = {
+        k: v
+        for k, v in p.items()
+        if k not in ("window_strides", "padding", "dimension_numbers", "out_sharding")
+    }
 
     def fun(lax, x, w):
         d = numbers if lax is peer.ours else jax.lax.ConvDimensionNumbers(*numbers)
-        return lax.conv_general_dilated(x, w, p["window_strides"], p["padding"], dimension_numbers=d, **rest)
+        return lax.conv_general_dilated(
+            x, w, p["window_strides"], p["padding"], dimension_numbers=d, **rest
+        )
 
     peer.compare([(fun, x.astype("float32"), w.astype("float32"))], rtol=1e-4, atol=1e-4)
 
@@ -206,7 +261,13 @@ def test_functions_beside_jax():
     cases = [
         (lambda lax, x, w: lax.conv(x, w, (2, 1), "SAME"), X, W),
         (lambda lax, x, w: lax.conv(x, w, (2, 1), "VALID"), X, W),
-        (lambda lax, x, w: lax.conv_with_general_padding(x, w, (1, 1), [(1, 1), (0, 2)], (2, 1), (1, 2)), X, W),
+        (
+            lambda lax, x, w: lax.conv_with_general_padding(
+                x, w, (1, 1), [(1, 1), (0, 2)], (2, 1), (1, 2)
+            ),
+            X,
+            W,
+        ),
         (lambda lax, x, w: lax.conv_general_dilated(x, w, (1, 2), "SAME_LOWER"), X, W),
         (
             lambda lax, x, k: lax.conv_general_dilated(
@@ -218,7 +279,9 @@ def test_functions_beside_jax():
     ]
     for padding in ("SAME", "VALID", [(1, 2), (0, 1)]):
         for strides in ((1, 1), (2, 3), (4, 1)):
-            cases.append((lambda lax, x, k, p=padding, s=strides: lax.conv_transpose(x, k, s, p), x, k))
+            cases.append(
+                (lambda lax, x, k, p=padding, s=strides: lax.conv_transpose(x, k, s, p), x, k)
+            )
             cases.append(
                 (
                     lambda lax, x, k, p=padding, s=strides: lax.conv_transpose(
@@ -235,13 +298,22 @@ def test_functions_beside_jax():
         [
             (
                 lambda lax, x, k: lax.conv_transpose(
-                    lax.slice(x, (0, 0, 0, 0), (1, 5, 6, 2)), k, (2, 2), "SAME", transpose_kernel=True
+                    lax.slice(x, (0, 0, 0, 0), (1, 5, 6, 2)),
+                    k,
+                    (2, 2),
+                    "SAME",
+                    transpose_kernel=True,
                 ),
                 x,
                 k,
             ),
             (lambda lax, x: lax.conv_general_dilated_patches(x, (3, 2), (1, 2), "VALID"), X),
-            (lambda lax, x: lax.conv_general_dilated_patches(x, (3, 2), (1, 2), "SAME", dimension_numbers=layout), x),
+            (
+                lambda lax, x: lax.conv_general_dilated_patches(
+                    x, (3, 2), (1, 2), "SAME", dimension_numbers=layout
+                ),
+                x,
+            ),
             (
                 lambda lax, x, w: lax.conv_general_dilated_local(
                     x, w, (1, 1), "VALID", (2, 3), dimension_numbers=layout
@@ -267,4 +339,7 @@ def test_shape_tuples_beside_jax():
         ("conv_transpose_shape_tuple", ((1, 8, 9, 3), (3, 2, 3, 4), (2, 1), "VALID", layout)),
     ]:
         assert getattr(F, name)(*args) == tuple(getattr(jax.lax, name)(*args))
-    same(np.array(F.conv_general_permutations(layout)), np.array(jax.lax.conv_general_permutations(layout)))
+    same(
+        np.array(F.conv_general_permutations(layout)),
+        np.array(jax.lax.conv_general_permutations(layout)),
+    )

@@ -25,16 +25,31 @@ from tests.ops.helpers import (
     x64,
 )
 
-ALL = [np.dtype(bool), *(d for d in (*SIGNED, *UNSIGNED, *FLOATS, *COMPLEX) if d.name != "float8_e8m0fnu")]
+ALL = [
+    np.dtype(bool),
+    *(d for d in (*SIGNED, *UNSIGNED, *FLOATS, *COMPLEX) if d.name != "float8_e8m0fnu"),
+]
 COMMON = [
     np.dtype(d)
-    for d in ("bool", "int8", "uint8", "int32", "uint32", "float16", "float32", "complex64", ml_dtypes.bfloat16)
+    for d in (
+        "bool",
+        "int8",
+        "uint8",
+        "int32",
+        "uint32",
+        "float16",
+        "float32",
+        "complex64",
+        ml_dtypes.bfloat16,
+    )
 ]
 X = values("float64", (2, 4))
 
 
 def to(x, dtype):
-    return call(C.convert_element_type_p, x, new_dtype=np.dtype(dtype), weak_type=False, sharding=None)[0]
+    return call(
+        C.convert_element_type_p, x, new_dtype=np.dtype(dtype), weak_type=False, sharding=None
+    )[0]
 
 
 @pytest.mark.parametrize("old", ALL, ids=str)
@@ -59,7 +74,11 @@ def test_floats_saturate():
         y = np.array([1e19, -1e19, 2.0**63, 1e25, -0.9])
         same(to(y, "int64"), np.array([2**63 - 1, -(2**63), 2**63 - 1, 2**63 - 1, 0]))
         same(to(y, "uint64"), np.array([10**19, 0, 2**63, 2**64 - 1, 0], np.uint64))
-    assert to(np.array([9.0, -9.0, np.nan], np.float32), ml_dtypes.int4).astype(int).tolist() == [7, -8, 0]
+    assert to(np.array([9.0, -9.0, np.nan], np.float32), ml_dtypes.int4).astype(int).tolist() == [
+        7,
+        -8,
+        0,
+    ]
 
 
 def test_integers_wrap():
@@ -99,7 +118,12 @@ def test_what_is_that_type_already_stays():
     aval = ShapedArray((2,), np.dtype("float32"))
     assert not trace_to_jaxpr(lambda x: [C.convert_element_type(x, np.float32)], [aval]).eqns
     assert (
-        len(trace_to_jaxpr(lambda x: [C.convert_element_type(x, np.float32)], [aval.update(weak_type=True)]).eqns) == 1
+        len(
+            trace_to_jaxpr(
+                lambda x: [C.convert_element_type(x, np.float32)], [aval.update(weak_type=True)]
+            ).eqns
+        )
+        == 1
     )
 
 
@@ -111,7 +135,8 @@ def cast(x, dtype):
 
 
 @pytest.mark.parametrize(
-    "dtype", ["int8", "uint16", "int32", "uint64", "float16", "float32", "float64", ml_dtypes.bfloat16]
+    "dtype",
+    ["int8", "uint16", "int32", "uint64", "float16", "float32", "float64", ml_dtypes.bfloat16],
 )
 def test_bitcasts_are_views(dtype):
     with x64():

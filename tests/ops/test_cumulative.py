@@ -33,7 +33,9 @@ X = values("float64", (3, 4), seed=5)
 
 
 def expected(name, x, axis, reverse):
-    w = x.astype(np.int64 if x.dtype.kind in "iu" else np.complex128 if x.dtype.kind == "c" else np.float64)
+    w = x.astype(
+        np.int64 if x.dtype.kind in "iu" else np.complex128 if x.dtype.kind == "c" else np.float64
+    )
     w = np.flip(w, axis) if reverse else w
     out = NUMPY[name].accumulate(w, axis=axis)
     return (np.flip(out, axis) if reverse else out).astype(x.dtype)
@@ -50,7 +52,10 @@ def test_values(name, dtype):
             for axis in (0, 1):
                 for reverse in (False, True):
                     x = values(dtype, shape)
-                    same(call(REGISTRY[name], x, axis=axis, reverse=reverse)[0], expected(name, x, axis, reverse))
+                    same(
+                        call(REGISTRY[name], x, axis=axis, reverse=reverse)[0],
+                        expected(name, x, axis, reverse),
+                    )
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -75,13 +80,17 @@ def test_product_with_zeros():
 
 
 def test_ties_share_as_in_jax():
-    tangent = lambda x, t: [instantiate(v) for v in forward(C.cummax)([x], [t])[1]]
+    def tangent(x, t):
+        return [instantiate(v) for v in forward(C.cummax)([x], [t])[1]]
+
     out = run(tangent, np.array([1, 1, 2, 2, 2], np.float32), np.arange(1, 6, dtype=np.float32))
     assert out[0].tolist() == [1, 1.5, 3, 3.5, 4.25]
 
 
 def test_minus_infinity_has_finite_derivatives():
-    tangent = lambda x, t: [instantiate(v) for v in forward(C.cumlogsumexp)([x], [t])[1]]
+    def tangent(x, t):
+        return [instantiate(v) for v in forward(C.cumlogsumexp)([x], [t])[1]]
+
     x = np.array([-np.inf, -np.inf, 0, 0], np.float32)
     assert np.isfinite(run(tangent, x, np.ones(4, np.float32))[0][2:]).all()
 

@@ -7,7 +7,16 @@ import pytest
 from calque.ops.dimension_numbers import Precision, canonical_precision
 from calque.ops.products import dot as D
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_jvp, check_meaning, check_transpose, run, same, values, x64
+from tests.ops.helpers import (
+    check_batch,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+    x64,
+)
 
 
 def v(*shape, seed=0):
@@ -21,10 +30,20 @@ CASES = {
     "outer": (v(2), v(3, seed=1), (((), ()), ((), ())), "i,j->ij"),
     "scalars": (v(), v(seed=1), (((), ()), ((), ())), ",->"),
     "batch": (v(5, 2, 3), v(5, 3, 4, seed=1), (((2,), (1,)), ((0,), (0,))), "bik,bkj->bij"),
-    "batch in the middle": (v(2, 5, 3), v(3, 4, 5, seed=1), (((2,), (0,)), ((1,), (2,))), "ibk,kjb->bij"),
+    "batch in the middle": (
+        v(2, 5, 3),
+        v(3, 4, 5, seed=1),
+        (((2,), (0,)), ((1,), (2,))),
+        "ibk,kjb->bij",
+    ),
     "two contracted": (v(2, 3, 4), v(4, 5, 3, seed=1), (((1, 2), (2, 0)), ((), ())), "ikl,ljk->ij"),
     "two batch": (v(2, 3, 4), v(3, 2, 4, seed=1), (((2,), (2,)), ((0, 1), (1, 0))), "abk,bak->ab"),
-    "all kinds": (v(2, 3, 4, 5), v(5, 3, 2, 4, seed=1), (((3, 1), (0, 1)), ((0,), (2,))), "bkil,lkbj->bij"),
+    "all kinds": (
+        v(2, 3, 4, 5),
+        v(5, 3, 2, 4, seed=1),
+        (((3, 1), (0, 1)), ((0,), (2,))),
+        "bkil,lkbj->bij",
+    ),
     "empty sum": (v(2, 0), v(0, 3), (((1,), (0,)), ((), ())), "ik,kj->ij"),
     "empty result": (v(0, 3), v(3, 2), (((1,), (0,)), ((), ())), "ik,kj->ij"),
     "empty batch": (v(0, 2, 3), v(0, 3, 2), (((2,), (1,)), ((0,), (0,))), "bik,bkj->bij"),
@@ -44,7 +63,12 @@ DTYPES = [
 
 def params(numbers, preferred=None):
     preferred = None if preferred is None else np.dtype(preferred)
-    return {"dimension_numbers": numbers, "precision": None, "preferred_element_type": preferred, "out_sharding": None}
+    return {
+        "dimension_numbers": numbers,
+        "precision": None,
+        "preferred_element_type": preferred,
+        "out_sharding": None,
+    }
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -54,13 +78,17 @@ def test_meaning(name, dtype):
     x, y = np.asarray(x).astype(dtype), np.asarray(y).astype(dtype)
     kind = np.dtype(dtype).kind
     wide = {"c": "complex128", "i": "int64", "u": "int64", "b": "int64"}.get(kind, "float64")
-    tolerance = {"float16": 1e-3, "bfloat16": 8e-3, "float8_e4m3fn": 0.07}.get(np.dtype(dtype).name, 1e-5)
+    tolerance = {"float16": 1e-3, "bfloat16": 8e-3, "float8_e4m3fn": 0.07}.get(
+        np.dtype(dtype).name, 1e-5
+    )
 
     def expected(x, y):
         total = np.einsum(subscripts, x.astype(wide), y.astype(wide))
         return np.asarray(total).astype(dtype)
 
-    check_meaning(D.dot_general_p, expected, x, y, rtol=tolerance, atol=tolerance, **params(numbers))
+    check_meaning(
+        D.dot_general_p, expected, x, y, rtol=tolerance, atol=tolerance, **params(numbers)
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +126,14 @@ def test_rules(name):
     check_jvp(D.dot_general_p, x, y, rtol=1e-5, **params(numbers))
     check_transpose(D.dot_general_p, x, y, linear=(0,), **params(numbers))
     check_transpose(D.dot_general_p, x, y, linear=(1,), **params(numbers))
-    check_batch(D.dot_general_p, x.astype("float32"), y.astype("float32"), rtol=1e-5, atol=1e-5, **params(numbers))
+    check_batch(
+        D.dot_general_p,
+        x.astype("float32"),
+        y.astype("float32"),
+        rtol=1e-5,
+        atol=1e-5,
+        **params(numbers),
+    )
 
 
 def test_rules_of_mixed_dtypes():
@@ -120,7 +155,12 @@ def test_rules_of_mixed_dtypes():
         (lambda x: D.dot_general(x, x, (((2,), (0,)), ((), ()))), "out of bounds"),
         (lambda x: D.dot_general(x, x, (((0, 0), (0, 0)), ((), ()))), "used twice"),
         (lambda x: D.dot_general(x, x, (((0,), ()), ((), ()))), "pair up"),
-        (lambda x: D.batch_matmul(x, x[0] if isinstance(x, np.ndarray) else np.ones(3, "float32")), "at least 2D"),
+        (
+            lambda x: D.batch_matmul(
+                x, x[0] if isinstance(x, np.ndarray) else np.ones(3, "float32")
+            ),
+            "at least 2D",
+        ),
         (lambda x: D.dot(x, np.ones(3, "float32"), precision="exact"), "Precision argument"),
     ],
 )
@@ -141,11 +181,21 @@ def test_beside_jax():
         a, b = np.asarray(x, "float32"), np.asarray(y, "float32")
         peer.compare([(lambda lax, a, b: lax.dot_general(a, b, numbers), a, b)], printed=False)
         peer.compare(
-            [(lambda lax, a, b: lax.dot_general(a, b, numbers), a.astype("int8"), b.astype("int8"))], printed=False
+            [
+                (
+                    lambda lax, a, b: lax.dot_general(a, b, numbers),
+                    a.astype("int8"),
+                    b.astype("int8"),
+                )
+            ],
+            printed=False,
         )
     x, y = v(2, 3).astype("float32"), v(3, 4).astype("float32")
     peer.compare(
-        [(lambda lax, x, y: lax.dot(x, y), x, y), (lambda lax, x, y: lax.dot(x, y, precision="high"), x, y)],
+        [
+            (lambda lax, x, y: lax.dot(x, y), x, y),
+            (lambda lax, x, y: lax.dot(x, y, precision="high"), x, y),
+        ],
         printed=False,
     )
     peer.compare([(lambda lax, x, y: lax.batch_matmul(x, y), x[None], y[None])], printed=False)

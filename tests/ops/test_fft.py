@@ -37,22 +37,45 @@ def expected(kind, lengths):
             y = np.moveaxis(np.tensordot(y, matrix(m, 1), ([axis], [0])), -1, axis)
         w = np.array([1.0] + [2.0] * (n // 2 - 1 + n % 2) + [1.0] * (n % 2 == 0 and n > 1))
         back = np.exp(2j * np.pi * np.outer(np.arange(n // 2 + 1), np.arange(n)) / n) * w[:, None]
-        return ((y @ back).real / total).astype(out.replace("complex64", "float32").replace("complex128", "float64"))
+        return ((y @ back).real / total).astype(
+            out.replace("complex64", "float32").replace("complex128", "float64")
+        )
 
     return compute
 
 
-CASES = [("FFT", (3, 4), (4,)), ("FFT", (2, 3, 5), (3, 5)), ("IFFT", (3, 5), (5,)), ("IFFT", (2, 3, 4), (2, 3, 4))]
-CASES += [("RFFT", (3, 4), (4,)), ("RFFT", (3, 5), (5,)), ("RFFT", (2, 4, 6), (4, 6)), ("RFFT", (3, 1), (1,))]
-CASES += [("IRFFT", (3, 3), (4,)), ("IRFFT", (3, 3), (5,)), ("IRFFT", (2, 3, 4), (3, 6)), ("IRFFT", (3, 1), (1,))]
+CASES = [
+    ("FFT", (3, 4), (4,)),
+    ("FFT", (2, 3, 5), (3, 5)),
+    ("IFFT", (3, 5), (5,)),
+    ("IFFT", (2, 3, 4), (2, 3, 4)),
+]
+CASES += [
+    ("RFFT", (3, 4), (4,)),
+    ("RFFT", (3, 5), (5,)),
+    ("RFFT", (2, 4, 6), (4, 6)),
+    ("RFFT", (3, 1), (1,)),
+]
+CASES += [
+    ("IRFFT", (3, 3), (4,)),
+    ("IRFFT", (3, 3), (5,)),
+    ("IRFFT", (2, 3, 4), (3, 6)),
+    ("IRFFT", (3, 1), (1,)),
+]
 
 
 @pytest.mark.parametrize(("kind", "shape", "lengths"), CASES)
 def test_transform(kind, shape, lengths):
     real = kind == "RFFT"
     p = {"fft_type": F._fft_type(kind), "fft_lengths": lengths}
-    for dtype, tol in (("float32", 1e-5), ("float64", 1e-12)) if real else (("complex64", 1e-5), ("complex128", 1e-12)):
-        check_meaning(F.fft_p, expected(kind, lengths), values(dtype, shape), rtol=tol, atol=tol, **p)
+    for dtype, tol in (
+        (("float32", 1e-5), ("float64", 1e-12))
+        if real
+        else (("complex64", 1e-5), ("complex128", 1e-12))
+    ):
+        check_meaning(
+            F.fft_p, expected(kind, lengths), values(dtype, shape), rtol=tol, atol=tol, **p
+        )
     x = values("float64" if real else "complex128", shape)
     check_jvp(F.fft_p, x, **p)
     check_transpose(F.fft_p, x, **p)

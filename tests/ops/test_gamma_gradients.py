@@ -26,7 +26,9 @@ def test_edges():
     nan = np.nan
     a, x = np.array([1, 1, 0, -1, nan, 1, 1]), np.array([0, np.inf, 1, 1, 1, nan, -1])
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(G.distribution_gradient(a, x), [0, 0, nan, nan, nan, nan, nan])
+        np.testing.assert_array_equal(
+            G.distribution_gradient(a, x), [0, 0, nan, nan, nan, nan, nan]
+        )
     assert G.sample_gradient(np.ones((0, 2)), np.ones((0, 2))).shape == (0, 2)
     assert G.sample_gradient(np.float64(2.0), np.ones((3, 1))).shape == (3, 1)
 

@@ -7,9 +7,21 @@ import pytest
 from calque.ops import indexing as I
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_fun_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_fun_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
-CLIP, FILL, PROMISE = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterMode.PROMISE_IN_BOUNDS
+CLIP, FILL, PROMISE = (
+    GatherScatterMode.CLIP,
+    GatherScatterMode.FILL_OR_DROP,
+    GatherScatterMode.PROMISE_IN_BOUNDS,
+)
 DN = GatherDimensionNumbers
 
 
@@ -52,7 +64,12 @@ CASES = {
     "batching": (X, np.array([[1], [2], [0], [4]]), DN((1,), (2,), (2,), (0,), (0,)), (1, 3, 1)),
     "batching inside": (X, np.ones((2, 3, 1), int), DN((2,), (2,), (2,), (1,), (1,)), (4, 1, 1)),
     "outside": (X, np.array([[-1], [3], [4], [99], [-99]]), DN((1, 2), (0,), (0,)), (1, 3, 5)),
-    "window outside": (X, np.array([[-1, 0], [3, 1], [2, 2], [2, 3]]), DN((1, 2, 3), (), (0, 2)), (2, 2, 3)),
+    "window outside": (
+        X,
+        np.array([[-1, 0], [3, 1], [2, 2], [2, 3]]),
+        DN((1, 2, 3), (), (0, 2)),
+        (2, 2, 3),
+    ),
     "no rows": (X, np.zeros((0, 1), int), DN((1, 2), (0,), (0,)), (1, 3, 5)),
     "empty operand": (X[:, :0], np.array([[1], [9]]), DN((1, 2), (0,), (0,)), (1, 0, 5)),
     "empty window": (X, np.array([[1], [9]]), DN((1, 2, 3), (), (0,)), (0, 3, 5)),
@@ -94,15 +111,23 @@ def test_meaning(name, mode):
 def test_large_unsigned_indices():
     numbers = DN((), (0,), (0,))
     got = run(
-        lambda x, i: I.gather_p.bind(x, i, **params(numbers, (1,), FILL)), X[0, 0], np.array([[2], [255]], "uint8")
+        lambda x, i: I.gather_p.bind(x, i, **params(numbers, (1,), FILL)),
+        X[0, 0],
+        np.array([[2], [255]], "uint8"),
     )
     same(got[0], np.array([X[0, 0, 2], np.nan], "float32"))
 
 
-@pytest.mark.parametrize(("dtype", "fill"), [("float32", np.nan), ("int8", -128), ("uint8", 255), ("bool", True)])
+@pytest.mark.parametrize(
+    ("dtype", "fill"), [("float32", np.nan), ("int8", -128), ("uint8", 255), ("bool", True)]
+)
 def test_default_fill(dtype, fill):
     x = values(dtype, (3,))
-    out = run(lambda x, i: I.gather(x, i, DN((), (0,), (0,)), (1,), mode="fill"), x, np.array([[5]], "int32"))
+    out = run(
+        lambda x, i: I.gather(x, i, DN((), (0,), (0,)), (1,), mode="fill"),
+        x,
+        np.array([[5]], "int32"),
+    )
     same(out[0], np.array([fill]).astype(dtype))
 
 
@@ -127,7 +152,12 @@ def test_batch(name):
     ("numbers", "sizes", "indices", "words"),
     [
         (DN((1, 2), (0,), (0,)), (2, 3, 5), np.zeros((2, 1), "int32"), "slice size 1"),
-        (DN((1, 2), (0,), (0,)), (1, 3, 6), np.zeros((2, 1), "int32"), "within the operand's shape"),
+        (
+            DN((1, 2), (0,), (0,)),
+            (1, 3, 6),
+            np.zeros((2, 1), "int32"),
+            "within the operand's shape",
+        ),
         (DN((1,), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "int32"), "offset_dims"),
         (DN((2, 1), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "int32"), "sorted"),
         (DN((1, 2), (0,), (0, 1)), (1, 3, 5), np.zeros((2, 1), "int32"), "index vectors have 1"),
@@ -143,7 +173,10 @@ def test_errors(numbers, sizes, indices, words):
 
 def test_mode_names():
     assert GatherScatterMode.from_any("clip") is CLIP and GatherScatterMode.from_any(None) is FILL
-    assert str(CLIP) == "GatherScatterMode.CLIP" and repr(FILL) == "<GatherScatterMode.FILL_OR_DROP: 2>"
+    assert (
+        str(CLIP) == "GatherScatterMode.CLIP"
+        and repr(FILL) == "<GatherScatterMode.FILL_OR_DROP: 2>"
+    )
     with pytest.raises(ValueError, match='Unknown gather mode "wrap"'):
         GatherScatterMode.from_any("wrap")
 
@@ -154,7 +187,10 @@ def test_beside_jax(mode):
     jax = pytest.importorskip("jax")
     for x, indices, numbers, sizes in CASES.values():
         theirs = jax.lax.GatherDimensionNumbers(*numbers)
-        fun = lambda lax, x, i: lax.gather(x, i, numbers if lax is peer.ours else theirs, sizes, mode=mode)
+
+        def fun(lax, x, i):
+            return lax.gather(x, i, numbers if lax is peer.ours else theirs, sizes, mode=mode)
+
         peer.compare([(fun, np.asarray(x), indices.astype("int32"))])
 
 

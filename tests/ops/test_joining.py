@@ -6,7 +6,15 @@ import pytest
 
 from calque.ops import joining as J
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
 X = values("float64", (2, 3))
 Y = values("float64", (4, 3), seed=1)
@@ -14,7 +22,9 @@ Y = values("float64", (4, 3), seed=1)
 
 def padded(x, value, padding_config):
     """The definition: each element goes to low + i * (interior + 1), unless that is outside."""
-    shape = [low + high + n + max(n - 1, 0) * gap for n, (low, high, gap) in zip(x.shape, padding_config)]
+    shape = [
+        low + high + n + max(n - 1, 0) * gap for n, (low, high, gap) in zip(x.shape, padding_config)
+    ]
     out = np.full(shape, value, x.dtype)
     for i in np.ndindex(*x.shape):
         at = [low + k * (gap + 1) for k, (low, _, gap) in zip(i, padding_config)]
@@ -24,7 +34,12 @@ def padded(x, value, padding_config):
 
 
 def pad_case(x, config):
-    return J.pad_p, (x, np.float64(0.5)), {"padding_config": config}, lambda x, v: padded(x, v, config)
+    return (
+        J.pad_p,
+        (x, np.float64(0.5)),
+        {"padding_config": config},
+        lambda x, v: padded(x, v, config),
+    )
 
 
 CASES = [
@@ -39,7 +54,12 @@ CASES = [
     pad_case(X[0, 0], ()),
     (J.rev_p, (X,), {"dimensions": (1, 0)}, lambda x: x[::-1, ::-1]),
     (J.rev_p, (X,), {"dimensions": ()}, lambda x: x),
-    (J.tile_p, (X,), {"reps": (2, 3)}, lambda x: np.concatenate([np.concatenate([x] * 3, 1)] * 2, 0)),
+    (
+        J.tile_p,
+        (X,),
+        {"reps": (2, 3)},
+        lambda x: np.concatenate([np.concatenate([x] * 3, 1)] * 2, 0),
+    ),
     (J.tile_p, (X,), {"reps": (0, 1)}, lambda x: x[:0]),
     (J.split_p, (Y,), {"sizes": (1, 0, 3), "axis": 0}, lambda y: [y[:1], y[1:1], y[1:]]),
     (J.stack_p, (X, X + 1), {"axis": 1}, lambda *xs: np.stack(xs, 1)),
@@ -99,7 +119,10 @@ def test_errors(fun, words):
 def test_functions():
     x = X.astype("float32")
     same(run(lambda x: J.concatenate([x, x], 1), x)[0], np.concatenate([x, x], 1))
-    same(run(lambda x: J.pad(x, 2, ((0, 1, 0), (0, 0, 0))), x)[0], np.concatenate([x, np.full((1, 3), 2, "float32")]))
+    same(
+        run(lambda x: J.pad(x, 2, ((0, 1, 0), (0, 0, 0))), x)[0],
+        np.concatenate([x, np.full((1, 3), 2, "float32")]),
+    )
     assert [p.shape for p in run(lambda x: J.split(x, (1, 2), -1), x)] == [(2, 1), (2, 2)]
     assert [p.shape for p in run(lambda x: J.unstack(x, -1), x)] == [(2,)] * 3
 

@@ -9,7 +9,9 @@ from calque.ops import kinds as K
 from calque.ops.common import FLOAT
 from tests.ops.helpers import call, same, values
 
-F, W, S = (ShapedArray(s, np.dtype("float32"), w) for s, w in (((2,), False), ((2,), True), ((), False)))
+F, W, S = (
+    ShapedArray(s, np.dtype("float32"), w) for s, w in (((2,), False), ((2,), True), ((), False))
+)
 
 
 def test_shapes_of_results():
@@ -17,9 +19,13 @@ def test_shapes_of_results():
     assert rule(F, F) is F and rule(F, S) is F and rule(S, F) is F and rule(S, S) is S
     assert rule(W, W) is W and rule(F, W) is F and rule(W, S) is F
     assert K.nary_shape("f", FLOAT, K.to_bool)(F, S) is ShapedArray((2,), np.dtype(bool))
-    with pytest.raises(TypeError, match=r"f got incompatible shapes for broadcasting: \(2,\), \(3,\)"):
+    with pytest.raises(
+        TypeError, match=r"f got incompatible shapes for broadcasting: \(2,\), \(3,\)"
+    ):
         rule(F, F.update(shape=(3,)))
-    with pytest.raises(TypeError, match=r"f requires arguments to have the same dtypes, got float32, float16"):
+    with pytest.raises(
+        TypeError, match=r"f requires arguments to have the same dtypes, got float32, float16"
+    ):
         rule(F, F.update(dtype=np.dtype("float16")))
     with pytest.raises(TypeError, match=r"f does not accept dtype int32 at position 0"):
         rule(F.update(dtype=np.dtype("int32")), F)

@@ -9,19 +9,48 @@ from calque.core.avals import ShapedArray
 from calque.core.trace import trace_to_jaxpr
 from calque.ops import layout as L
 from tests.ops import peer
-from tests.ops.helpers import call, check_batch, check_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    call,
+    check_batch,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
 X = values("float64", (2, 3))
 
 
-# ---------------------------------------------------------------- the rules of each primitive, by table
+# ---------------------------------------------------------------- the rules of each primitive, by t
 
 CASES = [
-    (L.broadcast_in_dim_p, X, {"shape": (4, 2, 3), "broadcast_dimensions": (1, 2), "sharding": None}),
-    (L.broadcast_in_dim_p, X[:1], {"shape": (2, 5, 3), "broadcast_dimensions": (1, 2), "sharding": None}),
-    (L.broadcast_in_dim_p, X[0, 0], {"shape": (2, 2), "broadcast_dimensions": (), "sharding": None}),
-    (L.broadcast_in_dim_p, X, {"shape": (2, 1, 3), "broadcast_dimensions": (0, 2), "sharding": None}),
-    (L.broadcast_in_dim_p, X[:0], {"shape": (0, 3, 2), "broadcast_dimensions": (0, 1), "sharding": None}),
+    (
+        L.broadcast_in_dim_p,
+        X,
+        {"shape": (4, 2, 3), "broadcast_dimensions": (1, 2), "sharding": None},
+    ),
+    (
+        L.broadcast_in_dim_p,
+        X[:1],
+        {"shape": (2, 5, 3), "broadcast_dimensions": (1, 2), "sharding": None},
+    ),
+    (
+        L.broadcast_in_dim_p,
+        X[0, 0],
+        {"shape": (2, 2), "broadcast_dimensions": (), "sharding": None},
+    ),
+    (
+        L.broadcast_in_dim_p,
+        X,
+        {"shape": (2, 1, 3), "broadcast_dimensions": (0, 2), "sharding": None},
+    ),
+    (
+        L.broadcast_in_dim_p,
+        X[:0],
+        {"shape": (0, 3, 2), "broadcast_dimensions": (0, 1), "sharding": None},
+    ),
     (L.reshape_p, X, {"new_sizes": (3, 2), "dimensions": None, "sharding": None}),
     (L.reshape_p, X, {"new_sizes": (6,), "dimensions": (1, 0), "sharding": None}),
     (L.reshape_p, X[0, :1], {"new_sizes": (), "dimensions": None, "sharding": None}),
@@ -41,7 +70,9 @@ def expected(prim, x, params):
     if prim is L.broadcast_in_dim_p:
         out = np.empty(params["shape"], x.dtype)
         for i in np.ndindex(*params["shape"]):
-            at = tuple(i[d] if n > 1 else 0 for d, n in zip(params["broadcast_dimensions"], x.shape))
+            at = tuple(
+                i[d] if n > 1 else 0 for d, n in zip(params["broadcast_dimensions"], x.shape)
+            )
             out[i] = x[at]
         return out
     if prim is L.transpose_p:
@@ -53,15 +84,23 @@ def expected(prim, x, params):
             out[i] = x[tuple(at)]
         return out
     if prim is L.reshape_p:
-        flat = x if params["dimensions"] is None else expected(L.transpose_p, x, {"permutation": params["dimensions"]})
+        flat = (
+            x
+            if params["dimensions"] is None
+            else expected(L.transpose_p, x, {"permutation": params["dimensions"]})
+        )
         return np.array(list(flat.flat), x.dtype).reshape(params["new_sizes"])
-    return np.array(list(x.flat), x.dtype).reshape([n for d, n in enumerate(x.shape) if d not in params["dimensions"]])
+    return np.array(list(x.flat), x.dtype).reshape(
+        [n for d, n in enumerate(x.shape) if d not in params["dimensions"]]
+    )
 
 
 @pytest.mark.parametrize(("prim", "x", "params"), CASES, ids=IDS)
 def test_meaning(prim, x, params):
     for dtype in ("float32", "int8", "bool", "complex64", ml_dtypes.bfloat16):
-        check_meaning(prim, lambda v: expected(prim, v, params), np.asarray(x).astype(dtype), **params)
+        check_meaning(
+            prim, lambda v: expected(prim, v, params), np.asarray(x).astype(dtype), **params
+        )
 
 
 @pytest.mark.parametrize(("prim", "x", "params"), CASES, ids=IDS)
@@ -86,7 +125,10 @@ def test_iota(dtype):
     ("fun", "words"),
     [
         (lambda x: L.broadcast_in_dim(x, (2, 4), (0, 1)), "1 or the result's"),
-        (lambda x: L.broadcast_in_dim(L.transpose(x, (1, 0)), (2, 3), (1, 0)), "strictly increasing"),
+        (
+            lambda x: L.broadcast_in_dim(L.transpose(x, (1, 0)), (2, 3), (1, 0)),
+            "strictly increasing",
+        ),
         (lambda x: L.broadcast_in_dim(x, (2, 3), (0,)), "one broadcast dimension"),
         (lambda x: L.reshape(x, (4,)), "total size must be unchanged"),
         (lambda x: L.reshape(x, (-1,)), "must all be positive"),
@@ -152,7 +194,11 @@ def test_weak_types():
 
 def test_printed_form():
     aval = ShapedArray((3, 4), np.dtype("float32"))
-    text = str(trace_to_jaxpr(lambda x: [L.broadcast(x, (2,)), L.full((2,), 2.0), L.reshape(x, (12,))], [aval]))
+    text = str(
+        trace_to_jaxpr(
+            lambda x: [L.broadcast(x, (2,)), L.full((2,), 2.0), L.reshape(x, (12,))], [aval]
+        )
+    )
     assert "b:f32[2,3,4] = broadcast_in_dim[broadcast_dimensions=(1, 2)] a" in text
     assert "c:f32[2] = broadcast_in_dim 2.0:f32[]" in text
     assert "d:f32[12] = reshape[dimensions=None new_sizes=(12,) sharding=None] a" in text
@@ -189,8 +235,13 @@ def test_beside_jax():
 def test_reshape_reads_the_dimensions_in_the_order_given(order):
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     want = np.transpose(x, order).reshape(2, 6)
-    f = lambda v: L.reshape(v, (2, 6), order)
-    stack = lambda v: calque.vmap(f)(v[None])[0]
+
+    def f(v):
+        return L.reshape(v, (2, 6), order)
+
+    def stack(v):
+        return calque.vmap(f)(v[None])[0]
+
     for g in (
         f,
         calque.jit(f),
@@ -201,4 +252,6 @@ def test_reshape_reads_the_dimensions_in_the_order_given(order):
         got = np.asarray(g(x))
         np.testing.assert_array_equal(got, want if got.shape == (2, 6) else x.T)
     square = x[:, :3]
-    np.testing.assert_array_equal(calque.jit(lambda v: L.reshape(v, (3, 3), (1, 0)))(square), square.T)
+    np.testing.assert_array_equal(
+        calque.jit(lambda v: L.reshape(v, (3, 3), (1, 0)))(square), square.T
+    )

@@ -7,7 +7,16 @@ import pytest
 
 from calque.ops.linalg import factors as A
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_fun_jvp, check_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_fun_jvp,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
 DTYPES = [("float32", 1e-4), ("float64", 1e-10), ("complex64", 1e-4), ("complex128", 1e-10)]
 
@@ -107,7 +116,9 @@ def test_cholesky_update():
     (out,) = run(A.cholesky_update_p.bind, r.astype("float32"), w.astype("float32"))
     np.testing.assert_allclose(out.T @ out, r.T @ r + np.outer(w, w), rtol=1e-4)
     check_jvp(A.cholesky_update_p, r, w, order=2, rtol=1e-5)
-    check_batch(A.cholesky_update_p, r.astype("float32"), w.astype("float32"), only=[(None, 0)], rtol=1e-5)
+    check_batch(
+        A.cholesky_update_p, r.astype("float32"), w.astype("float32"), only=[(None, 0)], rtol=1e-5
+    )
 
 
 # ---------------------------------------------------------------- lu
@@ -135,7 +146,10 @@ def test_lu(shape):
 
 def test_permutations():
     pivots = np.array([[1, 1], [0, 2]], "int32")
-    same(run(lambda p: A.lu_pivots_to_permutation(p, 3), pivots)[0], np.array([[1, 0, 2], [0, 2, 1]], "int32"))
+    same(
+        run(lambda p: A.lu_pivots_to_permutation(p, 3), pivots)[0],
+        np.array([[1, 0, 2], [0, 2, 1]], "int32"),
+    )
     check_batch(A.lu_pivots_to_permutation_p, pivots, permutation_size=4)
     with pytest.raises(ValueError, match="at most 1"):
         run(lambda p: A.lu_pivots_to_permutation(p, 1), pivots)
@@ -154,7 +168,14 @@ def test_symmetric_product():
         **p,
     )
     check_jvp(A.symmetric_product_p, a[0], c[0], order=2, **p)
-    check_batch(A.symmetric_product_p, a[0].astype("float32"), c[0].astype("float32"), rtol=1e-5, atol=1e-5, **p)
+    check_batch(
+        A.symmetric_product_p,
+        a[0].astype("float32"),
+        c[0].astype("float32"),
+        rtol=1e-5,
+        atol=1e-5,
+        **p,
+    )
     out = run(
         lambda a, c: A.symmetric_product(a, c, symmetrize_output=True, beta=1.0),
         a[0].astype("float32"),
@@ -167,7 +188,13 @@ def test_gradient_of_solve():
     """Second derivatives through LU, permutation and triangular systems together."""
     from calque.ops.linalg.common import solve
 
-    check_fun_jvp(lambda a, b: solve(a, b), well("float64", 3, 3), values("float64", (3, 2)), order=2, rtol=1e-5)
+    check_fun_jvp(
+        lambda a, b: solve(a, b),
+        well("float64", 3, 3),
+        values("float64", (3, 2)),
+        order=2,
+        rtol=1e-5,
+    )
 
 
 @pytest.mark.peer
@@ -179,7 +206,11 @@ def test_beside_jax():
             (lambda lax, x: linalg(lax).lu(x), x),
             (lambda lax, x: linalg(lax).lu(x), np.stack([x, 2 * x])[:, :2]),
             (lambda lax, x, b: linalg(lax).triangular_solve(x, b, left_side=True), x, b),
-            (lambda lax, x, b: linalg(lax).triangular_solve(x, b, lower=True, transpose_a=True), x, b.T.copy()),
+            (
+                lambda lax, x, b: linalg(lax).triangular_solve(x, b, lower=True, transpose_a=True),
+                x,
+                b.T.copy(),
+            ),
             (lambda lax, p: linalg(lax).lu_pivots_to_permutation(p, 4), np.array([2, 1], "int32")),
             (lambda lax, a, c: linalg(lax).symmetric_product(a, c, alpha=2.0, beta=0.5), x, spd),
         ],
@@ -192,7 +223,11 @@ def test_beside_jax():
             (lambda lax, x: linalg(lax).cholesky(x), -spd),
             (lambda lax, x: linalg(lax).cholesky(x, symmetrize_input=False), spd),
             (lambda lax, x: linalg(lax).cholesky(x), definite("complex64", 2, 3, 3)),
-            (lambda lax, r, w: linalg(lax).cholesky_update(r, w), np.linalg.cholesky(spd).T.copy(), b[:, 0].copy()),
+            (
+                lambda lax, r, w: linalg(lax).cholesky_update(r, w),
+                np.linalg.cholesky(spd).T.copy(),
+                b[:, 0].copy(),
+            ),
         ],
         rtol=1e-4,
         atol=1e-4,
@@ -211,8 +246,17 @@ def test_gradients_beside_jax(name):
     x = definite("float32", 3, 3)
     t = values("float32", (3, 3), seed=7)
     t = t + t.T
-    first = lambda f: lambda x: f(x)[0] if isinstance(f(x), (tuple, list)) else f(x)
+
+    def first(f):
+        return lambda x: f(x)[0] if isinstance(f(x), (tuple, list)) else f(x)
+
     want = jax.jvp(first(getattr(jax.lax.linalg, name)), (x,), (t,))[1]
     prim = {"cholesky": A.cholesky_p, "lu": A.lu_p}[name]
-    got = run(lambda x, t: [prim.jvp((x,), (t,))[1]] if name == "cholesky" else [prim.jvp((x,), (t,))[1][0]], x, t)[0]
+    got = run(
+        lambda x, t: (
+            [prim.jvp((x,), (t,))[1]] if name == "cholesky" else [prim.jvp((x,), (t,))[1][0]]
+        ),
+        x,
+        t,
+    )[0]
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)

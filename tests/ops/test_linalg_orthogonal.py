@@ -1,4 +1,5 @@
-"""QR, Householder products, Hessenberg, tridiagonal and Schur forms, tridiagonal systems: definitions, rules, JAX."""
+"""QR, Householder products, Hessenberg, tridiagonal and Schur forms, tridiagonal systems:
+definitions, rules, JAX."""
 
 import numpy as np
 import pytest
@@ -7,7 +8,16 @@ from scipy.linalg import lapack
 from calque.core.primitives import do
 from calque.ops.linalg import orthogonal as O
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_fun_jvp, check_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_fun_jvp,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 from tests.ops.test_linalg import DTYPES, linalg, well
 
 
@@ -27,22 +37,36 @@ def test_qr(dtype, tol, shape):
     for full in (True, False):
         q, r = run(lambda x, f=full: O.qr(x, full_matrices=f), x)
         k = m if full else min(m, n)
-        assert q.shape == (*shape[:-2], m, k) and r.shape == (*shape[:-2], k, n) and q.dtype == r.dtype == x.dtype
+        assert (
+            q.shape == (*shape[:-2], m, k)
+            and r.shape == (*shape[:-2], k, n)
+            and q.dtype == r.dtype == x.dtype
+        )
         np.testing.assert_allclose(q @ r, x, rtol=tol, atol=10 * tol)
-        np.testing.assert_allclose(adjoint(q) @ q, np.broadcast_to(np.eye(k), (*shape[:-2], k, k)), atol=10 * tol)
+        np.testing.assert_allclose(
+            adjoint(q) @ q, np.broadcast_to(np.eye(k), (*shape[:-2], k, k)), atol=10 * tol
+        )
         same(np.tril(r, -1), np.zeros_like(r))
     q, r, order = run(lambda x: O.qr(x, full_matrices=False, pivoting=True), x)
-    np.testing.assert_allclose(q @ r, np.take_along_axis(x, order[..., None, :], -1), rtol=tol, atol=10 * tol)
+    np.testing.assert_allclose(
+        q @ r, np.take_along_axis(x, order[..., None, :], -1), rtol=tol, atol=10 * tol
+    )
     if dtype in ("float64", "complex128") and x.size:
         a = x[0] if x.ndim == 3 else x
         check_fun_jvp(lambda x: do.qr(x, **qr_params()), a, order=2, rtol=1e-5, atol=1e-5)
-        check_fun_jvp(lambda x: do.qr(x, **qr_params(pivoting=True))[:2], a, order=1, rtol=1e-5, atol=1e-5)
+        check_fun_jvp(
+            lambda x: do.qr(x, **qr_params(pivoting=True))[:2], a, order=1, rtol=1e-5, atol=1e-5
+        )
         if m <= n:
-            check_fun_jvp(lambda x: do.qr(x, **qr_params(full=True)), a, order=1, rtol=1e-5, atol=1e-5)
+            check_fun_jvp(
+                lambda x: do.qr(x, **qr_params(full=True)), a, order=1, rtol=1e-5, atol=1e-5
+            )
 
 
 def test_qr_edges():
-    check_batch(O.qr_p, values("float32", (3, 2)), only=[(0,)], size=1, rtol=1e-4, atol=1e-5, **qr_params())
+    check_batch(
+        O.qr_p, values("float32", (3, 2)), only=[(0,)], size=1, rtol=1e-4, atol=1e-5, **qr_params()
+    )
     with pytest.raises(NotImplementedError, match="full_matrices=False"):
         check_fun_jvp(lambda x: O.qr(x), values("float64", (3, 2)))
     with pytest.raises(NotImplementedError, match="does not accept dtype"):
@@ -62,7 +86,9 @@ def test_householder(dtype, tol):
     for i in range(3):
         v = np.concatenate([np.zeros(i), [1], a[i + 1 :, i]]).astype(dtype)
         full = full @ (np.eye(4) - tau[i] * np.outer(v, np.conj(v)))
-    check_meaning(O.householder_product_p, lambda a, t: full[:, :3].astype(dtype), a, tau, rtol=tol, atol=tol)
+    check_meaning(
+        O.householder_product_p, lambda a, t: full[:, :3].astype(dtype), a, tau, rtol=tol, atol=tol
+    )
     c = values(dtype, (4, 2), seed=3)
     for left in (True, False):
         for transpose in (True, False):
@@ -75,7 +101,9 @@ def test_householder(dtype, tol):
                 check_jvp(O.ormqr_p, a, tau, b, order=1, rtol=1e-5, **p)
     if dtype in ("float64", "complex128"):
         check_jvp(O.householder_product_p, a, tau, order=2, rtol=1e-5)
-    check_batch(O.householder_product_p, a, tau, rtol=tol, atol=tol, only=[(0, None), (None, 0), (2, 1)])
+    check_batch(
+        O.householder_product_p, a, tau, rtol=tol, atol=tol, only=[(0, None), (None, 0), (2, 1)]
+    )
 
 
 @pytest.mark.parametrize(("dtype", "tol"), DTYPES)
@@ -94,7 +122,9 @@ def test_forms(dtype, tol, n):
         assert d.dtype == e.dtype == x.real.dtype and taus.dtype == x.dtype and out.shape == x.shape
         if n > 1:
             dense = np.stack([np.diag(a) + np.diag(b, 1) + np.diag(b, -1) for a, b in zip(d, e)])
-            np.testing.assert_allclose(np.linalg.eigvalsh(dense), np.linalg.eigvalsh(sym), rtol=20 * tol, atol=20 * tol)
+            np.testing.assert_allclose(
+                np.linalg.eigvalsh(dense), np.linalg.eigvalsh(sym), rtol=20 * tol, atol=20 * tol
+            )
 
 
 def test_form_edges():
@@ -103,7 +133,10 @@ def test_form_edges():
     for fun in (O.hessenberg, O.schur, O.tridiagonal):
         with pytest.raises(NotImplementedError, match="no derivative"):
             check_fun_jvp(fun, x)
-    t, z = run(lambda x: O.schur(x, sort_eig_vals=True, select_callable=lambda r, i=0: r < 0), x.astype("float32"))
+    t, z = run(
+        lambda x: O.schur(x, sort_eig_vals=True, select_callable=lambda r, i=0: r < 0),
+        x.astype("float32"),
+    )
     np.testing.assert_allclose(z @ t @ z.T, x, rtol=1e-4, atol=1e-4)
     with pytest.raises(ValueError, match="select_callable"):
         run(lambda x: O.schur(x, sort_eig_vals=True), x.astype("float32"))
@@ -118,7 +151,12 @@ def test_tridiagonal_solve(dtype, tol, n):
     d = (values(dtype, (2, n), seed=8) + 8).astype(dtype)
 
     def expected(dl, d, du, b):
-        dense = np.stack([np.diag(m) + np.diag(low[1:], -1) + np.diag(up[:-1], 1) for low, m, up in zip(dl, d, du)])
+        dense = np.stack(
+            [
+                np.diag(m) + np.diag(low[1:], -1) + np.diag(up[:-1], 1)
+                for low, m, up in zip(dl, d, du)
+            ]
+        )
         return np.linalg.solve(dense, b).astype(dtype)
 
     p = {"perturb_singular": False}
@@ -162,7 +200,9 @@ def test_beside_jax():
             (lambda lax, x: linalg(lax).tridiagonal(x, lower=False), x + x.T),
             (lambda lax, x: linalg(lax).schur(x), x),
             (
-                lambda lax, d, b: linalg(lax).tridiagonal_solve(lax.full_like(d, 0.5), d, lax.full_like(d, 0.25), b),
+                lambda lax, d, b: linalg(lax).tridiagonal_solve(
+                    lax.full_like(d, 0.5), d, lax.full_like(d, 0.25), b
+                ),
                 v,
                 x,
             ),

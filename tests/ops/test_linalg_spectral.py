@@ -1,4 +1,5 @@
-"""eigh, eig, svd: definitions, rules, JAX. Vectors are compared by what does not depend on their signs and phases."""
+"""eigh, eig, svd: definitions, rules, JAX. Vectors are compared by what does not depend on their
+signs and phases."""
 
 import numpy as np
 import pytest
@@ -33,7 +34,10 @@ def projector(v):
     """v_i v_i^H of each column, weighted by its number: independent of signs and phases."""
     n = v.aval.shape[-1]
     weights = do.broadcast_in_dim(
-        np.arange(1.0, n + 1).astype(v.aval.dtype), shape=v.aval.shape, broadcast_dimensions=(1,), sharding=None
+        np.arange(1.0, n + 1).astype(v.aval.dtype),
+        shape=v.aval.shape,
+        broadcast_dimensions=(1,),
+        sharding=None,
     )
     return la.matmul(do.mul(v, weights), la.adjoint(v))
 
@@ -50,7 +54,13 @@ def test_eigh(dtype, tol, lower):
     assert (np.diff(w) > 0).all()
     if dtype in ("float64", "complex128"):
         a = odd[0]
-        check_fun_jvp(lambda x: [do.eigh(x, **p)[1], projector(do.eigh(x, **p)[0])], a, order=2, rtol=1e-5, atol=1e-5)
+        check_fun_jvp(
+            lambda x: [do.eigh(x, **p)[1], projector(do.eigh(x, **p)[0])],
+            a,
+            order=2,
+            rtol=1e-5,
+            atol=1e-5,
+        )
 
 
 def test_eigh_edges():
@@ -71,13 +81,20 @@ def test_eig(dtype, tol):
     w, vl, vr = run(lambda x: S.eig(x), x)
     assert {a.dtype for a in (w, vl, vr)} == {np.dtype("complex64" if tol > 1e-6 else "complex128")}
     np.testing.assert_allclose(x @ vr, vr * w[..., None, :], rtol=tol, atol=10 * tol)
-    np.testing.assert_allclose(adjoint(vl) @ x, adjoint(vl) * w[..., :, None], rtol=tol, atol=10 * tol)
-    only = run(lambda x: S.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False), x)
+    np.testing.assert_allclose(
+        adjoint(vl) @ x, adjoint(vl) * w[..., :, None], rtol=tol, atol=10 * tol
+    )
+    only = run(
+        lambda x: S.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False), x
+    )
     assert len(only) == 1
     if dtype in ("float64", "complex128"):
         check_fun_jvp(lambda x: do.eig(x, **EIG)[0], x[0], order=2, rtol=1e-4, atol=1e-4)
         p = {**EIG, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True}
-        fun = lambda x: projector(do.eig(x, **p)[1])
+
+        def fun(x):
+            return projector(do.eig(x, **p)[1])
+
         check_fun_jvp(fun, x[0], order=1, rtol=1e-5, atol=1e-5)
 
 
@@ -97,8 +114,12 @@ def test_svd(dtype, tol, shape):
     for full in (True, False):
         s, u, vt = run(lambda x, f=full: S.svd_p.bind(x, **{**SVD, "full_matrices": f}), x)
         k = min(shape[-2:])
-        np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ vt[..., :k, :], x, rtol=tol, atol=10 * tol)
-        assert u.shape[-1] == (shape[-2] if full else k) and vt.shape[-2] == (shape[-1] if full else k)
+        np.testing.assert_allclose(
+            (u[..., :k] * s[..., None, :]) @ vt[..., :k, :], x, rtol=tol, atol=10 * tol
+        )
+        assert u.shape[-1] == (shape[-2] if full else k) and vt.shape[-2] == (
+            shape[-1] if full else k
+        )
         assert s.dtype == x.real.dtype and u.dtype == vt.dtype == x.dtype
     (only,) = run(lambda x: S.svd_p.bind(x, **{**SVD, "compute_uv": False}), x)
     np.testing.assert_allclose(only, s, rtol=10 * tol, atol=tol)
@@ -110,13 +131,17 @@ def test_svd(dtype, tol, shape):
             return [s, projector(u), projector(la.adjoint(vt)), la.matmul(u, vt)]
 
         check_fun_jvp(invariant, a, order=2, rtol=1e-4, atol=1e-4)
-        check_fun_jvp(lambda x: do.svd(x, **{**SVD, "compute_uv": False})[0], a, order=2, rtol=1e-5, atol=1e-5)
+        check_fun_jvp(
+            lambda x: do.svd(x, **{**SVD, "compute_uv": False})[0], a, order=2, rtol=1e-5, atol=1e-5
+        )
 
 
 def test_svd_edges():
     out = run(lambda x: S.svd(x), np.full((2, 2), np.nan, "float32"))
     assert all(np.isnan(o).all() for o in out)
-    check_batch(S.svd_p, values("float32", (3, 2)), only=[(0,)], size=1, rtol=1e-4, atol=1e-5, **SVD)
+    check_batch(
+        S.svd_p, values("float32", (3, 2)), only=[(0,)], size=1, rtol=1e-4, atol=1e-5, **SVD
+    )
     with pytest.raises(NotImplementedError, match="full_matrices=False"):
         check_fun_jvp(lambda x: S.svd(x), values("float64", (3, 2)))
 
@@ -132,12 +157,18 @@ def test_beside_jax():
         rtol=1e-4,
         atol=1e-4,
     )
-    typed = lambda lax, vs: [lax.abs(v) for v in vs]
+
+    def typed(lax, vs):
+        return [lax.abs(v) for v in vs]
+
     peer.compare(
         [
             (lambda lax, x: typed(lax, linalg(lax).svd(x)), tall),
             (lambda lax, x: typed(lax, linalg(lax).eigh(x)), h),
-            (lambda lax, x: typed(lax, linalg(lax).eigh(x, lower=False, symmetrize_input=False)), h),
+            (
+                lambda lax, x: typed(lax, linalg(lax).eigh(x, lower=False, symmetrize_input=False)),
+                h,
+            ),
             (lambda lax, x: typed(lax, linalg(lax).eigh(x)), hermitian("complex64", 2, 3, 3)),
             (lambda lax, x: typed(lax, linalg(lax).eig(x)), x),
         ],

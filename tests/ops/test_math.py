@@ -8,7 +8,18 @@ import pytest
 
 from calque.core.primitives import REGISTRY
 from calque.ops import math as M
-from tests.ops.helpers import call, check_batch, check_jvp, check_peer, run, same, specials, traced, values, x64
+from tests.ops.helpers import (
+    call,
+    check_batch,
+    check_jvp,
+    check_peer,
+    run,
+    same,
+    specials,
+    traced,
+    values,
+    x64,
+)
 
 NAMES = {
     "exp": python_math.exp,
@@ -43,7 +54,12 @@ def domain(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values(name):
-    for dtype, rtol in (("float64", 1e-14), ("float32", 1e-7), ("float16", 5e-4), (ml_dtypes.bfloat16, 4e-3)):
+    for dtype, rtol in (
+        ("float64", 1e-14),
+        ("float32", 1e-7),
+        ("float16", 5e-4),
+        (ml_dtypes.bfloat16, 4e-3),
+    ):
         with x64():
             x = values(dtype, (2, 4), *domain(name))
             want = np.array([NAMES[name](float(v)) for v in x.ravel()]).reshape(x.shape)
@@ -58,7 +74,10 @@ def test_rules(name):
     check_jvp(REGISTRY[name], x)
     check_batch(REGISTRY[name], x)
     if name != "cbrt":
-        check_jvp(REGISTRY[name], 0.4 * values("float64", (4,)) + 0.5j + 0.3j * values("float64", (4,), 0.2, 1))
+        check_jvp(
+            REGISTRY[name],
+            0.4 * values("float64", (4,)) + 0.5j + 0.3j * values("float64", (4,), 0.2, 1),
+        )
 
 
 def test_atan2():
@@ -83,7 +102,10 @@ def test_small_arguments_keep_their_digits():
 
 
 def test_logistic_does_not_overflow():
-    same(call(M.logistic_p, np.array([-1e4, 1e4, -np.inf, np.inf], np.float32))[0], np.array([0, 1, 0, 1], np.float32))
+    same(
+        call(M.logistic_p, np.array([-1e4, 1e4, -np.inf, np.inf], np.float32))[0],
+        np.array([0, 1, 0, 1], np.float32),
+    )
 
 
 def test_accuracy_is_accepted_and_checked():
@@ -96,7 +118,8 @@ def test_accuracy_is_accepted_and_checked():
 
 def test_integers_are_refused():
     with pytest.raises(
-        TypeError, match=r"sin does not accept dtype int32\. Accepted dtypes are subtypes of floating.*astype"
+        TypeError,
+        match=r"sin does not accept dtype int32\. Accepted dtypes are subtypes of floating.*astype",
     ):
         traced(M.sin, np.ones(2, np.int32))
 

@@ -14,7 +14,12 @@ BATCH = DN((((2,), (1,)), ((0,), (0,))), (0,), ())
 
 
 def params(numbers):
-    rest = {"precision": None, "preferred_element_type": None, "group_offset": None, "out_sharding": None}
+    rest = {
+        "precision": None,
+        "preferred_element_type": None,
+        "group_offset": None,
+        "out_sharding": None,
+    }
     return {"ragged_dot_dimension_numbers": numbers, **rest}
 
 
@@ -42,7 +47,10 @@ def expected(x, y, numbers):
 @pytest.mark.parametrize(("x", "y", "numbers"), CASES)
 def test_ragged(x, y, numbers):
     p = params(numbers)
-    fun = lambda x, y, s: R.ragged_dot_general_p.bind(x, y, s, **p)
+
+    def fun(x, y, s):
+        return R.ragged_dot_general_p.bind(x, y, s, **p)
+
     a, b = x.astype("float32"), y.astype("float32")
     same(run(fun, a, b, SIZES)[0], expected(a, b, numbers).astype("float32"), rtol=1e-4, atol=1e-4)
     same(
@@ -52,7 +60,14 @@ def test_ragged(x, y, numbers):
         atol=1e-4,
     )
     check_fun_jvp(lambda x, y: fun(x, y, SIZES), x, y, order=2, rtol=1e-5)
-    only = [(0, None, None), (1, None, None), (None, 0, None), (None, 2, None), (0, 0, None), (2, 1, None)]
+    only = [
+        (0, None, None),
+        (1, None, None),
+        (None, 0, None),
+        (None, 2, None),
+        (0, 0, None),
+        (2, 1, None),
+    ]
     check_batch(R.ragged_dot_general_p, a, b, SIZES, only=only, rtol=1e-4, atol=1e-4, **p)
 
 
@@ -76,9 +91,27 @@ def test_beside_jax():
     jax = pytest.importorskip("jax")
     x, y, _ = CASES[0]
     peer.compare(
-        [(lambda lax, x, y, s: lax.ragged_dot(x, y, s), x.astype("float32"), y.astype("float32"), SIZES)], rtol=1e-4
+        [
+            (
+                lambda lax, x, y, s: lax.ragged_dot(x, y, s),
+                x.astype("float32"),
+                y.astype("float32"),
+                SIZES,
+            )
+        ],
+        rtol=1e-4,
     )
     x, y, numbers = CASES[1]
-    theirs = jax.lax.RaggedDotDimensionNumbers(*[list(n) if i else n for i, n in enumerate(numbers)])
-    fun = lambda lax, x, y, s: lax.ragged_dot_general(x, y, s, numbers if lax is peer.ours else theirs)
-    peer.compare([(fun, x.astype("float32"), y.astype("float32"), SIZES)], rtol=1e-4, atol=1e-4, printed=False)
+    theirs = jax.lax.RaggedDotDimensionNumbers(
+        *[list(n) if i else n for i, n in enumerate(numbers)]
+    )
+
+    def fun(lax, x, y, s):
+        return lax.ragged_dot_general(x, y, s, numbers if lax is peer.ours else theirs)
+
+    peer.compare(
+        [(fun, x.astype("float32"), y.astype("float32"), SIZES)],
+        rtol=1e-4,
+        atol=1e-4,
+        printed=False,
+    )

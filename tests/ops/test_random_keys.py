@@ -30,7 +30,9 @@ def test_dtypes():
         assert pickle.loads(pickle.dumps(x)) is x and K.implementation(x) is FRY
     assert copy.deepcopy(FRY.dtype) is FRY.dtype
     assert ShapedArray((2,), FRY.dtype) is ShapedArray((2,), FRY.dtype)
-    with pytest.raises(ValueError, match=r"unrecognized PRNG implementation 'xor'.*threefry2x32, rbg"):
+    with pytest.raises(
+        ValueError, match=r"unrecognized PRNG implementation 'xor'.*threefry2x32, rbg"
+    ):
         K.implementation("xor")
 
 
@@ -39,7 +41,9 @@ def test_wrap_and_unwrap():
     same(key_words(lambda w: do.random_wrap(w, impl=FRY), words), words)
     with pytest.raises(TypeError, match=r"the last dimension being \(2,\); got u32\[3\]"):
         traced(lambda w: do.random_wrap(w, impl=FRY), np.zeros(3, np.uint32))
-    with pytest.raises(TypeError, match=r"random_unwrap needs typed keys, got u32\[2\].*random.key"):
+    with pytest.raises(
+        TypeError, match=r"random_unwrap needs typed keys, got u32\[2\].*random.key"
+    ):
         traced(do.random_unwrap, np.zeros(2, np.uint32))
     with pytest.raises(TypeError, match="PRNG key seed must be an integer; got f32"):
         traced(lambda s: do.random_seed(s, impl=FRY), np.float32(1))
@@ -59,8 +63,14 @@ def test_keys_can_be_moved_about():
 def test_keys_can_be_chosen():
     words = np.arange(8, dtype=np.uint32).reshape(4, 2)
     which = np.array([True, False, False, True])
-    fun = lambda p, a, b: do.select_n(p, do.random_wrap(a, impl=FRY), do.random_wrap(b, impl=FRY))
-    same(key_words(fun, which, words, words + np.uint32(100)), np.where(which[:, None], words + np.uint32(100), words))
+
+    def fun(p, a, b):
+        return do.select_n(p, do.random_wrap(a, impl=FRY), do.random_wrap(b, impl=FRY))
+
+    same(
+        key_words(fun, which, words, words + np.uint32(100)),
+        np.where(which[:, None], words + np.uint32(100), words),
+    )
 
 
 def test_batching():
@@ -78,7 +88,10 @@ def test_batching():
 
     bits, new, folded = run(batched, words)
     for i in range(3):
-        one = lambda w: do.random_wrap(w, impl=FRY)
+
+        def one(w):
+            return do.random_wrap(w, impl=FRY)
+
         same(bits[i], run(lambda w: do.random_bits(one(w), bit_width=32, shape=(4,)), words[i])[0])
         same(new[i], key_words(lambda w: do.random_split(one(w), shape=(2,)), words[i]))
         same(folded[i], key_words(lambda w: do.random_fold_in(one(w), np.uint32(7)), words[i]))
@@ -86,15 +99,23 @@ def test_batching():
 
 def test_fold_in_of_one_key_and_many_numbers():
     data = np.arange(3, dtype=np.uint32)
-    make = lambda d: do.random_fold_in(do.random_seed(SEED, impl=FRY), d)
+
+    def make(d):
+        return do.random_fold_in(do.random_seed(SEED, impl=FRY), d)
+
     out = key_words(make, data)
     for i in range(3):
         same(out[i], key_words(make, data[i]))
 
 
 def test_printed_as_in_jax():
-    closed = trace_to_jaxpr(lambda s: [do.random_seed(s, impl=FRY)], [ShapedArray((), np.dtype("int32"))])
-    assert print_jaxpr(closed.jaxpr) == "{ lambda ; a:i32[]. let b:key<fry>[] = random_seed[impl=fry] a in (b,) }"
+    closed = trace_to_jaxpr(
+        lambda s: [do.random_seed(s, impl=FRY)], [ShapedArray((), np.dtype("int32"))]
+    )
+    assert (
+        print_jaxpr(closed.jaxpr)
+        == "{ lambda ; a:i32[]. let b:key<fry>[] = random_seed[impl=fry] a in (b,) }"
+    )
 
 
 @pytest.mark.peer
@@ -114,18 +135,31 @@ def test_peer(impl, partitionable):
 def _same_bits(jax, impl):
     for seed in (np.int32(0), np.int32(-5)):
         theirs, ours = jax.random.key(seed, impl=impl.name), lambda s: do.random_seed(s, impl=impl)
-        words = lambda k: np.asarray(jax.random.key_data(k))
+
+        def words(k):
+            return np.asarray(jax.random.key_data(k))
+
         same(key_words(ours, seed), words(theirs))
         for shape in ((2,), (2, 3), ()):
             same(
-                key_words(lambda s: do.random_split(ours(s), shape=shape), seed), words(jax.random.split(theirs, shape))
+                key_words(lambda s: do.random_split(ours(s), shape=shape), seed),
+                words(jax.random.split(theirs, shape)),
             )
         folded = key_words(lambda s: do.random_fold_in(ours(s), np.uint32(7)), seed)
         same(folded, words(jax.random.fold_in(theirs, 7)))
-        for width, shape in ((8, (5,)), (16, (3, 5)), (32, (6,)), (32, ()), (32, (0,)), (32, (3, 5))):
+        for width, shape in (
+            (8, (5,)),
+            (16, (3, 5)),
+            (32, (6,)),
+            (32, ()),
+            (32, (0,)),
+            (32, (3, 5)),
+        ):
             got = run(lambda s: do.random_bits(ours(s), bit_width=width, shape=shape), seed)[0]
             same(got, np.asarray(jax.random.bits(theirs, shape, f"uint{width}")))
     with x64(), jax.enable_x64(True):
         seed = np.int64(2**40 + 3)
-        got = run(lambda s: do.random_bits(do.random_seed(s, impl=impl), bit_width=64, shape=(3,)), seed)[0]
+        got = run(
+            lambda s: do.random_bits(do.random_seed(s, impl=impl), bit_width=64, shape=(3,)), seed
+        )[0]
         same(got, np.asarray(jax.random.bits(jax.random.key(seed, impl=impl.name), (3,), "uint64")))

@@ -33,7 +33,11 @@ def expected(p, q, axis):
 
 def test_known_functions_have_their_own_reductions():
     x = values("float32", (3, 4))
-    for fun, start, name in ((add, 0.0, "reduce_sum"), (mul, 1.0, "reduce_prod"), (max, -np.inf, "reduce_max")):
+    for fun, start, name in (
+        (add, 0.0, "reduce_sum"),
+        (mul, 1.0, "reduce_prod"),
+        (max, -np.inf, "reduce_max"),
+    ):
         closed = traced(lambda v: R.reduce(v, start, fun, (0,)), x)
         assert [e.primitive.name for e in closed.eqns] == [name]
     closed = traced(lambda v: R.reduce(v, 5.0, add, (0,)), x)
@@ -43,7 +47,9 @@ def test_known_functions_have_their_own_reductions():
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_two_operands(axis):
-    fun = lambda p, q: list(R.reduce((p, q), (1.0, 0.0), compose, (axis,)))
+    def fun(p, q):
+        return list(R.reduce((p, q), (1.0, 0.0), compose, (axis,)))
+
     x, y = X.astype(np.float32), Y.astype(np.float32)
     for got, want in zip(run(fun, x, y), expected(x, y, axis)):
         same(got, want, rtol=1e-5)
@@ -52,9 +58,14 @@ def test_two_operands(axis):
 def test_rules():
     one, none = np.array(1.0), np.array(0.0)
     for axes in ((0,), (1,), (0, 1)):
-        fun = lambda p, q: do.reduce(p, q, one, none, jaxpr=program(compose), dimensions=axes)
+
+        def fun(p, q):
+            return do.reduce(p, q, one, none, jaxpr=program(compose), dimensions=axes)
+
         check_fun_jvp(fun, X, Y, order=2)
-    check_fun_jvp(lambda p, a: do.reduce(p, p, a, none, jaxpr=program(compose), dimensions=(0,)), X, one)
+    check_fun_jvp(
+        lambda p, a: do.reduce(p, p, a, none, jaxpr=program(compose), dimensions=(0,)), X, one
+    )
 
 
 def test_batching():
@@ -86,6 +97,8 @@ def test_checks():
     with pytest.raises(ValueError, match="same structure"):
         traced(lambda v: R.reduce((v, v), 0.0, add, (0,)), x)
     with pytest.raises(NotImplementedError, match="uses a traced value from outside"):
-        traced(lambda v, w: R.reduce(v, 0.0, lambda a, b: add(add(a, b), w), (0,)), x, np.float32(1))
+        traced(
+            lambda v, w: R.reduce(v, 0.0, lambda a, b: add(add(a, b), w), (0,)), x, np.float32(1)
+        )
     with pytest.raises(ValueError, match="out-of-bounds"):
         traced(lambda v: R.reduce(v, 0.0, add, (5,)), x)

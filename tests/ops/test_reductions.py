@@ -49,14 +49,21 @@ def test_values(name, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "complex64", ml_dtypes.bfloat16])
 def test_nothing_gives_the_identity(dtype):
     x = np.zeros((2, 0), dtype)
-    low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if np.dtype(dtype).kind in "iu" else (-np.inf, np.inf)
+    low, high = (
+        (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if np.dtype(dtype).kind in "iu"
+        else (-np.inf, np.inf)
+    )
     for name, want in (("sum", 0), ("prod", 1), ("max", low), ("min", high)):
         same(call(REGISTRY[f"reduce_{name}"], x, axes=(1,))[0], np.full(2, want).astype(dtype))
 
 
 def test_types_without_infinity():
     x = np.zeros((0,), ml_dtypes.float8_e4m3fn)
-    assert call(R.reduce_max_p, x, axes=(0,))[0] == -448 and call(R.reduce_min_p, x, axes=(0,))[0] == 448
+    assert (
+        call(R.reduce_max_p, x, axes=(0,))[0] == -448
+        and call(R.reduce_min_p, x, axes=(0,))[0] == 448
+    )
 
 
 def test_logical():
@@ -107,7 +114,10 @@ def test_product_with_zeros():
 
 def test_ties_share():
     x, t = np.array([1, 2, 2, 2], np.float32), np.array([7, 1, 2, 6], np.float32)
-    tangent = lambda x, t: [instantiate(v) for v in forward(lambda v: R.reduce_max(v, (0,)))([x], [t])[1]]
+
+    def tangent(x, t):
+        return [instantiate(v) for v in forward(lambda v: R.reduce_max(v, (0,)))([x], [t])[1]]
+
     assert run(tangent, x, t)[0] == 3
 
 
@@ -124,15 +134,23 @@ def test_arg(dtype):
     with x64():
         x = values(dtype, (3, 4))
         for axis in (0, 1):
-            same(call(R.argmax_p, x, axes=(axis,), index_dtype=I32)[0], np.argmax(x, axis).astype(I32))
             same(
-                call(R.argmin_p, x, axes=(axis,), index_dtype=np.dtype("uint8"))[0], np.argmin(x, axis).astype("uint8")
+                call(R.argmax_p, x, axes=(axis,), index_dtype=I32)[0],
+                np.argmax(x, axis).astype(I32),
+            )
+            same(
+                call(R.argmin_p, x, axes=(axis,), index_dtype=np.dtype("uint8"))[0],
+                np.argmin(x, axis).astype("uint8"),
             )
 
 
 def test_arg_nan_and_ties():
     x = np.array([1, np.nan, 3, np.nan], np.float32)
-    assert call(R.argmax_p, x, axes=(0,), index_dtype=I32)[0] == 1 == call(R.argmin_p, x, axes=(0,), index_dtype=I32)[0]
+    assert (
+        call(R.argmax_p, x, axes=(0,), index_dtype=I32)[0]
+        == 1
+        == call(R.argmin_p, x, axes=(0,), index_dtype=I32)[0]
+    )
     assert call(R.argmax_p, np.array([1, 3, 3], np.int8), axes=(0,), index_dtype=I32)[0] == 1
 
 
@@ -146,15 +164,33 @@ def test_arg_rules():
 def test_checks():
     x = np.ones((2, 3), np.float32)
     for call_, error, message in (
-        (lambda v: R.reduce_sum(v, (0, 0)), ValueError, r"duplicate value in 'axes' of reduction: \(0, 0\)"),
-        (lambda v: R.reduce_sum(v, (-1,)), ValueError, r"\(-1,\) contains out-of-bounds indices for f32\[2,3\]"),
+        (
+            lambda v: R.reduce_sum(v, (0, 0)),
+            ValueError,
+            r"duplicate value in 'axes' of reduction: \(0, 0\)",
+        ),
+        (
+            lambda v: R.reduce_sum(v, (-1,)),
+            ValueError,
+            r"\(-1,\) contains out-of-bounds indices for f32\[2,3\]",
+        ),
         (lambda v: R.reduce_and(v, (0,)), TypeError, "reduce_and does not accept dtype float32"),
-        (lambda v: R.argmax(v, 5, np.int32), ValueError, r"Invalid axis 5 for operand shape \(2, 3\)"),
-        (lambda v: R.argmax(v, 0, np.float32), TypeError, "index_dtype must be an integer type, but got float32"),
+        (
+            lambda v: R.argmax(v, 5, np.int32),
+            ValueError,
+            r"Invalid axis 5 for operand shape \(2, 3\)",
+        ),
+        (
+            lambda v: R.argmax(v, 0, np.float32),
+            TypeError,
+            "index_dtype must be an integer type, but got float32",
+        ),
     ):
         with pytest.raises(error, match=message):
             traced(call_, x)
-    with pytest.raises(ValueError, match=r"require non-empty reduced dimension. operand.shape=\(0, 3\) axis=0"):
+    with pytest.raises(
+        ValueError, match=r"require non-empty reduced dimension. operand.shape=\(0, 3\) axis=0"
+    ):
         traced(lambda v: R.argmax(v, 0, np.int32), x[:0])
     with pytest.raises(TypeError, match=r"reduce_sum does not accept dtype bool.*astype"):
         traced(lambda v: R.reduce_sum(v, (0,)), x > 0)

@@ -30,7 +30,10 @@ def test_reference_vectors():
 
 
 def test_blocks():
-    assert P.blocks(KEY, 2).tolist() == [reference((3, 4, 1, 2), (1, 2)), reference((4, 4, 1, 2), (1, 2))]
+    assert P.blocks(KEY, 2).tolist() == [
+        reference((3, 4, 1, 2), (1, 2)),
+        reference((4, 4, 1, 2), (1, 2)),
+    ]
     last = np.full(4, 0xFFFFFFFF, np.uint32)
     assert P.blocks(last, 2)[1].tolist() == reference((0, 0, 0, 0), (last[0].item(),) * 2)
 
@@ -51,9 +54,15 @@ def test_the_state_moves_on(dtype):
 
 
 def test_rules():
-    params = {"shape": (2, 3), "dtype": np.dtype("uint32"), "algorithm": R.RandomAlgorithm.RNG_DEFAULT}
+    params = {
+        "shape": (2, 3),
+        "dtype": np.dtype("uint32"),
+        "algorithm": R.RandomAlgorithm.RNG_DEFAULT,
+    }
     check_batch(R.rng_bit_generator_p, KEY, out_sharding=None, **params)
-    with pytest.raises(TypeError, match=r"needs a state of type u32\[4\] or u64\[2\], got u32\[3\]"):
+    with pytest.raises(
+        TypeError, match=r"needs a state of type u32\[4\] or u64\[2\], got u32\[3\]"
+    ):
         traced(lambda k: R.rng_bit_generator(k, (3,)), KEY[:3])
     with pytest.raises(TypeError, match="gives unsigned integers"):
         traced(lambda k: R.rng_bit_generator(k, (3,), np.float32), KEY)
@@ -73,13 +82,17 @@ def test_peer(algorithm):
             ("uint32", (3, 3)),
         ):
             want = jax.lax.rng_bit_generator(key, shape, dtype, theirs)
-            got = run(lambda k: R.rng_bit_generator(k, shape, dtype, R.RandomAlgorithm(algorithm)), key)
+            got = run(
+                lambda k: R.rng_bit_generator(k, shape, dtype, R.RandomAlgorithm(algorithm)), key
+            )
             for g, w in zip(got, want):
                 same(g, np.asarray(w))
 
 
 def test_uniform_numbers_from_a_hidden_state():
-    draw = calque.jit(lambda a, b: (calque.lax.rng_uniform(a, b, (1000,)), calque.lax.rng_uniform(a, b, (1000,))))
+    draw = calque.jit(
+        lambda a, b: (calque.lax.rng_uniform(a, b, (1000,)), calque.lax.rng_uniform(a, b, (1000,)))
+    )
     x, y = draw(1.0, 3.0)
     assert 1 <= x.min() < 1.1 and 2.9 < x.max() < 3 and 1.9 < x.mean() < 2.1
     assert not np.array_equal(x, y) and not np.array_equal(x, draw(1.0, 3.0)[0])

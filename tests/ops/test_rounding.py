@@ -32,14 +32,27 @@ def test_integers(dtype):
 
 def test_halves():
     x = np.array([0.5, 1.5, -0.5, -2.5, 0.49999997, 8388609.0, np.inf, np.nan], np.float32)
-    same(call(R.round_p, x, rounding_method=0)[0], np.array([1, 2, -1, -3, 0, 8388609, np.inf, np.nan], np.float32))
-    same(call(R.round_p, x, rounding_method=1)[0], np.array([0, 2, 0, -2, 0, 8388609, np.inf, np.nan], np.float32))
+    same(
+        call(R.round_p, x, rounding_method=0)[0],
+        np.array([1, 2, -1, -3, 0, 8388609, np.inf, np.nan], np.float32),
+    )
+    same(
+        call(R.round_p, x, rounding_method=1)[0],
+        np.array([0, 2, 0, -2, 0, 8388609, np.inf, np.nan], np.float32),
+    )
 
 
 def test_reduce_precision_as_the_formats_do():
     x = values("float32", (200,), -100, 100)
-    for e, m, dtype in ((5, 10, np.float16), (8, 7, ml_dtypes.bfloat16), (5, 2, ml_dtypes.float8_e5m2)):
-        same(call(R.reduce_precision_p, x, exponent_bits=e, mantissa_bits=m)[0], x.astype(dtype).astype(np.float32))
+    for e, m, dtype in (
+        (5, 10, np.float16),
+        (8, 7, ml_dtypes.bfloat16),
+        (5, 2, ml_dtypes.float8_e5m2),
+    ):
+        same(
+            call(R.reduce_precision_p, x, exponent_bits=e, mantissa_bits=m)[0],
+            x.astype(dtype).astype(np.float32),
+        )
     big = np.array([65520, 65519, 6e-8, -1e-9, np.inf, np.nan], np.float32)
     out = call(R.reduce_precision_p, big, exponent_bits=5, mantissa_bits=10)[0]
     same(out, np.array([np.inf, 65504, 0, 0, np.inf, np.nan], np.float32))

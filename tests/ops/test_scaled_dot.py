@@ -17,7 +17,9 @@ def test_blocks_have_scales(batched):
     want = (a * s.repeat(4, -1)) @ (b * t.repeat(2, -2))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
     assert lax.scaled_dot(a, b).dtype == jnp.bfloat16
-    grad = calque.grad(lambda s: lax.scaled_dot(a, b, lhs_scale=s, preferred_element_type=np.float32).sum())(s)
+    grad = calque.grad(
+        lambda s: lax.scaled_dot(a, b, lhs_scale=s, preferred_element_type=np.float32).sum()
+    )(s)
     np.testing.assert_allclose(
         grad, (a * b.sum(-1)[..., None, :]).reshape(*lead, 3, 2, 4).sum(-1), rtol=1e-4, atol=1e-5
     )
@@ -28,8 +30,12 @@ def test_other_dimensions_and_small_floats():
     b = jnp.array(RNG.normal(size=(2, 8, 5)), jnp.float8_e4m3fn)
     s = jnp.full((2, 4, 3), 2.0, jnp.float8_e8m0fnu)
     numbers = (((1,), (1,)), ((0,), (0,)))
-    got = lax.scaled_dot(a, b, lhs_scale=s, dimension_numbers=numbers, preferred_element_type=np.float32)
-    np.testing.assert_allclose(got, 2 * np.einsum("bkm,bkn->bmn", a.astype("f"), b.astype("f")), rtol=1e-6)
+    got = lax.scaled_dot(
+        a, b, lhs_scale=s, dimension_numbers=numbers, preferred_element_type=np.float32
+    )
+    np.testing.assert_allclose(
+        got, 2 * np.einsum("bkm,bkn->bmn", a.astype("f"), b.astype("f")), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,21 @@ from calque.core.jaxprs import Jaxpr
 from calque.ops import scatter as S
 from calque.ops.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_fun_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_fun_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
-CLIP, FILL, PROMISE = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterMode.PROMISE_IN_BOUNDS
+CLIP, FILL, PROMISE = (
+    GatherScatterMode.CLIP,
+    GatherScatterMode.FILL_OR_DROP,
+    GatherScatterMode.PROMISE_IN_BOUNDS,
+)
 DN = ScatterDimensionNumbers
 
 COMBINE = {
@@ -23,7 +35,14 @@ COMBINE = {
 }
 PRIMS = {
     p.name: p
-    for p in (S.scatter_p, S.scatter_add_p, S.scatter_sub_p, S.scatter_mul_p, S.scatter_min_p, S.scatter_max_p)
+    for p in (
+        S.scatter_p,
+        S.scatter_add_p,
+        S.scatter_sub_p,
+        S.scatter_mul_p,
+        S.scatter_min_p,
+        S.scatter_max_p,
+    )
 }
 
 
@@ -73,7 +92,12 @@ CASES = {
     "whole": (X, np.zeros((2, 0), int), up(2, 4, 3, 5), DN((1, 2, 3), (), ())),
     "batching": (X, np.array([[1], [2], [0], [4]]), up(4, 3), DN((1,), (2,), (2,), (0,), (0,))),
     "outside": (X, np.array([[-1], [3], [4], [99], [-99]]), up(5, 3, 5), DN((1, 2), (0,), (0,))),
-    "window outside": (X, np.array([[-1, 0], [3, 1], [2, 2], [2, 3]]), up(4, 2, 2, 3), DN((1, 2, 3), (), (0, 2))),
+    "window outside": (
+        X,
+        np.array([[-1, 0], [3, 1], [2, 2], [2, 3]]),
+        up(4, 2, 2, 3),
+        DN((1, 2, 3), (), (0, 2)),
+    ),
     "no updates": (X, np.zeros((0, 1), int), up(0, 3, 5), DN((1, 2), (0,), (0,))),
     "scalar": (X[0, 0, 0], np.zeros((2, 0), int), up(2), DN((), (), ())),
     "empty operand": (X[:, :0], np.array([[0], [1]]), up(2, 0, 5), DN((1, 2), (0,), (0,))),
@@ -112,9 +136,13 @@ def test_linear_rules(name):
     x, indices, updates = x.astype("float64"), indices.astype("int32"), updates.astype("float64")
     for mode in (CLIP, FILL):
         for prim in (S.scatter_p, S.scatter_add_p, S.scatter_sub_p):
-            check_fun_jvp(lambda x, u: prim.bind(x, indices, u, **params(numbers, mode)), x, updates)
+            check_fun_jvp(
+                lambda x, u: prim.bind(x, indices, u, **params(numbers, mode)), x, updates
+            )
             check_transpose(prim, x, indices, updates, linear=(0, 2), **params(numbers, mode))
-        check_transpose(S.scatter_add_p, x * 0, indices, updates, linear=(2,), **params(numbers, mode))
+        check_transpose(
+            S.scatter_add_p, x * 0, indices, updates, linear=(2,), **params(numbers, mode)
+        )
 
 
 def test_other_derivatives():
@@ -123,13 +151,24 @@ def test_other_derivatives():
     indices = indices.astype("int32")
     for mode in (CLIP, FILL):
         for prim in (S.scatter_min_p, S.scatter_max_p):
-            check_fun_jvp(lambda x, u: prim.bind(x, indices, u, **params(numbers, mode)), x, updates)
-        check_fun_jvp(lambda x: S.scatter_mul_p.bind(x, indices, updates, **params(numbers, mode)), x, order=2)
+            check_fun_jvp(
+                lambda x, u: prim.bind(x, indices, u, **params(numbers, mode)), x, updates
+            )
+        check_fun_jvp(
+            lambda x: S.scatter_mul_p.bind(x, indices, updates, **params(numbers, mode)), x, order=2
+        )
     unique = np.array([[0], [3], [1], [99], [2]], "int32")
-    check_fun_jvp(lambda x, u: S.scatter_mul_p.bind(x, unique, u, **params(numbers, FILL, True)), x, updates, order=2)
+    check_fun_jvp(
+        lambda x, u: S.scatter_mul_p.bind(x, unique, u, **params(numbers, FILL, True)),
+        x,
+        updates,
+        order=2,
+    )
     check_transpose(S.scatter_mul_p, x, indices, updates, **params(numbers, FILL))
     with pytest.raises(NotImplementedError, match="unique_indices=True"):
-        check_fun_jvp(lambda x, u: S.scatter_mul_p.bind(x, indices, u, **params(numbers, FILL)), x, updates)
+        check_fun_jvp(
+            lambda x, u: S.scatter_mul_p.bind(x, indices, u, **params(numbers, FILL)), x, updates
+        )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -142,13 +181,22 @@ def test_batch(name):
 def test_scatter_apply():
     x, rows = X[0], DN((1,), (0,), (0,))
     indices = np.array([[1], [2], [1], [9]], "int32")
-    fun = lambda x, i: S.scatter_apply(x, i, lambda v: peer.ours.mul(v, 2.0), rows, update_shape=(4, 5))
+
+    def fun(x, i):
+        return S.scatter_apply(x, i, lambda v: peer.ours.mul(v, 2.0), rows, update_shape=(4, 5))
+
     want = x.copy()
     want[1] *= 4
     want[2] *= 2
     same(run(fun, x, indices)[0], want)
-    reshaped = lambda v: peer.ours.reshape(peer.ours.broadcast(peer.ours.mul(v, 2.0), (1,)), ())
-    same(run(lambda x, i: S.scatter_apply(x, i, reshaped, rows, update_shape=(4, 5)), x, indices)[0], want)
+
+    def reshaped(v):
+        return peer.ours.reshape(peer.ours.broadcast(peer.ours.mul(v, 2.0), (1,)), ())
+
+    same(
+        run(lambda x, i: S.scatter_apply(x, i, reshaped, rows, update_shape=(4, 5)), x, indices)[0],
+        want,
+    )
     with pytest.raises(NotImplementedError, match="no derivative"):
         check_fun_jvp(lambda x: fun(x, indices), x.astype("float64"))
 
@@ -161,7 +209,12 @@ def test_scatter_apply():
         (DN((1, 2), (0,), (0,)), np.zeros((2, 1), "float32"), up(2, 3, 5), "integers"),
         (DN((1, 2), (), (0,)), np.zeros((2, 1), "int32"), up(2, 3, 5), "together stand for"),
         (DN((2, 1), (0,), (0,)), np.zeros((2, 1), "int32"), up(2, 3, 5), "sorted"),
-        (DN((1, 2), (0,), (0,)), np.zeros((2, 1), "int32"), up(2, 3, 5).astype("int32"), "same dtype"),
+        (
+            DN((1, 2), (0,), (0,)),
+            np.zeros((2, 1), "int32"),
+            up(2, 3, 5).astype("int32"),
+            "same dtype",
+        ),
     ],
 )
 def test_errors(numbers, indices, updates, words):
@@ -175,7 +228,9 @@ def test_update_jaxpr():
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"])
+@pytest.mark.parametrize(
+    "name", ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"]
+)
 def test_beside_jax(name):
     jax = pytest.importorskip("jax")
     for key, (x, indices, updates, numbers) in CASES.items():
@@ -190,9 +245,16 @@ def test_beside_jax(name):
                 "window outside",
                 "scalar",
             )
-            if duplicates or key == "scalar":  # their order is not defined in JAX; JAX fails on rank 0
+            if (
+                duplicates or key == "scalar"
+            ):  # their order is not defined in JAX; JAX fails on rank 0
                 continue
-            fun = lambda lax, x, i, u: getattr(lax, name)(x, i, u, numbers if lax is peer.ours else theirs, mode=mode)
+
+            def fun(lax, x, i, u):
+                return getattr(lax, name)(
+                    x, i, u, numbers if lax is peer.ours else theirs, mode=mode
+                )
+
             peer.compare([(fun, np.asarray(x), indices.astype("int32"), np.asarray(updates))])
 
 
@@ -202,7 +264,10 @@ def test_tied_derivative_beside_jax():
     rows = (1,), (0,), (0,)
     zeros, i = np.zeros((3, 4), "float32"), np.array([[0], [0], [1]], "int32")
     for name in ("scatter_max", "scatter_min"):
-        theirs = lambda o, u: getattr(jax.lax, name)(o, i, u, jax.lax.ScatterDimensionNumbers(*rows))
+
+        def theirs(o, u):
+            return getattr(jax.lax, name)(o, i, u, jax.lax.ScatterDimensionNumbers(*rows))
+
         want = jax.jvp(theirs, (zeros, zeros), (zeros + 1, zeros + 2))[1]
         prim = PRIMS[name.replace("_", "-")]
         got = run(
@@ -216,10 +281,14 @@ def test_tied_derivative_beside_jax():
 
 
 def test_updates_of_nothing_have_derivatives():
-    """The windows of an operand without elements do not fit into it, so the derivative must not gather them."""
+    """The windows of an operand without elements do not fit into it, so the derivative must not
+    gather them."""
     x, i, u = np.zeros((0,), "float32"), np.zeros((0, 1), "int32"), np.zeros((0,), "float32")
     numbers = DN((), (0,), (0,))
     for name in ("scatter", "scatter-add", "scatter-mul", "scatter-max"):
         p = params(numbers, FILL, unique=True)
-        jvp = lambda x, u, dx, du: PRIMS[name].jvp((x, i, u), (dx, None, du), **p)[1]
+
+        def jvp(x, u, dx, du):
+            return PRIMS[name].jvp((x, i, u), (dx, None, du), **p)[1]
+
         assert run(jvp, x, u, x, u)[0].shape == (0,)

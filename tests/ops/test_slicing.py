@@ -6,7 +6,15 @@ import pytest
 
 from calque.ops import slicing as S
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
 X = values("float64", (5, 4))
 U = values("float64", (2, 3), seed=1)
@@ -41,7 +49,9 @@ def window(i, j, sizes=(2, 3)):
     return np.s_[i : i + sizes[0], j : j + sizes[1]]
 
 
-@pytest.mark.parametrize(("i", "j"), [(0, 0), (1, 1), (3, 0), (4, 2), (-1, 100), (-(2**31), 2**31 - 1)])
+@pytest.mark.parametrize(
+    ("i", "j"), [(0, 0), (1, 1), (3, 0), (4, 2), (-1, 100), (-(2**31), 2**31 - 1)]
+)
 def test_dynamic(i, j):
     at = [np.int32(i), np.int32(j)]
     x, u = X.astype("float32"), U.astype("float32")
@@ -98,14 +108,28 @@ def test_functions():
     same(run(lambda x: S.slice_in_dim(x, 0, -1, 2), x)[0], x[0:-1:2])
     same(run(lambda x: S.index_in_dim(x, -1, 1, keepdims=False), x)[0], x[:, -1])
     same(run(lambda x, i: S.dynamic_slice(x, (i, 0), (1, 4)), x, i)[0], x[-1:])
-    same(run(lambda x, i: S.dynamic_slice(x, (i, 0), (1, 4), allow_negative_indices=False), x, i)[0], x[:1])
+    same(
+        run(lambda x, i: S.dynamic_slice(x, (i, 0), (1, 4), allow_negative_indices=False), x, i)[0],
+        x[:1],
+    )
     same(run(lambda x, i: S.dynamic_index_in_dim(x, i, 1, False), x, i)[0], x[:, -1])
     same(run(lambda x, i: S.dynamic_slice_in_dim(x, i, 2), x, i)[0], x[-2:])
-    same(run(lambda x, v: S.dynamic_slice(x, v, (2, 2)), x, np.array([1, 2], "int16"))[0], x[1:3, 2:4])
+    same(
+        run(lambda x, v: S.dynamic_slice(x, v, (2, 2)), x, np.array([1, 2], "int16"))[0],
+        x[1:3, 2:4],
+    )
     want = x.copy()
     want[-1] = 1
-    same(run(lambda x, i: S.dynamic_update_index_in_dim(x, np.ones(4, "float32"), i, 0), x, i)[0], want)
-    same(run(lambda x, i: S.dynamic_update_slice_in_dim(x, np.ones((1, 4), "float32"), i, 0), x, i)[0], want)
+    same(
+        run(lambda x, i: S.dynamic_update_index_in_dim(x, np.ones(4, "float32"), i, 0), x, i)[0],
+        want,
+    )
+    same(
+        run(lambda x, i: S.dynamic_update_slice_in_dim(x, np.ones((1, 4), "float32"), i, 0), x, i)[
+            0
+        ],
+        want,
+    )
 
 
 @pytest.mark.parametrize(

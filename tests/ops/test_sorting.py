@@ -5,7 +5,18 @@ import numpy as np
 import pytest
 
 from calque.ops import sorting as S
-from tests.ops.helpers import call, check_batch, check_jvp, check_peer, run, same, specials, traced, values, x64
+from tests.ops.helpers import (
+    call,
+    check_batch,
+    check_jvp,
+    check_peer,
+    run,
+    same,
+    specials,
+    traced,
+    values,
+    x64,
+)
 
 DTYPES = ["float32", "float16", ml_dtypes.bfloat16, "float64", "int8", "uint32", "int64", bool]
 X = values("float64", (3, 5), seed=2)
@@ -18,7 +29,12 @@ def sort(*xs, dimension=0, num_keys=1, is_stable=True):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_operand(dtype):
     with x64():
-        for x in (values(dtype, (3, 4)), values(dtype, (0, 2)), values(dtype, (2, 0)), values(dtype, (1, 1))):
+        for x in (
+            values(dtype, (3, 4)),
+            values(dtype, (0, 2)),
+            values(dtype, (2, 0)),
+            values(dtype, (1, 1)),
+        ):
             for d in (0, 1):
                 same(sort(x, dimension=d)[0], np.sort(x.astype(np.float64), axis=d).astype(dtype))
 
@@ -57,7 +73,9 @@ def test_sort_checks():
         traced(lambda v: S.sort(v, 2), x)
     with pytest.raises(TypeError, match=r"equal shapes, got: \(2, 3\) \(3,\)"):
         traced(lambda v, w: S.sort((v, w), 0), x, x[0])
-    with pytest.raises(ValueError, match="num_keys=3 must be between 1 and the number of operands, 2"):
+    with pytest.raises(
+        ValueError, match="num_keys=3 must be between 1 and the number of operands, 2"
+    ):
         traced(lambda v: S.sort((v, v), 0, num_keys=3), x)
     out = traced(lambda v: list(S.sort_key_val(v, v)), x)
     assert len(out.out_avals) == 2 and isinstance(S.sort, object)
@@ -73,7 +91,9 @@ def test_top_k(dtype):
         for axis in (0, 1):
             for k in (0, 1, 3):
                 v, i = call(S.top_k_p, x, k=k, axis=axis)
-                want = np.argsort(-x.astype(np.float64), axis=axis, kind="stable").take(np.arange(k), axis=axis)
+                want = np.argsort(-x.astype(np.float64), axis=axis, kind="stable").take(
+                    np.arange(k), axis=axis
+                )
                 same(i, want.astype(np.int32))
                 same(v, np.take_along_axis(x, want, axis))
 
@@ -91,14 +111,23 @@ def test_top_k_rules():
 
 
 def test_approx():
-    params = {"recall_target": 0.9, "reduction_input_size_override": -1, "aggregate_to_topk": True, "k": 2}
+    params = {
+        "recall_target": 0.9,
+        "reduction_input_size_override": -1,
+        "aggregate_to_topk": True,
+        "k": 2,
+    }
     for largest in (True, False):
         v, i = call(S.approx_top_k_p, X, reduction_dimension=-1, is_max_k=largest, **params)
         same(v, np.sort(X)[:, ::-1][:, :2] if largest else np.sort(X)[:, :2])
         same(np.take_along_axis(X, i, 1), v)
         check_jvp(S.approx_top_k_p, X, reduction_dimension=-1, is_max_k=largest, **params)
         check_batch(S.approx_top_k_p, X, reduction_dimension=-2, is_max_k=largest, **params)
-    assert len(run(lambda v: S.approx_max_k(v, 2), X)) == len(run(lambda v: S.approx_min_k(v, 2), X)) == 2
+    assert (
+        len(run(lambda v: S.approx_max_k(v, 2), X))
+        == len(run(lambda v: S.approx_min_k(v, 2), X))
+        == 2
+    )
 
 
 def test_top_k_checks():
@@ -114,8 +143,16 @@ def test_top_k_checks():
 def test_peer(dtype):
     s = specials(dtype)
     x = np.random.default_rng(0).permutation(np.concatenate([s, s]))
-    listed = lambda *xs, **p: list(S.sort(xs, **p))
+
+    def listed(*xs, **p):
+        return list(S.sort(xs, **p))
+
     check_peer("sort", x)
-    check_peer("sort_key_val", x, np.arange(len(x), dtype=np.int32), ours=lambda a, b: list(S.sort_key_val(a, b)))
+    check_peer(
+        "sort_key_val",
+        x,
+        np.arange(len(x), dtype=np.int32),
+        ours=lambda a, b: list(S.sort_key_val(a, b)),
+    )
     check_peer("top_k", x, k=len(x))
     assert listed

@@ -8,7 +8,18 @@ from scipy import integrate
 
 from calque.core.primitives import REGISTRY
 from calque.ops import special as S
-from tests.ops.helpers import call, check_batch, check_jvp, check_peer, derivative, same, specials, traced, values, x64
+from tests.ops.helpers import (
+    call,
+    check_batch,
+    check_jvp,
+    check_peer,
+    derivative,
+    same,
+    specials,
+    traced,
+    values,
+    x64,
+)
 
 X = np.abs(values("float64", (5,))) + 0.3
 A = np.abs(values("float64", (5,), seed=1)) + 0.3
@@ -23,13 +34,17 @@ ONE = {
     "erfc": math.erfc,
     "lgamma": math.lgamma,
     "digamma": lambda x: (math.lgamma(x + 1e-5) - math.lgamma(x - 1e-5)) / 2e-5,
-    "bessel_i0e": lambda x: math.exp(-x) / math.pi * quad(lambda t: math.exp(x * math.cos(t)), 0, math.pi),
+    "bessel_i0e": lambda x: (
+        math.exp(-x) / math.pi * quad(lambda t: math.exp(x * math.cos(t)), 0, math.pi)
+    ),
     "bessel_i1e": lambda x: (
         math.exp(-x) / math.pi * quad(lambda t: math.exp(x * math.cos(t)) * math.cos(t), 0, math.pi)
     ),
 }
 TWO = {
-    "polygamma": lambda m, x: -((-1) ** m) * math.factorial(int(m)) * sum((x + k) ** -(m + 1) for k in range(200000)),
+    "polygamma": lambda m, x: (
+        -((-1) ** m) * math.factorial(int(m)) * sum((x + k) ** -(m + 1) for k in range(200000))
+    ),
     "zeta": lambda s, q: sum((q + k) ** -s for k in range(2000)),
     "igamma": lambda a, x: quad(lambda t: t ** (a - 1) * math.exp(-t), 0, x) / math.gamma(a),
     "igammac": lambda a, x: quad(lambda t: t ** (a - 1) * math.exp(-t), x, np.inf) / math.gamma(a),
@@ -40,7 +55,11 @@ TWO = {
 def test_one_argument(name):
     with x64():
         same(call(REGISTRY[name], X)[0], np.array([ONE[name](v) for v in X]), rtol=1e-8)
-    same(call(REGISTRY[name], X.astype(np.float32))[0], np.array([ONE[name](v) for v in X], np.float32), rtol=2e-6)
+    same(
+        call(REGISTRY[name], X.astype(np.float32))[0],
+        np.array([ONE[name](v) for v in X], np.float32),
+        rtol=2e-6,
+    )
     assert call(REGISTRY[name], X[:0].astype(np.float32))[0].shape == (0,)
 
 
@@ -48,7 +67,11 @@ def test_one_argument(name):
 def test_two_arguments(name):
     a = {"polygamma": np.array([1.0, 2.0, 3.0, 1.0, 2.0]), "zeta": A + 5}.get(name, A)
     with x64():
-        same(call(REGISTRY[name], a, X)[0], np.array([TWO[name](float(u), float(v)) for u, v in zip(a, X)]), rtol=2e-5)
+        same(
+            call(REGISTRY[name], a, X)[0],
+            np.array([TWO[name](float(u), float(v)) for u, v in zip(a, X)]),
+            rtol=2e-5,
+        )
 
 
 def test_inverse_of_erf():
@@ -63,8 +86,14 @@ def test_betainc():
     want = [quad(lambda t: t ** (a - 1) * (1 - t) ** (b - 1), 0, 0.3) for a, b in zip(A, X)]
     whole = [math.gamma(a) * math.gamma(b) / math.gamma(a + b) for a, b in zip(A, X)]
     with x64():
-        same(call(S.regularized_incomplete_beta_p, A, X, np.array(0.3))[0], np.array(want) / whole, rtol=1e-6)
-    outside = call(S.regularized_incomplete_beta_p, np.float32(-1), np.float32(1), np.float32(0.5))[0]
+        same(
+            call(S.regularized_incomplete_beta_p, A, X, np.array(0.3))[0],
+            np.array(want) / whole,
+            rtol=1e-6,
+        )
+    outside = call(S.regularized_incomplete_beta_p, np.float32(-1), np.float32(1), np.float32(0.5))[
+        0
+    ]
     assert np.isnan(outside)
 
 
@@ -87,7 +116,11 @@ def test_more_arguments_rules():
     for name in ("polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad"):
         check_batch(REGISTRY[name], A, X)
     check_batch(
-        S.regularized_incomplete_beta_p, A, X, np.array(0.3), only=[(0, 0, None), (None, 0, 0), (0, None, None)]
+        S.regularized_incomplete_beta_p,
+        A,
+        X,
+        np.array(0.3),
+        only=[(0, 0, None), (None, 0, 0), (0, None, None)],
     )
 
 
@@ -112,11 +145,18 @@ def test_peer():
     s = specials("float32")
     for name in (*ONE, "erf_inv"):
         check_peer(name, s, rtol=3e-5, atol=1e-6)
-        check_peer(name, X.astype(np.float32) / (5 if name == "erf_inv" else 1), rtol=1e-5, atol=1e-6)
+        check_peer(
+            name, X.astype(np.float32) / (5 if name == "erf_inv" else 1), rtol=1e-5, atol=1e-6
+        )
     a, x = A.astype(np.float32), X.astype(np.float32)
     for name in ("igamma", "igammac", "igamma_grad_a", "random_gamma_grad"):
         check_peer(name, a, x, rtol=1e-4, atol=1e-6)
-        check_peer(name, np.array([0, -1, 1, 1, np.nan], np.float32), np.array([1, 1, 0, -1, 1], np.float32), rtol=1e-5)
+        check_peer(
+            name,
+            np.array([0, -1, 1, 1, np.nan], np.float32),
+            np.array([1, 1, 0, -1, 1], np.float32),
+            rtol=1e-5,
+        )
     check_peer("zeta", a + 2, x, rtol=1e-5)
     check_peer("polygamma", np.arange(5, dtype=np.float32), x, rtol=1e-4)
     check_peer("betainc", a, x, (x / 4).clip(0, 1), rtol=1e-4)

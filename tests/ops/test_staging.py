@@ -18,7 +18,9 @@ def test_stage():
     assert isinstance(seen[0], calque.core.trace_state.Tracer)
     assert "stage" not in str(calque.make_jaxpr(f)(1.0))
     assert float(calque.grad(lambda x: lax.stage(x) * lax.stage(3.0))(1.0)) == 3.0
-    np.testing.assert_array_equal(calque.vmap(lambda x: lax.stage(x) + lax.stage(1.0))(jnp.arange(2.0)), [1, 2])
+    np.testing.assert_array_equal(
+        calque.vmap(lambda x: lax.stage(x) + lax.stage(1.0))(jnp.arange(2.0)), [1, 2]
+    )
 
 
 def test_a_sink_keeps_what_nobody_reads():
@@ -34,7 +36,9 @@ def test_a_sink_keeps_what_nobody_reads():
 
 
 def test_tokens():
-    token, value = calque.jit(lambda x: (lax.after_all(lax.create_token(), lax.create_token(None)), x + 1))(1.0)
+    token, value = calque.jit(
+        lambda x: (lax.after_all(lax.create_token(), lax.create_token(None)), x + 1)
+    )(1.0)
     assert token.shape == (0,) and float(value) == 2.0
     assert lax.after_all().shape == (0,)
     with pytest.raises(TypeError, match=r"after_all takes tokens, .* operand 1 is f32\[\]"):
@@ -43,9 +47,21 @@ def test_tokens():
 
 def test_dtype():
     names = [
-        lax.dtype(x).name for x in (1, 1.0, True, 1j, np.float64, int, "float32", np.ones(2), jnp.int8(1), jnp.int8)
+        lax.dtype(x).name
+        for x in (1, 1.0, True, 1j, np.float64, int, "float32", np.ones(2), jnp.int8(1), jnp.int8)
     ]
-    assert names == ["int32", "float32", "bool", "complex64", "float32", "int32", "float32", "float32", "int8", "int8"]
+    assert names == [
+        "int32",
+        "float32",
+        "bool",
+        "complex64",
+        "float32",
+        "int32",
+        "float32",
+        "float32",
+        "int8",
+        "int8",
+    ]
     with pytest.raises(ValueError, match="Invalid argument to dtype"):
         lax.dtype(None)
     with pytest.raises(TypeError, match="Cannot determine dtype of"):

@@ -9,7 +9,16 @@ from calque.ops import select_windows as S
 from calque.ops import windows as W
 from calque.ops.scatter import combiner
 from tests.ops import peer
-from tests.ops.helpers import check_batch, check_fun_jvp, check_jvp, check_meaning, check_transpose, run, same, values
+from tests.ops.helpers import (
+    check_batch,
+    check_fun_jvp,
+    check_jvp,
+    check_meaning,
+    check_transpose,
+    run,
+    same,
+    values,
+)
 
 
 def windows(x, p):
@@ -24,10 +33,17 @@ def windows(x, p):
         for k in np.ndindex(*p["window_dimensions"]):
             pos = [
                 a * s + j * wd - low
-                for a, j, s, (low, _), wd in zip(i, k, p["window_strides"], p["padding"], p["window_dilation"])
+                for a, j, s, (low, _), wd in zip(
+                    i, k, p["window_strides"], p["padding"], p["window_dilation"]
+                )
             ]
-            inside = all(q % bd == 0 and 0 <= q // bd < n for q, bd, n in zip(pos, p["base_dilation"], x.shape))
-            cells.append(tuple(q // bd for q, bd in zip(pos, p["base_dilation"])) if inside else None)
+            inside = all(
+                q % bd == 0 and 0 <= q // bd < n
+                for q, bd, n in zip(pos, p["base_dilation"], x.shape)
+            )
+            cells.append(
+                tuple(q // bd for q, bd in zip(pos, p["base_dilation"])) if inside else None
+            )
         out[i] = cells
     return sizes, out
 
@@ -71,11 +87,19 @@ CASES = {
     "padding": (v(5), params(1, (3,), padding=((2, 1),))),
     "negative padding": (v(8), params(1, (3,), padding=((-2, 1),), window_strides=(2,))),
     "base dilation": (v(4), params(1, (3,), base_dilation=(3,), padding=((1, 0),))),
-    "window dilation": (v(8), params(1, (3,), window_dilation=(2,), window_strides=(2,), padding=((0, 1),))),
+    "window dilation": (
+        v(8),
+        params(1, (3,), window_dilation=(2,), window_strides=(2,), padding=((0, 1),)),
+    ),
     "all": (
         v(5, 4),
         params(
-            2, (2, 2), window_strides=(2, 1), padding=((1, 2), (0, -1)), base_dilation=(2, 1), window_dilation=(3, 2)
+            2,
+            (2, 2),
+            window_strides=(2, 1),
+            padding=((1, 2), (0, -1)),
+            base_dilation=(2, 1),
+            window_dilation=(3, 2),
         ),
     ),
     "one": (v(3), params(1, (1,), window_strides=(2,))),
@@ -92,19 +116,27 @@ def test_meaning(name):
     for dtype in ("float64", "float32", "int32", "int8"):
         a = x.astype(dtype)
         tol = 1e-5 if a.dtype.kind == "f" else 0
-        check_meaning(W.reduce_window_sum_p, reference(lambda s, e: s + e, 0)(p), a, rtol=tol, atol=tol, **p)
+        check_meaning(
+            W.reduce_window_sum_p, reference(lambda s, e: s + e, 0)(p), a, rtol=tol, atol=tol, **p
+        )
         low, high = W.identity_of("max", a.dtype), W.identity_of("min", a.dtype)
         check_meaning(W.reduce_window_max_p, reference(max, low)(p), a, **p)
         check_meaning(W.reduce_window_min_p, reference(min, high)(p), a, **p)
     a = x.astype(ml_dtypes.bfloat16)
-    wide = lambda a: reference(lambda s, e: s + e, 0)(p)(a.astype("float32")).astype(a.dtype)
+
+    def wide(a):
+        return reference(lambda s, e: s + e, 0)(p)(a.astype("float32")).astype(a.dtype)
+
     check_meaning(W.reduce_window_sum_p, wide, a, rtol=1e-2, **p)
 
 
 def test_nan_is_the_extreme():
     x = np.array([1, np.nan, 3, 0], "float32")
     p = params(1, (2,))
-    same(run(lambda x: W.reduce_window_max_p.bind(x, **p), x)[0], np.array([np.nan, np.nan, 3], "float32"))
+    same(
+        run(lambda x: W.reduce_window_max_p.bind(x, **p), x)[0],
+        np.array([np.nan, np.nan, 3], "float32"),
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -162,8 +194,16 @@ def test_selection(name, select):
     check_jvp(S.select_and_gather_add_p, y, x, moved=[0], select_prim=prim, **p)
     check_transpose(S.select_and_gather_add_p, y, x, select_prim=prim, **p)
     check_transpose(S.select_and_scatter_add_p, source, x, select_prim=prim, **q)
-    check_batch(S.select_and_gather_add_p, y.astype("float32"), x.astype("float32"), select_prim=prim, **p)
-    check_batch(S.select_and_scatter_add_p, source.astype("float32"), x.astype("float32"), select_prim=prim, **q)
+    check_batch(
+        S.select_and_gather_add_p, y.astype("float32"), x.astype("float32"), select_prim=prim, **p
+    )
+    check_batch(
+        S.select_and_scatter_add_p,
+        source.astype("float32"),
+        x.astype("float32"),
+        select_prim=prim,
+        **q,
+    )
     general = {
         "select_jaxpr": combiner(select, np.dtype("float32")),
         "select_consts": (),
@@ -181,7 +221,13 @@ def test_selection(name, select):
         **q,
     )
     check_batch(
-        S.select_and_scatter_p, *args, only=[(0, 0, None), (None, 0, None)], rtol=1e-5, atol=1e-5, **general, **q
+        S.select_and_scatter_p,
+        *args,
+        only=[(0, 0, None), (None, 0, None)],
+        rtol=1e-5,
+        atol=1e-5,
+        **general,
+        **q,
     )
 
 
@@ -204,7 +250,10 @@ def test_general(name):
     x, p = CASES[name]
     lax = peer.ours
     rest = {k: p[k] for k in W.WINDOW}
-    fun = lambda x: W.reduce_window(x, 0.5, lambda a, b: lax.add(a, lax.mul(b, b)), **rest)
+
+    def fun(x):
+        return W.reduce_window(x, 0.5, lambda a, b: lax.add(a, lax.mul(b, b)), **rest)
+
     expected = reference(lambda s, e: s + e * e, 0.5)(p)
     same(run(fun, x.astype("float32"))[0], expected(x.astype("float32")), rtol=1e-5, atol=1e-5)
     if name != "too large":
@@ -227,7 +276,9 @@ def test_trees():
     x, y = np.arange(4, dtype="float32"), np.arange(4, dtype="int32")
 
     def fun(x, y):
-        both = lambda a, b: (lax.add(a[0], b[0]), lax.max(a[1], b[1]))
+        def both(a, b):
+            return (lax.add(a[0], b[0]), lax.max(a[1], b[1]))
+
         return list(W.reduce_window((x, y), (0.0, -1), both, (2,)))
 
     got = run(fun, x, y)
@@ -237,7 +288,10 @@ def test_trees():
 
 def test_shaped_computation():
     lax = peer.ours
-    odd = lambda a, b: lax.reshape(lax.broadcast(lax.mul(a, b), (1,)), ())
+
+    def odd(a, b):
+        return lax.reshape(lax.broadcast(lax.mul(a, b), (1,)), ())
+
     x = v(4).astype("float32")
     same(run(lambda x: W.reduce_window(x, 1.0, odd, (2,)), x)[0], x[:-1] * x[1:], rtol=1e-6)
 
@@ -265,9 +319,22 @@ def test_beside_jax():
         [
             (lambda lax, x: lax.reduce_window(x, 0.0, lax.add, (2, 3)), x),
             (lambda lax, x: lax.reduce_window(x, -inf, lax.max, (2, 3), (2, 1), "SAME"), x),
-            (lambda lax, x: lax.reduce_window(x, inf, lax.min, (2, 3), (2, 1), ((1, 0), (0, 2))), x),
-            (lambda lax, x: lax.reduce_window(x, -inf, lax.max, (2, 2), (2, 1), ((1, 0), (0, 2)), (2, 1), (1, 2)), x),
-            (lambda lax, x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 1), "SAME", (2, 1), (1, 2)), x),
+            (
+                lambda lax, x: lax.reduce_window(x, inf, lax.min, (2, 3), (2, 1), ((1, 0), (0, 2))),
+                x,
+            ),
+            (
+                lambda lax, x: lax.reduce_window(
+                    x, -inf, lax.max, (2, 2), (2, 1), ((1, 0), (0, 2)), (2, 1), (1, 2)
+                ),
+                x,
+            ),
+            (
+                lambda lax, x: lax.reduce_window(
+                    x, 0.0, lax.add, (2, 2), (2, 1), "SAME", (2, 1), (1, 2)
+                ),
+                x,
+            ),
             (lambda lax, x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 1), "SAME_LOWER"), x),
             (lambda lax, x: lax.reduce_window(x, 1.0, lax.mul, (2, 2), (2, 1), "SAME"), x),
             (lambda lax, x: lax.reduce_window(x, 3.0, lax.add, (2, 2), (2, 1), "SAME"), x),

@@ -15,7 +15,10 @@ def test_printing() -> None:
         "Array((2,), dtype=key<fry>) overlaying:\n[[1797259609 2579123966]\n"
     )
     assert str(random.key(0).dtype) == "key<fry>"
-    assert repr(random.fold_in(random.PRNGKey(0), 1)) == "Array([ 928981903, 3453687069], dtype=uint32)"
+    assert (
+        repr(random.fold_in(random.PRNGKey(0), 1))
+        == "Array([ 928981903, 3453687069], dtype=uint32)"
+    )
 
 
 def test_seeds() -> None:
@@ -46,7 +49,11 @@ def test_raw_and_typed_keys_agree() -> None:
     assert random.key_data(typed).tolist() == raw.tolist()
     assert random.wrap_key_data(raw) == typed
     assert random.split(raw, 3).tolist() == random.key_data(random.split(typed, 3)).tolist()
-    assert random.split(typed, (2, 3)).shape == (2, 3) and random.split(raw, (2, 3)).shape == (2, 3, 2)
+    assert random.split(typed, (2, 3)).shape == (2, 3) and random.split(raw, (2, 3)).shape == (
+        2,
+        3,
+        2,
+    )
     assert random.uniform(raw).tolist() == random.uniform(typed).tolist()
     assert random.clone(typed) == typed
 
@@ -54,13 +61,19 @@ def test_raw_and_typed_keys_agree() -> None:
 def test_arrays_of_keys() -> None:
     keys = random.split(random.key(0), 6)
     data = random.key_data(keys)
-    look = lambda k: random.key_data(k).tolist()
+
+    def look(k):
+        return random.key_data(k).tolist()
+
     assert look(keys[2]) == data[2].tolist() and look(keys[1:5:2]) == data[1:5:2].tolist()
     assert look(keys[jnp.array([4, 0])]) == data[jnp.array([4, 0])].tolist()
     assert look(keys.reshape(2, 3)[1]) == data[3:].tolist() and keys.reshape(2, 3).T.shape == (3, 2)
     assert look(jnp.stack([keys[0], keys[5]])) == data[jnp.array([0, 5])].tolist()
     assert look(jnp.concatenate([keys[:1], keys[4:]])) == data[jnp.array([0, 4, 5])].tolist()
-    assert look(jnp.where(jnp.array([True, False]), keys[:2], keys[2:4])) == data[jnp.array([0, 3])].tolist()
+    assert (
+        look(jnp.where(jnp.array([True, False]), keys[:2], keys[2:4]))
+        == data[jnp.array([0, 3])].tolist()
+    )
     assert [look(k) for k in keys] == data.tolist()
     assert look(calque.jit(lambda k: k[1])(keys)) == data[1].tolist()
     assert calque.vmap(random.uniform)(keys).tolist() == [random.uniform(k).item() for k in keys]

@@ -10,8 +10,15 @@ import calque
 from calque import random
 from tests.peers import compare, jax
 
-F = lambda *x: np.array(x, np.float32)
-I = lambda *x: np.array(x, np.int32)
+
+def F(*x):
+    return np.array(x, np.float32)
+
+
+def I(*x):
+    return np.array(x, np.int32)
+
+
 GRID = np.arange(12, dtype=np.float32).reshape(4, 3)
 COV = F([2, 0.5], [0.5, 1])
 
@@ -137,8 +144,14 @@ def test_derivatives() -> None:
     peer, a = jax(), F(0.3, 1, 5)
     for name in ("gamma", "loggamma", "beta"):
         more = (2.0,) if name == "beta" else ()
-        ours = calque.grad(lambda a, n=name, m=more: (getattr(random, n)(random.key(3), a, *m) ** 2).sum())(a)
-        want = peer.grad(lambda a, n=name, m=more: (getattr(peer.random, n)(peer.random.key(3), a, *m) ** 2).sum())(a)
+        ours = calque.grad(
+            lambda a, n=name, m=more: (getattr(random, n)(random.key(3), a, *m) ** 2).sum()
+        )(a)
+        want = peer.grad(
+            lambda a, n=name, m=more: (
+                getattr(peer.random, n)(peer.random.key(3), a, *m) ** 2
+            ).sum()
+        )(a)
         compare(ours, want, 2e-4)
 
 
@@ -154,7 +167,9 @@ def test_many_keys_at_once() -> None:
         ("randint", ((2,), 0, 9)),
     ):
         got = calque.vmap(lambda k, n=name, a=args: getattr(random, n)(k, *a))(keys)
-        compare(got, peer.vmap(lambda k, n=name, a=args: getattr(peer.random, n)(k, *a))(theirs), 1e-5)
+        compare(
+            got, peer.vmap(lambda k, n=name, a=args: getattr(peer.random, n)(k, *a))(theirs), 1e-5
+        )
 
 
 REFUSED: list[tuple[type[Exception], Any]] = [
@@ -169,7 +184,10 @@ REFUSED: list[tuple[type[Exception], Any]] = [
     (ValueError, lambda k: random.gumbel(k, (2,), mode="medium")),
     (ValueError, lambda k: random.bernoulli(k, 0.5, mode="medium")),
     (ValueError, lambda k: random.gamma(k, np.ones(3, np.float32), (2,))),
-    (ValueError, lambda k: random.categorical(k, np.ones(3, np.float32), shape=(4,), replace=False)),
+    (
+        ValueError,
+        lambda k: random.categorical(k, np.ones(3, np.float32), shape=(4,), replace=False),
+    ),
     (ValueError, lambda k: random.uniform(random.split(k), (2,))),
     (TypeError, lambda k: random.uniform(3, (2,))),
     (TypeError, lambda k: random.uniform(k, "abc")),
@@ -195,10 +213,13 @@ def test_arguments_that_are_refused():
         random.fold_in(key, -1)
 
 
-@pytest.mark.parametrize(("shape", "parameters", "result"), [((), (), ()), ((2,), (), (2,)), ((), (3,), (3, 3)), ((3,), (3,), (3, 3)), ((2,), (3,), (2, 3))])  # fmt: skip
+@pytest.mark.parametrize(("shape", "parameters", "result"), [((), (), ()), ((2,), (), (2,)), ((),
+(3,), (3, 3)), ((3,), (3,), (3, 3)), ((2,), (3,), (2, 3))])  # fmt: skip
 def test_double_sided_maxwell_has_a_shape_for_each_parameter(shape, parameters, result):
     loc = np.zeros(parameters, np.float32)
     got = random.double_sided_maxwell(random.key(1), loc, 1.0, shape)
     assert got.shape == result
     peer = jax().random
-    np.testing.assert_allclose(got, peer.double_sided_maxwell(peer.key(1), loc, 1.0, shape), rtol=1e-4)
+    np.testing.assert_allclose(
+        got, peer.double_sided_maxwell(peer.key(1), loc, 1.0, shape), rtol=1e-4
+    )

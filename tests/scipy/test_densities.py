@@ -12,7 +12,10 @@ from calque.scipy.stats import gaussian_kde
 from tests.peers import compare, jax
 
 RNG = np.random.default_rng(0)
-DATA, POINTS = RNG.normal(size=(2, 10)).astype(np.float32), RNG.normal(size=(2, 5)).astype(np.float32)
+DATA, POINTS = (
+    RNG.normal(size=(2, 10)).astype(np.float32),
+    RNG.normal(size=(2, 5)).astype(np.float32),
+)
 WEIGHTS = RNG.random(10).astype(np.float32)
 MEAN, COVARIANCE = np.ones(2, np.float32), np.array([[2, 0.5], [0.5, 1]], np.float32)
 
@@ -34,20 +37,29 @@ def test_as_in_scipy(bandwidth: Any, weights: Any) -> None:
     for g, w in pairs:
         np.testing.assert_allclose(g, w, rtol=2e-4, atol=1e-5)
     other = gaussian_kde(DATA[:, :4])
-    assert float(other.integrate_kde(got)) == pytest.approx(float(got.integrate_kde(other)), rel=1e-4)
+    assert float(other.integrate_kde(got)) == pytest.approx(
+        float(got.integrate_kde(other)), rel=1e-4
+    )
 
 
 def test_one_dimension() -> None:
     got, want = gaussian_kde(DATA[0]), scipy.stats.gaussian_kde(DATA[0].astype(float))
-    assert float(got.integrate_box_1d(-1, 0.5)) == pytest.approx(want.integrate_box_1d(-1, 0.5), rel=1e-4)
+    assert float(got.integrate_box_1d(-1, 0.5)) == pytest.approx(
+        want.integrate_box_1d(-1, 0.5), rel=1e-4
+    )
     np.testing.assert_allclose(got(0.3), want(0.3), rtol=1e-4)
     assert (got.d, got.n) == (1, 10)
 
 
 @pytest.mark.peer
 def test_samples_as_in_jax() -> None:
-    ours, theirs = gaussian_kde(DATA, weights=WEIGHTS), jax().scipy.stats.gaussian_kde(DATA, weights=WEIGHTS)
-    compare(ours.resample(calque.random.key(3), (6,)), theirs.resample(jax().random.key(3), (6,)), 1e-5)
+    ours, theirs = (
+        gaussian_kde(DATA, weights=WEIGHTS),
+        jax().scipy.stats.gaussian_kde(DATA, weights=WEIGHTS),
+    )
+    compare(
+        ours.resample(calque.random.key(3), (6,)), theirs.resample(jax().random.key(3), (6,)), 1e-5
+    )
     assert ours.resample(calque.random.key(1), (2, 3)).shape == (2, 2, 3)
     compare(ours.pdf(POINTS), theirs.pdf(POINTS), 1e-4)
 

@@ -1,4 +1,5 @@
-"""Cosine transforms: values against SciPy for every type and normalisation, types and refusals against JAX, derivatives."""
+"""Cosine transforms: values against SciPy for every type and normalisation, types and refusals
+against JAX, derivatives."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,12 @@ from tests.ops.helpers import x64
 from tests.scipy.expressions import check_jax
 
 X = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
-DATA = {"X": X, "I": np.array([[1, 2, 4]]), "C": (X + 1j * X[::-1]).astype(np.complex64), "H": X.astype(np.float16)}
+DATA = {
+    "X": X,
+    "I": np.array([[1, 2, 4]]),
+    "C": (X + 1j * X[::-1]).astype(np.complex64),
+    "H": X.astype(np.float16),
+}
 
 
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
@@ -23,19 +29,27 @@ def test_values(type: int, norm: str | None) -> None:
         ours, theirs = getattr(fft, name), getattr(scipy.fft, name)
         for x in (X, X.T, DATA["C"], X[:, :2]):
             want = theirs(x.astype(complex if x.dtype.kind == "c" else float), type=type, norm=norm)
-            np.testing.assert_allclose(np.asarray(ours(x, type=type, norm=norm)), want, rtol=1e-5, atol=2e-5)
+            np.testing.assert_allclose(
+                np.asarray(ours(x, type=type, norm=norm)), want, rtol=1e-5, atol=2e-5
+            )
     with x64():
         got = fft.dct(X.astype(float), type, norm=norm)
-        np.testing.assert_allclose(got, scipy.fft.dct(X.astype(float), type, norm=norm), rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(
+            got, scipy.fft.dct(X.astype(float), type, norm=norm), rtol=1e-13, atol=1e-13
+        )
 
 
 def test_sizes_and_axes() -> None:
     for name, options in (
-        ("dct", {"n": 3}), ("dct", {"n": 8, "axis": 0}), ("idct", {"n": 2, "axis": -2}), ("dctn", {"s": (2, 7)}), ("dctn", {"s": (4,), "axes": (0,)}),
+        ("dct", {"n": 3}), ("dct", {"n": 8, "axis": 0}), ("idct", {"n": 2, "axis": -2}), ("dctn",
+        {"s": (2, 7)}), ("dctn", {"s": (4,), "axes": (0,)}),
         ("idctn", {"axes": (-1,)}), ("dctn", {"s": 4, "axes": 1}), ("idctn", {"s": (4,)}),
     ):  # fmt: skip
         want = getattr(scipy.fft, name)(X.astype(float), **options)
-        f = lambda x, name=name, options=options: getattr(fft, name)(x, **options)
+
+        def f(x, name=name, options=options):
+            return getattr(fft, name)(x, **options)
+
         np.testing.assert_allclose(np.asarray(f(X)), want, rtol=1e-5, atol=2e-5)
         np.testing.assert_allclose(np.asarray(calque.jit(f)(X)), want, rtol=1e-5, atol=2e-5)
 
@@ -72,7 +86,11 @@ def test_types_and_refusals_of_jax(case: str) -> None:
 
 
 def test_bad_sizes() -> None:
-    for bad in (lambda: fft.dct(X, n=0), lambda: fft.dct(X[:, :1], 1), lambda: fft.dctn(X, s=(2,), axes=(0, 1))):
+    for bad in (
+        lambda: fft.dct(X, n=0),
+        lambda: fft.dct(X[:, :1], 1),
+        lambda: fft.dctn(X, s=(2,), axes=(0, 1)),
+    ):
         with pytest.raises(ValueError, match="dct"):
             bad()
 

@@ -15,18 +15,24 @@ from tests.peers import compare, jax
 RNG = np.random.default_rng(0)
 GRID = (np.array([0.0, 0.5, 2.0, 3.0], np.float32), np.array([-1.0, 0.0, 4.0], np.float32))
 VALUES = RNG.normal(size=(4, 3, 2)).astype(np.float32)
-POINTS = np.stack([RNG.uniform(-0.5, 3.5, (3, 8)), RNG.uniform(-2, 5, (3, 8))], axis=-1).astype(np.float32)
+POINTS = np.stack([RNG.uniform(-0.5, 3.5, (3, 8)), RNG.uniform(-2, 5, (3, 8))], axis=-1).astype(
+    np.float32
+)
 
 
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 @pytest.mark.parametrize("fill", [np.nan, 0.0, None])
 def test_as_in_scipy(method: str, fill: Any) -> None:
     got = RegularGridInterpolator(GRID, VALUES, method, fill_value=fill)
-    want = scipy.interpolate.RegularGridInterpolator(GRID, VALUES.astype(float), method, False, fill)
+    want = scipy.interpolate.RegularGridInterpolator(
+        GRID, VALUES.astype(float), method, False, fill
+    )
     np.testing.assert_allclose(got(POINTS), want(POINTS), rtol=1e-4, atol=1e-5)
     columns = (POINTS[..., 0], POINTS[..., 1])
     np.testing.assert_allclose(got(columns), want(columns), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(got(POINTS, "nearest"), want(POINTS, "nearest"), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        got(POINTS, "nearest"), want(POINTS, "nearest"), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.peer
@@ -42,7 +48,9 @@ def test_as_in_jax() -> None:
         compare(RegularGridInterpolator(GRID, values)(points), peer(GRID, values)(points), 1e-5)
     line = np.arange(4, dtype=np.float32)
     for points in (line, (line,), line[:, None]):
-        compare(RegularGridInterpolator((line,), line**2)(points), peer((line,), line**2)(points), 1e-5)
+        compare(
+            RegularGridInterpolator((line,), line**2)(points), peer((line,), line**2)(points), 1e-5
+        )
 
 
 def test_under_transformations() -> None:
@@ -51,7 +59,10 @@ def test_under_transformations() -> None:
     np.testing.assert_allclose(calque.jit(lambda f, x: f(x))(f, POINTS), want, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(calque.vmap(f)(POINTS), want, rtol=1e-5, atol=1e-6)
     inner = jnp.array([[0.2, 0.3], [2.5, -0.5]])
-    slope = lambda values, x: RegularGridInterpolator(GRID, values)(x)
+
+    def slope(values, x):
+        return RegularGridInterpolator(GRID, values)(x)
+
     test_util.check_grads(slope, (jnp.asarray(VALUES), inner), order=1, rtol=2e-2, atol=2e-2)
 
 
@@ -59,7 +70,11 @@ def test_bad_arguments() -> None:
     f = RegularGridInterpolator(GRID, VALUES)
     calls: list[tuple[Any, type[Exception], str]] = [
         (lambda: RegularGridInterpolator(GRID, VALUES, "cubic"), ValueError, "cubic"),
-        (lambda: RegularGridInterpolator(GRID, VALUES, bounds_error=True), NotImplementedError, "fill_value"),
+        (
+            lambda: RegularGridInterpolator(GRID, VALUES, bounds_error=True),
+            NotImplementedError,
+            "fill_value",
+        ),
         (lambda: RegularGridInterpolator(GRID * 2, VALUES), ValueError, "4 point arrays"),
         (lambda: RegularGridInterpolator(GRID[::-1], VALUES), ValueError, "points 0"),
         (lambda: RegularGridInterpolator(GRID, VALUES, fill_value=1j), ValueError, "fill_value"),

@@ -1,4 +1,5 @@
-"""scipy.linalg: values against SciPy, types and refusals against JAX, what factors multiply to, derivatives."""
+"""scipy.linalg: values against SciPy, types and refusals against JAX, what factors multiply to,
+derivatives."""
 
 from collections.abc import Callable
 from typing import Any
@@ -310,7 +311,9 @@ def adjoint(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "a", [DATA["A"], DATA["C"], DATA["B"], DATA["P"][:1, :1]], ids=["real", "complex", "batch", "one"]
+    "a",
+    [DATA["A"], DATA["C"], DATA["B"], DATA["P"][:1, :1]],
+    ids=["real", "complex", "batch", "one"],
 )
 def test_factors_multiply_to_the_matrix(a: np.ndarray) -> None:
     q, r = sl.qr(a)
@@ -351,7 +354,9 @@ def test_generalised_eigenvectors() -> None:
     w, v = sl.eigh(a, eigvals=(1, 2))
     close(a @ v, v * w, 1e-4)
     assert v.shape == (4, 2)
-    w, v = sl.eigh_tridiagonal(jnp.asarray(A[0]), jnp.asarray(A[1, :3]), select="i", select_range=(0, 1))
+    w, v = sl.eigh_tridiagonal(
+        jnp.asarray(A[0]), jnp.asarray(A[1, :3]), select="i", select_range=(0, 1)
+    )
     dense = np.diag(A[0]) + np.diag(A[1, :3], 1) + np.diag(A[1, :3], -1)
     close(dense @ v, v * w)
     for bad in ((2, 1), (0, 4)):
@@ -368,7 +373,9 @@ def test_products_with_q() -> None:
             c = _rng.normal(size=(5, rows) if mode == "right" else (rows, 5))
             for options in ({}, {"pivoting": True}, {"conjugate": True}):
                 got = sl.qr_multiply(a, c.astype(np.float32), mode, **options)
-                want = scipy.linalg.qr_multiply(a.astype(complex), c.astype(complex), mode, **options)
+                want = scipy.linalg.qr_multiply(
+                    a.astype(complex), c.astype(complex), mode, **options
+                )
                 for g, w in zip(got, want, strict=True):
                     close(np.abs(g), np.abs(w), 1e-4)
 
@@ -376,9 +383,16 @@ def test_products_with_q() -> None:
 def test_edges() -> None:
     assert np.isnan(sl.sqrtm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))).all()  # there is no root
     close(sl.sqrtm(jnp.zeros((2, 2))), np.zeros((2, 2)))
-    assert np.isnan(sl.expm(jnp.full((2, 2), 1e9))).all() and np.isnan(sl.expm(jnp.full((2, 2), np.nan))).all()
+    assert (
+        np.isnan(sl.expm(jnp.full((2, 2), 1e9))).all()
+        and np.isnan(sl.expm(jnp.full((2, 2), np.nan))).all()
+    )
     close(sl.expm(3 * jnp.eye(2), max_squarings=0), np.exp(3) * np.eye(2), 1e-4)
-    close(sl.expm(jnp.asarray(DATA["T"]) / 4, upper_triangular=True), scipy.linalg.expm(DATA["T"] / 4), 1e-4)
+    close(
+        sl.expm(jnp.asarray(DATA["T"]) / 4, upper_triangular=True),
+        scipy.linalg.expm(DATA["T"] / 4),
+        1e-4,
+    )
     assert np.isnan(sl.solve_sylvester(jnp.eye(2), -jnp.eye(2), jnp.eye(2))).all()
     _, error = sl.funm(jnp.asarray(A), jnp.exp, disp=False)
     assert 0 < float(error) < 1e-3
@@ -397,7 +411,8 @@ def test_polar_decomposition_by_iteration() -> None:
     close(h, their_h)
     assert bool(converged) and abs(int(turns) - int(their_turns)) <= 1
     assert (
-        int(calque.lax.linalg.qdwh(A, max_iterations=1)[2]) == 1 and not calque.lax.linalg.qdwh(A, max_iterations=1)[3]
+        int(calque.lax.linalg.qdwh(A, max_iterations=1)[2]) == 1
+        and not calque.lax.linalg.qdwh(A, max_iterations=1)[3]
     )
     with pytest.raises(ValueError, match="at least as many rows"):
         calque.lax.linalg.qdwh(A[:3])
@@ -464,6 +479,8 @@ def test_batches_are_loops() -> None:
 
 def test_methods_of_expm_frechet():
     for method in (None, "SPS", "blockEnlarge"):
-        assert sl.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), method=method, compute_expm=False).tolist() == [[1]]
+        assert sl.expm_frechet(
+            jnp.zeros((1, 1)), jnp.ones((1, 1)), method=method, compute_expm=False
+        ).tolist() == [[1]]
     with pytest.raises(ValueError, match="other"):
         sl.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), method="other")

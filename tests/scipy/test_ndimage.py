@@ -52,23 +52,33 @@ def test_as_in_jax(mode: str) -> None:
         compare(ndimage.map_coordinates(image, places, order, mode=mode, cval=2), want, 1e-5)
     cube = RNG.normal(size=(2, 3, 4)).astype(np.float32)
     compare(
-        ndimage.map_coordinates(cube, [*PLACES, PLACES[0]], 1, mode), peer(cube, [*PLACES, PLACES[0]], 1, mode), 1e-5
+        ndimage.map_coordinates(cube, [*PLACES, PLACES[0]], 1, mode),
+        peer(cube, [*PLACES, PLACES[0]], 1, mode),
+        1e-5,
     )
 
 
 def test_under_transformations() -> None:
-    f = lambda image, places: ndimage.map_coordinates(image, places, 1, "mirror")
+    def f(image, places):
+        return ndimage.map_coordinates(image, places, 1, "mirror")
+
     want = f(PLANE, PLACES)
     np.testing.assert_allclose(calque.jit(f)(PLANE, PLACES), want, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(calque.vmap(f, (None, 0))(PLANE, PLACES), want, rtol=1e-5, atol=1e-6)
-    test_util.check_grads(f, (jnp.asarray(PLANE), [jnp.asarray(p) for p in PLACES]), order=1, rtol=2e-2, atol=2e-2)
+    test_util.check_grads(
+        f, (jnp.asarray(PLANE), [jnp.asarray(p) for p in PLACES]), order=1, rtol=2e-2, atol=2e-2
+    )
 
 
 def test_bad_arguments() -> None:
     calls: list[tuple[Any, type[Exception], str]] = [
         (lambda: ndimage.map_coordinates(PLANE, PLACES[:1], 1), ValueError, "1 != 2"),
         (lambda: ndimage.map_coordinates(PLANE, PLACES, 2), NotImplementedError, "order"),
-        (lambda: ndimage.map_coordinates(PLANE, PLACES, 1, "grid-wrap"), NotImplementedError, "grid-wrap"),
+        (
+            lambda: ndimage.map_coordinates(PLANE, PLACES, 1, "grid-wrap"),
+            NotImplementedError,
+            "grid-wrap",
+        ),
         (lambda: ndimage.map_coordinates([[1.0]], PLACES, 1), TypeError, "map_coordinates"),
     ]
     for call, error, text in calls:

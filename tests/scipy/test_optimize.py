@@ -48,7 +48,10 @@ def x64() -> Any:
 def test_finds_the_minimum(problem: Any, method: str, x64: Any) -> None:
     f, start, want = problem
     got = minimize(
-        f, np.array(start), method=method, options={"gtol": 1e-7, **({"ftol": 0} if method == LIMITED else {})}
+        f,
+        np.array(start),
+        method=method,
+        options={"gtol": 1e-7, **({"ftol": 0} if method == LIMITED else {})},
     )
     np.testing.assert_allclose(got.x, want, atol=1e-5)
     assert got.x.dtype == np.float64
@@ -62,7 +65,8 @@ def test_finds_the_minimum(problem: Any, method: str, x64: Any) -> None:
 @pytest.mark.peer
 @pytest.mark.parametrize("method", METHODS)
 def test_takes_the_steps_that_jax_takes(method: str) -> None:
-    """The first ones, before rounding tells; from there calque goes on where JAX's line search gives up on a reversed interval."""
+    """The first ones, before rounding tells; from there calque goes on where JAX's line search
+    gives up on a reversed interval."""
     jax()
     peer = importlib.import_module("jax.scipy.optimize")
     for f, start, _ in PROBLEMS[:1]:
@@ -85,7 +89,9 @@ def test_under_transformations() -> None:
 
 def test_complex_variables() -> None:
     target = jnp.array([1 + 2j, -1j])
-    got = minimize(lambda z: jnp.sum(jnp.abs(z - target) ** 2), jnp.zeros(2, complex), method=LIMITED)
+    got = minimize(
+        lambda z: jnp.sum(jnp.abs(z - target) ** 2), jnp.zeros(2, complex), method=LIMITED
+    )
     np.testing.assert_allclose(got.x, target, atol=1e-3)
 
 
@@ -95,16 +101,27 @@ def test_ends() -> None:
     assert bool(at_once.success) and int(at_once.nit) == 0 and int(at_once.nfev) == 1
     loose = minimize(_rosenbrock, jnp.array([-1.2, 1.0]), method="BFGS", tol=1e3)
     assert int(loose.nit) == 0 and bool(loose.success)
-    assert int(minimize(lambda x: x.sum(), jnp.zeros(2), method="BFGS", options={"maxiter": 2}).status) != 0
+    assert (
+        int(minimize(lambda x: x.sum(), jnp.zeros(2), method="BFGS", options={"maxiter": 2}).status)
+        != 0
+    )
 
 
 def test_bad_arguments() -> None:
     calls: list[tuple[Any, type[Exception], str]] = [
         (lambda: minimize(_quadratic, jnp.zeros(3), 1, method="BFGS"), TypeError, "tuple"),
-        (lambda: minimize(_quadratic, jnp.zeros(3), method="Nelder-Mead"), ValueError, "Nelder-Mead"),
+        (
+            lambda: minimize(_quadratic, jnp.zeros(3), method="Nelder-Mead"),
+            ValueError,
+            "Nelder-Mead",
+        ),
         (lambda: minimize(_quadratic, jnp.zeros((3, 1)), method="BFGS"), TypeError, "vector"),
         (lambda: minimize(_quadratic, jnp.zeros(3, complex), method="BFGS"), TypeError, "real"),
-        (lambda: minimize(_quadratic, jnp.zeros(3), method="BFGS", options={"steps": 1}), TypeError, "steps"),
+        (
+            lambda: minimize(_quadratic, jnp.zeros(3), method="BFGS", options={"steps": 1}),
+            TypeError,
+            "steps",
+        ),
         (lambda: minimize(lambda x: x, jnp.zeros(3), method="BFGS"), TypeError, "scalar"),
     ]
     for call, error, text in calls:

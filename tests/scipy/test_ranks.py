@@ -33,19 +33,27 @@ def test_as_in_jax(x: np.ndarray) -> None:
     peer = jax().scipy.stats
     for axis in _axes(x):
         for keepdims in (False, True):
-            compare(tuple(stats.mode(x, axis, keepdims=keepdims)), tuple(peer.mode(x, axis, keepdims=keepdims)))
+            compare(
+                tuple(stats.mode(x, axis, keepdims=keepdims)),
+                tuple(peer.mode(x, axis, keepdims=keepdims)),
+            )
             compare(stats.sem(x, axis, keepdims=keepdims), peer.sem(x, axis, keepdims=keepdims))
         for method in METHODS:
             if x.size:
                 compare(stats.rankdata(x, method, axis=axis), peer.rankdata(x, method, axis=axis))
-        compare(stats.sem(x, axis, ddof=0, nan_policy="omit"), peer.sem(x, axis, ddof=0, nan_policy="omit"))
+        compare(
+            stats.sem(x, axis, ddof=0, nan_policy="omit"),
+            peer.sem(x, axis, ddof=0, nan_policy="omit"),
+        )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_ranks_as_in_scipy(method: str) -> None:
     x = DATA[0]
     for axis in (None, 0, 1):
-        np.testing.assert_array_equal(stats.rankdata(x, method, axis=axis), scipy.stats.rankdata(x, method, axis=axis))
+        np.testing.assert_array_equal(
+            stats.rankdata(x, method, axis=axis), scipy.stats.rankdata(x, method, axis=axis)
+        )
 
 
 def test_mode_as_in_scipy() -> None:
@@ -57,11 +65,17 @@ def test_mode_as_in_scipy() -> None:
 
 def test_under_transformations() -> None:
     x = DATA[1]
-    for f in (lambda v: stats.rankdata(v), lambda v: stats.mode(v, None)[0], lambda v: stats.sem(v, None)):
+    for f in (
+        lambda v: stats.rankdata(v),
+        lambda v: stats.mode(v, None)[0],
+        lambda v: stats.sem(v, None),
+    ):
         want = np.stack([np.asarray(f(row)) for row in x])
         np.testing.assert_allclose(calque.jit(calque.vmap(f))(x), want, rtol=1e-6)
     slope = calque.grad(lambda v: stats.sem(v))(jnp.array([1.0, 2.0, 4.0]))
-    np.testing.assert_allclose(slope, np.array([-4, -1, 5]) / 3 / 2 / np.sqrt(7 / 3) / np.sqrt(3), rtol=1e-5)
+    np.testing.assert_allclose(
+        slope, np.array([-4, -1, 5]) / 3 / 2 / np.sqrt(7 / 3) / np.sqrt(3), rtol=1e-5
+    )
 
 
 def test_bad_arguments() -> None:

@@ -15,8 +15,14 @@ from tests.peers import compare, jax
 
 RNG = np.random.default_rng(0)
 LONG, SHORT = RNG.normal(size=9).astype(np.float32), RNG.normal(size=4).astype(np.float32)
-WIDE, NARROW = RNG.normal(size=(6, 5)).astype(np.float32), RNG.normal(size=(3, 4)).astype(np.float32)
-SIGNAL, OTHER = RNG.normal(size=(2, 100)).astype(np.float32), RNG.normal(size=(2, 100)).astype(np.float32)
+WIDE, NARROW = (
+    RNG.normal(size=(6, 5)).astype(np.float32),
+    RNG.normal(size=(3, 4)).astype(np.float32),
+)
+SIGNAL, OTHER = (
+    RNG.normal(size=(2, 100)).astype(np.float32),
+    RNG.normal(size=(2, 100)).astype(np.float32),
+)
 MODES = ["full", "same", "valid"]
 
 
@@ -35,7 +41,9 @@ def _close(got: Any, want: Any, tol: float = 1e-4) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "pair", [(LONG, SHORT), (SHORT, LONG), (WIDE, NARROW), (NARROW, WIDE), (WIDE, WIDE)], ids=range(5)
+    "pair",
+    [(LONG, SHORT), (SHORT, LONG), (WIDE, NARROW), (NARROW, WIDE), (WIDE, WIDE)],
+    ids=range(5),
 )
 def test_convolution_as_in_scipy(mode: str, pair: Any) -> None:
     for a, b in (pair, (pair[0] + 2j * pair[0], pair[1] - 1j)):
@@ -50,13 +58,19 @@ def test_convolution_as_in_scipy(mode: str, pair: Any) -> None:
 
 
 def test_convolution_over_some_axes() -> None:
-    a, b = RNG.normal(size=(3, 7, 4)).astype(np.float32), RNG.normal(size=(3, 2, 4)).astype(np.float32)
+    a, b = (
+        RNG.normal(size=(3, 7, 4)).astype(np.float32),
+        RNG.normal(size=(3, 2, 4)).astype(np.float32),
+    )
     for mode in MODES:
         _close(signal.fftconvolve(a, b, mode, 1), scipy.signal.fftconvolve(a, b, mode, 1))
         _close(
-            signal.fftconvolve(a, b[:, :, :2], mode, (1, -1)), scipy.signal.fftconvolve(a, b[:, :, :2], mode, (1, 2))
+            signal.fftconvolve(a, b[:, :, :2], mode, (1, -1)),
+            scipy.signal.fftconvolve(a, b[:, :, :2], mode, (1, 2)),
         )
-    _close(signal.fftconvolve(a[:, :1], b, "full", 1), scipy.signal.fftconvolve(a[:, :1], b, "full", 1))
+    _close(
+        signal.fftconvolve(a[:, :1], b, "full", 1), scipy.signal.fftconvolve(a[:, :1], b, "full", 1)
+    )
 
 
 @pytest.mark.peer
@@ -64,7 +78,11 @@ def test_convolution_as_in_jax() -> None:
     peer = jax().scipy.signal
     whole = np.arange(5), np.arange(3)
     for mode in MODES:
-        compare(signal.convolve(*whole, mode), peer.convolve(*map(jax().numpy.asarray, whole), mode), 1e-5)
+        compare(
+            signal.convolve(*whole, mode),
+            peer.convolve(*map(jax().numpy.asarray, whole), mode),
+            1e-5,
+        )
         compare(signal.correlate2d(NARROW, WIDE, mode), peer.correlate2d(NARROW, WIDE, mode), 1e-5)
         compare(signal.fftconvolve(*whole, mode), peer.fftconvolve(*whole, mode), 1e-5)
 
@@ -76,7 +94,10 @@ def test_convolution_as_in_jax() -> None:
 def test_trends_as_in_scipy(bp: Any) -> None:
     for axis, x in ((-1, SIGNAL), (0, SIGNAL.T)):
         _close(signal.detrend(x, axis, bp=bp), scipy.signal.detrend(x.astype(float), axis, bp=bp))
-        _close(signal.detrend(x, axis, "constant"), scipy.signal.detrend(x.astype(float), axis, "constant"))
+        _close(
+            signal.detrend(x, axis, "constant"),
+            scipy.signal.detrend(x.astype(float), axis, "constant"),
+        )
     _close(signal.detrend(np.arange(5), bp=[1, 2]), np.zeros(5))
 
 
@@ -100,13 +121,20 @@ def test_spectra_as_in_scipy(options: dict[str, Any]) -> None:
             more = {**options, "average": average, "scaling": scaling}
             _close(signal.welch(SIGNAL, **more), scipy.signal.welch(SIGNAL, **more))
             _close(signal.csd(SIGNAL, OTHER, **more), scipy.signal.csd(SIGNAL, OTHER, **more))
-    _close(signal.csd(SIGNAL, OTHER[:, :90], **options), scipy.signal.csd(SIGNAL, OTHER[:, :90], **options))
+    _close(
+        signal.csd(SIGNAL, OTHER[:, :90], **options),
+        scipy.signal.csd(SIGNAL, OTHER[:, :90], **options),
+    )
     if callable(options.get("detrend")):
         seen: list[tuple[int, ...]] = []
-        signal.welch(SIGNAL.T, axis=0, **{**options, "detrend": lambda d: seen.append(d.shape) or d})
+        signal.welch(
+            SIGNAL.T, axis=0, **{**options, "detrend": lambda d: seen.append(d.shape) or d}
+        )
         assert seen == [(16, 2, 11)]  # the segments lie along the axis of the data
         return
-    _close(signal.welch(SIGNAL.T, axis=0, **options), scipy.signal.welch(SIGNAL.T, axis=0, **options))
+    _close(
+        signal.welch(SIGNAL.T, axis=0, **options), scipy.signal.welch(SIGNAL.T, axis=0, **options)
+    )
 
 
 @pytest.mark.parametrize("boundary", ["zeros", "even", "odd", "constant", None])
@@ -129,14 +157,28 @@ def test_inverse_as_in_scipy(length: int, onesided: bool) -> None:
     got = signal.istft(z.astype(np.complex64), input_onesided=onesided, **options)
     _close(got, scipy.signal.istft(z, input_onesided=onesided, **options))
     _close(got[1][:, :100].real, SIGNAL)
-    for more in ({"window": "hamming"}, {"window": np.ones(length, np.float32)}, {"boundary": False}):
+    for more in (
+        {"window": "hamming"},
+        {"window": np.ones(length, np.float32)},
+        {"boundary": False},
+    ):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # SciPy says that a window without a boundary may not be invertible
+            warnings.simplefilter(
+                "ignore"
+            )  # SciPy says that a window without a boundary may not be invertible
             want = scipy.signal.istft(z[0], input_onesided=onesided, **options, **more)
-        _close(signal.istft(z[0].astype(np.complex64), input_onesided=onesided, **options, **more), want, 1e-3)
-    swapped = signal.istft(np.swapaxes(z, 0, 1), input_onesided=onesided, time_axis=2, freq_axis=0, **options)
+        _close(
+            signal.istft(z[0].astype(np.complex64), input_onesided=onesided, **options, **more),
+            want,
+            1e-3,
+        )
+    swapped = signal.istft(
+        np.swapaxes(z, 0, 1), input_onesided=onesided, time_axis=2, freq_axis=0, **options
+    )
     _close(swapped[1], got[1])
-    turned = signal.istft(np.moveaxis(z, -1, 0), input_onesided=onesided, time_axis=0, freq_axis=-1, **options)
+    turned = signal.istft(
+        np.moveaxis(z, -1, 0), input_onesided=onesided, time_axis=0, freq_axis=-1, **options
+    )
     _close(turned[1], got[1].T)
 
 
@@ -180,7 +222,11 @@ def test_bad_arguments() -> None:
         (lambda: signal.convolve(LONG, WIDE), ValueError, "dimensionality"),
         (lambda: signal.convolve(WIDE, WIDE[:, :0]), ValueError, "zero-size"),
         (lambda: signal.convolve(WIDE, np.ones((2, 9))), ValueError, "at least as large"),
-        (lambda: signal.fftconvolve(WIDE, np.ones((2, 9)), "valid"), ValueError, "at least as large"),
+        (
+            lambda: signal.fftconvolve(WIDE, np.ones((2, 9)), "valid"),
+            ValueError,
+            "at least as large",
+        ),
         (lambda: signal.fftconvolve(WIDE, NARROW, axes=0), ValueError, "same sizes"),
         (lambda: signal.convolve2d(LONG, SHORT), ValueError, "2-dimensional"),
         (lambda: signal.correlate2d(WIDE, NARROW, boundary="wrap"), NotImplementedError, "wrap"),

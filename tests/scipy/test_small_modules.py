@@ -15,7 +15,8 @@ from tests.scipy.expressions import check_jax, check_scipy
 
 _rng = np.random.default_rng(0)
 DATA = {
-    "Y": _rng.normal(size=(3, 4)).astype(np.float32), "B": _rng.normal(size=(5, 4)).astype(np.float32), "I": np.array([0, 1, 3, 7]),
+    "Y": _rng.normal(size=(3, 4)).astype(np.float32), "B": _rng.normal(size=(5,
+    4)).astype(np.float32), "I": np.array([0, 1, 3, 7]),
     "H": np.array([1, 2, 3, 4], np.float16), "T": _rng.normal(size=(2, 3, 4)).astype(np.float32),
 }  # fmt: skip
 
@@ -44,14 +45,25 @@ def test_codes(case: str) -> None:
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("case", [*INTEGRALS, "m.trapezoid(H)", "m.trapezoid(Y,axis=3)", "m.trapezoid([1.,2.])"])
+@pytest.mark.parametrize(
+    "case", [*INTEGRALS, "m.trapezoid(H)", "m.trapezoid(Y,axis=3)", "m.trapezoid([1.,2.])"]
+)
 def test_types_of_integrals(case: str) -> None:
     check_jax(case, "integrate", DATA)
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize(
-    "case", [*CODES, "m.vq(Y,I)", "m.vq(T,T)", "m.vq(Y,Y[:,:2])", "m.vq(H,I)", "m.vq([1.],I)", "m.vq(Y,B[:0])"]
+    "case",
+    [
+        *CODES,
+        "m.vq(Y,I)",
+        "m.vq(T,T)",
+        "m.vq(Y,Y[:,:2])",
+        "m.vq(H,I)",
+        "m.vq([1.],I)",
+        "m.vq(Y,B[:0])",
+    ],
 )
 def test_types_of_codes(case: str) -> None:
     check_jax(case, "cluster.vq", DATA)
@@ -64,6 +76,11 @@ def test_derivatives_of_distances() -> None:
 
 
 def test_modules_are_imported_when_asked_for() -> None:
-    code = "import sys, calque; loaded = [m for m in sys.modules if m.startswith('calque.scipy.')]; import calque.scipy as s; print(loaded, s.fft.__name__, s.sparse.linalg.__name__)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    code = (
+        "import sys, calque; loaded = [m for m in sys.modules if m.startswith('calque.scipy.')];"
+        " import calque.scipy as s; print(loaded, s.fft.__name__, s.sparse.linalg.__name__)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.split() == ["[]", "calque.scipy.fft", "calque.scipy.sparse.linalg"]

@@ -1,4 +1,5 @@
-"""Krylov solvers: against direct solution, on trees, with preconditioners, limits and derivatives; how they stop, against JAX."""
+"""Krylov solvers: against direct solution, on trees, with preconditioners, limits and derivatives;
+how they stop, against JAX."""
 
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +63,9 @@ def test_trees(name: str) -> None:
         v = jnp.asarray(S) @ jnp.concatenate([t["a"].ravel(), t["b"]])
         return {"a": v[:8].reshape(2, 4), "b": v[8:]}
 
-    x, _ = SOLVERS[name](apply, {"a": jnp.asarray(B[:8]).reshape(2, 4), "b": jnp.asarray(B[8:])}, tol=1e-6)
+    x, _ = SOLVERS[name](
+        apply, {"a": jnp.asarray(B[:8]).reshape(2, 4), "b": jnp.asarray(B[8:])}, tol=1e-6
+    )
     close(jnp.concatenate([x["a"].ravel(), x["b"]]), np.linalg.solve(S, B))
 
 
@@ -73,7 +76,13 @@ def test_limits(name: str) -> None:
         np.linalg.norm(
             S
             @ np.asarray(
-                solve(S, B, tol=1e-6, maxiter=k, **({"restart": 2} if name in ("gmres", "incremental") else {}))[0]
+                solve(
+                    S,
+                    B,
+                    tol=1e-6,
+                    maxiter=k,
+                    **({"restart": 2} if name in ("gmres", "incremental") else {}),
+                )[0]
             )
             - B
         )
@@ -89,8 +98,17 @@ def test_derivatives(name: str) -> None:
     with x64():
         matrix = jnp.asarray((S if name == "cg" else A)[:5, :5].astype(float))
         sym = (lambda m: (m + m.T) / 2) if name == "cg" else (lambda m: m)
-        f = lambda m, b: SOLVERS[name](lambda v: sym(m) @ v, b, tol=1e-12)[0]
-        check_grads(f, (matrix, jnp.asarray(B[:5].astype(float))), order=2 if name == "cg" else 1, atol=1e-5, rtol=1e-5)
+
+        def f(m, b):
+            return SOLVERS[name](lambda v: sym(m) @ v, b, tol=1e-12)[0]
+
+        check_grads(
+            f,
+            (matrix, jnp.asarray(B[:5].astype(float))),
+            order=2 if name == "cg" else 1,
+            atol=1e-5,
+            rtol=1e-5,
+        )
 
 
 @every

@@ -1,4 +1,5 @@
-"""Rotations: every representation against SciPy's, composition, means, interpolation, derivatives, refusals."""
+"""Rotations: every representation against SciPy's, composition, means, interpolation, derivatives,
+refusals."""
 
 import importlib
 import sys
@@ -39,7 +40,8 @@ def test_representations() -> None:
     close(OURS[:1].as_rotvec(degrees=True), np.zeros((1, 3)))
     close(OURS.magnitude(), THEIRS.magnitude())
     for back in (
-        Rotation.from_matrix(OURS.as_matrix()), Rotation.from_mrp(OURS.as_mrp()), Rotation.from_rotvec(OURS.as_rotvec(True), True), OURS.inv().inv(),
+        Rotation.from_matrix(OURS.as_matrix()), Rotation.from_mrp(OURS.as_mrp()),
+        Rotation.from_rotvec(OURS.as_rotvec(True), True), OURS.inv().inv(),
     ):  # fmt: skip
         close(back.as_matrix(), THEIRS.as_matrix())
     close(Rotation.from_rotvec(V).as_quat(), Theirs.from_rotvec(V).as_quat())
@@ -67,8 +69,14 @@ def test_euler_angles(seq: str) -> None:
 def test_one_axis() -> None:
     for angles in (0.3, np.array([[0.3], [1.0]])):
         close(Rotation.from_euler("y", angles).as_quat(), Theirs.from_euler("y", angles).as_quat())
-    close(Rotation.from_euler("y", [0.3, 1.0]).as_quat(), Theirs.from_euler("y", [[0.3], [1.0]]).as_quat())
-    close(Rotation.from_euler("xz", [0.3, 1.0]).as_quat(), Theirs.from_euler("xz", [0.3, 1.0]).as_quat())
+    close(
+        Rotation.from_euler("y", [0.3, 1.0]).as_quat(),
+        Theirs.from_euler("y", [[0.3], [1.0]]).as_quat(),
+    )
+    close(
+        Rotation.from_euler("xz", [0.3, 1.0]).as_quat(),
+        Theirs.from_euler("xz", [0.3, 1.0]).as_quat(),
+    )
 
 
 def test_operations() -> None:
@@ -85,7 +93,10 @@ def test_operations() -> None:
     assert Rotation.identity(3).quat.shape == (3, 4)
     drawn = Rotation.random(calque.random.key(0), 500)
     close(jnp.linalg.norm(drawn.quat, axis=-1), np.ones(500))
-    assert float(jnp.abs(drawn.as_matrix().mean(0)).max()) < 0.1 and Rotation.random(calque.random.key(0)).single
+    assert (
+        float(jnp.abs(drawn.as_matrix().mean(0)).max()) < 0.1
+        and Rotation.random(calque.random.key(0)).single
+    )
 
 
 def test_interpolation() -> None:
@@ -109,8 +120,11 @@ def test_derivatives() -> None:
     with x64():
         v = jnp.asarray(V[0].astype(float))
         for f in (
-            lambda x: Rotation.from_rotvec(x).as_matrix(), lambda x: Rotation.from_rotvec(x).as_euler("xyz"), lambda x: Rotation.from_mrp(x).as_rotvec(),
-            lambda x: Rotation.from_matrix(Rotation.from_rotvec(x).as_matrix()).as_rotvec(), lambda x: Rotation.from_rotvec(x).magnitude(),
+            lambda x: Rotation.from_rotvec(x).as_matrix(),
+            lambda x: Rotation.from_rotvec(x).as_euler("xyz"),
+            lambda x: Rotation.from_mrp(x).as_rotvec(),
+            lambda x: Rotation.from_matrix(Rotation.from_rotvec(x).as_matrix()).as_rotvec(),
+            lambda x: Rotation.from_rotvec(x).magnitude(),
         ):  # fmt: skip
             check_grads(f, (v,), order=1, atol=1e-6, rtol=1e-6)
         slope = calque.jacobian(lambda x: Rotation.from_rotvec(x).as_rotvec())(jnp.zeros(3))
@@ -119,14 +133,22 @@ def test_derivatives() -> None:
 
 def test_refusals() -> None:
     for bad in (
-        lambda: Rotation.from_euler("xyzx", np.zeros(4)), lambda: Rotation.from_euler("xYz", np.zeros(3)), lambda: Rotation.from_euler("xxy", np.zeros(3)),
-        lambda: Rotation.from_euler("xyz", np.zeros(2)), lambda: OURS.as_euler("xy"), lambda: OURS.mean(np.ones(2)), lambda: OURS.mean(np.ones((9, 1))),
-        lambda: Rotation.from_quat(np.ones(3)), lambda: Rotation.from_matrix(np.ones((2, 3))), lambda: Slerp.init(np.arange(2.0), OURS),
-        lambda: Slerp.init(np.arange(1.0), OURS[:1]), lambda: Slerp.init(np.ones((2, 2)), OURS[:2]), lambda: Slerp.init(np.arange(2.0), OURS[:2])(np.ones((1, 1))),
+        lambda: Rotation.from_euler("xyzx", np.zeros(4)), lambda: Rotation.from_euler("xYz",
+        np.zeros(3)), lambda: Rotation.from_euler("xxy", np.zeros(3)),
+        lambda: Rotation.from_euler("xyz", np.zeros(2)), lambda: OURS.as_euler("xy"),
+        lambda: OURS.mean(np.ones(2)), lambda: OURS.mean(np.ones((9, 1))),
+        lambda: Rotation.from_quat(np.ones(3)), lambda: Rotation.from_matrix(np.ones((2, 3))),
+        lambda: Slerp.init(np.arange(2.0), OURS),
+        lambda: Slerp.init(np.arange(1.0), OURS[:1]), lambda: Slerp.init(np.ones((2, 2)),
+        OURS[:2]), lambda: Slerp.init(np.arange(2.0), OURS[:2])(np.ones((1, 1))),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"."):
             bad()
-    for bad in (lambda: OURS[0][0], lambda: len(OURS[0]), lambda: Slerp.init(np.arange(9.0), OURS.quat)):
+    for bad in (
+        lambda: OURS[0][0],
+        lambda: len(OURS[0]),
+        lambda: Slerp.init(np.arange(9.0), OURS.quat),
+    ):
         with pytest.raises(TypeError):
             bad()
 
@@ -135,7 +157,11 @@ def test_refusals() -> None:
 def test_values_of_jax() -> None:
     jax()
     theirs = importlib.import_module("jax.scipy.spatial.transform")
-    quat, times, at = np.asarray(OURS.quat), np.arange(9, dtype=np.float32), np.array([0.5, 3.25], np.float32)
+    quat, times, at = (
+        np.asarray(OURS.quat),
+        np.arange(9, dtype=np.float32),
+        np.array([0.5, 3.25], np.float32),
+    )
 
     def results(m: Any) -> list[Any]:
         r = m.Rotation.from_quat(quat)
@@ -151,4 +177,8 @@ def test_values_of_jax() -> None:
             between,
         ]
 
-    compare(results(sys.modules["calque.scipy.spatial.transform"]), jax().jit(lambda: results(theirs))(), 1e-4)
+    compare(
+        results(sys.modules["calque.scipy.spatial.transform"]),
+        jax().jit(lambda: results(theirs))(),
+        1e-4,
+    )

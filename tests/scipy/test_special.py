@@ -12,7 +12,11 @@ from calque.scipy import special
 from tests.ops.helpers import x64
 from tests.peers import compare, jax
 
-F = lambda *x: np.array(x, np.float32)
+
+def F(*x):
+    return np.array(x, np.float32)
+
+
 POINTS = F(
     -30,
     -5.5,
@@ -40,8 +44,29 @@ POINTS = F(
     np.nan,
 )
 ORDINARY = F(-5.5, -2.5, -0.5, 0.1, 0.3, 0.5, 0.9, 1.5, 3, 4.5, 10)
-PROBABILITIES = F(0, 1e-30, 1e-8, 1e-4, 0.01, 0.04, 0.06, 0.2, 0.5, 0.7, 0.96, 0.999, 0.9999999, 1, 1.5, -0.1, np.nan)
-LEFT, RIGHT = (F(*v) for v in zip(*((a, b) for a in (0.5, 1, 2, 3.5, 10, 50) for b in (0.1, 0.7, 1, 2, 5, 9, 40))))
+PROBABILITIES = F(
+    0,
+    1e-30,
+    1e-8,
+    1e-4,
+    0.01,
+    0.04,
+    0.06,
+    0.2,
+    0.5,
+    0.7,
+    0.96,
+    0.999,
+    0.9999999,
+    1,
+    1.5,
+    -0.1,
+    np.nan,
+)
+LEFT, RIGHT = (
+    F(*v)
+    for v in zip(*((a, b) for a in (0.5, 1, 2, 3.5, 10, 50) for b in (0.1, 0.7, 1, 2, 5, 9, 40)))
+)
 UNARY = [
     "digamma",
     "entr",
@@ -84,7 +109,9 @@ def test_functions_of_one_number(name: str) -> None:
     compare(ours(POINTS), peer(POINTS), 2e-5)
     compare(calque.jit(ours)(POINTS), peer(POINTS), 2e-5)
     if name != "gammasgn":
-        compare(calque.vmap(calque.grad(ours))(ORDINARY), jax().vmap(jax().grad(peer))(ORDINARY), 3e-4)
+        compare(
+            calque.vmap(calque.grad(ours))(ORDINARY), jax().vmap(jax().grad(peer))(ORDINARY), 3e-4
+        )
 
 
 @pytest.mark.peer
@@ -126,15 +153,28 @@ def test_the_rest() -> None:
 
 
 def test_zeros_of_products() -> None:
-    assert float(special.xlogy(0.0, 0.0)) == float(special.xlog1py(0.0, -1.0)) == float(special.entr(0.0)) == 0
+    assert (
+        float(special.xlogy(0.0, 0.0))
+        == float(special.xlog1py(0.0, -1.0))
+        == float(special.entr(0.0))
+        == 0
+    )
     assert float(calque.grad(special.xlogy)(0.0, 2.0)) == pytest.approx(np.log(2))
 
 
 def test_bad_arguments() -> None:
-    for bad in (lambda: special.ndtr(1), lambda: special.log_ndtr(1.0, 2.5), lambda: special.gammaln([1.0])):
+    for bad in (
+        lambda: special.ndtr(1),
+        lambda: special.log_ndtr(1.0, 2.5),
+        lambda: special.gammaln([1.0]),
+    ):
         with pytest.raises(TypeError):
             bad()
-    for bad in (lambda: special.entr(1j), lambda: special.bernoulli(-1), lambda: special.log_ndtr(1.0, 31)):
+    for bad in (
+        lambda: special.entr(1j),
+        lambda: special.bernoulli(-1),
+        lambda: special.log_ndtr(1.0, 31),
+    ):
         with pytest.raises(ValueError):
             bad()
 
@@ -147,7 +187,9 @@ def test_shares_are_of_all_axes():
     for name in ("softmax", "log_softmax"):
         ours, theirs = getattr(special, name), getattr(reference, name)
         for axis in (None, 0, -1, (0, 1)):
-            np.testing.assert_allclose(ours(x, axis=axis), theirs(x, axis=axis), rtol=2e-6, atol=1e-6)
+            np.testing.assert_allclose(
+                ours(x, axis=axis), theirs(x, axis=axis), rtol=2e-6, atol=1e-6
+            )
         np.testing.assert_allclose(ours(x), theirs(x), rtol=2e-6, atol=1e-6)
         assert ours(2.0).shape == () and ours(2.0) == theirs(2.0)
         with pytest.raises(TypeError):
@@ -162,7 +204,12 @@ def test_complex_numbers():
         np.testing.assert_allclose(special.logit(z), np.log(z / (1 - z)), rtol=1e-12)
         assert np.isnan(special.gamma(np.array([0, -1, -2], np.complex128))).all()
     assert special.gamma(z.astype(np.complex64)).dtype == "complex64"
-    for name, error in (("erf", TypeError), ("gammaln", TypeError), ("entr", ValueError), ("dawsn", ValueError)):
+    for name, error in (
+        ("erf", TypeError),
+        ("gammaln", TypeError),
+        ("entr", ValueError),
+        ("dawsn", ValueError),
+    ):
         with pytest.raises(error, match="complex"):
             getattr(special, name)(z)
 
@@ -185,9 +232,15 @@ def test_refusals_and_weak_types():
 
 def test_logarithms_of_complex_numbers():
     z = np.array([1.5 + 2j, -2.5 - 3j, -0.5 + 0j, 0.25 + 30j, 100 - 1j], np.complex64)
-    np.testing.assert_allclose(special.loggamma(z), reference.loggamma(z.astype(complex)), rtol=2e-6)
-    np.testing.assert_allclose(special.xlogy(z, 0.5), reference.xlogy(z.astype(complex), 0.5 + 0j), rtol=2e-6)
-    np.testing.assert_allclose(special.xlog1py(z, 0.5), reference.xlog1py(z.astype(complex), 0.5 + 0j), rtol=2e-6)
+    np.testing.assert_allclose(
+        special.loggamma(z), reference.loggamma(z.astype(complex)), rtol=2e-6
+    )
+    np.testing.assert_allclose(
+        special.xlogy(z, 0.5), reference.xlogy(z.astype(complex), 0.5 + 0j), rtol=2e-6
+    )
+    np.testing.assert_allclose(
+        special.xlog1py(z, 0.5), reference.xlog1py(z.astype(complex), 0.5 + 0j), rtol=2e-6
+    )
     np.testing.assert_allclose(special.boxcox(z, 0.5), (np.sqrt(z) - 1) / 0.5, rtol=2e-6)
     slope = calque.grad(special.loggamma, holomorphic=True)(3 + 1j)
     np.testing.assert_allclose(slope, reference.digamma(3 + 1j), rtol=2e-6)

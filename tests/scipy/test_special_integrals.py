@@ -1,4 +1,5 @@
-"""Special functions that are integrals and series: values against SciPy in both precisions, types against JAX, derivatives, edges."""
+"""Special functions that are integrals and series: values against SciPy in both precisions, types
+against JAX, derivatives, edges."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,9 @@ from tests.ops.helpers import x64
 from tests.scipy.expressions import check_jax
 
 _rng = np.random.default_rng(0)
-POSITIVE = np.concatenate([10.0 ** np.linspace(-6, 3, 60), np.linspace(0.1, 45, 120), [0, 1, 2, 8, 1.5, 0.5, 40]])
+POSITIVE = np.concatenate(
+    [10.0 ** np.linspace(-6, 3, 60), np.linspace(0.1, 45, 120), [0, 1, 2, 8, 1.5, 0.5, 40]]
+)
 POINTS = np.concatenate([POSITIVE, -POSITIVE])
 _a, _b, _c = (_rng.uniform(low, 5, 60) for low in (-3, 0.3, 0.2))
 _z = 10.0 ** _rng.uniform(-4, 3, 120) * np.exp(1j * _rng.uniform(-0.2, np.pi + 0.2, 120))
@@ -39,7 +42,9 @@ CASES: list[tuple[str, tuple[Any, ...], float, float]] = [
     ("hyp2f1", (_a / 2, _b / 2, _c, 1 - 10.0 ** _rng.uniform(-3, 2, 60)), 1e-3, 1e-11),
     ("hyp2f1", (1.0, 2.0, 4.0, np.linspace(-9, 1, 40)), 1e-5, 1e-12),
     ("hyp2f1", (-3.0, 2.5, 1.5, np.linspace(-9, 9, 40)), 1e-5, 1e-12),
-    ("sph_harm_y", (_n, _rng.integers(-12, 13, 60) % (_n + 1) * np.sign(_rng.normal(size=60)).astype(int), *_rng.uniform(0, 3, (2, 60))), 2e-5, 1e-12),
+    ("sph_harm_y", (_n, _rng.integers(-12, 13,
+    60) % (_n + 1) * np.sign(_rng.normal(size=60)).astype(int), *_rng.uniform(0, 3, (2, 60))),
+    2e-5, 1e-12),
 ]  # fmt: skip
 
 
@@ -48,17 +53,25 @@ def close(got: Any, want: Any, tol: float) -> None:
         np.testing.assert_allclose(np.asarray(g).astype(w.dtype), w, rtol=tol, atol=tol)
 
 
-@pytest.mark.parametrize("name, args, single, double", CASES, ids=[f"{c[0]}{i}" for i, c in enumerate(CASES)])
+@pytest.mark.parametrize(
+    "name, args, single, double", CASES, ids=[f"{c[0]}{i}" for i, c in enumerate(CASES)]
+)
 def test_values(name: str, args: tuple[Any, ...], single: float, double: float) -> None:
     theirs, ours = getattr(scipy.special, name), getattr(special, name)
-    to_single = lambda v: (
-        np.asarray(v)
-        if np.asarray(v).dtype.kind == "i"
-        else np.asarray(v).astype(np.asarray(v).dtype.str[1] + str(np.asarray(v).itemsize // 2))
-    )
+
+    def to_single(v):
+        return (
+            np.asarray(v)
+            if np.asarray(v).dtype.kind == "i"
+            else np.asarray(v).astype(np.asarray(v).dtype.str[1] + str(np.asarray(v).itemsize // 2))
+        )
+
     small = [to_single(v) for v in args]
     with np.errstate(all="ignore"):
-        wide = [v if v.dtype.kind == "i" else v.astype(np.result_type(v.dtype, np.float64)) for v in small]
+        wide = [
+            v if v.dtype.kind == "i" else v.astype(np.result_type(v.dtype, np.float64))
+            for v in small
+        ]
         close(ours(*small), theirs(*wide), single)
         with x64():
             got = ours(*args)
@@ -70,7 +83,9 @@ def test_values(name: str, args: tuple[Any, ...], single: float, double: float) 
 def test_bessel_functions() -> None:
     z = np.linspace(-15, 15, 41)
     with x64():
-        close(special.bessel_jn(z, v=4), np.stack([scipy.special.jn(k, z) for k in range(5)]), 1e-12)
+        close(
+            special.bessel_jn(z, v=4), np.stack([scipy.special.jn(k, z) for k in range(5)]), 1e-12
+        )
     close(
         special.bessel_jn(jnp.asarray(z, "float32"), v=2, n_iter=40),
         np.stack([scipy.special.jn(k, z) for k in range(3)]),
@@ -85,12 +100,22 @@ def test_edges() -> None:
     with np.errstate(all="ignore"):
         edge = np.array([-np.inf, -0.0, 0.0, np.inf, np.nan])
         for name in ("dawsn", "erfcx", "expi", "sici", "fresnel"):
-            close(getattr(special, name)(edge.astype("float32")), getattr(scipy.special, name)(edge), 1e-6)
+            close(
+                getattr(special, name)(edge.astype("float32")),
+                getattr(scipy.special, name)(edge),
+                1e-6,
+            )
         close(special.exp1(edge[1:].astype("float32")), scipy.special.exp1(edge[1:]), 1e-6)
-        assert np.isnan(special.exp1(-1.0)) and np.isnan(special.spence(-1.0)) and np.isnan(special.expn(2, -1.0))
+        assert (
+            np.isnan(special.exp1(-1.0))
+            and np.isnan(special.spence(-1.0))
+            and np.isnan(special.expn(2, -1.0))
+        )
         close(special.expn(np.array([0, 1, 2, 5]), 0.0), np.array([np.inf, np.inf, 1, 0.25]), 1e-6)
         close(
-            special.owens_t(1.0, np.array([np.inf, -np.inf, 0.0])), scipy.special.owens_t(1, [np.inf, -np.inf, 0]), 1e-6
+            special.owens_t(1.0, np.array([np.inf, -np.inf, 0.0])),
+            scipy.special.owens_t(1, [np.inf, -np.inf, 0]),
+            1e-6,
         )
         for args in (
             (1, 2, 4, 1),
@@ -104,7 +129,9 @@ def test_edges() -> None:
             close(special.hyp2f1(*map(float, args)), np.asarray(scipy.special.hyp2f1(*args)), 1e-5)
         for args in ((1, 0, 1), (-1, -2, 1), (2, 2, 1), (0, 3, 2)):
             close(special.hyp1f1(*map(float, args)), np.asarray(scipy.special.hyp1f1(*args)), 1e-5)
-        z = np.array([complex(np.inf, 1), complex(1, np.inf), complex(np.nan, 0), 1e20 + 1j], np.complex64)
+        z = np.array(
+            [complex(np.inf, 1), complex(1, np.inf), complex(np.nan, 0), 1e20 + 1j], np.complex64
+        )
         got = np.asarray(special.wofz(z))
         assert (
             got[:2].tolist() == [0, 0]
@@ -146,7 +173,8 @@ def test_derivatives(name: str) -> None:
 
 
 DATA = {
-    "F": np.array([0.5, 0.25], np.float32), "H": np.array([0.5, 2], np.float16), "I": np.array([1, 2]), "C": np.array([0.5 + 1j], np.complex64),
+    "F": np.array([0.5, 0.25], np.float32), "H": np.array([0.5, 2], np.float16), "I": np.array([1,
+    2]), "C": np.array([0.5 + 1j], np.complex64),
 }  # fmt: skip
 _UNARY = "dawsn erfcx exp1 expi fresnel sici wofz".split()  # noqa: SIM905
 TYPES = [f"m.{f}({x})" for f in _UNARY for x in ("F", "H", "I", "0.5", "[1.]")] + lines("""
@@ -197,4 +225,6 @@ def test_under_transformations() -> None:
         close(calque.jit(calque.vmap(f))(x), np.asarray(f(x)), 1e-6)
     with pytest.raises(calque.errors.ConcretizationTypeError):
         calque.jit(lambda n: special.sph_harm_y(n, n, x, x))(jnp.array([1, 2]))
-    assert special.sph_harm_y(jnp.array([], int), jnp.array([], int), jnp.zeros(0), jnp.zeros(0)).shape == (0,)
+    assert special.sph_harm_y(
+        jnp.array([], int), jnp.array([], int), jnp.zeros(0), jnp.zeros(0)
+    ).shape == (0,)

@@ -1,4 +1,5 @@
-"""Distributions: each function against SciPy's (and JAX's where SciPy has none), on and off the support; derivatives."""
+"""Distributions: each function against SciPy's (and JAX's where SciPy has none), on and off the
+support; derivatives."""
 
 import importlib
 from typing import Any
@@ -10,17 +11,24 @@ import scipy.stats
 import calque
 from calque.scipy import stats
 
-F = lambda *x: np.array(x, np.float32)
+
+def F(*x):
+    return np.array(x, np.float32)
+
+
 POINTS = F(-8, -3, -1, -0.5, 0.1, 0.3, 0.5, 0.9, 1.5, 3, 6, 10)
 COUNTS = F(-1, 0, 1, 2, 3, 5, 8, 10, 11)
 PROBABILITIES = F(1e-3, 0.01, 0.2, 0.5, 0.7, 0.99)
 CONTINUOUS: dict[str, tuple[float, ...]] = {
-    "norm": (), "cauchy": (), "expon": (), "laplace": (), "logistic": (), "uniform": (), "gumbel_l": (), "gumbel_r": (), "gamma": (2.5,),
-    "chi2": (3.0,), "beta": (2.0, 0.5), "pareto": (2.5,), "t": (3.0,), "gennorm": (1.7,), "vonmises": (2.0,), "wrapcauchy": (0.4,),
+    "norm": (), "cauchy": (), "expon": (), "laplace": (), "logistic": (), "uniform": (),
+    "gumbel_l": (), "gumbel_r": (), "gamma": (2.5,),
+    "chi2": (3.0,), "beta": (2.0, 0.5), "pareto": (2.5,), "t": (3.0,), "gennorm": (1.7,),
+    "vonmises": (2.0,), "wrapcauchy": (0.4,),
     "truncnorm": (-1.0, 2.0),
 }  # fmt: skip
 DISCRETE: dict[str, tuple[float, ...]] = {
-    "bernoulli": (0.3,), "geom": (0.3,), "poisson": (2.5,), "binom": (10, 0.3), "nbinom": (4, 0.3), "betabinom": (10, 2.0, 3.0)
+    "bernoulli": (0.3,), "geom": (0.3,), "poisson": (2.5,), "binom": (10, 0.3), "nbinom": (4,
+    0.3), "betabinom": (10, 2.0, 3.0)
 }  # fmt: skip
 
 
@@ -41,7 +49,10 @@ def test_values(name: str, function: str) -> None:
     at = PROBABILITIES if function in ("ppf", "isf") else COUNTS if name in DISCRETE else POINTS
     if name == "vonmises":
         at = at[np.abs(at) < 3]
-    ours, theirs = getattr(getattr(stats, name), function), getattr(getattr(scipy.stats, name), function)
+    ours, theirs = (
+        getattr(getattr(stats, name), function),
+        getattr(getattr(scipy.stats, name), function),
+    )
     moved = (1,) if name in DISCRETE else (0.5, 2.0)
     with np.errstate(all="ignore"):
         _close(ours(at, *shapes), theirs(at.astype(float), *shapes))
@@ -60,7 +71,9 @@ def test_derivatives_are_finite(name: str) -> None:
 
 
 def test_parameters_by_name() -> None:
-    assert float(stats.norm.logpdf(x=1.0, loc=1.0, scale=2.0)) == pytest.approx(scipy.stats.norm.logpdf(1, 1, 2))
+    assert float(stats.norm.logpdf(x=1.0, loc=1.0, scale=2.0)) == pytest.approx(
+        scipy.stats.norm.logpdf(1, 1, 2)
+    )
     assert float(stats.gamma.pdf(1.0, a=2.0)) == pytest.approx(scipy.stats.gamma.pdf(1, 2))
     with pytest.raises(TypeError):
         stats.norm.pdf()
@@ -74,9 +87,15 @@ def test_entropy_of_poisson() -> None:
 
 def test_vectors() -> None:
     x, mean, cov = F([0.3, -1.0], [2.0, 0.1]), F(1, 2), F([2, 0.5], [0.5, 1])
-    _close(stats.multivariate_normal.logpdf(x, mean, cov), scipy.stats.multivariate_normal.logpdf(x, mean, cov), 1e-5)
     _close(
-        stats.multivariate_normal.pdf(x, mean, 2.0), scipy.stats.multivariate_normal.pdf(x, mean, 2 * np.eye(2)), 1e-5
+        stats.multivariate_normal.logpdf(x, mean, cov),
+        scipy.stats.multivariate_normal.logpdf(x, mean, cov),
+        1e-5,
+    )
+    _close(
+        stats.multivariate_normal.pdf(x, mean, 2.0),
+        scipy.stats.multivariate_normal.pdf(x, mean, 2 * np.eye(2)),
+        1e-5,
     )
     p, alpha = F(0.2, 0.3, 0.5), F(1, 2, 3)
     _close(
@@ -84,9 +103,17 @@ def test_vectors() -> None:
         scipy.stats.dirichlet.logpdf(p.astype(float) / p.astype(float).sum(), alpha),
         1e-5,
     )
-    _close(stats.dirichlet.pdf(p[:2], alpha), scipy.stats.dirichlet.pdf(p[:2].astype(float), alpha), 1e-5)
+    _close(
+        stats.dirichlet.pdf(p[:2], alpha),
+        scipy.stats.dirichlet.pdf(p[:2].astype(float), alpha),
+        1e-5,
+    )
     assert float(stats.dirichlet.logpdf(F(0.5, 0.3, 0.5), alpha)) == -np.inf
-    _close(stats.multinomial.logpmf(F(1, 2, 3), 6, p), scipy.stats.multinomial.logpmf([1, 2, 3], 6, p), 1e-5)
+    _close(
+        stats.multinomial.logpmf(F(1, 2, 3), 6, p),
+        scipy.stats.multinomial.logpmf([1, 2, 3], 6, p),
+        1e-5,
+    )
     with pytest.raises(ValueError, match="incompatible shapes"):
         stats.multivariate_normal.logpdf(x, mean, F([1, 2, 3]))
 
@@ -107,9 +134,19 @@ def test_derivatives_are_those_of_the_values(name: str, x64: Any) -> None:
         if function == "entropy" or (name, function) == ("bernoulli", "ppf"):
             continue
         f = getattr(getattr(stats, name), function)
-        start = 0.37 if function in ("ppf", "isf") else 2.0 if name in DISCRETE or name == "pareto" else 0.63
+        start = (
+            0.37
+            if function in ("ppf", "isf")
+            else 2.0
+            if name in DISCRETE or name == "pareto"
+            else 0.63
+        )
         point = (1.0 if name == "bernoulli" else start, *map(float, shapes), *bent)
-        counts = {0, *((1,) if name in ("binom", "nbinom", "betabinom") else ())} if name in DISCRETE else set()
+        counts = (
+            {0, *((1,) if name in ("binom", "nbinom", "betabinom") else ())}
+            if name in DISCRETE
+            else set()
+        )
         # the incomplete beta function has no derivatives by its parameters
         fixed = {1, 2} if name == "beta" and function not in ("pdf", "logpdf") else counts
         free = [i for i in range(len(point)) if i not in fixed]
@@ -125,7 +162,8 @@ def test_a_distribution_is_a_module_of_its_own():
 
 
 WEAK = {
-    "norm.pdf": True, "norm.cdf": False, "norm.ppf": False, "truncnorm.logpdf": None, "uniform.cdf": False, "cauchy.cdf": True, "laplace.pdf": True,
+    "norm.pdf": True, "norm.cdf": False, "norm.ppf": False, "truncnorm.logpdf": None,
+    "uniform.cdf": False, "cauchy.cdf": True, "laplace.pdf": True,
 }  # fmt: skip
 
 
@@ -135,4 +173,6 @@ def test_weak_types_of_python_numbers(name):
     f = getattr(getattr(stats, distribution), function)
     args = (0.5,) if WEAK[name] is not None else (0.5, 0.0, 1.0)
     assert f(*args).weak_type is bool(WEAK[name])
-    assert not f(np.array(True), *args[1:]).weak_type  # a strong operand, though every other be weak
+    assert not f(
+        np.array(True), *args[1:]
+    ).weak_type  # a strong operand, though every other be weak

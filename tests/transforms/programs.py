@@ -1,5 +1,7 @@
-"""Checks of transformations: every function is differentiated in both modes to second order, batched and jitted, and compared
-with finite differences and Python loops. Programs run on the reference backend, so that only the rules are on trial."""
+"""Checks of transformations: every function is differentiated in both modes to second order,
+batched and jitted, and compared with finite differences and Python loops. Programs run on the
+reference backend, so that only the rules are on trial.
+"""
 
 import importlib
 import pkgutil
@@ -19,8 +21,8 @@ from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.jit import jit
 
-for _module in pkgutil.iter_modules(calque.ops.__path__):
-    importlib.import_module(f"calque.ops.{_module.name}")
+for _module in pkgutil.walk_packages(calque.ops.__path__, "calque.ops."):
+    importlib.import_module(_module.name)
 
 
 @pytest.fixture
@@ -73,7 +75,12 @@ def dot(a: Any, b: Any) -> float:
 
 
 def check(
-    f: Callable[..., Any], *args: Any, second: bool = True, batched: bool = True, eps: float = 1e-5, rtol: float = 2e-5
+    f: Callable[..., Any],
+    *args: Any,
+    second: bool = True,
+    batched: bool = True,
+    eps: float = 1e-5,
+    rtol: float = 2e-5,
 ) -> None:
     """All derivatives of `f` at float64 arguments, alone, under jit and under vmap."""
     with config.override("enable_x64", True):
@@ -90,7 +97,9 @@ def check_first(f: Callable[..., Any], args: Any, eps: float, rtol: float) -> No
     out, tangent = jvp(f, args, ts)
     close(out, f(*args))
     numeric = pytrees.tree_map(
-        lambda a, b: (a - b) / (2 * eps), values(f(*shifted(args, ts, eps))), values(f(*shifted(args, ts, -eps)))
+        lambda a, b: (a - b) / (2 * eps),
+        values(f(*shifted(args, ts, eps))),
+        values(f(*shifted(args, ts, -eps))),
     )
     close(tangent, numeric, rtol, 1e-7)
     out, f_lin = linearize(f, *args)
@@ -109,7 +118,10 @@ def check_first(f: Callable[..., Any], args: Any, eps: float, rtol: float) -> No
 def check_second(f: Callable[..., Any], args: Any, eps: float, rtol: float) -> None:
     cts = directions(values(f(*args)), 1)
     ts = directions(args, 2)
-    gradient = lambda *a: vjp(f, *a)[1](cts)
+
+    def gradient(*a):
+        return vjp(f, *a)[1](cts)
+
     _, over = jvp(gradient, args, ts)
     numeric = pytrees.tree_map(
         lambda a, b: (a - b) / (2 * eps),
@@ -130,13 +142,19 @@ def check_batched(f: Callable[..., Any], args: Any) -> None:
     close(vmap(f)(*stacked), by_hand, 1e-9, 1e-12)
     close(jit(vmap(f))(*stacked), by_hand, 1e-9, 1e-12)
     cts = directions(by_hand, 5)
-    gradient = lambda c, *a: vjp(f, *a)[1](c)
+
+    def gradient(c, *a):
+        return vjp(f, *a)[1](c)
+
     each = [values(gradient(pytrees.tree_map(lambda c: c[i], cts), *r)) for i, r in enumerate(rows)]
     want = pytrees.tree_map(lambda *xs: np.stack(xs), *each)
     close(vmap(gradient)(cts, *stacked), want, 1e-8, 1e-10)
     close(vjp(vmap(f), *stacked)[1](cts), want, 1e-8, 1e-10)
     close(vjp(jit(vmap(jit(f))), *stacked)[1](cts), want, 1e-8, 1e-10)
-    one = lambda x: f(x, *args[1:])
+
+    def one(x):
+        return f(x, *args[1:])
+
     close(
         vmap(one)(stacked[0]),
         pytrees.tree_map(lambda *xs: np.stack(xs), *[values(one(r[0])) for r in rows]),

@@ -18,7 +18,9 @@ def test_weak_types():
 
 
 def test_argnums():
-    f = lambda x, y: x * y**2
+    def f(x, y):
+        return x * y**2
+
     assert float(grad(f)(2.0, 3.0)) == 9.0
     assert float(grad(f, argnums=1)(2.0, 3.0)) == 12.0 == float(grad(f, argnums=-1)(2.0, 3.0))
     both = grad(f, argnums=(0, 1))(2.0, 3.0)
@@ -28,15 +30,24 @@ def test_argnums():
 
 def test_trees_and_aux():
     p = {"w": np.ones(3, F), "b": [np.float32(2.0)]}
-    (value, aux), g = value_and_grad(lambda p: ((p["w"] * p["b"][0]).sum(), {"seen": p["w"]}), has_aux=True)(p)
+    (value, aux), g = value_and_grad(
+        lambda p: ((p["w"] * p["b"][0]).sum(), {"seen": p["w"]}), has_aux=True
+    )(p)
     close((value, aux, g), (F(6), {"seen": np.ones(3, F)}, {"w": np.full(3, 2, F), "b": [F(3)]}))
     g, aux = grad(lambda x: (x * x, "label"), has_aux=True)(3.0)
     assert float(g) == 6.0 and aux == "label"
 
 
 def test_higher_orders():
-    f = lambda x: 2 * x**3
-    assert [float(g(1.0)) for g in (f, grad(f), grad(grad(f)), grad(grad(grad(f))))] == [2.0, 6.0, 12.0, 12.0]
+    def f(x):
+        return 2 * x**3
+
+    assert [float(g(1.0)) for g in (f, grad(f), grad(grad(f)), grad(grad(grad(f))))] == [
+        2.0,
+        6.0,
+        12.0,
+        12.0,
+    ]
 
 
 def test_complex():
@@ -77,7 +88,10 @@ def f(x, y=1.0):
         (lambda: grad(f, argnums=2)(1.0), "argnums=2 requires at least 3 positional arguments"),
         (lambda: grad(f, argnums="x")(1.0), "argnums must be an int"),
         (lambda: grad(lambda x: x * 1j)(1.0), "real-valued outputs .* got complex64"),
-        (lambda: grad(lambda x: x, holomorphic=True)(1.0), "requires inputs with complex dtype, but got float32"),
+        (
+            lambda: grad(lambda x: x, holomorphic=True)(1.0),
+            "requires inputs with complex dtype, but got float32",
+        ),
         (lambda: grad(lambda x: jnp.int32(3))(1.0), "got int32"),
         (lambda: grad(lambda x: "text")(1.0), "not a valid JAX type"),
         (lambda: grad(lambda x: x, has_aux=True)(1.0), "must return a pair"),
@@ -100,16 +114,32 @@ def test_gradients_are_arrays():
 @pytest.mark.parametrize(
     "call, error, text",
     [
-        (lambda f, x: vjp(f, x)[1](x, x), TypeError, "vjp applied to f was called with 2 arguments, but it takes one"),
+        (
+            lambda f, x: vjp(f, x)[1](x, x),
+            TypeError,
+            "vjp applied to f was called with 2 arguments, but it takes one",
+        ),
         (lambda f, x: vjp(f, x)[1](), TypeError, "was called with 0 arguments"),
         (
             lambda f, x: linear_transpose(f, x)(x[:1]),
             TypeError,
             r"expected f32\[3\] but got f32\[1\], in the transpose of f",
         ),
-        (lambda f, x: jvp(f, x, x), TypeError, "primals passed to jvp of f must be tuples or lists"),
-        (lambda f, x: jvp(f, (x,), (x, x)), TypeError, "arguments to jvp of f must have the same tree structure"),
-        (lambda f, x: jacfwd(f)(3), TypeError, "jacfwd requires real-valued .* got int32 for the argument p of f"),
+        (
+            lambda f, x: jvp(f, x, x),
+            TypeError,
+            "primals passed to jvp of f must be tuples or lists",
+        ),
+        (
+            lambda f, x: jvp(f, (x,), (x, x)),
+            TypeError,
+            "arguments to jvp of f must have the same tree structure",
+        ),
+        (
+            lambda f, x: jacfwd(f)(3),
+            TypeError,
+            "jacfwd requires real-valued .* got int32 for the argument p of f",
+        ),
         (
             lambda f, x: jacrev(f)({"w": x, "n": 3}),
             TypeError,

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from calque.transforms.functions.autodiff import grad
-from calque.transforms.functions.callbacks import VMAP_METHODS, debug_callback, debug_print, io_callback, pure_callback
+from calque.transforms.functions.callbacks import (
+    VMAP_METHODS,
+    debug_callback,
+    debug_print,
+    io_callback,
+    pure_callback,
+)
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.shapes import ShapeDtypeStruct, make_jaxpr
 from calque.transforms.functions.vmap import vmap
@@ -21,9 +27,11 @@ def sine(x, method=None):
 
 def test_pure_callback():
     close([sine(X), jit(sine)(X)], [np.sin(X), np.sin(X)])
-    out = jit(lambda x: pure_callback(lambda a, k: {"s": a + k}, {"s": ShapeDtypeStruct((3,), np.float32)}, x, k=2.0))(
-        X
-    )
+    out = jit(
+        lambda x: pure_callback(
+            lambda a, k: {"s": a + k}, {"s": ShapeDtypeStruct((3,), np.float32)}, x, k=2.0
+        )
+    )(X)
     close(out, {"s": X + 2})
 
 
@@ -71,14 +79,20 @@ def test_io_callbacks_keep_their_order():
 
 
 def test_effects_are_kept_in_programs():
-    names = primitives_of(make_jaxpr(grad(lambda x: (debug_callback(lambda v: None, x), x * x)[1]))(1.0))
+    names = primitives_of(
+        make_jaxpr(grad(lambda x: (debug_callback(lambda v: None, x), x * x)[1]))(1.0)
+    )
     assert "debug_callback" in names
 
 
 def test_debug_print(capsys):
     jit(lambda x: debug_print("x = {x}, {}", x + 1, x=x))(2.0)
     vmap(lambda x: debug_print("lane {}", x))(np.arange(2))
-    scan(lambda c, x: (debug_print("round {x} of {name}", x=x, name="loop"), (c, None))[1], 0, np.arange(2))
+    scan(
+        lambda c, x: (debug_print("round {x} of {name}", x=x, name="loop"), (c, None))[1],
+        0,
+        np.arange(2),
+    )
     assert float(grad(lambda x: (debug_print("at {}", x), x * x)[1])(3.0)) == 6.0
     assert capsys.readouterr().out.splitlines() == [
         "x = 2.0, 3.0",
@@ -102,7 +116,8 @@ def test_wrong_results_name_the_callback():
         return np.ones(3, np.float32)
 
     with pytest.raises(
-        RuntimeError, match=r"the callback measure returned at output 0 .* result_shape_dtypes say f32\[\]"
+        RuntimeError,
+        match=r"the callback measure returned at output 0 .* result_shape_dtypes say f32\[\]",
     ):
         pure_callback(measure, ShapeDtypeStruct((), np.float32), 1.0)
 

@@ -1,4 +1,5 @@
-"""Values that a function reads besides its arguments: found, watched by the machine code, reported as `on_stale` says."""
+"""Values that a function reads besides its arguments: found, watched by the machine code, reported
+as `on_stale` says."""
 
 import functools
 import warnings
@@ -81,7 +82,9 @@ def test_a_change_warns_once(scale):
     for _ in range(3):
         assert float(silent(lambda: f(3.0))) == 6.0
     scale(10.0)
-    with pytest.warns(StaleCaptureWarning, match=r"SCALE was 2.0 when scaled was traced and is now 10.0"):
+    with pytest.warns(
+        StaleCaptureWarning, match=r"SCALE was 2.0 when scaled was traced and is now 10.0"
+    ):
         assert float(f(3.0)) == 6.0
     assert float(silent(lambda: f(3.0))) == 6.0
     assert float(silent(lambda: f(jnp.ones(2))[0])) == 10.0  # a new trace sees the new value
@@ -203,7 +206,10 @@ def test_objects_that_go_elsewhere_are_not_shared():
     assert is_transparent(lambda x: x * model.w) and is_transparent(lambda x: model.scaled(x))
     assert not is_transparent(lambda x: getattr(model, "w") * x)  # noqa: B009
     assert not is_transparent(lambda x, m=model: x * m.w)
-    make = lambda: jax.jit(lambda x: getattr(model, "w") * x)  # noqa: B009
+
+    def make():
+        return jax.jit(lambda x: getattr(model, "w") * x)  # noqa: B009
+
     assert float(make()(1.0)) == 2.0
     model.w = 3.0
     assert float(make()(1.0)) == 3.0
@@ -240,15 +246,31 @@ CHANGES = {
         lambda: setattr(holder, "rate", Rate(8.0)),
         "self.k",
     ),
-    "an attribute of the class": (lambda x: holder.rate.scaled(x), lambda: setattr(Rate, "step", 0.25), "self.step"),
-    "of the class itself": (lambda x: x * Rate.step, lambda: setattr(Rate, "step", 0.125), "Rate.step"),
+    "an attribute of the class": (
+        lambda x: holder.rate.scaled(x),
+        lambda: setattr(Rate, "step", 0.25),
+        "self.step",
+    ),
+    "of the class itself": (
+        lambda x: x * Rate.step,
+        lambda: setattr(Rate, "step", 0.125),
+        "Rate.step",
+    ),
     "a list in a list": (
         lambda x: x * nested[0][0],
         lambda: nested[0].append(5.0),
         r"nested was \[\[1.0\], .* now \[\[1.0, 5.0\]",
     ),
-    "a list in a dict in a list": (lambda x: x * nested[1]["a"][0], lambda: nested[1]["a"].clear(), "nested"),
-    "a dict in a dict": (lambda x: x * table["deep"]["k"], lambda: table["deep"].update(k=9.0), "'k': 3.0.*'k': 9.0"),
+    "a list in a dict in a list": (
+        lambda x: x * nested[1]["a"][0],
+        lambda: nested[1]["a"].clear(),
+        "nested",
+    ),
+    "a dict in a dict": (
+        lambda x: x * table["deep"]["k"],
+        lambda: table["deep"].update(k=9.0),
+        "'k': 3.0.*'k': 9.0",
+    ),
     "a function is defined anew": (
         lambda x: helper(x),
         lambda: globals().update(helper=lambda x: x * 5),
@@ -274,7 +296,11 @@ def test_sets_defaults_and_bound_arguments():
     for f, change, message in (
         (lambda x: x * len(seen), lambda: seen.add(7), r"seen was \{1, 2\}"),
         (lambda x, k=rows: x * k[0], lambda: rows.append(3.0), r"was \[1.0\].* now \[1.0, 3.0\]"),
-        (functools.partial(lambda k, x: x * len(k), rows), lambda: rows.append(3.0), r"was \[1.0, 3.0\]"),
+        (
+            functools.partial(lambda k, x: x * len(k), rows),
+            lambda: rows.append(3.0),
+            r"was \[1.0, 3.0\]",
+        ),
     ):
         g = jax.jit(f)
         first = [float(g(2.0)) for _ in range(3)]

@@ -1,4 +1,5 @@
-"""Checks that raise Python exceptions out of compiled code: `check`, indices out of range, keys used twice."""
+"""Checks that raise Python exceptions out of compiled code: `check`, indices out of range, keys
+used twice."""
 
 import numpy as np
 import pytest
@@ -30,7 +31,14 @@ def root(x):
 
 
 @pytest.mark.parametrize(
-    "f", [root, jax.jit(root), jax.grad(root), jax.jit(jax.grad(root)), jax.jit(lambda x: jax.vmap(root)(x[None])[0])]
+    "f",
+    [
+        root,
+        jax.jit(root),
+        jax.grad(root),
+        jax.jit(jax.grad(root)),
+        jax.jit(lambda x: jax.vmap(root)(x[None])[0]),
+    ],
 )
 def test_check(f):
     f(jnp.float32(4.0))
@@ -76,7 +84,8 @@ def test_indices_out_of_range(index_checks, use, i):
     x = jnp.asarray(X)
     for f in (use, jax.jit(use), jax.jit(lambda x, i: use(x, i), static_argnums=1)):
         with pytest.raises(
-            IndexError, match=rf"index {i} is out of bounds for axis \d with size \d, at .*test_checks.py"
+            IndexError,
+            match=rf"index {i} is out of bounds for axis \d with size \d, at .*test_checks.py",
         ):
             f(x, i)
 
@@ -102,7 +111,10 @@ def test_a_key_is_used_once(key_checks, make):
     key = make(0)
     jax.random.normal(key)
     with pytest.raises(
-        KeyReuseError, match=r"(?s)reused: normal used it at .*test_checks.py:\d+.*now uniform at .*test_checks.py"
+        KeyReuseError,
+        match=(
+            r"(?s)reused: normal used it at .*test_checks.py:\d+.*now uniform at .*test_checks.py"
+        ),
     ):
         jax.random.uniform(key)
     key = make(0)
@@ -165,7 +177,9 @@ def test_loops_and_branches_that_use_keys_properly(key_checks):
         return (key, x + jax.random.normal(sub)), None
 
     lax.scan(step, (jax.random.key(0), 0.0), None, length=3)
-    lax.scan(lambda c, k: (c + jax.random.normal(k), k), 0.0, jax.random.split(jax.random.key(1), 3))
+    lax.scan(
+        lambda c, k: (c + jax.random.normal(k), k), 0.0, jax.random.split(jax.random.key(1), 3)
+    )
     key = jax.random.key(2)
     lax.fori_loop(0, 3, lambda i, c: c + jax.random.normal(jax.random.fold_in(key, i)), 0.0)
     lax.scan(lambda c, _: (c + jax.random.normal(jax.random.key(3)), None), 0.0, None, length=1)
@@ -176,7 +190,8 @@ def test_loops_and_branches_that_use_keys_properly(key_checks):
 
 
 def test_eager_indices_are_checked_beside_programs(index_checks):
-    """Machine code that indexes arrays looks at nothing: it stands aside, programs that check themselves do not."""
+    """Machine code that indexes arrays looks at nothing: it stands aside, programs that check
+    themselves do not."""
     f, x = jax.jit(lambda x, i: x[i]), jnp.asarray(X)
     for _ in range(4):
         assert int(f(x, 2)) == 4

@@ -13,9 +13,13 @@ def test_a_named_call():
     assert "composite[" in text and "name=my.tangent" in text and "version=1" in text
     for run in (tangent, calque.jit(tangent)):
         np.testing.assert_allclose(run(1.0), np.tan(1.0), rtol=1e-6)
-    np.testing.assert_allclose(calque.vmap(tangent)(jnp.arange(3.0)), np.tan(np.arange(3.0)), rtol=1e-6)
+    np.testing.assert_allclose(
+        calque.vmap(tangent)(jnp.arange(3.0)), np.tan(np.arange(3.0)), rtol=1e-6
+    )
     np.testing.assert_allclose(calque.grad(tangent)(1.0), 1 / np.cos(1.0) ** 2, rtol=1e-6)
-    np.testing.assert_allclose(calque.jit(calque.grad(tangent))(1.0), 1 / np.cos(1.0) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        calque.jit(calque.grad(tangent))(1.0), 1 / np.cos(1.0) ** 2, rtol=1e-6
+    )
 
 
 def test_attributes_and_trees():
@@ -26,7 +30,9 @@ def test_attributes_and_trees():
 
 
 def test_captured_values_are_refused():
-    with pytest.raises(TypeError, match=r"composite 'pair': the attribute n .* as positional arguments"):
+    with pytest.raises(
+        TypeError, match=r"composite 'pair': the attribute n .* as positional arguments"
+    ):
         calque.jit(lambda x: lax.composite(lambda x, *, n: x * n, "pair")(x, n=x))(1.0)
     with pytest.raises(TypeError, match="a captured value"):
         calque.jit(lambda x: lax.composite(lambda y: x * y, "pair")(1.0))(1.0)
@@ -35,7 +41,10 @@ def test_captured_values_are_refused():
 def test_platforms():
     double, triple = lambda x: x * 2, lambda x: x * 3
     assert lax.platform_dependent(2.0, cpu=double, default=triple) == 4.0
-    assert float(calque.jit(lambda x: lax.platform_dependent(x, cuda=double, default=triple))(2.0)) == 6.0
+    assert (
+        float(calque.jit(lambda x: lax.platform_dependent(x, cuda=double, default=triple))(2.0))
+        == 6.0
+    )
     with pytest.raises(NotImplementedError, match="a function for cuda but the platform is cpu"):
         lax.platform_dependent(2.0, cuda=double)
     with pytest.raises(TypeError, match="cuda must be a function"):

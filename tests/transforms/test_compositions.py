@@ -1,4 +1,5 @@
-"""Random programs under random stacks of transformations: a seeded share of them, and the oracles' own alarms.
+"""Random programs under random stacks of transformations: a seeded share of them, and the oracles'
+own alarms.
 
 Long runs: `python -m tests.long_compositions --programs 2000`."""
 
@@ -9,7 +10,16 @@ import calque
 from calque.core.config import config
 from tests.compositions.checks import Checker, report
 from tests.compositions.peers import Mismatch, Rough, confirm, ours
-from tests.compositions.programs import Layered, Program, Step, function, make, operands, shrink, source
+from tests.compositions.programs import (
+    Layered,
+    Program,
+    Step,
+    function,
+    make,
+    operands,
+    shrink,
+    source,
+)
 
 CHECKER = Checker(peer=False)
 
@@ -36,7 +46,9 @@ def test_random_composition_beside_jax(seed: int) -> None:
 
 # ---------------------------------------------------------------- the suite itself
 
-SINE = Program(0, True, True, (("float64", (3,)),), (Step("sin", (0,), 1), Step("tanh", (0,), 2)), ())
+SINE = Program(
+    0, True, True, (("float64", (3,)),), (Step("sin", (0,), 1), Step("tanh", (0,), 2)), ()
+)
 
 
 def test_programs_are_reproducible_and_have_a_source() -> None:
@@ -60,9 +72,14 @@ def test_programs_are_reproducible_and_have_a_source() -> None:
         ("jacfwd", "layer jacfwd"),
     ],
 )
-def test_a_wrong_derivative_is_found(layer: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_derivative_is_found(
+    layer: str, check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sin = calque.core.primitives.REGISTRY["sin"]
-    wrong = lambda primals, tangents, **k: (sin.bind(*primals, **k), tangents[0] * 1.001)
+
+    def wrong(primals, tangents, **k):
+        return (sin.bind(*primals, **k), tangents[0] * 1.001)
+
     monkeypatch.setattr(sin, "jvp", wrong)
     p = SINE._replace(stack=(Layered(layer, 3),) if layer else (), steps=SINE.steps)
     if layer:
@@ -72,7 +89,9 @@ def test_a_wrong_derivative_is_found(layer: str, check: str, monkeypatch: pytest
 
 def test_a_wrong_batching_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     sin = calque.core.primitives.REGISTRY["sin"]
-    monkeypatch.setattr(sin, "batch", lambda args, dims, **k: (sin.bind(args[0] + 1e-3, **k), dims[0]))
+    monkeypatch.setattr(
+        sin, "batch", lambda args, dims, **k: (sin.bind(args[0] + 1e-3, **k), dims[0])
+    )
     p = SINE._replace(stack=(Layered("vmap", 3),))
     assert (CHECKER.problem(p) or "").startswith("layer vmap: ")
     assert CHECKER.problem(SINE) is None
@@ -80,22 +99,37 @@ def test_a_wrong_batching_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_jit_that_differs_from_eager_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     true = calque.jit
-    monkeypatch.setattr(calque, "jit", lambda f, **k: true(lambda *xs: [x * (1 + 1e-15) for x in f(*xs)], **k))
+    monkeypatch.setattr(
+        calque, "jit", lambda f, **k: true(lambda *xs: [x * (1 + 1e-15) for x in f(*xs)], **k)
+    )
     assert (CHECKER.problem(SINE) or "").startswith("exact jit: ")
 
 
 def test_failing_programs_are_made_smaller() -> None:
     p = make(107)
-    has = lambda q: any(s.op == p.steps[0].op for s in q.steps)
+
+    def has(q):
+        return any(s.op == p.steps[0].op for s in q.steps)
+
     small = shrink(p, has)
-    assert [s.op for s in small.steps] == [p.steps[0].op] and not small.stack and len(small.inputs) == 1
+    assert (
+        [s.op for s in small.steps] == [p.steps[0].op]
+        and not small.stack
+        and len(small.inputs) == 1
+    )
 
 
 def test_kinks_are_no_failures() -> None:
-    """At a kink differences of one step size do not agree with those of another, or with any derivative."""
-    kink = lambda x: [abs(x)]
+    """At a kink differences of one step size do not agree with those of another, or with any
+    derivative."""
+
+    def kink(x):
+        return [abs(x)]
+
     with pytest.raises((Rough, Mismatch)):
         confirm("slope", kink, [np.array(1e-6)], [np.array(1.0)], [np.array(-1.0)])
     confirm("slope", kink, [np.array(5e-6)], [np.array(1.0)], [np.array(1.0)])
     with pytest.raises(Mismatch):
-        confirm("slope", lambda x: [np.sin(x)], [np.array(0.3)], [np.array(1.0)], [np.cos(0.3) * 1.0001])
+        confirm(
+            "slope", lambda x: [np.sin(x)], [np.array(0.3)], [np.array(1.0)], [np.cos(0.3) * 1.0001]
+        )

@@ -15,13 +15,21 @@ X = np.array([0.4, -0.3, 0.8])
 
 
 def test_derivatives_through_both_branches():
-    f = lambda x, y: cond(x.sum() > 0, lambda x: jnp.sin(x) * y, lambda x: x * x * x + y, x)
+    def f(x, y):
+        return cond(x.sum() > 0, lambda x: jnp.sin(x) * y, lambda x: x * x * x + y, x)
+
     check(f, X, 0.7)
     check(f, -X, 0.7)
 
 
 def test_branches_with_different_residuals():
-    f = lambda x: switch(2, [lambda x: x, lambda x: jnp.exp(jnp.sin(x)), lambda x: jnp.sin(x) * jnp.cos(x) * x], x)
+    def f(x):
+        return switch(
+            2,
+            [lambda x: x, lambda x: jnp.exp(jnp.sin(x)), lambda x: jnp.sin(x) * jnp.cos(x) * x],
+            x,
+        )
+
     check(f, X)
 
 
@@ -31,13 +39,17 @@ def test_captured_values_are_differentiated():
 
 
 def test_nested():
-    f = lambda x: cond(x > 0, lambda x: cond(x > 0.5, jnp.sin, jnp.cos, x) * x, lambda x: -x, x)
+    def f(x):
+        return cond(x > 0, lambda x: cond(x > 0.5, jnp.sin, jnp.cos, x) * x, lambda x: -x, x)
+
     for v in (0.7, 0.3, -0.2):
         check(f, v, batched=False)
 
 
 def test_each_lane_has_its_own_predicate():
-    f = lambda x: cond(x > 0, lambda x: jnp.log(x), lambda x: x * x, x)
+    def f(x):
+        return cond(x > 0, lambda x: jnp.log(x), lambda x: x * x, x)
+
     xs = np.array([0.5, -0.5, 2.0], np.float32)
     close(vmap(f)(xs), np.where(xs > 0, np.log(np.abs(xs)), xs * xs), 1e-6)
     # log of a negative number in a lane that does not take it must not spoil the gradient
@@ -58,10 +70,12 @@ def test_shared_predicate_stays_a_cond():
 
 
 def test_printed_form():
-    text = " ".join(str(make_jaxpr(lambda x: cond(x > 0, lambda x: x, lambda x: -x, x))(1.0)).split())
+    text = " ".join(
+        str(make_jaxpr(lambda x: cond(x > 0, lambda x: x, lambda x: -x, x))(1.0)).split()
+    )
     assert (
-        "d:f32[] = cond[ branches=( { lambda ; e:f32[]. let f:f32[] = neg e in (f,) } { lambda ; g:f32[]. let in (g,) } ) ] c a"
-        in text
+        "d:f32[] = cond[ branches=( { lambda ; e:f32[]. let f:f32[] = neg e in (f,) } { lambda ;"
+        " g:f32[]. let in (g,) } ) ] c a" in text
     )
 
 
@@ -89,7 +103,10 @@ def test_weak_types_give_way():
         (
             lambda: cond(True, lambda: 1, lambda: 1.0),
             TypeError,
-            r"true_fun has type int32\[\] but the corresponding output of false_fun has type float32\[\], so the dtypes",
+            (
+                r"true_fun has type int32\[\] but the corresponding output of false_fun has type"
+                r" float32\[\], so the dtypes"
+            ),
         ),
         (
             lambda: cond(True, lambda: {"a": jnp.ones(2)}, lambda: {"a": jnp.ones(3)}),
@@ -97,9 +114,21 @@ def test_weak_types_give_way():
             r"component \['a'\].*shapes do not match",
         ),
         (lambda: cond(True, lambda: (1, 2), lambda: 1), TypeError, "same pytree structure"),
-        (lambda: cond(jnp.ones(2), lambda: 1, lambda: 2), TypeError, r"Pred must be a scalar, got .* of shape \(2,\)"),
-        (lambda: cond(1j, lambda: 1, lambda: 2), TypeError, "either boolean or number, got complex64"),
-        (lambda: cond("a", lambda: 1, lambda: 2), TypeError, "must be a scalar, got a of type <class 'str'>"),
+        (
+            lambda: cond(jnp.ones(2), lambda: 1, lambda: 2),
+            TypeError,
+            r"Pred must be a scalar, got .* of shape \(2,\)",
+        ),
+        (
+            lambda: cond(1j, lambda: 1, lambda: 2),
+            TypeError,
+            "either boolean or number, got complex64",
+        ),
+        (
+            lambda: cond("a", lambda: 1, lambda: 2),
+            TypeError,
+            "must be a scalar, got a of type <class 'str'>",
+        ),
         (lambda: cond(True, 1, 2), TypeError, "should be callable"),
         (lambda: switch(0, []), ValueError, "Empty branch sequence"),
         (lambda: switch(0.5, [lambda: 1, lambda: 2]), TypeError, "Index type must be an integer"),

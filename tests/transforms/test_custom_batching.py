@@ -57,7 +57,9 @@ def test_arguments_results_and_what_is_batched():
 def test_nested():
     f = sine()
     x = np.stack([X, X + 1])
-    close(vmap(vmap(f))(x), np.sin(x) + 1)  # the rule is asked once: what it does is mapped as usual
+    close(
+        vmap(vmap(f))(x), np.sin(x) + 1
+    )  # the rule is asked once: what it does is mapped as usual
     g = custom_vmap(lambda x: f(x) * 2)
     g.def_vmap(lambda size, batched, x: (f(x) * 3, True))
     close(vmap(g)(X), np.sin(X) * 3)
@@ -75,7 +77,10 @@ def test_derivatives():
         (np.full(3, np.sin(X[0]) + 1), 2 * np.cos(X[[0] * 3])),
     )
     close([grad(f)(X[0]), grad(jit(f))(X[0]), jit(grad(f))(X[0])], [np.cos(X[0])] * 3)
-    close([vmap(grad(f))(X), grad(lambda x: vmap(f)(x).sum())(X), jit(vmap(grad(jit(f))))(X)], [np.cos(X)] * 3)
+    close(
+        [vmap(grad(f))(X), grad(lambda x: vmap(f)(x).sum())(X), jit(vmap(grad(jit(f))))(X)],
+        [np.cos(X)] * 3,
+    )
     close(vmap(grad(grad(f)))(X), -np.sin(X))
 
 
@@ -140,7 +145,11 @@ def test_like_jax():
 
     ours = programs(vmap, jvp, custom_vmap, sequential_vmap, jnp)
     theirs = programs(
-        jax.vmap, jax.jvp, jax.custom_batching.custom_vmap, jax.custom_batching.sequential_vmap, jax.numpy
+        jax.vmap,
+        jax.jvp,
+        jax.custom_batching.custom_vmap,
+        jax.custom_batching.sequential_vmap,
+        jax.numpy,
     )
     for a, b in zip(ours, theirs, strict=True):
         close(a, jax.tree.map(np.asarray, b), 1e-5, 1e-6)

@@ -41,12 +41,22 @@ def test_a_right_rule_changes_nothing():
 def test_the_rule_is_used_everywhere():
     f, x = doubled(), np.float32(0.5)
     want = np.float32(2 * np.cos(0.5))
-    close([grad(f)(x), grad(jit(f))(x), jit(grad(f))(x), jvp(f, (x,), (x * 0 + 1,))[1]], [want] * 4, 1e-6)
+    close(
+        [grad(f)(x), grad(jit(f))(x), jit(grad(f))(x), jvp(f, (x,), (x * 0 + 1,))[1]],
+        [want] * 4,
+        1e-6,
+    )
     close(vmap(grad(f))(X.astype("f")), 2 * np.cos(X.astype("f")), 1e-6)
-    close(grad(lambda x: jit(vmap(jit(f)))(x).sum())(X.astype("f")), 2 * np.cos(X.astype("f")), 1e-6)
+    close(
+        grad(lambda x: jit(vmap(jit(f)))(x).sum())(X.astype("f")), 2 * np.cos(X.astype("f")), 1e-6
+    )
     close(grad(lambda x: cond(x > 0, f, f, x))(x), want, 1e-6)
     close(grad(lambda x: scan(lambda c, _: (f(c), None), x, None, length=1)[0])(x), want, 1e-6)
-    close(grad(lambda x: while_loop(lambda c: c[1] < 1, lambda c: (f(c[0]), c[1] + 1), (x, 0))[0])(x), want, 1e-5)
+    close(
+        grad(lambda x: while_loop(lambda c: c[1] < 1, lambda c: (f(c[0]), c[1] + 1), (x, 0))[0])(x),
+        want,
+        1e-5,
+    )
 
 
 def test_python_control_flow_inside():

@@ -6,7 +6,12 @@ from calque.transforms.functions.autodiff import grad, linear_transpose, vjp
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.jit import jit
-from calque.transforms.primitives.custom_more import closure_convert, custom_gradient, custom_transpose, linear_call
+from calque.transforms.primitives.custom_more import (
+    closure_convert,
+    custom_gradient,
+    custom_transpose,
+    linear_call,
+)
 from calque.transforms.primitives.custom_vjp import custom_vjp
 
 from .programs import close, reference_backend, verified  # noqa: F401
@@ -44,10 +49,19 @@ def scaled(r, x):
 
 
 def test_linear_call():
-    close([scaled(2.0, 5.0), grad(scaled, argnums=1)(2.0, 5.0), grad(scaled)(2.0, 5.0)], [10.0, 6.0, 5.0])
+    close(
+        [scaled(2.0, 5.0), grad(scaled, argnums=1)(2.0, 5.0), grad(scaled)(2.0, 5.0)],
+        [10.0, 6.0, 5.0],
+    )
     close(linear_transpose(lambda x: scaled(2.0, x), 1.0)(1.0), (6.0,))
-    close(linear_transpose(lambda y: linear_transpose(lambda x: scaled(2.0, x), 1.0)(y)[0], 1.0)(1.0), (2.0,))
-    close([vmap(scaled, (None, 0))(2.0, X), vmap(grad(scaled, argnums=1), (0, None))(X, 1.0)], [2 * X, 3 * X])
+    close(
+        linear_transpose(lambda y: linear_transpose(lambda x: scaled(2.0, x), 1.0)(y)[0], 1.0)(1.0),
+        (2.0,),
+    )
+    close(
+        [vmap(scaled, (None, 0))(2.0, X), vmap(grad(scaled, argnums=1), (0, None))(X, 1.0)],
+        [2 * X, 3 * X],
+    )
     close(jit(grad(lambda x: jit(scaled)(2.0, x)))(1.0), 6.0)
     assert "linear_call[" in str(verified(scaled, 1.0, 2.0))
 
@@ -58,9 +72,14 @@ def test_linear_call_checks_the_transpose():
 
 
 def test_linear_call_mapped_in_its_residuals_alone():
-    double = lambda r, x: linear_call(lambda r, x: r * x, lambda r, ct: 2 * r * ct, r, x)
+    def double(r, x):
+        return linear_call(lambda r, x: r * x, lambda r, ct: 2 * r * ct, r, x)
+
     rs = np.array([1.0, 2.0, 3.0], np.float32)
-    loss = lambda x: vmap(lambda r: double(r, x))(rs).sum()
+
+    def loss(x):
+        return vmap(lambda r: double(r, x))(rs).sum()
+
     assert float(loss(3.0)) == 18.0 and float(grad(loss)(3.0)) == 12.0
 
 
@@ -70,7 +89,10 @@ def test_custom_transpose():
     with pytest.raises(AttributeError, match="No transpose rule defined"):
         scaled(out_types, 2.0, 3.0)
     scaled.def_transpose(lambda r, ct: 10 * r * ct["y"])
-    f = lambda x: scaled(out_types, 2.0, x)["y"]
+
+    def f(x):
+        return scaled(out_types, 2.0, x)["y"]
+
     assert float(f(3.0)) == 6.0 and float(grad(f)(3.0)) == 20.0 and float(jit(grad(f))(3.0)) == 20.0
     assert [float(v) for v in vmap(grad(f))(np.ones(2, np.float32))] == [20.0, 20.0]
     with pytest.raises(TypeError, match=r"but its out_types say \['float32\[2\]'\]"):

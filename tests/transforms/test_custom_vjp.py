@@ -10,7 +10,11 @@ from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.jit import jit
 from calque.transforms.primitives.cond import cond
 from calque.transforms.primitives.custom_jvp import SymbolicZero
-from calque.transforms.primitives.custom_vjp import CustomVJPPrimal, custom_vjp, custom_vjp_primal_tree_values
+from calque.transforms.primitives.custom_vjp import (
+    CustomVJPPrimal,
+    custom_vjp,
+    custom_vjp_primal_tree_values,
+)
 
 from .programs import check, close, reference_backend, verified  # noqa: F401
 
@@ -22,7 +26,8 @@ def product(factor=1.0):
     """sin(x) * y, with rules that say `factor` times its derivative."""
     f = custom_vjp(lambda x, y: jnp.sin(x) * y)
     f.defvjp(
-        lambda x, y: (f(x, y), (x, y)), lambda r, ct: (factor * ct * jnp.cos(r[0]) * r[1], factor * ct * jnp.sin(r[0]))
+        lambda x, y: (f(x, y), (x, y)),
+        lambda r, ct: (factor * ct * jnp.cos(r[0]) * r[1], factor * ct * jnp.sin(r[0])),
     )
     return f
 
@@ -36,12 +41,25 @@ def test_right_rules_change_nothing_in_either_mode():
 def test_the_rules_are_used_everywhere():
     f, x = product(2.0), np.float32(0.5)
     want = np.float32(6 * np.cos(0.5))
-    g = lambda x: f(x, 3.0)
-    close([grad(g)(x), grad(jit(g))(x), jit(grad(g))(x), jvp(g, (x,), (x * 0 + 1,))[1]], [want] * 4, 1e-6)
-    close([jvp(jit(g), (x,), (x * 0 + 1,))[1], linearize(jit(g), x)[1](x * 0 + 1)], [want] * 2, 1e-6)
+
+    def g(x):
+        return f(x, 3.0)
+
+    close(
+        [grad(g)(x), grad(jit(g))(x), jit(grad(g))(x), jvp(g, (x,), (x * 0 + 1,))[1]],
+        [want] * 4,
+        1e-6,
+    )
+    close(
+        [jvp(jit(g), (x,), (x * 0 + 1,))[1], linearize(jit(g), x)[1](x * 0 + 1)], [want] * 2, 1e-6
+    )
     close(grad(lambda x: cond(x > 0, g, jnp.sin, x))(x), want, 1e-6)
     close(grad(lambda x: scan(lambda c, _: (g(c), None), x, None, length=1)[0])(x), want, 1e-6)
-    close(grad(lambda x: while_loop(lambda c: c[1] < 1, lambda c: (g(c[0]), c[1] + 1), (x, 0))[0])(x), want, 1e-5)
+    close(
+        grad(lambda x: while_loop(lambda c: c[1] < 1, lambda c: (g(c[0]), c[1] + 1), (x, 0))[0])(x),
+        want,
+        1e-5,
+    )
 
 
 def test_shared_arguments_are_summed_under_vmap():
@@ -126,7 +144,11 @@ def test_a_rule_that_is_not_linear_refuses_forward_mode():
         ((lambda x, y: x, lambda r, ct: (ct, ct)), TypeError, "fwd rule .* must produce a pair"),
         ((lambda x, y: (x, 1), lambda r, ct: ct), TypeError, "same container"),
         ((lambda x, y: (x, 1), lambda r, ct: (ct,)), TypeError, "same container"),
-        ((lambda x, y: (x, 1), lambda r, ct: (ct, jnp.ones(3))), ValueError, r"at output\[1\] .* float32\[3\]"),
+        (
+            (lambda x, y: (x, 1), lambda r, ct: (ct, jnp.ones(3))),
+            ValueError,
+            r"at output\[1\] .* float32\[3\]",
+        ),
     ],
 )
 def test_bad_rules(rules, error, text):
@@ -141,8 +163,12 @@ def test_bad_rules(rules, error, text):
 
 
 def test_forward_mode_through_a_rule_with_a_choice_for_each_lane():
-    """Lanes hide from each other's branches behind stop_gradient, also in the backward rule, which is then transposed."""
-    branch = lambda x: cond(x > 0, lambda x: x * 3, lambda x: x * x, x)
+    """Lanes hide from each other's branches behind stop_gradient, also in the backward rule, which
+    is then transposed."""
+
+    def branch(x):
+        return cond(x > 0, lambda x: x * 3, lambda x: x * x, x)
+
     f = custom_vjp(branch)
     f.defvjp(lambda x: vjp(branch, x), lambda back, ct: back(ct))
     xs = np.array([0.5, -0.7, 0.2], np.float32)
@@ -155,5 +181,7 @@ def test_cotangents_that_are_numbers():
     f.defvjp(lambda x: (x * 2, None), lambda _, ct: (1,))
     assert float(grad(f)(3.0)) == 1.0
     f.defvjp(lambda x: (x * 2, None), lambda _, ct: ("one",))
-    with pytest.raises(TypeError, match=r"returned a value of type <class 'str'> at output component \[0\]"):
+    with pytest.raises(
+        TypeError, match=r"returned a value of type <class 'str'> at output component \[0\]"
+    ):
         grad(f)(3.0)

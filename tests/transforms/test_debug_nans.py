@@ -20,7 +20,8 @@ def nans():
 def refused(fun, *args, name, kind="nan", line=None):
     """`fun` raises and names the primitive and a line of this file."""
     with pytest.raises(
-        FloatingPointError, match=rf"invalid value \({kind}\) encountered in {name} at .*test_debug_nans.py"
+        FloatingPointError,
+        match=rf"invalid value \({kind}\) encountered in {name} at .*test_debug_nans.py",
     ) as e:
         fun(*args)
     if line is not None:
@@ -61,9 +62,13 @@ def test_a_program_names_its_first_equation(nans):
 @pytest.mark.parametrize("wrap", [calque.jit, lambda f: f])
 def test_inside_loops_and_branches(nans, wrap):
     line = first_line.__code__.co_firstlineno + 2
-    scan = wrap(lambda x: lax.scan(lambda c, k: (first_line(c * k), c), x, jnp.ones(3), reverse=True))
+    scan = wrap(
+        lambda x: lax.scan(lambda c, k: (first_line(c * k), c), x, jnp.ones(3), reverse=True)
+    )
     refused(scan, -1.0, name="log", line=line)
-    loop = wrap(lambda x: lax.while_loop(lambda c: c[1] < 3, lambda c: (first_line(c[0]), c[1] + 1), (x, 0)))
+    loop = wrap(
+        lambda x: lax.while_loop(lambda c: c[1] < 3, lambda c: (first_line(c[0]), c[1] + 1), (x, 0))
+    )
     refused(loop, -1.0, name="log", line=line)
     refused(wrap(lambda x: lax.cond(x < 0, first_line, jnp.cos, x)), -1.0, name="log", line=line)
     refused(wrap(calque.checkpoint(first_line)), -1.0, name="log", line=line)
@@ -91,11 +96,15 @@ def test_long_loops_are_explained_by_the_round(nans):
     line = first_line.__code__.co_firstlineno + 2
 
     def bad_at(k):
-        body = lambda i, c: jnp.where(i == k, first_line(c - 9), c * 0.5 + 0.1)
+        def body(i, c):
+            return jnp.where(i == k, first_line(c - 9), c * 0.5 + 0.1)
+
         return calque.jit(lambda x: lax.fori_loop(0, 20_000, body, x))
 
     refused(bad_at(15_000), 0.3, name="log", line=line)
-    counted = calque.jit(lambda x: lax.while_loop(lambda c: c[1] < 9000, lambda c: (c[0] - 0.001, c[1] + 1), (x, 0)))
+    counted = calque.jit(
+        lambda x: lax.while_loop(lambda c: c[1] < 9000, lambda c: (c[0] - 0.001, c[1] + 1), (x, 0))
+    )
     assert float(counted(1.0)[0]) < 0
 
 

@@ -23,7 +23,8 @@ def fresh(x: Any = V) -> Any:
 
 
 def test_an_update_step_takes_no_memory() -> None:
-    """A million parameters, their momentum and a gradient: hundreds of steps, not one allocation of that size."""
+    """A million parameters, their momentum and a gradient: hundreds of steps, not one allocation of
+    that size."""
 
     def update(state: Any, g: Any) -> Any:
         m = 0.9 * state["m"] + g
@@ -92,13 +93,17 @@ def test_the_results_are_those_without(name: str, exact: bool) -> None:
                 got = donating(fresh(), fresh(V + 1))
     finally:
         calque.config.update("calque_exact", before)
-    for g, w in zip(calque.tree_util.tree_leaves(got), calque.tree_util.tree_leaves(want), strict=True):
+    for g, w in zip(
+        calque.tree_util.tree_leaves(got), calque.tree_util.tree_leaves(want), strict=True
+    ):
         np.testing.assert_array_equal(g, w)
 
 
 IN_PLACE: dict[str, Callable[..., Any]] = {
     "map": lambda x: jnp.tanh(x) * 2,
-    "rows": lambda x: calque.nn.softmax(x.reshape(1, -1)).reshape(-1) if x.ndim == 2 else x - x.max(),
+    "rows": lambda x: (
+        calque.nn.softmax(x.reshape(1, -1)).reshape(-1) if x.ndim == 2 else x - x.max()
+    ),
     "running": jnp.cumsum,
     "update": lambda x: x.at[3].set(1),
     "update by index": lambda x: x.at[jnp.array([1, 4])].add(2),
@@ -134,7 +139,9 @@ def add_one(x: Any) -> Any:
     return x + 1
 
 
-@pytest.mark.parametrize("look", [np.asarray, lambda x: memoryview(np.asarray(x)), lambda x: np.from_dlpack(x), lambda x: x.addressable_shards[0].data], ids=["numpy", "memoryview", "dlpack", "shard"])  # fmt: skip
+@pytest.mark.parametrize("look", [np.asarray, lambda x: memoryview(np.asarray(x)),
+lambda x: np.from_dlpack(x), lambda x: x.addressable_shards[0].data], ids=["numpy", "memoryview",
+"dlpack", "shard"])  # fmt: skip
 def test_what_others_see_stays(look: Callable[[Any], Any]) -> None:
     f = calque.jit(add_one, donate_argnums=0)
     for _ in range(3):
@@ -208,7 +215,8 @@ def test_an_exception_in_the_program_leaves_no_mess() -> None:
         raise KeyError("on purpose")
 
     f = calque.jit(
-        lambda x: calque.pure_callback(fail, calque.ShapeDtypeStruct(x.shape, x.dtype), x) + x, donate_argnums=0
+        lambda x: calque.pure_callback(fail, calque.ShapeDtypeStruct(x.shape, x.dtype), x) + x,
+        donate_argnums=0,
     )
     before = memory.stats().live_bytes
     for _ in range(5):
@@ -254,14 +262,20 @@ def test_deleted_arrays_are_refused_everywhere() -> None:
     x = fresh()
     f(x)
     uses: list[Callable[[], Any]] = [
-        lambda: f(x), lambda: g(x), lambda: x + 1, lambda: x[0], lambda: jnp.sum(x), lambda: np.asarray(x), lambda: repr(x), lambda: x.copy(),
-        lambda: x.at[0].set(1), lambda: list(x), lambda: x.block_until_ready(), lambda: x.unsafe_buffer_pointer(), lambda: x.__dlpack__(),
-        lambda: calque.grad(lambda x: jnp.sum(x * x))(x), lambda: calque.vmap(jnp.sin)(x), lambda: calque.make_jaxpr(jnp.sin)(x) and jnp.sin(x),
-        lambda: calque.device_get(x), lambda: calque.jit(lambda: x + 1)(), lambda: jnp.array(x), lambda: jnp.stack([x, x]), lambda: x == x,
+        lambda: f(x), lambda: g(x), lambda: x + 1, lambda: x[0], lambda: jnp.sum(x),
+        lambda: np.asarray(x), lambda: repr(x), lambda: x.copy(),
+        lambda: x.at[0].set(1), lambda: list(x), lambda: x.block_until_ready(),
+        lambda: x.unsafe_buffer_pointer(), lambda: x.__dlpack__(),
+        lambda: calque.grad(lambda x: jnp.sum(x * x))(x), lambda: calque.vmap(jnp.sin)(x),
+        lambda: calque.make_jaxpr(jnp.sin)(x) and jnp.sin(x),
+        lambda: calque.device_get(x), lambda: calque.jit(lambda: x + 1)(), lambda: jnp.array(x),
+        lambda: jnp.stack([x, x]), lambda: x == x,
     ]  # fmt: skip
     for use in uses:
         for _ in range(2):
-            with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[12\]"):
+            with pytest.raises(
+                RuntimeError, match=r"Array has been deleted with shape=float32\[12\]"
+            ):
                 use()
     assert (x.shape, x.dtype, x.nbytes, len(x), x.ndim) == ((12,), np.float32, 48, 12, 1)
     assert x.sharding is not None and x.is_deleted()
@@ -297,7 +311,9 @@ def test_by_position_and_by_name() -> None:
 
 
 def test_trees_and_statics() -> None:
-    f = calque.jit(lambda n, tree, y: [v * n + y for v in tree["a"]], static_argnums=0, donate_argnums=1)
+    f = calque.jit(
+        lambda n, tree, y: [v * n + y for v in tree["a"]], static_argnums=0, donate_argnums=1
+    )
     for _ in range(2):
         tree, y = {"a": (fresh(), fresh())}, fresh()
         f(2, tree, y)
@@ -370,7 +386,11 @@ def test_deleted_as_in_jax() -> None:
     jax = pytest.importorskip("jax")
 
     def gone(library: Any, f: Callable[..., Any], options: dict[str, Any]) -> list[bool]:
-        xs = [library.numpy.arange(12.0) * 1, library.numpy.arange(12.0) * 2, library.numpy.ones((3, 4)) * 1]
+        xs = [
+            library.numpy.arange(12.0) * 1,
+            library.numpy.arange(12.0) * 2,
+            library.numpy.ones((3, 4)) * 1,
+        ]
         library.jit(f, **options)(*xs)
         return [x.is_deleted() for x in xs]
 
@@ -383,7 +403,11 @@ def test_deleted_as_in_jax() -> None:
         lambda x, y, z: x.sum(),
     ]
     for f in functions:
-        for options in ({"donate_argnums": (0, 1, 2)}, {"donate_argnums": 1}, {"donate_argnames": ("y", "z")}):
+        for options in (
+            {"donate_argnums": (0, 1, 2)},
+            {"donate_argnums": 1},
+            {"donate_argnames": ("y", "z")},
+        ):
             assert gone(calque, f, options) == gone(jax, f, options), (f, options)
     unread = {"donate_argnums": 0, "keep_unused": True}
     assert gone(calque, functions[2], unread) == gone(jax, functions[2], unread)

@@ -1,4 +1,5 @@
-"""One program for every size: traced at most twice, right for all lengths, without questions that are not needed."""
+"""One program for every size: traced at most twice, right for all lengths, without questions that
+are not needed."""
 
 import numpy as np
 import pytest
@@ -267,20 +268,30 @@ def attn(x, w):
 @matrices
 def gsc(x, w):
     return jax.grad(
-        lambda x: jax.lax.scan(lambda c, a: (jnp.tanh(c * 0.5 + a), c.sum()), jnp.zeros(x.shape[1]), x)[1].sum()
+        lambda x: jax.lax.scan(
+            lambda c, a: (jnp.tanh(c * 0.5 + a), c.sum()), jnp.zeros(x.shape[1]), x
+        )[1].sum()
     )(x)
 
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors(name):
     rng = np.random.default_rng(0)
-    check(VECTORS[name], [[rng.normal(size=n).astype(np.float32)] for n in LENGTHS], MORE_TRACES.get(name, 2), 2e-5)
+    check(
+        VECTORS[name],
+        [[rng.normal(size=n).astype(np.float32)] for n in LENGTHS],
+        MORE_TRACES.get(name, 2),
+        2e-5,
+    )
 
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices(name):
     rng = np.random.default_rng(0)
-    inputs = [[rng.normal(size=s).astype(np.float32), rng.normal(size=(s[1], 8)).astype(np.float32)] for s in SHAPES]
+    inputs = [
+        [rng.normal(size=s).astype(np.float32), rng.normal(size=(s[1], 8)).astype(np.float32)]
+        for s in SHAPES
+    ]
     check(MATRICES[name], inputs, MORE_TRACES.get(name, 2), 2e-4)
 
 
@@ -394,7 +405,9 @@ def test_a_host_call_follows_the_size():
     f, log = traced(lambda x: jnp.linalg.cholesky(x @ x.T + 10 * jnp.eye(x.shape[0])))
     for n in (2, 3, 7, 4):
         x = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)
-        np.testing.assert_allclose(f(x), np.linalg.cholesky(x @ x.T + 10 * np.eye(n)), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            f(x), np.linalg.cholesky(x @ x.T + 10 * np.eye(n)), rtol=1e-4, atol=1e-4
+        )
     assert len(log) == 2
 
 

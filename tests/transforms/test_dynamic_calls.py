@@ -1,4 +1,5 @@
-"""Calls with sizes that are new: machine code finds the program, Python neither flattens nor looks anything up."""
+"""Calls with sizes that are new: machine code finds the program, Python neither flattens nor looks
+anything up."""
 
 import gc
 import weakref
@@ -12,7 +13,9 @@ from calque.machine.call import functions as callpath
 from calque.transforms.jit import dynamic
 from calque.transforms.jit.jit import function_of, stats
 
-pytestmark = pytest.mark.skipif(not callpath.LEARNS, reason="without machine code every call asks Python")
+pytestmark = pytest.mark.skipif(
+    not callpath.LEARNS, reason="without machine code every call asks Python"
+)
 
 
 @pytest.fixture

@@ -18,8 +18,19 @@ FILES = [HERE / f"test_{name}.py" for name in ("pmap", "sharding", "shard_map", 
 @pytest.mark.skipif(calque.device_count() > 1, reason="this is the process with four devices")
 def test_on_four_devices():
     env = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "4"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, FILES)]
-    done = subprocess.run(command, env=env, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=300)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        *map(str, FILES),
+    ]
+    done = subprocess.run(
+        command, env=env, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -54,10 +65,18 @@ print(inside(lambda w, v: jax.grad(lambda v: lax.psum(lax.psum(w * v.sum(), "i")
 @pytest.mark.skipif(calque.device_count() > 1, reason="this is the process with four devices")
 def test_as_jax():
     pytest.importorskip("jax")
-    env = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "4", "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}  # fmt: skip
-    run = lambda name: subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PEER, name], env=env, capture_output=True, text=True, timeout=300
-    )
+    env = {**os.environ, "CALQUE_NUM_CPU_DEVICES": "4",
+    "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}  # fmt: skip
+
+    def run(name):
+        return subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", PEER, name],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
     ours, theirs = run("calque"), run("jax")
     assert ours.returncode == 0 and theirs.returncode == 0, ours.stderr + theirs.stderr
     assert ours.stdout == theirs.stdout

@@ -44,7 +44,11 @@ STAYS_FREE = [
     lambda x: jnp.cov(x),
     lambda x: jnp.polyval(x, 0.5),
     lambda x: jnp.polyval(jnp.array([1.0, 2.0]), x),
-    lambda x: (jnp.asarray(x.shape[0]), jnp.array([x.shape[0], 1]), jnp.float32(0) + jnp.asarray(x.shape[0], "int16")),
+    lambda x: (
+        jnp.asarray(x.shape[0]),
+        jnp.array([x.shape[0], 1]),
+        jnp.float32(0) + jnp.asarray(x.shape[0], "int16"),
+    ),
     lambda x: lax.dynamic_slice(x, (jnp.argmax(x),), (x.shape[0] // 2,)),
     lambda x: lax.dynamic_slice_in_dim(x, -3, 2),
     lambda x: jax.random.permutation(jax.random.key(1), x),
@@ -66,15 +70,22 @@ def test_what_needs_no_number_is_traced_twice(f):
 def test_programs_in_host_calls_follow_the_size():
     """`solve` is a host call with programs inside: each size runs its own."""
     both = compare(
-        lambda x, y: jnp.linalg.solve(x @ x.T + 9 * jnp.eye(x.shape[0]), x), 2, np.random.default_rng(0), FEW[2:]
+        lambda x, y: jnp.linalg.solve(x @ x.T + 9 * jnp.eye(x.shape[0]), x),
+        2,
+        np.random.default_rng(0),
+        FEW[2:],
     )
     assert both.entries()
 
 
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 47, 48, 63, 64, 65, 100, 1000])
 def test_sums_of_columns_keep_their_order(n):
-    """The last, incomplete block of a sum down the columns, for every number of rows in it: bit for bit as with fixed sizes."""
-    f, g = jax.jit(lambda x: x.sum(0), dynamic={0: (0, 1)}), jax.jit(lambda x: x.sum(0), dynamic="never")
+    """The last, incomplete block of a sum down the columns, for every number of rows in it: bit for
+    bit as with fixed sizes."""
+    f, g = (
+        jax.jit(lambda x: x.sum(0), dynamic={0: (0, 1)}),
+        jax.jit(lambda x: x.sum(0), dynamic="never"),
+    )
     f(np.ones((5, 300)))
     x = np.random.default_rng(n).normal(size=(n, 200)).astype(np.float32)
     np.testing.assert_array_equal(f(x), g(x))
@@ -102,13 +113,17 @@ def test_long_programs_are_run_in_pieces(monkeypatch):
 def test_sizes_that_divide_by_nothing_get_another_program():
     f = jax.jit(
         lambda x, y: (
-            x[: x.shape[0] // (y.shape[0] - 3)] * 2 if y.shape[0] > 3 and x.shape[0] // (y.shape[0] - 3) < 9 else x
+            x[: x.shape[0] // (y.shape[0] - 3)] * 2
+            if y.shape[0] > 3 and x.shape[0] // (y.shape[0] - 3) < 9
+            else x
         )
     )
     for m, n in ((8, 5), (9, 6), (12, 8), (7, 3), (40, 4), (12, 7), (2, 3)):
         x = np.arange(m, dtype=np.float32)
         got = f(x, np.ones(n))
-        np.testing.assert_array_equal(got, x[: m // (n - 3)] * 2 if n > 3 and m // (n - 3) < 9 else x)
+        np.testing.assert_array_equal(
+            got, x[: m // (n - 3)] * 2 if n > 3 and m // (n - 3) < 9 else x
+        )
 
 
 def test_a_special_size_does_not_make_all_sizes_static():

@@ -35,7 +35,11 @@ def test_aux():
 
 def test_hessian():
     close(hessian(lambda x: (x**3).sum())(X), np.diag(6 * X), 1e-5)
-    close(jit(hessian(lambda x: jnp.sin(x).prod()))(X), jacrev(jacfwd(lambda x: jnp.sin(x).prod()))(X), 1e-5)
+    close(
+        jit(hessian(lambda x: jnp.sin(x).prod()))(X),
+        jacrev(jacfwd(lambda x: jnp.sin(x).prod()))(X),
+        1e-5,
+    )
 
 
 def test_complex():

@@ -29,7 +29,16 @@ def counted(f, **options):
 
 def test_one_trace_for_each_type():
     f, c = counted(lambda x: x * 2)
-    for x in (1.0, 2.0, np.float32(3), jnp.float32(3), 1, jnp.ones(2), np.zeros(2, np.float32), jnp.ones(2)):
+    for x in (
+        1.0,
+        2.0,
+        np.float32(3),
+        jnp.float32(3),
+        1,
+        jnp.ones(2),
+        np.zeros(2, np.float32),
+        jnp.ones(2),
+    ):
         np.testing.assert_allclose(f(x), np.asarray(x) * 2)
     assert c.n == 4  # weak float, float32[], weak int, float32[2]
 
@@ -43,7 +52,12 @@ def test_structures():
     f = calque.jit(f)
     for _ in range(3):
         out = f({"v": 1.0, "w": [2, 3]}, 10.0, 20.0, key=jnp.ones(2), z=5)
-        assert float(out["sum"]) == 31 and isinstance(out["p"], Point) and int(out["p"].x) == 2 and out["none"] is None
+        assert (
+            float(out["sum"]) == 31
+            and isinstance(out["p"], Point)
+            and int(out["p"].x) == 2
+            and out["none"] is None
+        )
         assert int(out["more"]["z"]) == 5
         np.testing.assert_array_equal(out["p"].y, [1, 1])
 
@@ -63,7 +77,13 @@ def test_dict_order_does_not_matter():
 
 
 @pytest.mark.parametrize(
-    "how", [{"static_argnums": 1}, {"static_argnums": (1,)}, {"static_argnames": "n"}, {"static_argnums": -1}]
+    "how",
+    [
+        {"static_argnums": 1},
+        {"static_argnums": (1,)},
+        {"static_argnames": "n"},
+        {"static_argnums": -1},
+    ],
 )
 def test_statics(how):
     def power(x, n):
@@ -79,7 +99,9 @@ def test_statics(how):
 
 def test_statics_of_equal_value_and_other_type_are_different():
     f, c = counted(lambda x, s: x * s, static_argnums=1)
-    assert f(1, 2).dtype == np.int32 and f(1, 2.0).dtype == np.float32 and f(1, True).dtype == np.int32
+    assert (
+        f(1, 2).dtype == np.int32 and f(1, 2.0).dtype == np.float32 and f(1, True).dtype == np.int32
+    )
     assert c.n == 3
 
 
@@ -128,7 +150,10 @@ def test_captured_values_are_part_of_the_identity():
 
 def test_globals_are_part_of_the_identity(monkeypatch):
     monkeypatch.setitem(globals(), "SCALE", 2.0)
-    make = lambda: calque.jit(lambda x: x * SCALE)  # noqa: F821
+
+    def make():
+        return calque.jit(lambda x: x * SCALE)  # noqa: F821
+
     assert float(make()(3.0)) == 6
     monkeypatch.setitem(globals(), "SCALE", 5.0)
     assert float(make()(3.0)) == 15
@@ -136,7 +161,10 @@ def test_globals_are_part_of_the_identity(monkeypatch):
 
 def test_the_same_function_keeps_its_programs(monkeypatch):
     monkeypatch.setitem(globals(), "SCALE", 2.0)
-    f = lambda x: x * SCALE  # noqa: F821
+
+    def f(x):
+        return x * SCALE  # noqa: F821
+
     assert float(calque.jit(f)(3.0)) == 6
     monkeypatch.setitem(globals(), "SCALE", 5.0)
     with pytest.warns(calque.errors.StaleCaptureWarning, match="SCALE"):

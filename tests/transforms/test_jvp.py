@@ -13,7 +13,11 @@ pytestmark = pytest.mark.usefixtures("reference_backend")
 
 
 def test_elementwise_programs():
-    check(lambda x, y: jnp.sin(x) * y + jnp.exp(x * y) / (1 + y * y), np.array([0.3, -0.5]), np.array([1.2, 0.7]))
+    check(
+        lambda x, y: jnp.sin(x) * y + jnp.exp(x * y) / (1 + y * y),
+        np.array([0.3, -0.5]),
+        np.array([1.2, 0.7]),
+    )
 
 
 def test_trees_in_and_out():
@@ -29,19 +33,26 @@ def test_constants_have_no_tangent():
 
 
 def test_integers_have_float0_tangents():
-    _, tangent = jvp(lambda x, n: (x * n, n + 1), (2.0, 3), (1.0, np.zeros((), [("float0", np.void, 0)])))
+    _, tangent = jvp(
+        lambda x, n: (x * n, n + 1), (2.0, 3), (1.0, np.zeros((), [("float0", np.void, 0)]))
+    )
     close(tangent[0], 3.0)
     assert np.asarray(tangent[1]).dtype.itemsize == 0
 
 
 def test_nested_levels_do_not_mix():
-    # the derivative of x * d/dy(x + y) is 1, not 2: a tangent of one level is no tangent of the other
-    f = lambda x: x * jvp(lambda y: x + y, (1.0,), (1.0,))[1]
+    # the derivative of x * d/dy(x + y) is 1, not 2: a tangent of one level is no tangent of the
+    # other
+    def f(x):
+        return x * jvp(lambda y: x + y, (1.0,), (1.0,))[1]
+
     close(jvp(f, (3.0,), (1.0,))[1], 1.0)
 
 
 def test_python_control_flow_sees_values():
-    f = lambda x: 3 * x if x > 0 else -x
+    def f(x):
+        return 3 * x if x > 0 else -x
+
     close([jvp(f, (v,), (1.0,))[1] for v in (2.0, -2.0)], [3.0, -1.0])
 
 
@@ -59,10 +70,22 @@ def test_weak_types_stay():
 @pytest.mark.parametrize(
     "call, error, text",
     [
-        (lambda f: jvp(f, 1.0, (1.0,)), TypeError, r"primals passed to jvp of .* must be tuples or lists"),
+        (
+            lambda f: jvp(f, 1.0, (1.0,)),
+            TypeError,
+            r"primals passed to jvp of .* must be tuples or lists",
+        ),
         (lambda f: jvp(f, (1.0,), ()), TypeError, "same tree structure"),
-        (lambda f: jvp(f, ({"w": np.ones(3)},), ({"w": np.ones(4)},)), ValueError, r"x\['w'\] of f"),
-        (lambda f: jvp(f, (1.0,), (1,)), TypeError, "expected tangent dtype float32, but got tangent dtype int32"),
+        (
+            lambda f: jvp(f, ({"w": np.ones(3)},), ({"w": np.ones(4)},)),
+            ValueError,
+            r"x\['w'\] of f",
+        ),
+        (
+            lambda f: jvp(f, (1.0,), (1,)),
+            TypeError,
+            "expected tangent dtype float32, but got tangent dtype int32",
+        ),
         (lambda f: jvp(f, ("a",), ("b",)), TypeError, "argument x of f is 'a'"),
         (lambda f: jvp(3, (1.0,), (1.0,)), TypeError, "Expected a callable"),
     ],

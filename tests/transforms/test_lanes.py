@@ -56,7 +56,12 @@ def test_cheap_branches_are_selected_from():
 
 def test_operands_that_are_not_mapped_are_not_repeated():
     w = np.ones((30, 30), np.float32)
-    f = lambda p, w: lax.cond(p, lambda w: lax.fori_loop(0, 9, lambda i, c: w @ c, w[0]), lambda w: w[1], w)
+
+    def f(p, w):
+        return lax.cond(
+            p, lambda w: lax.fori_loop(0, 9, lambda i, c: w @ c, w[0]), lambda w: w[1], w
+        )
+
     closed = make_jaxpr(calque.vmap(f, (0, None)))(np.array([True, False]), w)
     assert max(v.aval.size for e in closed.eqns for v in e.outvars) == 60
 
@@ -67,15 +72,24 @@ def test_every_transformation(f):
     check(calque.vmap(f), X)
     close(calque.vmap(f)(X.astype("f")), np.float32([f(x) for x in X.astype("f")]), 1e-5)
     close(calque.vmap(calque.grad(f))(X), np.float32([calque.grad(f)(x) for x in X]), 1e-4)
-    close(calque.jit(calque.vmap(calque.vmap(f)))(X.reshape(2, 2)), calque.vmap(f)(X).reshape(2, 2), 1e-5)
+    close(
+        calque.jit(calque.vmap(calque.vmap(f)))(X.reshape(2, 2)),
+        calque.vmap(f)(X).reshape(2, 2),
+        1e-5,
+    )
     close(calque.vmap(f, axis_size=3, in_axes=None)(0.4), np.repeat(np.float32(f(0.4)), 3), 1e-5)
     twice = calque.vmap(calque.grad(calque.grad(f)))(X)
     close(twice, np.float32([calque.grad(calque.grad(f))(x) for x in X]), 1e-4, 1e-5)
 
 
 def test_lanes_of_lanes():
-    f = lambda p, x: lax.cond(p > 0, dear, lambda x: 2 * x, x)
-    p, x = np.array([1.0, -1.0, 2.0], np.float32), np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    def f(p, x):
+        return lax.cond(p > 0, dear, lambda x: 2 * x, x)
+
+    p, x = (
+        np.array([1.0, -1.0, 2.0], np.float32),
+        np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3),
+    )
     want = [[float(f(a, b)) for a, b in zip(p, row)] for row in x]
     close(calque.vmap(calque.vmap(f), (None, 0))(p, x), np.float32(want), 1e-5)
     want = [[float(f(a, b)) for b in x[:, 0]] for a in p]
@@ -105,13 +119,17 @@ def test_only_what_a_lane_needs_is_run():
         debug_callback(lambda v: seen.append(round(float(v), 2)), c)
         return c + 1
 
-    calque.vmap(lambda x: lax.while_loop(lambda c: c < 2, step, x))(np.array([0.5, 3.0, 1.5], np.float32))
+    calque.vmap(lambda x: lax.while_loop(lambda c: c < 2, step, x))(
+        np.array([0.5, 3.0, 1.5], np.float32)
+    )
     assert seen == [0.5, 1.5, 1.5]
 
 
 def test_lanes_that_speak_to_each_other_step_together():
     def f(x):
-        step = lambda c: (c[0] + lax.psum(c[0], "i"), c[1] + 1)
+        def step(c):
+            return (c[0] + lax.psum(c[0], "i"), c[1] + 1)
+
         return lax.while_loop(lambda c: (c[0] < 50) & (c[1] < 20), step, (x, 0))
 
     total, rounds = calque.vmap(f, axis_name="i")(np.array([1.0, 2.0, 60.0], np.float32))
@@ -120,7 +138,9 @@ def test_lanes_that_speak_to_each_other_step_together():
         v, n = np.where(go, v + v.sum(), v), n + go
     close(total, v.astype("f"), 1e-6)
     np.testing.assert_array_equal(np.asarray(rounds), n)
-    mean = calque.vmap(lambda x: lax.cond(x > 0, lambda: lax.pmean(x, "i") + dear(x) * 0, lambda: x), axis_name="i")(X)
+    mean = calque.vmap(
+        lambda x: lax.cond(x > 0, lambda: lax.pmean(x, "i") + dear(x) * 0, lambda: x), axis_name="i"
+    )(X)
     close(mean, np.where(X > 0, X.mean(), X).astype("f"), 1e-6)
 
 
@@ -143,8 +163,10 @@ def test_rules_of_batches_are_still_asked():
 @pytest.mark.parametrize(
     "call, error, text",
     [
-        (lambda x: pure_callback(np.sin, calque.ShapeDtypeStruct((), np.float32), x), NotImplementedError, "vmap_method"),
-        (lambda x: io_callback(np.sin, calque.ShapeDtypeStruct((), np.float32), x, ordered=True), ValueError, "ordered IO"),
+        (lambda x: pure_callback(np.sin, calque.ShapeDtypeStruct((), np.float32), x),
+        NotImplementedError, "vmap_method"),
+        (lambda x: io_callback(np.sin, calque.ShapeDtypeStruct((), np.float32), x, ordered=True),
+        ValueError, "ordered IO"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_batched_is_refused(call, error, text):

@@ -34,7 +34,10 @@ def test_linearized_program_and_its_residuals():
     closed = make_jaxpr(lambda x, y: (jnp.sin(x) * y, jnp.exp(y)))(1.0, 2.0)
     lin = linearize_jaxpr(closed, (True, True))
     assert lin.nonzeros == (True, True)
-    assert ("in", 1) in lin.sources and ("out", 1) in lin.sources  # y is an argument, exp(y) a result
+    assert ("in", 1) in lin.sources and (
+        "out",
+        1,
+    ) in lin.sources  # y is an argument, exp(y) a result
     check_jaxpr(lin.primal.jaxpr)
     check_jaxpr(lin.linear.jaxpr)
     assert linearize_jaxpr(closed, (True, True)) is lin
@@ -47,7 +50,9 @@ def test_dead_tangents_leave_no_residuals():
 
 
 def test_gradient_equations_are_few():
-    f = lambda x: (x * x * x).sum()
+    def f(x):
+        return (x * x * x).sum()
+
     names = primitives_of(verified(grad(f), np.ones(3, np.float32)))
     assert names.count("mul") <= 6 and "add_any" in names
 
@@ -78,7 +83,9 @@ def test_long_programs_need_no_recursion():
 
 
 def test_residuals_can_leave_jit():
-    f = lambda x, y: jnp.sin(x) * y
+    def f(x, y):
+        return jnp.sin(x) * y
+
     out, f_vjp = jit(lambda x, y: vjp(f, x, y))(1.0, 2.0)
     close(out, np.float32(np.sin(1.0) * 2))
     close(jit(lambda g: g(1.0))(f_vjp), f_vjp(1.0))
@@ -87,7 +94,9 @@ def test_residuals_can_leave_jit():
 def test_linear_transpose():
     close(linear_transpose(lambda x, y: 3 * x + 2 * y, 1.0, 1.0)(2.0), (6.0, 4.0))
     close(
-        linear_transpose(jit(lambda x: x[::-1] * 2), np.ones(3, np.float32))(np.arange(3, dtype=np.float32)),
+        linear_transpose(jit(lambda x: x[::-1] * 2), np.ones(3, np.float32))(
+            np.arange(3, dtype=np.float32)
+        ),
         (np.float32([4, 2, 0]),),
     )
 
@@ -128,7 +137,9 @@ CALLS = {
     "checkpoint": checkpoint(lambda x, y: jnp.sin(x) * y),
     "cond": lambda x, y: cond(x > 0, jnp.sin, jnp.cos, x * y),
     "scan": lambda x, y: scan(lambda c, _: (jnp.sin(c) * y + x, c), x, None, length=3)[0],
-    "while": lambda x, y: while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, jnp.sin(s[1]) * y), (0, x))[1],
+    "while": lambda x, y: while_loop(
+        lambda s: s[0] < 2, lambda s: (s[0] + 1, jnp.sin(s[1]) * y), (0, x)
+    )[1],
 }
 
 

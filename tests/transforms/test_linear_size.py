@@ -1,4 +1,5 @@
-"""Programs that transformations make are linear in the length of what they are given, up to ten thousand equations."""
+"""Programs that transformations make are linear in the length of what they are given, up to ten
+thousand equations."""
 
 import pytest
 
@@ -36,7 +37,9 @@ TRANSFORMED = {
     "linearize": lambda f: lambda x: calque.linearize(f, x)[1](x),
     "nested vmap": lambda f: lambda x: calque.vmap(calque.vmap(calque.grad(f)))(PAIRS * x),
     "checkpoint": lambda f: calque.grad(calque.checkpoint(f)),
-    "vmap of checkpoint": lambda f: lambda x: calque.vmap(calque.vmap(calque.grad(calque.checkpoint(f))))(PAIRS * x),
+    "vmap of checkpoint": lambda f: (
+        lambda x: calque.vmap(calque.vmap(calque.grad(calque.checkpoint(f))))(PAIRS * x)
+    ),
     "grad of grad": lambda f: calque.grad(lambda x: calque.grad(f)(x).sum()),
 }
 

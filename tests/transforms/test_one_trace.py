@@ -1,4 +1,5 @@
-"""Library functions that are traced once for all sizes: values for every length beside NumPy, and how often they were traced."""
+"""Library functions that are traced once for all sizes: values for every length beside NumPy, and
+how often they were traced."""
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ def vector(n, seed=0):
 
 
 def traces_of(f, expected, sizes=LENGTHS, arguments=lambda n: (vector(n),), tol=1e-4):
-    """Compare with NumPy at these sizes; how often the function was traced: once for the first, once for any."""
+    """Compare with NumPy at these sizes; how often the function was traced: once for the first,
+    once for any."""
     traced = []
 
     @jax.jit
@@ -81,7 +83,12 @@ def others(x):
 def test_gradient_of_a_product():
     f = jax.grad(lambda x: x.prod())
     assert traces_of(f, others) == 3
-    assert traces_of(f, others, (9, 8, 1, 30), lambda n: (np.where(np.arange(n) % 9 == 3, 0, vector(n)),)) == 2
+    assert (
+        traces_of(
+            f, others, (9, 8, 1, 30), lambda n: (np.where(np.arange(n) % 9 == 3, 0, vector(n)),)
+        )
+        == 2
+    )
 
 
 def test_gradient_of_a_product_keeps_zeros_apart():
@@ -95,12 +102,17 @@ def test_gradients_of_products_along_axes():
     for axes in ((), (1,), (0, 2), (2, 0, 1)):
         ones, step = np.ones_like(x), 1e-3
         t = np.random.default_rng(1).normal(size=x.shape)
-        f = lambda v: np.prod(v, axis=axes)
+
+        def f(v):
+            return np.prod(v, axis=axes)
+
         by_differences = (f(x + step * t.astype(np.float64)) - f(x - step * t)) / (2 * step)
         got = jax.jvp(lambda v: jnp.prod(v, axis=axes), (x,), (t.astype(np.float32) * ones,))[1]
         np.testing.assert_allclose(got, by_differences, rtol=1e-2, atol=1e-3)
     second = jax.hessian(lambda v: v.prod())(x[0, 0])
-    want = np.array([[0 if i == j else np.prod(np.delete(x[0, 0], [i, j])) for j in range(5)] for i in range(5)])
+    want = np.array(
+        [[0 if i == j else np.prod(np.delete(x[0, 0], [i, j])) for j in range(5)] for i in range(5)]
+    )
     np.testing.assert_allclose(second, want, rtol=1e-4, atol=1e-6)
 
 
@@ -110,10 +122,19 @@ def test_gradients_of_products_along_axes():
 def test_nearest_pixels():
     def expected(x):
         n = len(x)
-        at = np.floor((np.arange(2 * n, dtype=np.float32) + np.float32(0.5)) * np.float32(n) / np.float32(2 * n))
+        at = np.floor(
+            (np.arange(2 * n, dtype=np.float32) + np.float32(0.5))
+            * np.float32(n)
+            / np.float32(2 * n)
+        )
         return x[at.astype(int)]
 
-    assert traces_of(lambda x: jax.image.resize(x, (2 * x.shape[0],), "nearest"), expected, LENGTHS[:-1]) == 2
+    assert (
+        traces_of(
+            lambda x: jax.image.resize(x, (2 * x.shape[0],), "nearest"), expected, LENGTHS[:-1]
+        )
+        == 2
+    )
 
 
 def linear(n_out):
@@ -129,15 +150,20 @@ def linear(n_out):
 
 
 def test_resized_to_a_size_that_depends_on_the_image():
-    double = lambda x: jax.image.resize(x, (2 * x.shape[0],), "linear")
+    def double(x):
+        return jax.image.resize(x, (2 * x.shape[0],), "linear")
+
     assert traces_of(double, linear(lambda n: 2 * n), LENGTHS[:-1]) <= 4
 
 
 def test_images_of_any_size_to_one_size():
-    to_300 = lambda x: jax.image.resize(x, (300,), "linear")
+    def to_300(x):
+        return jax.image.resize(x, (300,), "linear")
+
     assert traces_of(to_300, linear(lambda n: 300), LENGTHS[:-1]) <= 4
     free, fixed = (
-        jax.jit(lambda x: jax.image.resize(x, (9, x.shape[1] + 1), "cubic"), dynamic=d) for d in ("auto", "never")
+        jax.jit(lambda x: jax.image.resize(x, (9, x.shape[1] + 1), "cubic"), dynamic=d)
+        for d in ("auto", "never")
     )
     for n in (20, 30, 17, 41):
         x = np.outer(vector(12), vector(n))
@@ -174,7 +200,9 @@ def test_delete_outside():
         f(vector(4))
     many = jax.jit(lambda x: jnp.delete(x, np.array([2, 40])))
     for n in (60, 50, 30, 3):  # places outside name nothing
-        np.testing.assert_array_equal(many(vector(n)), np.delete(vector(n), [p for p in (2, 40) if p < n]))
+        np.testing.assert_array_equal(
+            many(vector(n)), np.delete(vector(n), [p for p in (2, 40) if p < n])
+        )
 
 
 def test_delete_rows():
@@ -185,8 +213,14 @@ def test_delete_rows():
 
 
 def test_nonzero_of_a_free_size():
-    f, g = lambda x: jnp.nonzero(x > 0, size=x.shape[0], fill_value=-1)[0], lambda x: np.flatnonzero(x > 0)
-    padded = lambda x: np.pad(g(x), (0, len(x) - len(g(x))), constant_values=-1)
+    f, g = (
+        lambda x: jnp.nonzero(x > 0, size=x.shape[0], fill_value=-1)[0],
+        lambda x: np.flatnonzero(x > 0),
+    )
+
+    def padded(x):
+        return np.pad(g(x), (0, len(x) - len(g(x))), constant_values=-1)
+
     assert traces_of(f, padded, (20, 33, 7, 64, 2)) == 2
 
 
@@ -206,21 +240,33 @@ def in_turn(x):
 
 
 def test_associative_scans():
-    f = lambda x: lax.associative_scan(affine, (jnp.tanh(x), x))
+    def f(x):
+        return lax.associative_scan(affine, (jnp.tanh(x), x))
+
     assert traces_of(f, in_turn) == 3
-    backwards = lambda x: lax.associative_scan(jnp.maximum, x, reverse=True)
+
+    def backwards(x):
+        return lax.associative_scan(jnp.maximum, x, reverse=True)
+
     assert traces_of(backwards, lambda x: np.maximum.accumulate(x[::-1])[::-1], LENGTHS[:-1]) == 2
 
 
 def test_associative_scan_along_an_axis():
-    rows = lambda n: (np.random.default_rng(n).normal(size=(3, n, 2)).astype(np.float32),)
-    f = lambda x: lax.associative_scan(jnp.add, x, axis=1)
+    def rows(n):
+        return (np.random.default_rng(n).normal(size=(3, n, 2)).astype(np.float32),)
+
+    def f(x):
+        return lax.associative_scan(jnp.add, x, axis=1)
+
     assert traces_of(f, lambda x: np.cumsum(x, axis=1), LENGTHS[:-1], rows) == 2
 
 
 def test_gradient_of_an_associative_scan():
     f = jax.grad(lambda x: (lax.associative_scan(jnp.add, x) ** 2).sum() / 2)
-    expected = lambda x: np.cumsum(np.cumsum(x)[::-1])[::-1]
+
+    def expected(x):
+        return np.cumsum(np.cumsum(x)[::-1])[::-1]
+
     assert traces_of(f, expected, (20, 33, 7, 64, 1)) == 2
 
 

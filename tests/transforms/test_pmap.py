@@ -10,7 +10,9 @@ from tests.transforms.four_devices import four_devices
 
 
 def test_one_device():
-    out = calque.pmap(lambda x, *, k: {"a": x * k}, axis_name="i")(jnp.arange(3.0).reshape(1, 3), k=jnp.array([2.0]))
+    out = calque.pmap(lambda x, *, k: {"a": x * k}, axis_name="i")(
+        jnp.arange(3.0).reshape(1, 3), k=jnp.array([2.0])
+    )
     np.testing.assert_array_equal(out["a"], [[0, 2, 4]])
     assert out["a"].sharding.spec == calque.P("i")
 
@@ -23,14 +25,19 @@ def test_refuses():
     with pytest.raises(ValueError, match="at least one argument with a mapped axis"):
         calque.pmap(lambda x: x, in_axes=None)(1.0)
     with pytest.raises(
-        ValueError, match="its argument x along axis 0, which implies that its rank should be at least 1"
+        ValueError,
+        match="its argument x along axis 0, which implies that its rank should be at least 1",
     ):
         calque.pmap(lambda x: x)(1.0)
-    with pytest.raises(ValueError, match=r"requires 100 logical devices, but only \d+ devices are available"):
+    with pytest.raises(
+        ValueError, match=r"requires 100 logical devices, but only \d+ devices are available"
+    ):
         calque.pmap(lambda x: x)(jnp.ones(100))
     with pytest.raises(ValueError, match=r"axis_size 3 doesn't match received axis_size 1"):
         calque.pmap(lambda x: x, axis_size=3)(jnp.ones(1))
-    with pytest.raises(ValueError, match=r"axis 0 of argument x\['b'\] of type f32\[3,3\] had size 3"):
+    with pytest.raises(
+        ValueError, match=r"axis 0 of argument x\['b'\] of type f32\[3,3\] had size 3"
+    ):
         calque.pmap(lambda x: x)({"a": jnp.ones((2, 3)), "b": jnp.ones((3, 3))})
     with pytest.raises(ValueError, match="tuple of length 3"):
         calque.pmap(lambda x, y: x, in_axes=(0, 0, 0))(jnp.ones(1), jnp.ones(1))
@@ -51,9 +58,15 @@ def test_collectives():
         "pmin": (lambda v: lax.pmin(v, "i"), np.broadcast_to(n.min(0), (4, 4))),
         "all_gather": (lambda v: lax.all_gather(v, "i"), np.broadcast_to(n, (4, 4, 4))),
         "all_to_all": (lambda v: lax.all_to_all(v, "i", 0, 0), n.T),
-        "ppermute": (lambda v: lax.ppermute(v, "i", [(k, (k + 1) % 4) for k in range(4)]), np.roll(n, 1, 0)),
+        "ppermute": (
+            lambda v: lax.ppermute(v, "i", [(k, (k + 1) % 4) for k in range(4)]),
+            np.roll(n, 1, 0),
+        ),
         "psum_scatter": (lambda v: lax.psum_scatter(v, "i"), n.sum(0)),
-        "axis_index": (lambda v: v * 0 + lax.axis_index("i"), np.broadcast_to(np.arange(4.0)[:, None], (4, 4))),
+        "axis_index": (
+            lambda v: v * 0 + lax.axis_index("i"),
+            np.broadcast_to(np.arange(4.0)[:, None], (4, 4)),
+        ),
         "count": (lambda v: v * lax.psum(1, "i"), 4 * n),
     }
     for name, (f, want) in cases.items():
@@ -78,7 +91,12 @@ def test_axes():
 
 @four_devices
 def test_static_arguments_and_donation():
-    f = calque.pmap(lambda x, n, y: x * n + y, static_broadcasted_argnums=1, donate_argnums=0, in_axes=(0, None, 0))
+    f = calque.pmap(
+        lambda x, n, y: x * n + y,
+        static_broadcasted_argnums=1,
+        donate_argnums=0,
+        in_axes=(0, None, 0),
+    )
     x = jnp.ones((2, 3))
     np.testing.assert_array_equal(f(x, 3, jnp.arange(2.0)), [[3, 3, 3], [4, 4, 4]])
     np.testing.assert_array_equal(f(jnp.ones((2, 3)), 4, jnp.arange(2.0))[1], [5, 5, 5])
@@ -98,18 +116,30 @@ def test_devices_are_named_by_the_results():
 @four_devices
 def test_composes():
     x = jnp.arange(8.0).reshape(4, 2)
-    loss = lambda w, v: jnp.mean((v * w - 1.0) ** 2)
+
+    def loss(w, v):
+        return jnp.mean((v * w - 1.0) ** 2)
+
     full = calque.grad(loss)(0.5, x.ravel())
-    g = calque.pmap(lambda w, v: lax.pmean(calque.grad(loss)(w, v), "i"), axis_name="i", in_axes=(None, 0))
+    g = calque.pmap(
+        lambda w, v: lax.pmean(calque.grad(loss)(w, v), "i"), axis_name="i", in_axes=(None, 0)
+    )
     np.testing.assert_allclose(g(0.5, x), [full] * 4, rtol=1e-5)
     np.testing.assert_allclose(calque.jit(g)(0.5, x), [full] * 4, rtol=1e-5)
-    outer = lambda w: calque.pmap(loss, in_axes=(None, 0))(w, x).mean()
+
+    def outer(w):
+        return calque.pmap(loss, in_axes=(None, 0))(w, x).mean()
+
     np.testing.assert_allclose(calque.grad(outer)(0.5), full, rtol=1e-5)
     np.testing.assert_allclose(calque.jvp(outer, (0.5,), (1.0,))[1], full, rtol=1e-5)
-    np.testing.assert_allclose(calque.vmap(g, in_axes=(0, None))(jnp.array([0.5, 0.5]), x)[1], [full] * 4, rtol=1e-5)
+    np.testing.assert_allclose(
+        calque.vmap(g, in_axes=(0, None))(jnp.array([0.5, 0.5]), x)[1], [full] * 4, rtol=1e-5
+    )
     both = calque.pmap(calque.pmap(lambda v: lax.psum(v, ("i", "j")), axis_name="j"), axis_name="i")
     np.testing.assert_array_equal(both(x[:2]), [[6, 6], [6, 6]])
-    steps = calque.pmap(lambda v: lax.scan(lambda c, a: (lax.psum(c + a, "i"), c), v[0], v)[0], axis_name="i")
+    steps = calque.pmap(
+        lambda v: lax.scan(lambda c, a: (lax.psum(c + a, "i"), c), v[0], v)[0], axis_name="i"
+    )
     assert steps(x).shape == (4,)
     assert calque.jit(calque.pmap(lambda v: v + 1))(x).sharding.num_devices == 4
 

@@ -1,4 +1,5 @@
-"""Refs given to vmap, checkpoint, branches, scan, jvp, make_jaxpr and custom rules; cotangents that are added to Refs."""
+"""Refs given to vmap, checkpoint, branches, scan, jvp, make_jaxpr and custom rules; cotangents that
+are added to Refs."""
 
 import functools
 
@@ -41,10 +42,16 @@ def test_lanes_have_rows_of_a_ref():
 
 def test_lanes_choose_what_they_write():
     r = new_ref(jnp.zeros(4))
-    step = lambda x, r: lax.cond(x > 1, lambda: put(r, x * x), lambda: None)
+
+    def step(x, r):
+        return lax.cond(x > 1, lambda: put(r, x * x), lambda: None)
+
     calque.vmap(step)(jnp.arange(4.0), r)
     assert r[...].tolist() == [0, 0, 4, 9]
-    loss = lambda x, r: (put(r, r[...] + 1), x * x * r[...])[1]
+
+    def loss(x, r):
+        return (put(r, r[...] + 1), x * x * r[...])[1]
+
     assert calque.vmap(calque.grad(loss))(jnp.arange(4.0), r).tolist() == [0, 2, 20, 60]
 
 
@@ -61,7 +68,12 @@ def test_checkpointed_functions_touch_refs():
         (lambda x: calque.checkpoint(f)(x, r=log), 1),
         (lambda x: lax.scan(lambda c, _: (calque.checkpoint(f)(c), None), x, length=2)[0], 2),
     ):
-        for transform in (lambda g: g, calque.jit, calque.grad, lambda g: calque.jit(calque.grad(g))):
+        for transform in (
+            lambda g: g,
+            calque.jit,
+            calque.grad,
+            lambda g: calque.jit(calque.grad(g)),
+        ):
             put(log, 1.0)
             transform(g)(0.5)
             assert float(log[...]) == 1 + count  # written once, whatever is computed again
@@ -72,7 +84,10 @@ def test_checkpointed_functions_touch_refs():
 def test_branches_and_rows_of_scans():
     r = new_ref(jnp.array(1.0))
     for p, want in ((True, 5), (False, 6)):
-        for choose in (lax.cond, calque.jit(lambda p, *fs: lax.cond(p, *fs), static_argnums=(1, 2))):
+        for choose in (
+            lax.cond,
+            calque.jit(lambda p, *fs: lax.cond(p, *fs), static_argnums=(1, 2)),
+        ):
             choose(p, lambda r: put(r, 5.0), lambda r: put(r, 6.0), r)
             assert float(r[...]) == want
     assert float(lax.switch(1, [lambda r, x: x, lambda r, x: r[...] * x], r, 2.0)) == 12
@@ -104,8 +119,13 @@ def test_gradients_are_stashed():
     def stash(r, x):
         return x
 
-    stash.defvjp(lambda r, x: (x, {"r": r, "n": 1}), lambda kept, ct: (put(kept["r"], ct), (None, ct))[1])
-    loss = lambda x, r: stash(r, jnp.sin(x)) ** 2
+    stash.defvjp(
+        lambda r, x: (x, {"r": r, "n": 1}), lambda kept, ct: (put(kept["r"], ct), (None, ct))[1]
+    )
+
+    def loss(x, r):
+        return stash(r, jnp.sin(x)) ** 2
+
     for g in (calque.grad(loss), calque.jit(calque.grad(loss))):
         r = new_ref(jnp.array(0.0))
         np.testing.assert_allclose(g(1.0, r), 2 * np.sin(1) * np.cos(1), rtol=1e-6)
@@ -133,7 +153,9 @@ def test_tangents_of_refs():
 def test_programs_of_functions_of_refs():
     r = new_ref(jnp.ones(2))
     closed = calque.make_jaxpr(lambda r, x: (doubled(r), x + 1)[1])(r, 2.0)
-    assert [a.shape for a in closed.in_avals] == [(2,), ()] and [a.shape for a in closed.out_avals] == [(), (2,)]
+    assert [a.shape for a in closed.in_avals] == [(2,), ()] and [
+        a.shape for a in closed.out_avals
+    ] == [(), (2,)]
     assert r[...].tolist() == [1, 1]
 
 

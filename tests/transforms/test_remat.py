@@ -61,10 +61,15 @@ def test_what_is_kept():
     assert kept(g, X) == ["from the argument x"]
     assert len(kept(lambda x: jnp.sin(jnp.sin(x) @ A), X)) > 1
     assert any(
-        "dot_general" in t for t in kept(checkpoint(lambda x: jnp.sin(jnp.sin(x) @ A), policy=P.dots_saveable), X)
+        "dot_general" in t
+        for t in kept(checkpoint(lambda x: jnp.sin(jnp.sin(x) @ A), policy=P.dots_saveable), X)
     )
     names = kept(checkpoint(lambda x: layer(x, A), policy=P.save_only_these_names("a")), X)
-    assert len(names) == 2 and names[0] == "from the argument x" and names[1].startswith("named 'a' from")
+    assert (
+        len(names) == 2
+        and names[0] == "from the argument x"
+        and names[1].startswith("named 'a' from")
+    )
 
 
 def test_print_saved_residuals(capsys):
@@ -76,19 +81,27 @@ def test_print_saved_residuals(capsys):
 
 
 def test_the_backward_pass_is_one_recomputation():
-    closed = verified(grad(lambda x: checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x).sum()), X.astype("f"))
+    closed = verified(
+        grad(lambda x: checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x).sum()), X.astype("f")
+    )
     calls = [e.params["differentiated"] for e in closed.eqns if e.primitive.name == "remat2"]
     assert calls == [False, True]
     inner = [e for e in closed.eqns if e.primitive.name == "remat2"][-1].params
     assert inner["prevent_cse"] and inner["policy"] is None
-    assert [e.primitive.name for e in inner["jaxpr"].eqns].count("sin") == 1  # the outer sine is not needed again
+    assert [e.primitive.name for e in inner["jaxpr"].eqns].count(
+        "sin"
+    ) == 1  # the outer sine is not needed again
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_little_is_kept_at_any_order(order):
-    """Of a checkpointed loop within a loop, a derivative of any order keeps values of each outer round, none of each inner one."""
+    """Of a checkpointed loop within a loop, a derivative of any order keeps values of each outer
+    round, none of each inner one."""
     inner = checkpoint(lambda c: scan(lambda c, _: (jnp.sin(c), None), c, length=20)[0])
-    f = lambda x: scan(lambda c, _: (inner(c), None), x, length=10)[0]
+
+    def f(x):
+        return scan(lambda c, _: (inner(c), None), x, length=10)[0]
+
     for _ in range(order):
         f = grad(f)
     assert max(v.aval.size for e in make_jaxpr(f)(0.5).eqns for v in e.outvars) <= 10
@@ -119,11 +132,19 @@ def test_bad_arguments():
 def test_answers_of_policies():
     from calque.ad_checkpoint import Offloadable, Recompute, Saveable
 
-    f = lambda x: jnp.sin(jnp.sin(x))
-    answers = {"save": Saveable, "again": Recompute, "elsewhere": Offloadable("device", "pinned_host")}
+    def f(x):
+        return jnp.sin(jnp.sin(x))
+
+    answers = {
+        "save": Saveable,
+        "again": Recompute,
+        "elsewhere": Offloadable("device", "pinned_host"),
+    }
     kept = {}
     for name, answer in answers.items():
-        g = checkpoint(f, policy=lambda prim, *_, a=answer, **__: a if prim.name in ("sin", "cos") else False)
+        g = checkpoint(
+            f, policy=lambda prim, *_, a=answer, **__: a if prim.name in ("sin", "cos") else False
+        )
         kept[name] = len(saved_residuals(g, np.float32(0.3)))
         close(grad(g)(0.3), grad(f)(0.3))
     assert kept["save"] == kept["elsewhere"] > kept["again"]

@@ -38,13 +38,18 @@ def test_against_python():
 
 def test_integer_carry_and_counters():
     check(
-        lambda x: scan(lambda c, i: ((c[0] + 1, c[1] * jnp.sin(c[1]) * (c[0] + 1)), i), (0, x), np.arange(3))[0][1], C
+        lambda x: scan(
+            lambda c, i: ((c[0] + 1, c[1] * jnp.sin(c[1]) * (c[0] + 1)), i), (0, x), np.arange(3)
+        )[0][1],
+        C,
     )
     check(lambda x: fori_loop(0, 4, lambda i, c: c * x + i, x), C)
 
 
 def test_only_some_arguments_are_differentiated():
-    f = lambda xs: scan(lambda c, x: (c + x[0] * 2, x[1]), 0.0, (xs, np.arange(3)))[0]
+    def f(xs):
+        return scan(lambda c, x: (c + x[0] * 2, x[1]), 0.0, (xs, np.arange(3)))[0]
+
     check(lambda xs: f(xs[:, 0]), XS)
     check(lambda w: scan(lambda c, _: (c * jnp.cos(w), None), jnp.ones(2), None, length=3)[0], C)
 
@@ -53,12 +58,18 @@ def test_nested_scans_and_calls():
     def inner(c, x):
         return scan(lambda d, y: (jnp.tanh(d * y) + c, d), c, x)
 
-    check(lambda c, xs: scan(lambda c, x: (inner(c, xs[:2] * x)[0], inner(c, xs)[1].sum()), c, xs), C, XS)
+    check(
+        lambda c, xs: scan(lambda c, x: (inner(c, xs[:2] * x)[0], inner(c, xs)[1].sum()), c, xs),
+        C,
+        XS,
+    )
     check(lambda c: scan(jit(lambda c, x: (jnp.sin(c), x * c)), c, XS), C)
 
 
 def test_loop_invariants_are_computed_once():
-    f = lambda w, c: scan(lambda c, _: (c * jnp.exp(w), None), c, None, length=5)[0].sum()
+    def f(w, c):
+        return scan(lambda c, _: (c * jnp.exp(w), None), c, None, length=5)[0].sum()
+
     closed = verified(grad(f), C.astype("f"), C.astype("f"))
     assert primitives_of(closed)[0] == "exp"
     for e in closed.eqns:
@@ -68,13 +79,19 @@ def test_loop_invariants_are_computed_once():
 
 
 def test_inputs_are_not_stacked_again():
-    f = lambda c, xs: scan(lambda c, x: (c * x, None), c, xs)[0].sum()
+    def f(c, xs):
+        return scan(lambda c, x: (c * x, None), c, xs)[0].sum()
+
     closed = make_jaxpr(grad(f, argnums=(0, 1)))(C.astype("f"), XS.astype("f"))
-    assert len(eqn_of(closed).outvars) == 2  # the carry, and the carry of each round; the xs are read again
+    assert (
+        len(eqn_of(closed).outvars) == 2
+    )  # the carry, and the carry of each round; the xs are read again
 
 
 def test_zero_cotangents_stay_out():
-    f = lambda c, d: scan(lambda c, _: ((c[0] * 2, c[1] * c[1]), None), (c, d), None, length=3)[0][0]
+    def f(c, d):
+        return scan(lambda c, _: ((c[0] * 2, c[1] * c[1]), None), (c, d), None, length=3)[0][0]
+
     closed = make_jaxpr(lambda c, d: vjp(f, c, d)[1](1.0)[0])(1.0, 2.0)
     assert eqn_of(closed, -1).params["num_carry"] == 1
 
@@ -84,14 +101,21 @@ def test_zero_rounds():
 
 
 def test_linear_transpose_with_a_counter():
-    f = lambda x: fori_loop(0, 3, lambda i, c: c * (i + 1.0), x)
+    def f(x):
+        return fori_loop(0, 3, lambda i, c: c * (i + 1.0), x)
+
     close(linear_transpose(f, 1.0)(2.0), (12.0,))
-    g = lambda xs: scan(lambda c, x: (c + 2 * x, None), 0.0, xs)[0]
+
+    def g(xs):
+        return scan(lambda c, x: (c + 2 * x, None), 0.0, xs)[0]
+
     close(linear_transpose(g, np.ones(3, np.float32))(1.0), (np.float32([2, 2, 2]),))
 
 
 def test_printed_form():
-    text = " ".join(str(make_jaxpr(lambda x: scan(lambda c, y: (c + y, c), x, np.arange(3.0)))(1.0)).split())
+    text = " ".join(
+        str(make_jaxpr(lambda x: scan(lambda c, y: (c + y, c), x, np.arange(3.0)))(1.0)).split()
+    )
     assert "length=3 num_carry=1 num_consts=0 reverse=False unroll=1" in text
 
 
@@ -106,7 +130,8 @@ def test_dead_results_are_dropped():
 
 
 def test_a_loop_inside_of_which_only_part_varies():
-    """The inner loop's carry comes from a constant and leaves the outer loop; its ys read what the outer one carries."""
+    """The inner loop's carry comes from a constant and leaves the outer loop; its ys read what the
+    outer one carries."""
 
     def f(w, xs):
         def body(c, x):
@@ -123,19 +148,34 @@ def test_a_loop_inside_of_which_only_part_varies():
 def test_rounds_counted_while_running(reverse, shape):
     """As a scan of the first rows, in every derivative."""
     rng = np.random.default_rng(0)
-    w, c, xs = np.float32(0.5), np.ones(shape, np.float32), rng.standard_normal((9, *shape)).astype(np.float32)
-    step = lambda w, c, x: (jnp.sin(c) * w + x, c * 2)
+    w, c, xs = (
+        np.float32(0.5),
+        np.ones(shape, np.float32),
+        rng.standard_normal((9, *shape)).astype(np.float32),
+    )
+
+    def step(w, c, x):
+        return (jnp.sin(c) * w + x, c * 2)
+
     body = make_jaxpr(step)(w, c, xs[0])
 
     def counted(n, w, c, xs):
         out, ys = bind_counted(n, [w], [c], [xs], jaxpr=body, length=9, reverse=reverse)
         return out, ys[:4]
 
-    plain = lambda w, c, xs: scan(lambda c, x: step(w, c, x), c, xs, reverse=reverse)
+    def plain(w, c, xs):
+        return scan(lambda c, x: step(w, c, x), c, xs, reverse=reverse)
+
     close(jit(counted)(4, w, c, xs), plain(w, c, xs[:4]), 1e-5)
     close(counted(0, w, c, xs)[0], c)
-    total = lambda f: lambda *a: sum(v.sum() for v in f(*a))
-    for g in (lambda f: grad(f, (0, 1)), lambda f: grad(lambda w, c, xs: grad(f)(w, c, xs) ** 2, (0, 1))):
+
+    def total(f):
+        return lambda *a: sum(v.sum() for v in f(*a))
+
+    for g in (
+        lambda f: grad(f, (0, 1)),
+        lambda f: grad(lambda w, c, xs: grad(f)(w, c, xs) ** 2, (0, 1)),
+    ):
         got = jit(g(total(lambda w, c, xs: counted(4, w, c, xs))))(w, c, xs)
         close(got, g(total(plain))(w, c, xs[:4]), 1e-4)
     back = grad(total(lambda w, c, xs: counted(4, w, c, xs)), 2)(w, c, xs)

@@ -12,8 +12,15 @@ pytestmark = pytest.mark.usefixtures("reference_backend")
 
 def test_shape_dtype_struct():
     s = ShapeDtypeStruct((2, 3), "float32")
-    assert repr(s) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)" and len(s) == 2 and s.size == 6 and s.ndim == 2
-    assert s == ShapeDtypeStruct([2, 3], np.float32) and hash(s) == hash(ShapeDtypeStruct((2, 3), jnp.float32))
+    assert (
+        repr(s) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
+        and len(s) == 2
+        and s.size == 6
+        and s.ndim == 2
+    )
+    assert s == ShapeDtypeStruct([2, 3], np.float32) and hash(s) == hash(
+        ShapeDtypeStruct((2, 3), jnp.float32)
+    )
     assert s.update(shape=(4,)).shape == (4,) and s != s.update(dtype=np.int32)
     with pytest.raises(ValueError, match="dtype must be specified"):
         ShapeDtypeStruct((2,), None)
@@ -21,7 +28,9 @@ def test_shape_dtype_struct():
 
 def test_eval_shape():
     out = eval_shape(
-        lambda p, *, k: {"o": p["w"] @ k}, {"w": ShapeDtypeStruct((2, 3), "float32")}, k=np.ones(3, np.float32)
+        lambda p, *, k: {"o": p["w"] @ k},
+        {"w": ShapeDtypeStruct((2, 3), "float32")},
+        k=np.ones(3, np.float32),
     )
     assert out == {"o": ShapeDtypeStruct((2,), np.float32)}
     with pytest.raises(TypeError, match=r"argument p\['w'\] of f is 'a'"):
@@ -45,7 +54,9 @@ def test_jitted_calls_keep_their_name():
     def poly(x):
         return x * x
 
-    assert "jit[" in str(make_jaxpr(jit(poly))(1.0)) and "name=poly" in str(make_jaxpr(jit(poly))(1.0))
+    assert "jit[" in str(make_jaxpr(jit(poly))(1.0)) and "name=poly" in str(
+        make_jaxpr(jit(poly))(1.0)
+    )
 
 
 def test_static_arguments_and_shapes():

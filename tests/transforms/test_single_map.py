@@ -4,7 +4,14 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
-from calque.sharding import AbstractDevice, ManualAxisType, Mesh, PartitionSpec, auto_axes, explicit_axes
+from calque.sharding import (
+    AbstractDevice,
+    ManualAxisType,
+    Mesh,
+    PartitionSpec,
+    auto_axes,
+    explicit_axes,
+)
 from tests.transforms.four_devices import four_devices
 
 P = PartitionSpec
@@ -16,7 +23,9 @@ def mesh(n=1):
 
 @four_devices
 def test_over_devices():
-    f = lambda v, w: {"sum": lax.psum(v, "x"), "own": v * w}
+    def f(v, w):
+        return {"sum": lax.psum(v, "x"), "own": v * w}
+
     with calque.set_mesh(mesh(4)):
         out = calque.smap(f, in_axes=(1, None), out_axes={"sum": None, "own": 1}, axis_name="x")(
             jnp.arange(8.0).reshape(2, 4), 2.0

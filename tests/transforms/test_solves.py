@@ -26,9 +26,14 @@ def newton(f, x):
 
 
 def test_root():
-    sqrt = lambda a: custom_root(lambda x: x * x - a, 1.0, newton, scalar_solve)
+    def sqrt(a):
+        return custom_root(lambda x: x * x - a, 1.0, newton, scalar_solve)
+
     close(sqrt(2.0), np.float32(np.sqrt(2)), 1e-6)
-    check(lambda a: custom_root(lambda x: x * x - jnp.sin(a), jnp.ones_like(a), newton, scalar_solve), 0.7)
+    check(
+        lambda a: custom_root(lambda x: x * x - jnp.sin(a), jnp.ones_like(a), newton, scalar_solve),
+        0.7,
+    )
 
 
 def test_root_with_aux():
@@ -59,12 +64,20 @@ def test_linear_solve_is_differentiated_by_the_theorem():
         return custom_linear_solve(lambda x: m @ x, b, dense, dense)
 
     check(f, m, B)
-    check(lambda d, b: custom_linear_solve(lambda x: d * x, b, dense, symmetric=True), np.array([2.0, 3.0]), B)
+    check(
+        lambda d, b: custom_linear_solve(lambda x: d * x, b, dense, symmetric=True),
+        np.array([2.0, 3.0]),
+        B,
+    )
 
 
 def test_linear_solve_with_aux():
-    solve = lambda f, y: (dense(f, y), 7)
-    x, aux = custom_linear_solve(lambda x: 2.0 * x, jnp.array(B, np.float32), solve, solve, has_aux=True)
+    def solve(f, y):
+        return (dense(f, y), 7)
+
+    x, aux = custom_linear_solve(
+        lambda x: 2.0 * x, jnp.array(B, np.float32), solve, solve, has_aux=True
+    )
     close((x, aux), (B.astype("f") / 2, np.int32(7)))
 
 
@@ -84,10 +97,16 @@ def test_a_solver_that_captures_what_is_differentiated():
     import calque
 
     def f(x):
-        return custom_root(lambda y: y * y - x, 1.0, lambda _, __: jnp.sqrt(x), lambda g, y: y / g(1.0))
+        return custom_root(
+            lambda y: y * y - x, 1.0, lambda _, __: jnp.sqrt(x), lambda g, y: y / g(1.0)
+        )
 
     xs = np.array([0.7, 1.0], np.float32)
-    for run in (calque.vmap(calque.grad(f)), calque.jit(calque.vmap(calque.grad(f))), calque.vmap(calque.jacfwd(f))):
+    for run in (
+        calque.vmap(calque.grad(f)),
+        calque.jit(calque.vmap(calque.grad(f))),
+        calque.vmap(calque.jacfwd(f)),
+    ):
         np.testing.assert_allclose(run(xs), 0.5 / np.sqrt(xs), rtol=1e-6)
     np.testing.assert_allclose(calque.vmap(f)(xs), np.sqrt(xs), rtol=1e-6)
     np.testing.assert_allclose(calque.grad(calque.grad(f))(0.7), -0.25 * 0.7**-1.5, rtol=1e-5)

@@ -1,4 +1,5 @@
-"""Small pieces of syntax trees. What has no place yet gets the one of the user's statement that it stands for."""
+"""Small pieces of syntax trees. What has no place yet gets the one of the user's statement that it
+stands for."""
 
 from __future__ import annotations
 

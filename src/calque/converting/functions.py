@@ -1,6 +1,7 @@
 """Functions over traced values from functions as written: found, rewritten, compiled, and kept.
 
-A converted function shares the globals and the cells of the original, so what they hold stays live."""
+A converted function shares the globals and the cells of the original, so what they hold stays live.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +25,30 @@ from calque.transforms.jit.jit import function_of, rewrapped
 from calque.transforms.primitives.custom_jvp import custom_jvp
 from calque.transforms.primitives.custom_vjp import custom_vjp
 
-_KEPT: Final = "_calque_converted"  # attribute of a function: itself, its defaults, and what it was converted to
+_KEPT: Final = (  # attribute of a function: itself, its defaults, and what it was converted to
+    "_calque_converted"
+)
 _FACTORY: Final = "_cq_factory"
 _MADE: Final = "_cq_made"
-_HOLDING: Final = (types.FunctionType, types.MethodType, functools.partial, callpath.Jitted, custom_jvp, custom_vjp)
+_HOLDING: Final = (
+    types.FunctionType,
+    types.MethodType,
+    functools.partial,
+    callpath.Jitted,
+    custom_jvp,
+    custom_vjp,
+)
 _FLAGS: Final = 0x1000000 | 0x800000  # `from __future__ import annotations` and generator_stop
-_codes: dict[tuple[types.CodeType, str, str], types.CodeType] = {}  # by original code, file and package
+_codes: dict[
+    tuple[types.CodeType, str, str], types.CodeType
+] = {}  # by original code, file and package
 _ours: set[types.CodeType] = set()
 
 
 @boundary
 def convert(fun: Callable[..., Any]) -> Any:
-    """`fun` with its Python control flow over traced values turned into `lax.cond`, `lax.while_loop` and `lax.scan`.
+    """`fun` with its Python control flow over traced values turned into `lax.cond`,
+    `lax.while_loop` and `lax.scan`.
 
     >>> @calque.convert
     ... def collatz(n):
@@ -47,9 +60,10 @@ def convert(fun: Callable[..., Any]) -> Any:
     >>> calque.jit(collatz)(27)
     Array(111, dtype=int32, weak_type=True)
 
-    `if`, `while`, `for` over ranges and arrays, `break`, `continue`, `return`, `and`, `or`, `not`, chained comparisons and conditional
-    expressions are converted, in the function and in those of the same package that it calls. On values that are known they do what
-    they do in Python. `jit(f, control_flow="convert")` is `jit(convert(f))`."""
+    `if`, `while`, `for` over ranges and arrays, `break`, `continue`, `return`, `and`, `or`, `not`,
+    chained comparisons and conditional expressions are converted, in the function and in those of
+    the same package that it calls. On values that are known they do what they do in Python. `jit(f,
+    control_flow="convert")` is `jit(convert(f))`."""
     if isinstance(fun, type) or not callable(fun):
         raise TypeError(f"convert: expected a function, got {fun!r} of type {type(fun)}")
     found = _converted(fun, None)
@@ -58,12 +72,14 @@ def convert(fun: Callable[..., Any]) -> Any:
     if _is_calque(fun):
         return fun
     raise ControlFlowError(
-        f"convert: {fun!r} is no Python function, so there is no source to convert. Pass it as it is, or wrap it in a function."
+        f"convert: {fun!r} is no Python function, so there is no source to convert. Pass it as it"
+        " is, or wrap it in a function."
     )
 
 
 def callee(fun: Any, package: str) -> Any:
-    """What converted code calls: the converted form of functions of the same package, anything else as it is."""
+    """What converted code calls: the converted form of functions of the same package, anything else
+    as it is."""
     if fun is range:
         return running.range_
     if isinstance(fun, (types.BuiltinFunctionType, type)):
@@ -76,7 +92,10 @@ def callee(fun: Any, package: str) -> Any:
 
 def _with_converted(fun: Any, package: str, /, *args: Any, **kwargs: Any) -> Any:
     """A call of one of calque's functions: functions given to it are converted as well."""
-    return fun(*[_argument(x, package) for x in args], **{k: _argument(x, package) for k, x in kwargs.items()})
+    return fun(
+        *[_argument(x, package) for x in args],
+        **{k: _argument(x, package) for k, x in kwargs.items()},
+    )
 
 
 def _argument(x: Any, package: str) -> Any:
@@ -86,12 +105,15 @@ def _argument(x: Any, package: str) -> Any:
 
 
 def _is_calque(x: Any) -> bool:
-    module = x.__globals__.get("__name__") if isinstance(x, types.FunctionType) else type(x).__module__
+    module = (
+        x.__globals__.get("__name__") if isinstance(x, types.FunctionType) else type(x).__module__
+    )
     return isinstance(module, str) and module.partition(".")[0] == "calque"
 
 
 def _converted(fun: Any, package: str | None) -> Any:
-    """None where there is nothing to convert. With a package, only its functions are, and only where it is possible."""
+    """None where there is nothing to convert. With a package, only its functions are, and only
+    where it is possible."""
     if isinstance(fun, functools.partial):
         inner = _converted(fun.func, package)
         return None if inner is None else functools.partial(inner, *fun.args, **fun.keywords)
@@ -103,7 +125,9 @@ def _converted(fun: Any, package: str | None) -> Any:
     if isinstance(fun, (custom_jvp, custom_vjp)):
         return _with_rules(fun, package)
     if not isinstance(fun, types.FunctionType):
-        method = next((vars(c)["__call__"] for c in type(fun).__mro__ if "__call__" in vars(c)), None)
+        method = next(
+            (vars(c)["__call__"] for c in type(fun).__mro__ if "__call__" in vars(c)), None
+        )
         plain = isinstance(method, types.FunctionType) and not _is_calque(fun)
         inner = _converted(method, package) if plain else None
         return None if inner is None else types.MethodType(inner, fun)
@@ -117,7 +141,8 @@ def _converted(fun: Any, package: str | None) -> Any:
 
 
 def _transformed(fun: types.FunctionType, package: str | None) -> Any:
-    """What a transformation made of a function, `grad(f)` or `vmap(f)`: the functions in its cells are converted."""
+    """What a transformation made of a function, `grad(f)` or `vmap(f)`: the functions in its cells
+    are converted."""
     cells = []
     for cell in fun.__closure__ or ():
         held = _contents(cell)
@@ -125,7 +150,9 @@ def _transformed(fun: types.FunctionType, package: str | None) -> Any:
         cells.append(cell if new is None or new is held else types.CellType(new))
     if all(a is b for a, b in zip(cells, fun.__closure__ or ())):
         return None
-    made = types.FunctionType(fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, tuple(cells))
+    made = types.FunctionType(
+        fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, tuple(cells)
+    )
     return _like(made, fun)
 
 
@@ -185,7 +212,11 @@ def _made(fun: types.FunctionType) -> types.FunctionType:
     cells = dict(zip(code.co_freevars, fun.__closure__ or ()))
     cells[RUNTIME], cells[CALLEE] = types.CellType(running), types.CellType(callee)
     made = types.FunctionType(
-        new, fun.__globals__, fun.__name__, fun.__defaults__, tuple(cells[n] for n in new.co_freevars)
+        new,
+        fun.__globals__,
+        fun.__name__,
+        fun.__defaults__,
+        tuple(cells[n] for n in new.co_freevars),
     )
     return _like(made, fun)
 
@@ -200,7 +231,8 @@ def _like(made: types.FunctionType, fun: types.FunctionType) -> types.FunctionTy
 
 
 def _remember(code: types.CodeType) -> None:
-    """This code and the functions inside are converted. Methods of classes inside are not: they are when they are called."""
+    """This code and the functions inside are converted. Methods of classes inside are not: they are
+    when they are called."""
     _ours.add(code)
     for c in code.co_consts:
         if isinstance(c, types.CodeType) and c.co_flags & inspect.CO_NEWLOCALS:
@@ -217,7 +249,9 @@ def _compiled(fun: types.FunctionType) -> types.CodeType:
         new = rewritten(tree, _package(fun), _class_around(fun.__qualname__), code.co_freevars)
     except Finally as e:
         raise cannot(
-            fun, f"line {e.args[0]} leaves a `finally` block with return, break or continue: do so after it"
+            fun,
+            f"line {e.args[0]} leaves a `finally` block with return, break or continue: do so"
+            " after it",
         ) from None
     except RecursionError:
         raise cannot(fun, "it is nested too deeply: split it into several functions") from None
@@ -245,7 +279,8 @@ def _inside(code: types.CodeType, name: str) -> types.CodeType:
 
 
 def _named(code: types.CodeType, name: str, qualname: str) -> types.CodeType:
-    """The code with the names that tracebacks show: pieces of a function bear the name of the function."""
+    """The code with the names that tracebacks show: pieces of a function bear the name of the
+    function."""
     consts = []
     for c in code.co_consts:
         if isinstance(c, types.CodeType):

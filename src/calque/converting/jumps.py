@@ -1,7 +1,7 @@
 """`return`, `break` and `continue` inside branches and loops, written with flags.
 
-What follows a branch that jumps moves into the other branch where it always jumps (`if p: return a` then `rest` becomes
-`if p: ... else: rest`), and is guarded by the flags otherwise."""
+What follows a branch that jumps moves into the other branch where it always jumps (`if p: return a`
+then `rest` becomes `if p: ... else: rest`), and is guarded by the flags otherwise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import ast
 from collections.abc import Sequence
 from typing import Final
 
-from calque.converting.building import any_of, attribute, call, located, name, none_of, set_flag, thunk
+from calque.converting.building import (
+    any_of,
+    attribute,
+    call,
+    located,
+    name,
+    none_of,
+    set_flag,
+    thunk,
+)
 from calque.converting.names import contains, own_nodes
 
 RESULT: Final = "_cq_result"
@@ -32,13 +41,17 @@ class Loop:
 
 def without_jumps(body: Body, at: ast.stmt) -> Body:
     """The body of a function whose only `return` is at its end."""
-    lowering = Lowering(any(contains([s], ast.Return) for s in own_nodes(body) if isinstance(s, _BRANCHING)))
+    lowering = Lowering(
+        any(contains([s], ast.Return) for s in own_nodes(body) if isinstance(s, _BRANCHING))
+    )
     ends = always_jumps(body)
     new = lowering.block(body, None)
     if lowering.returns:
         result: ast.expr = name(RESULT)
         if not ends:
-            last = call(attribute("_cq_scope", "result"), [thunk(name(RETURNED)), thunk(name(RESULT))])
+            last = call(
+                attribute("_cq_scope", "result"), [thunk(name(RETURNED)), thunk(name(RESULT))]
+            )
             result = last
         new = [set_flag(RETURNED, False), *new, ast.Return(result)]
         for n in new:
@@ -111,7 +124,11 @@ class Lowering:
         s.body = self.block(s.body, loop)
         for handler in s.handlers:
             handler.body = self.block(handler.body, loop)
-        s.orelse = self.guarded(s, kinds, s.orelse, loop) if kinds and s.orelse else self.block(s.orelse, loop)
+        s.orelse = (
+            self.guarded(s, kinds, s.orelse, loop)
+            if kinds and s.orelse
+            else self.block(s.orelse, loop)
+        )
         s.finalbody = self.block(s.finalbody, loop)
         return s
 
@@ -170,7 +187,8 @@ def _stop_on(s: ast.For | ast.While, stops: list[str]) -> None:
 
 
 def _test_into_body(s: ast.While) -> None:
-    """`while test: body` as `while True: if not test: break; body`, so that `:=` in the test binds where it stands."""
+    """`while test: body` as `while True: if not test: break; body`, so that `:=` in the test binds
+    where it stands."""
     leave: Body = [*s.orelse, located(ast.Break(), s)]
     first = located(ast.If(ast.UnaryOp(ast.Not(), s.test), leave, []), s.test)
     s.test, s.orelse, s.body = located(ast.Constant(True), s.test), [], [first, *s.body]
@@ -213,7 +231,9 @@ class Unread(ast.NodeTransformer):
     def __init__(self, body: Body) -> None:
         self.body = body
         nodes = [n for s in body for n in ast.walk(s)]
-        nodes += [n for s in nodes if getattr(s, "stop", None) is not None for n in ast.walk(s.stop)]  # type: ignore[attr-defined]
+        nodes += [
+            n for s in nodes if getattr(s, "stop", None) is not None for n in ast.walk(s.stop)
+        ]  # type: ignore[attr-defined]
         self.read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
     def visited(self) -> Body:

@@ -7,17 +7,21 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 MUTATING: Final = frozenset(
-    ("append", "extend", "insert", "pop", "popitem", "update", "setdefault", "add", "remove", "discard", "clear", "sort", "reverse")
+    ("append", "extend", "insert", "pop", "popitem", "update", "setdefault", "add", "remove",
+    "discard", "clear", "sort", "reverse")
 )  # fmt: skip
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of these statements that run in their own scope: not the bodies of functions and classes inside."""
+    """The nodes of these statements that run in their own scope: not the bodies of functions and
+    classes inside."""
     for s in statements:
         yield s
         if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from own_nodes([*s.decorator_list, *s.args.defaults, *[d for d in s.args.kw_defaults if d]])
+            yield from own_nodes(
+                [*s.decorator_list, *s.args.defaults, *[d for d in s.args.kw_defaults if d]]
+            )
         elif isinstance(s, ast.Lambda):
             yield from own_nodes([*s.args.defaults, *[d for d in s.args.kw_defaults if d]])
         elif isinstance(s, ast.ClassDef):
@@ -55,7 +59,11 @@ def mutated(statements: Iterable[ast.AST]) -> set[str]:
         target: ast.AST | None = None
         if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load):
             target = n
-        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in MUTATING:
+        elif (
+            isinstance(n, ast.Call)
+            and isinstance(n.func, ast.Attribute)
+            and n.func.attr in MUTATING
+        ):
             target = n.func.value
         name = None if target is None else root(target)
         if name is not None:
@@ -70,13 +78,21 @@ def root(target: ast.AST) -> str | None:
     return target.id if isinstance(target, ast.Name) else None
 
 
-def declared(statements: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
+def declared(
+    statements: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]
+) -> set[str]:
     return {name for n in own_nodes(statements) if isinstance(n, kind) for name in n.names}
 
 
 def set_inside(statements: Iterable[ast.AST]) -> set[str]:
     """Variables of a function that functions inside it declare nonlocal: any call may set them."""
-    return {name for s in statements for n in ast.walk(s) if isinstance(n, ast.Nonlocal) for name in n.names}
+    return {
+        name
+        for s in statements
+        for n in ast.walk(s)
+        if isinstance(n, ast.Nonlocal)
+        for name in n.names
+    }
 
 
 def contains(statements: Iterable[ast.AST], *kinds: type[ast.AST]) -> bool:

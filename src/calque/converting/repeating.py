@@ -56,7 +56,10 @@ class Carried:
         self.dropped = False
         if self.unbound is None:
             leaves, self.tree = pytrees.flatten(value)
-            self.slots = [Slot(x, typeof(x) if is_value(x) and not isinstance(x, bool) else None) for x in leaves]
+            self.slots = [
+                Slot(x, typeof(x) if is_value(x) and not isinstance(x, bool) else None)
+                for x in leaves
+            ]
 
     @property
     def carried(self) -> list[Slot]:
@@ -66,7 +69,9 @@ class Carried:
         """The value at the start of a round, from an iterator over the carried leaves."""
         if self.unbound is not None:
             return self.unbound
-        return pytrees.unflatten(self.tree, [s.value if s.aval is None else next(leaves) for s in self.slots])
+        return pytrees.unflatten(
+            self.tree, [s.value if s.aval is None else next(leaves) for s in self.slots]
+        )
 
     def final(self, leaves: Any) -> Any:
         value = self.value(leaves)
@@ -94,7 +99,9 @@ class Carried:
             before = slot.aval or typeof(slot.value)
             aval = common(before, got.aval(leaf))
             if aval is None:
-                return self.drop(self.changes(flow.type_text(before), flow.type_text(got.aval(leaf))))
+                return self.drop(
+                    self.changes(flow.type_text(before), flow.type_text(got.aval(leaf)))
+                )
             changed = changed or slot.aval is not aval
             slot.aval = aval
         return changed
@@ -107,18 +114,28 @@ class Carried:
         avals = [got.aval(x) for x in v.leaves if x.out is not None]
         if self.fills and all(map(can_be_zero, avals)):
             self.unbound, self.tree = None, v.tree
-            self.slots = [Slot(x.value, None) if x.out is None else Slot(_MISSING, got.aval(x)) for x in v.leaves]
+            self.slots = [
+                Slot(x.value, None) if x.out is None else Slot(_MISSING, got.aval(x))
+                for x in v.leaves
+            ]
             return True
-        self.after = f"it is only set inside the loop at {self.where}, which may run no round: set it before the loop"
+        self.after = (
+            f"it is only set inside the loop at {self.where}, which may run no round: set it before"
+            " the loop"
+        )
         return False
 
     def text(self) -> str:
         return tree_text(
-            self.tree, [flow.type_text(s.aval) if s.aval is not None else repr(s.value) for s in self.slots]
+            self.tree,
+            [flow.type_text(s.aval) if s.aval is not None else repr(s.value) for s in self.slots],
         )
 
     def changes(self, before: Any, after: str) -> str:
-        return f"the loop at {self.where} changes it from {before} to {after}: keep one structure and one shape"
+        return (
+            f"the loop at {self.where} changes it from {before} to {after}: keep one structure and"
+            " one shape"
+        )
 
     def drop(self, reason: str) -> bool:
         if self.name in RESULTS:
@@ -140,15 +157,20 @@ def repeated(
 ) -> tuple[list[Any], list[bool]]:
     """The variables after the loop, and which are still the containers they were.
 
-    `body(values)` gives the values after a round. It runs while `test(values)` holds, or without test as `body(values, row)` for each
-    of `rows`, of which there are some."""
+    `body(values)` gives the values after a round. It runs while `test(values)` holds, or without
+    test as `body(values, row)` for each of `rows`, of which there are some."""
     surely = test is None
     variables = [Carried(n, v, surely, where) for n, v in zip(names, values)]
     row = [] if rows is None else [_row_type(rows)]
     while True:
         avals = [s.aval for v in variables for s in v.carried if s.aval is not None]
         n = len(avals)
-        got = record(lambda *leaves: body(_values(variables, leaves[:n]), *leaves[n:]), [*avals, *row], "body", "loop")
+        got = record(
+            lambda *leaves: body(_values(variables, leaves[:n]), *leaves[n:]),
+            [*avals, *row],
+            "body",
+            "loop",
+        )
         if not any([v.refine(x, got) for v, x in zip(variables, got.variables)]):
             break
     outs = [o for v, x in zip(variables, got.variables) for o in v.outs(x)]
@@ -156,11 +178,17 @@ def repeated(
     first = [s.first() for v in variables for s in v.carried]
     if test is None:
         length = typeof(rows).shape[0]
-        found = bind_scan(got.part.consts, first, [rows], jaxpr=closed, length=length, reverse=False, unroll=1)
+        found = bind_scan(
+            got.part.consts, first, [rows], jaxpr=closed, length=length, reverse=False, unroll=1
+        )
     else:
         asked = test
-        cond = record(lambda *leaves: [(asked(_values(variables, leaves)), False)], avals, "test", "loop")
-        found = bind_while(cond.part.consts, got.part.consts, first, cond_jaxpr=cond.part.closed, body_jaxpr=closed)
+        cond = record(
+            lambda *leaves: [(asked(_values(variables, leaves)), False)], avals, "test", "loop"
+        )
+        found = bind_while(
+            cond.part.consts, got.part.consts, first, cond_jaxpr=cond.part.closed, body_jaxpr=closed
+        )
     rest = iter(found)
     kept = [isinstance(x, Variable) and x.kept for x in got.variables]
     return [v.final(rest) for v in variables], kept
@@ -183,7 +211,9 @@ def counting(bounds: Sequence[Any]) -> list[Any]:
     for a in avals[1:]:
         joined = joined and common(joined, a)
     if joined is None or joined.shape or not is_integer(joined.dtype):
-        raise TypeError(f"range() needs integer scalars, got {', '.join(map(flow.type_text, avals))}")
+        raise TypeError(
+            f"range() needs integer scalars, got {', '.join(map(flow.type_text, avals))}"
+        )
     for x in bounds:
         if isinstance(x, int):
             must_fit(x, joined, f"the bound {x}")
@@ -194,5 +224,6 @@ def must_fit(x: int, aval: ShapedArray, what: str) -> None:
     info = np.iinfo(aval.dtype)
     if not info.min <= x <= info.max:
         raise ControlFlowError(
-            f"{what} of range() does not fit the type {flow.type_text(aval)} of its traced bound: give that a wider one, n.astype(int)."
+            f"{what} of range() does not fit the type {flow.type_text(aval)} of its traced bound:"
+            " give that a wider one, n.astype(int)."
         )

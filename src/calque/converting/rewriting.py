@@ -1,12 +1,15 @@
-"""The rewriting of a function: branches and loops become calls of `Scope`, operators calls of `running`.
+"""The rewriting of a function: branches and loops become calls of `Scope`, operators calls of
+`running`.
 
     if p:                  def _cq_then(): nonlocal y; y = a
         y = a       ->     def _cq_else(): nonlocal y; y = b
     else:                  _cq_scope.if_(p, _cq_then, _cq_else, lambda: (y,), line)
         y = b
 
-The bodies stay where they stood, with the lines of the file, and set the variables of the function through its own cells; the
-lambda is never called: it holds the cells of the variables that the bodies change. So on concrete values nothing differs from Python."""
+The bodies stay where they stood, with the lines of the file, and set the variables of the function
+through its own cells; the lambda is never called: it holds the cells of the variables that the
+bodies change. So on concrete values nothing differs from Python.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,16 @@ from typing import Any, Final
 
 from calque.converting.building import attribute, call, located, name, no_arguments, thunk
 from calque.converting.jumps import without_jumps
-from calque.converting.names import assigned, contains, declared, is_generator, mutated, parameters, root, set_inside
+from calque.converting.names import (
+    assigned,
+    contains,
+    declared,
+    is_generator,
+    mutated,
+    parameters,
+    root,
+    set_inside,
+)
 
 RUNTIME: Final = "_cq_run"
 CALLEE: Final = "_cq_callee"
@@ -34,7 +46,8 @@ Body = list[ast.stmt]
 def rewritten(
     node: ast.FunctionDef | ast.Lambda, package: str, owner: str | None, free: Sequence[str]
 ) -> ast.FunctionDef | ast.Lambda:
-    """`node` for traced values. `owner` is the class around it, `free` are its variables from outside."""
+    """`node` for traced values. `owner` is the class around it, `free` are its variables from
+    outside."""
     if owner is not None:
         Mangler(owner).visit(node)
     rewriter = Rewriter(package, owner is not None or "__class__" in free, set(free))
@@ -94,7 +107,9 @@ class Rewriter(ast.NodeTransformer):
     def __init__(self, package: str, in_class: bool, free: set[str]) -> None:
         self.package, self.in_class, self.free = package, in_class, free
         self.frames: list[Frame] = []
-        self.first: str | None = None  # the parameter of the outermost function that `super()` means
+        self.first: str | None = (
+            None  # the parameter of the outermost function that `super()` means
+        )
 
     @property
     def frame(self) -> Frame:
@@ -121,18 +136,23 @@ class Rewriter(ast.NodeTransformer):
             start.append(ast.Nonlocal(sorted(elsewhere)))
         if frame.used:
             body = self.in_scope(body, own - params - elsewhere)
-        node.body = [*doc, *[located(s, node) for s in [*start, *body]]] or [located(ast.Pass(), node)]
+        node.body = [*doc, *[located(s, node) for s in [*start, *body]]] or [
+            located(ast.Pass(), node)
+        ]
         return node
 
     def in_scope(self, body: Body, own: set[str]) -> Body:
-        """The body with a Scope, every variable a local one of the function, and the reasons of unset variables told."""
+        """The body with a Scope, every variable a local one of the function, and the reasons of
+        unset variables told."""
         new: Body = []
         if own:
             targets: list[ast.expr] = [name(n, ast.Store()) for n in sorted(own)]
             new.append(ast.If(ast.Constant(False), [ast.Assign(targets, ast.Constant(None))], []))
         new.append(ast.Assign([name(_SCOPE, ast.Store())], call(attribute(RUNTIME, "Scope"), [])))
         explain = ast.Expr(call(attribute(_SCOPE, "explain"), [name("_cq_error")]))
-        handler = ast.ExceptHandler(attribute(RUNTIME, "Unset"), "_cq_error", [explain, ast.Raise()])
+        handler = ast.ExceptHandler(
+            attribute(RUNTIME, "Unset"), "_cq_error", [explain, ast.Raise()]
+        )
         return [*new, ast.Try(body, [handler], [], [])]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -167,7 +187,9 @@ class Rewriter(ast.NodeTransformer):
         found = (assigned(body) - self.frame.globals) | (mutated(body) & visible) | shared
         return thunk(ast.Tuple([name(n) for n in sorted(found)], ast.Load()))
 
-    def extracted(self, title: str, body: Sequence[ast.stmt], argument: str | None = None) -> ast.FunctionDef:
+    def extracted(
+        self, title: str, body: Sequence[ast.stmt], argument: str | None = None
+    ) -> ast.FunctionDef:
         """A function of these statements, which sets the variables of the one around."""
         names = assigned(body)
         self.frame.depth += 1
@@ -183,7 +205,9 @@ class Rewriter(ast.NodeTransformer):
             args.args = [ast.arg(argument)]
         return located(ast.FunctionDef(title, args, [*start, *new], []), body[0])
 
-    def scope_call(self, method: str, args: Sequence[ast.expr], at: ast.stmt, place: ast.AST | None = None) -> ast.stmt:
+    def scope_call(
+        self, method: str, args: Sequence[ast.expr], at: ast.stmt, place: ast.AST | None = None
+    ) -> ast.stmt:
         """A call of the Scope for the statement `at`; tracebacks show `place`."""
         self.frame.used = True
         line = ast.Constant(at.lineno)
@@ -197,13 +221,18 @@ class Rewriter(ast.NodeTransformer):
         if node.orelse:
             defined.append(self.extracted("_cq_else", node.orelse))
             other = name("_cq_else")
-        return [*defined, self.scope_call("if_", [test, name("_cq_then"), other, changed], node, node.test)]
+        return [
+            *defined,
+            self.scope_call("if_", [test, name("_cq_then"), other, changed], node, node.test),
+        ]
 
     def visit_While(self, node: ast.While) -> Any:
         changed = self.changed(node.body)
         test = ast.FunctionDef("_cq_test", no_arguments(), [ast.Return(self.visit(node.test))], [])
         body = self.extracted("_cq_body", node.body)
-        run = self.scope_call("while_", [name("_cq_test"), name("_cq_body"), changed], node, node.test)
+        run = self.scope_call(
+            "while_", [name("_cq_test"), name("_cq_body"), changed], node, node.test
+        )
         return [located(test, node.test), body, run]
 
     def visit_For(self, node: ast.For) -> Any:
@@ -215,7 +244,10 @@ class Rewriter(ast.NodeTransformer):
             stop = thunk(self.visit(node.stop))  # type: ignore[attr-defined]
         iterable = self.visit(node.iter)
         defined = self.extracted("_cq_body", body, "_cq_item")
-        return [defined, self.scope_call("for_", [iterable, name("_cq_body"), changed, stop], node, node.iter)]
+        return [
+            defined,
+            self.scope_call("for_", [iterable, name("_cq_body"), changed, stop], node, node.iter),
+        ]
 
     # ------------------------------------------------------------ other statements
 
@@ -254,7 +286,9 @@ class Rewriter(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         checks = self.stores([node.target], node)
         self.generic_visit(node)
-        if isinstance(node.target, ast.Name):  # a variable that is annotated cannot be one of an outer function
+        if isinstance(
+            node.target, ast.Name
+        ):  # a variable that is annotated cannot be one of an outer function
             plain = ast.Assign([node.target], node.value) if node.value is not None else ast.Pass()
             return [*checks, located(plain, node)]
         return [*checks, node]
@@ -270,11 +304,17 @@ class Rewriter(ast.NodeTransformer):
                 if isinstance(n, (ast.Attribute, ast.Subscript)) or outside:
                     base = root(n) if isinstance(n, ast.Subscript) else None
                     visible = self.free.union(*[f.own for f in self.frames])
-                    holder = n.value if isinstance(n, ast.Subscript) and _is_path(n.value) else ast.Constant(None)
+                    holder = (
+                        n.value
+                        if isinstance(n, ast.Subscript) and _is_path(n.value)
+                        else ast.Constant(None)
+                    )
                     copied = ast.Constant(base is not None and base in visible)
                     if copied.value:
                         holder = name(str(base))
-                    found.append(self.scope_call("store", [holder, copied, ast.Constant(ast.unparse(n))], at))
+                    found.append(
+                        self.scope_call("store", [holder, copied, ast.Constant(ast.unparse(n))], at)
+                    )
         return found
 
     # ------------------------------------------------------------ expressions
@@ -316,7 +356,11 @@ class Rewriter(ast.NodeTransformer):
             if f.id == "super" and not node.args and self.in_class and self.first is not None:
                 node.args = [located(name("__class__"), node), located(name(self.first), node)]
             return node
-        if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id.startswith("_cq_"):
+        if (
+            isinstance(f, ast.Attribute)
+            and isinstance(f.value, ast.Name)
+            and f.value.id.startswith("_cq_")
+        ):
             return node
         node.func = located(call(name(CALLEE), [f, ast.Constant(self.package)]), f)
         return node

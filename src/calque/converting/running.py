@@ -1,4 +1,5 @@
-"""What converted code calls: each construct decides when it runs whether its condition is traced."""
+"""What converted code calls: each construct decides when it runs whether its condition is
+traced."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 from calque.transforms.primitives import flow
-from calque.transforms.primitives.refs import Ref, RefTouched, store_all, threaded, touched, values_of
+from calque.transforms.primitives.refs import (
+    Ref,
+    RefTouched,
+    store_all,
+    threaded,
+    touched,
+    values_of,
+)
 
 Unset = NameError  # a variable is read that is not set
 _CONTAINERS: Final = (list, dict, set)
@@ -30,7 +38,8 @@ _REF: Final = "what a Ref holds"
 _COUNTER: Final = "the counter of a loop"
 Thunk = Callable[[], Any]
 ENDLESS: Final = (
-    "a function calls itself under a traced condition: whether it stops is not known while tracing. Write a loop."
+    "a function calls itself under a traced condition: whether it stops is not known while tracing."
+    " Write a loop."
 )
 Act = Callable[[Sequence[Ref]], tuple[list[Any], list[bool]]]
 
@@ -46,8 +55,8 @@ def truth(value: Any) -> Any:
     if aval.shape:
         if aval.size != 1:
             raise ValueError(
-                f"The truth value of an array with more than one element is ambiguous, and this one is {aval.str_short()}. "
-                "Use .any() or .all()."
+                "The truth value of an array with more than one element is ambiguous, and this one"
+                f" is {aval.str_short()}. Use .any() or .all()."
             )
         value = do.reshape(value, new_sizes=(), dimensions=None, sharding=None)
     if aval.dtype != bool_:
@@ -100,7 +109,8 @@ def _is_bool(x: Any) -> bool:
 
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge,
     "is": operator.is_, "is not": operator.is_not,
     "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
@@ -129,7 +139,11 @@ def choose(test: Any, then: Thunk, other: Thunk, line: int) -> Any:
 
 
 def _chosen(p: Any, then: Thunk, other: Thunk, where: str) -> Any:
-    return ending(lambda: branched(p, lambda: [(then(), False)], lambda: [(other(), False)], [""], where)[0][0])
+    return ending(
+        lambda: branched(p, lambda: [(then(), False)], lambda: [(other(), False)], [""], where)[0][
+            0
+        ]
+    )
 
 
 def ending(part: Thunk) -> Any:
@@ -145,8 +159,8 @@ def asserted(test: Any, line: int) -> bool:
     p = truth(test)
     if isinstance(p, Tracer):
         raise ControlFlowError(
-            f"line {line} asserts a traced condition, which is not known while tracing. Use calque.check(condition, message, ...), which "
-            "raises when the program runs."
+            f"line {line} asserts a traced condition, which is not known while tracing. Use"
+            " calque.check(condition, message, ...), which raises when the program runs."
         )
     return bool(p)
 
@@ -175,8 +189,9 @@ class Range:
 
     def _unknown(self, *args: Any) -> Any:
         raise ControlFlowError(
-            "the length of a range with a traced bound is not known while tracing: it can be looped over by a `for` statement, but not be "
-            "listed, indexed, or passed to enumerate, zip or a comprehension. Write the loop as `for i in range(n):`."
+            "the length of a range with a traced bound is not known while tracing: it can be looped"
+            " over by a `for` statement, but not be listed, indexed, or passed to enumerate, zip or"
+            " a comprehension. Write the loop as `for i in range(n):`."
         )
 
     __iter__ = __len__ = __getitem__ = __contains__ = __reversed__ = _unknown
@@ -190,8 +205,9 @@ def range_(*args: Any) -> Any:
     step = args[2] if len(args) == 3 else 1
     if isinstance(step, Tracer):
         raise ControlFlowError(
-            "the sign of a traced step of range() is not known while tracing, so neither is the direction of the loop: make the step a "
-            "Python number, or write `while i < stop:` or `while i > stop:`."
+            "the sign of a traced step of range() is not known while tracing, so neither is the"
+            " direction of the loop: make the step a Python number, or write `while i < stop:` or"
+            " `while i > stop:`."
         )
     step = operator.index(step)
     if step == 0:
@@ -233,7 +249,11 @@ def _fresh(value: Any) -> Any:
     """A container that a branch may change without anybody seeing it."""
     if type(value) is set:
         return set(value)
-    return pytrees.unflatten(pytrees.structure(value), pytrees.leaves(value)) if type(value) in _CONTAINERS else value
+    return (
+        pytrees.unflatten(pytrees.structure(value), pytrees.leaves(value))
+        if type(value) in _CONTAINERS
+        else value
+    )
 
 
 def _put_into(container: Any, value: Any) -> None:
@@ -262,8 +282,11 @@ class Scope:
         self.reasons: dict[str, str] = {}  # why a variable is not set
         self.tracing = 0  # how many constructs around are traced
 
-    def traced(self, state: State, values: Sequence[Any], action: Callable[[], Any] | None) -> list[tuple[Any, bool]]:
-        """The variables after `action`, from these values on, and whether they are still the containers they were."""
+    def traced(
+        self, state: State, values: Sequence[Any], action: Callable[[], Any] | None
+    ) -> list[tuple[Any, bool]]:
+        """The variables after `action`, from these values on, and whether they are still the
+        containers they were."""
         given = [_fresh(v) for v in values]
         self.assign(state, given)
         self.tracing += 1
@@ -276,7 +299,8 @@ class Scope:
 
     def read(self, state: State) -> list[Any]:
         return [
-            Unbound(self.reasons.get(n, "")) if isinstance(v, Unbound) else v for n, v in zip(state.names, state.read())
+            Unbound(self.reasons.get(n, "")) if isinstance(v, Unbound) else v
+            for n, v in zip(state.names, state.read())
         ]
 
     def assign(self, state: State, values: Sequence[Any]) -> None:
@@ -286,8 +310,11 @@ class Scope:
             if isinstance(v, Unbound) and v.reason:
                 self.reasons[name] = v.reason
 
-    def settle(self, state: State, before: Sequence[Any], after: Sequence[Any], kept: Sequence[bool]) -> None:
-        """Set the variables to what they are after a construct; a container that was changed in place stays the same object."""
+    def settle(
+        self, state: State, before: Sequence[Any], after: Sequence[Any], kept: Sequence[bool]
+    ) -> None:
+        """Set the variables to what they are after a construct; a container that was changed in
+        place stays the same object."""
         new = list(after)
         for i, (b, k) in enumerate(zip(before, kept)):
             if k and type(b) in _CONTAINERS and not isinstance(new[i], Unbound):
@@ -312,7 +339,9 @@ class Scope:
         def act(refs: Sequence[Ref]) -> tuple[list[Any], list[bool]]:
             held = values_of(refs)
             either: list[Any] = [
-                functools.partial(_with_refs, refs, held, functools.partial(self.traced, state, before, action))
+                functools.partial(
+                    _with_refs, refs, held, functools.partial(self.traced, state, before, action)
+                )
                 for action in (then, other)
             ]
             return branched(p, either[0], either[1], [*[_REF] * len(refs), *state.names], where)
@@ -366,7 +395,9 @@ class Scope:
                 self.count(state, Range(first, last, left.step), body, stop, _where(body, line))
             return
         for item in rest:
-            self.branch(state, not_(stop()), functools.partial(body, item), None, _where(body, line))
+            self.branch(
+                state, not_(stop()), functools.partial(body, item), None, _where(body, line)
+            )
 
     def count(self, state: State, r: Range, body: Any, stop: Any, where: str) -> None:
         before: Callable[[Any, Any], Any] = do.lt if r.step > 0 else do.gt
@@ -396,14 +427,21 @@ class Scope:
             k = len(refs)
 
             def round_(values: list[Any], row: Any) -> list[tuple[Any, bool]]:
-                return _with_refs(refs, values[:k], lambda: self.traced(state, values[k:], lambda: body(row)))
+                return _with_refs(
+                    refs, values[:k], lambda: self.traced(state, values[k:], lambda: body(row))
+                )
 
-            return repeated([*[_REF] * k, *state.names], [*values_of(refs), *before], round_, None, rows, where)
+            return repeated(
+                [*[_REF] * k, *state.names], [*values_of(refs), *before], round_, None, rows, where
+            )
 
         self.run(state, before, act, lambda: self.traced(state, before, lambda: body(rows[0])))
 
-    def loop(self, state: State, test: Any, body: Any, index: tuple[Any, Any] | None, where: str) -> None:
-        """A loop that runs while `test` holds, with a counter (its first value, and how to go on) where there is an index."""
+    def loop(
+        self, state: State, test: Any, body: Any, index: tuple[Any, Any] | None, where: str
+    ) -> None:
+        """A loop that runs while `test` holds, with a counter (its first value, and how to go on)
+        where there is an index."""
         before = self.read(state)
         first = [] if index is None else [index[0]]
 
@@ -412,7 +450,11 @@ class Scope:
 
             def round_(values: list[Any]) -> list[tuple[Any, bool]]:
                 counter = values[:c]
-                out = _with_refs(refs, values[c:k], lambda: self.traced(state, values[k:], lambda: body(*counter)))
+                out = _with_refs(
+                    refs,
+                    values[c:k],
+                    lambda: self.traced(state, values[k:], lambda: body(*counter)),
+                )
                 following = [(index[1](i), False) for i in counter if index is not None]
                 return [*following, *out]
 
@@ -421,7 +463,9 @@ class Scope:
                 return threaded(lambda: test(*values[:c]), refs)(values[c:k])[1]
 
             names = [*[_COUNTER] * c, *[_REF] * len(refs), *state.names]
-            after, kept = repeated(names, [*first, *values_of(refs), *before], round_, goes_on, None, where)
+            after, kept = repeated(
+                names, [*first, *values_of(refs), *before], round_, goes_on, None, where
+            )
             return after[c:], kept[c:]
 
         def trial() -> None:
@@ -431,7 +475,8 @@ class Scope:
         self.run(state, before, act, trial)
 
     def run(self, state: State, before: Sequence[Any], act: Act, trial: Callable[[], Any]) -> None:
-        """Do what gives the values of Refs and variables afterwards. The Refs are those that `trial` touches, if it must be."""
+        """Do what gives the values of Refs and variables afterwards. The Refs are those that
+        `trial` touches, if it must be."""
         refs: list[Ref] = []
         try:
             try:
@@ -460,8 +505,9 @@ class Scope:
         if value() is None:
             return None
         raise ControlFlowError(
-            f"the function at {_where(value, value.__code__.co_firstlineno)} returns a value under a traced condition and nothing otherwise: "
-            "add a `return` with a value of the same type at its end."
+            f"the function at {_where(value, value.__code__.co_firstlineno)} returns a value under"
+            " a traced condition and nothing otherwise: add a `return` with a value of the same"
+            " type at its end."
         )
 
     def raising(self, error: Any, line: int) -> Any:
@@ -469,19 +515,26 @@ class Scope:
         if not self.tracing:
             return error
         new = ControlFlowError(
-            f"line {line} raises {error!r} under a traced condition: whether it happens is not known while tracing. Use "
-            "calque.check(condition, message, ...), which raises when the program runs."
+            f"line {line} raises {error!r} under a traced condition: whether it happens is not"
+            " known while tracing. Use calque.check(condition, message, ...), which raises when"
+            " the program runs."
         )
         new.__cause__ = error if isinstance(error, BaseException) else None
         return new
 
     def store(self, holder: Any, copied: bool, target: str, line: int) -> None:
-        """Before a store into an object. Containers in variables of the function are copied for each branch, other objects are not."""
-        if not self.tracing or isinstance(holder, (Ref, Tracer, ArrayImpl)) or (copied and type(holder) in _CONTAINERS):
+        """Before a store into an object. Containers in variables of the function are copied for
+        each branch, other objects are not."""
+        if (
+            not self.tracing
+            or isinstance(holder, (Ref, Tracer, ArrayImpl))
+            or (copied and type(holder) in _CONTAINERS)
+        ):
             return
         raise ControlFlowError(
-            f"line {line} sets {target} under a traced condition: whether it happens is not known while tracing, and the object is shared by "
-            "both branches. Set a variable there, and the object after the branch or loop."
+            f"line {line} sets {target} under a traced condition: whether it happens is not known"
+            " while tracing, and the object is shared by both branches. Set a variable there, and"
+            " the object after the branch or loop."
         )
 
     def explain(self, error: NameError) -> None:

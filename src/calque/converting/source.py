@@ -17,11 +17,14 @@ _GENERATORS: Final = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC
 def refusal(code: types.CodeType) -> str | None:
     """Why a function of this code cannot be converted at all."""
     if code.co_flags & _GENERATORS:
-        return "it is a generator or a coroutine: write the control flow in a plain function that it calls"
+        return (
+            "it is a generator or a coroutine: write the control flow in a plain function that it"
+            " calls"
+        )
     if not linecache.getlines(code.co_filename):
         return (
-            f"its source ({code.co_filename}) is not available: put the function into a file, or write lax.cond, lax.while_loop "
-            "and lax.scan yourself"
+            f"its source ({code.co_filename}) is not available: put the function into a file, or"
+            " write lax.cond, lax.while_loop and lax.scan yourself"
         )
     return None
 
@@ -40,7 +43,10 @@ def tree_of(function: types.FunctionType) -> Node:
         raise cannot(function, f"its source cannot be read ({e})") from None
     found = [n for n in found if _fits(n, code)]
     if not found:
-        raise cannot(function, "its source is not at the place where it was compiled from: was the file edited since?")
+        raise cannot(
+            function,
+            "its source is not at the place where it was compiled from: was the file edited since?",
+        )
     copied = _copy(min(found, key=_extent))
     assert isinstance(copied, (ast.FunctionDef, ast.Lambda))
     return copied
@@ -49,13 +55,16 @@ def tree_of(function: types.FunctionType) -> Node:
 def cannot(function: types.FunctionType, why: str) -> ControlFlowError:
     code = function.__code__
     return ControlFlowError(
-        f"the control flow of {function.__qualname__} ({code.co_filename}:{code.co_firstlineno}) cannot be converted: {why}."
+        f"the control flow of {function.__qualname__} ({code.co_filename}:{code.co_firstlineno})"
+        f" cannot be converted: {why}."
     )
 
 
 @functools.lru_cache(maxsize=64)
 def _definitions(text: str) -> tuple[Node, ...]:
-    return tuple(n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.FunctionDef, ast.Lambda)))
+    return tuple(
+        n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.FunctionDef, ast.Lambda))
+    )
 
 
 def _copy(x: object) -> object:
@@ -70,7 +79,11 @@ def _copy(x: object) -> object:
 
 def _matches(node: Node, code: types.CodeType) -> bool:
     if isinstance(node, ast.Lambda):
-        return code.co_name == "<lambda>" and node.lineno <= code.co_firstlineno <= _last(node) and _inside(node, code)
+        return (
+            code.co_name == "<lambda>"
+            and node.lineno <= code.co_firstlineno <= _last(node)
+            and _inside(node, code)
+        )
     first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
     return node.name == _unmangled(code.co_name, node.name) and first == code.co_firstlineno
 
@@ -81,7 +94,9 @@ def _fits(node: Node, code: types.CodeType) -> bool:
     written = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     lines = [line for _, _, line in code.co_lines() if line]
-    names = len(written) == len(known) and all(_unmangled(k, w) == w for k, w in zip(known, written))
+    names = len(written) == len(known) and all(
+        _unmangled(k, w) == w for k, w in zip(known, written)
+    )
     return names and max(lines) <= _last(node)
 
 

@@ -1,4 +1,5 @@
-"""The values of variables on the ways through a traced construct: recorded, compared, brought to common types."""
+"""The values of variables on the ways through a traced construct: recorded, compared, brought to
+common types."""
 
 from __future__ import annotations
 
@@ -83,7 +84,9 @@ def is_value(x: Any) -> bool:
     """Can it be a result of a program?"""
     if isinstance(x, (ArrayImpl, Tracer)):
         return True
-    if not isinstance(x, (*PYTHON_SCALARS, np.ndarray, np.generic)) and not hasattr(type(x), "aval"):
+    if not isinstance(x, (*PYTHON_SCALARS, np.ndarray, np.generic)) and not hasattr(
+        type(x), "aval"
+    ):
         return False
     try:
         typeof(x)
@@ -96,11 +99,14 @@ def same(a: Any, b: Any) -> bool:
     """Is it one value that is known while tracing?"""
     if a is b:
         return True
-    return type(a) is type(b) and isinstance(a, (*PYTHON_SCALARS, str, bytes)) and repr(a) == repr(b)
+    return (
+        type(a) is type(b) and isinstance(a, (*PYTHON_SCALARS, str, bytes)) and repr(a) == repr(b)
+    )
 
 
 def common(a: ShapedArray, b: ShapedArray) -> ShapedArray | None:
-    """The type that both become, as in an operation on them; None where the shapes or kinds differ."""
+    """The type that both become, as in an operation on them; None where the shapes or kinds
+    differ."""
     if a.shape != b.shape:
         return None
     if a.dtype == b.dtype:
@@ -133,7 +139,9 @@ class Text:
 
 def described(v: Variable, recorded: Recorded) -> str:
     """What a variable is, for messages."""
-    texts = [flow.type_text(recorded.aval(x)) if x.out is not None else repr(x.value) for x in v.leaves]
+    texts = [
+        flow.type_text(recorded.aval(x)) if x.out is not None else repr(x.value) for x in v.leaves
+    ]
     return tree_text(v.tree, texts)
 
 
@@ -142,9 +150,13 @@ def tree_text(tree: pytrees.PyTreeDef, texts: Sequence[str]) -> str:
 
 
 def chosen_outputs(
-    part: Staged, outs: Sequence[int | None], avals: Sequence[ShapedArray], consts: dict[int, Any] | None = None
+    part: Staged,
+    outs: Sequence[int | None],
+    avals: Sequence[ShapedArray],
+    consts: dict[int, Any] | None = None,
 ) -> ClosedJaxpr:
-    """The program with these results, in these types; None stands for zeros. With `consts`, it takes them instead of its own."""
+    """The program with these results, in these types; None stands for zeros. With `consts`, it
+    takes them instead of its own."""
     j = part.closed.jaxpr
     eqns, outvars = list(j.eqns), []
     for out, aval in zip(outs, avals, strict=True):
@@ -167,7 +179,9 @@ class Joined:
         self.then, self.other, self.where = then, other, where
         self.avals: list[ShapedArray] = []
         self.outs: tuple[list[int | None], list[int | None]] = ([], [])  # of `other`, of `then`
-        self.found: list[Callable[[Sequence[Any]], Any]] = []  # the value of each variable, from the results
+        self.found: list[
+            Callable[[Sequence[Any]], Any]
+        ] = []  # the value of each variable, from the results
         self.living = _living(then, other, names)
         for name, a, b in zip(names, then.variables, other.variables, strict=True):
             if isinstance(a, Unbound) or isinstance(b, Unbound):
@@ -208,8 +222,8 @@ class Joined:
             self.unset("")
         else:
             self.unset(
-                f"only one branch of the `if` at {self.where} sets it, and which one runs is not known while tracing: set it in both, or "
-                "before the `if`"
+                f"only one branch of the `if` at {self.where} sets it, and which one runs is not"
+                " known while tracing: set it in both, or before the `if`"
             )
 
     def unset(self, reason: str) -> None:
@@ -219,7 +233,11 @@ class Joined:
         """The value of one branch; what stands for it in the other is never read."""
         plan: list[tuple[bool, Any]] = []
         for leaf in found.leaves:
-            if leaf.out is None or isinstance(leaf.value, PYTHON_SCALARS) or not can_be_zero(recorded.aval(leaf)):
+            if (
+                leaf.out is None
+                or isinstance(leaf.value, PYTHON_SCALARS)
+                or not can_be_zero(recorded.aval(leaf))
+            ):
                 plan.append((True, leaf.value))
                 continue
             plan.append((False, len(self.avals)))
@@ -233,41 +251,74 @@ class Joined:
         self.outs[1].append(then)
 
     def take(self, tree: pytrees.PyTreeDef, plan: Sequence[tuple[bool, Any]]) -> None:
-        self.found.append(lambda outs: pytrees.unflatten(tree, [v if known else outs[v] for known, v in plan]))
+        self.found.append(
+            lambda outs: pytrees.unflatten(tree, [v if known else outs[v] for known, v in plan])
+        )
 
     def differ(self, name: str, a: Variable, b: Variable) -> None:
         how = f"{described(a, self.then)} in one branch and {described(b, self.other)} in the other"
-        own = next((type(x.value).__name__ for x in (*a.leaves, *b.leaves) if hasattr(x.value, "__dict__")), None)
+        own = next(
+            (
+                type(x.value).__name__
+                for x in (*a.leaves, *b.leaves)
+                if hasattr(x.value, "__dict__")
+            ),
+            None,
+        )
         if own is not None:
-            how += f" ({own} is no pytree: register it, for example with calque.tree_util.register_dataclass)"
+            how += (
+                f" ({own} is no pytree: register it, for example with"
+                " calque.tree_util.register_dataclass)"
+            )
         if name in RESULTS or not name:
-            what = "the value that is returned" if name else "the value of the conditional expression"
+            what = (
+                "the value that is returned" if name else "the value of the conditional expression"
+            )
             raise ControlFlowError(
-                f"{what} is {how} of the `if` at {self.where}: both must have one structure and one shape when the condition is traced."
+                f"{what} is {how} of the `if` at {self.where}: both must have one structure and one"
+                " shape when the condition is traced."
             )
         if self.living is not None:
             self.fill(a if self.living is self.then else b, self.living)
         else:
-            self.unset(f"it is {how} of the `if` at {self.where}: give it one structure and one shape in both")
+            self.unset(
+                f"it is {how} of the `if` at {self.where}: give it one structure and one shape in"
+                " both"
+            )
 
 
 def _living(then: Recorded, other: Recorded, names: Sequence[str]) -> Recorded | None:
-    """The branch that goes on where the other one has returned from the function: what it sets is read, and nothing else."""
+    """The branch that goes on where the other one has returned from the function: what it sets is
+    read, and nothing else."""
     if RETURNED not in names:
         return None
     k = list(names).index(RETURNED)
-    ended = [isinstance(v, Variable) and v.leaves[0].value is True for v in (then.variables[k], other.variables[k])]
+    ended = [
+        isinstance(v, Variable) and v.leaves[0].value is True
+        for v in (then.variables[k], other.variables[k])
+    ]
     return None if ended[0] == ended[1] else other if ended[0] else then
 
 
-def branched(pred: Any, then: Run, other: Run, names: Sequence[str], where: str) -> tuple[list[Any], list[bool]]:
-    """The values of the variables after the branch that `pred` picks, and which are still the containers they were."""
+def branched(
+    pred: Any, then: Run, other: Run, names: Sequence[str], where: str
+) -> tuple[list[Any], list[bool]]:
+    """The values of the variables after the branch that `pred` picks, and which are still the
+    containers they were."""
     a, b = record(then, (), "then", "if"), record(other, (), "else", "if")
     joined = Joined(a, b, names, where)
     consts: dict[int, Any] = {id(c): c for r in (b, a) for c in r.part.consts}
-    parts = [chosen_outputs(r.part, outs, joined.avals, consts) for r, outs in zip((b, a), joined.outs)]
-    index = do.convert_element_type(pred, new_dtype=np.dtype("int32"), weak_type=False, sharding=None)
-    outs = bind_cond(index, list(consts.values()), tuple(parts)) if joined.avals or _shows(parts) else []
+    parts = [
+        chosen_outputs(r.part, outs, joined.avals, consts) for r, outs in zip((b, a), joined.outs)
+    ]
+    index = do.convert_element_type(
+        pred, new_dtype=np.dtype("int32"), weak_type=False, sharding=None
+    )
+    outs = (
+        bind_cond(index, list(consts.values()), tuple(parts))
+        if joined.avals or _shows(parts)
+        else []
+    )
     kept = [
         isinstance(x, Variable) and isinstance(y, Variable) and x.kept and y.kept
         for x, y in zip(a.variables, b.variables)

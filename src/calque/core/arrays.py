@@ -1,7 +1,7 @@
 """Concrete arrays: making them from NumPy and Python values and giving them back.
 
-`Array` is the public abstract class (tracers are instances too); `ArrayImpl` the C type that holds memory. Its methods and
-operators are attached by the library, to it and to tracers alike."""
+`Array` is the public abstract class (tracers are instances too); `ArrayImpl` the C type that holds
+memory. Its methods and operators are attached by the library, to it and to tracers alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0, storage
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
-from calque.machine.call.arrays import DELETED, ArrayImpl, as_numpy, delete_array, filled, new_array, share, wrap_numpy
+from calque.machine.call.arrays import (
+    DELETED,
+    ArrayImpl,
+    as_numpy,
+    delete_array,
+    filled,
+    new_array,
+    share,
+    wrap_numpy,
+)
 
 __all__ = [
     "Array",
@@ -52,10 +61,15 @@ class Array(metaclass=_ArrayMeta):
 
 
 def from_numpy(x: np.ndarray, weak_type: bool = False, copy: bool = False) -> Any:
-    """An Array with these values and this dtype (canonicalised). Shares memory unless it must not: see `copy`."""
+    """An Array with these values and this dtype (canonicalised). Shares memory unless it must not:
+    see `copy`."""
     dtype = x.dtype if x.dtype == float0 else canonicalize(x.dtype)
     copy = copy or not x.flags.aligned
-    y = np.array(x, dtype, order="C", copy=True) if copy else np.ascontiguousarray(x, dtype).reshape(x.shape)
+    y = (
+        np.array(x, dtype, order="C", copy=True)
+        if copy
+        else np.ascontiguousarray(x, dtype).reshape(x.shape)
+    )
     return wrap_numpy(ShapedArray(x.shape, dtype, weak_type), y)
 
 

@@ -36,14 +36,22 @@ def at_sizes(x: Any, number: Number) -> Any:
     if type(x) is Dim:
         return number(x)
     if isinstance(x, ShapedArray):
-        return ShapedArray(at_sizes(x.shape, number), x.dtype, x.weak_type) if is_symbolic(x.shape) else x
+        return (
+            ShapedArray(at_sizes(x.shape, number), x.dtype, x.weak_type)
+            if is_symbolic(x.shape)
+            else x
+        )
     if isinstance(x, (tuple, list)):
         items = [at_sizes(v, number) for v in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
     if type(x) is dict:
         return {k: at_sizes(v, number) for k, v in x.items()}
     if isinstance(x, ClosedJaxpr):
-        return ClosedJaxpr(of_program(x.jaxpr, number), x.consts) if next(free_in(x), None) is not None else x
+        return (
+            ClosedJaxpr(of_program(x.jaxpr, number), x.consts)
+            if next(free_in(x), None) is not None
+            else x
+        )
     return of_program(x, number) if isinstance(x, Jaxpr) else x
 
 
@@ -62,11 +70,16 @@ def of_program(jaxpr: Jaxpr, number: Number) -> Jaxpr:
             fresh[v] = type(v)(at_sizes(v.aval, number))
         return fresh[v]
 
-    atom: Callable[[Atom], Atom] = lambda a: a if isinstance(a, Literal) else variable(a)
+    def atom(a: Atom) -> Atom:
+        return a if isinstance(a, Literal) else variable(a)
 
     def equation(e: Eqn) -> Eqn:
         params = {k: at_sizes(v, number) for k, v in e.params.items()}
-        return e.replace(invars=[atom(a) for a in e.invars], outvars=[variable(v) for v in e.outvars], params=params)
+        return e.replace(
+            invars=[atom(a) for a in e.invars],
+            outvars=[variable(v) for v in e.outvars],
+            params=params,
+        )
 
     return jaxpr.replace(
         constvars=[variable(v) for v in jaxpr.constvars],

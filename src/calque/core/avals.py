@@ -1,4 +1,5 @@
-"""Abstract values: what is known of an array while a function is traced. Interned, so that equality is identity."""
+"""Abstract values: what is known of an array while a function is traced. Interned, so that equality
+is identity."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class AbstractValue:
 
 
 class ShapedArray(AbstractValue):
-    """Shape, dtype and weak type of an array. `ShapedArray((2,), np.dtype("float32")) is ShapedArray((2,), ...)`."""
+    """Shape, dtype and weak type of an array. `ShapedArray((2,), np.dtype("float32")) is
+    ShapedArray((2,), ...)`."""
 
     __slots__ = ("__weakref__", "dtype", "kind", "ndim", "shape", "size", "weak_type")
 
@@ -30,10 +32,14 @@ class ShapedArray(AbstractValue):
     weak_type: bool
     ndim: int
     size: int
-    kind: tuple[int, Any, bool]  # rank, dtype, weak type: one object for each, so that machine code compares pointers
+    kind: tuple[
+        int, Any, bool
+    ]  # rank, dtype, weak type: one object for each, so that machine code compares pointers
 
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
-        key = (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
+        key = (
+            (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
+        )
         self = _interned.get(key)
         if self is None:
             self = _new(key)
@@ -41,7 +47,9 @@ class ShapedArray(AbstractValue):
 
     def update(self, **changes: Any) -> ShapedArray:
         return ShapedArray(
-            changes.get("shape", self.shape), changes.get("dtype", self.dtype), changes.get("weak_type", self.weak_type)
+            changes.get("shape", self.shape),
+            changes.get("dtype", self.dtype),
+            changes.get("weak_type", self.weak_type),
         )
 
     def strip_weak_type(self) -> ShapedArray:
@@ -55,7 +63,8 @@ class ShapedArray(AbstractValue):
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{','.join(map(str, self.shape))}]{weak})"
+        dtype, sizes = getattr(self.dtype, "name", self.dtype), ",".join(map(str, self.shape))
+        return f"ShapedArray({dtype}[{sizes}]{weak})"
 
     def __reduce__(self) -> Any:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
@@ -72,18 +81,24 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
             raise TypeError(f"shapes have no negative sizes, got {shape}")
         size *= d
     kind = (rank, dtype, weak)
-    for put, value in zip(_SETTERS, (shape, dtype, weak, rank, size, _kinds.setdefault(kind, kind))):
+    for put, value in zip(
+        _SETTERS, (shape, dtype, weak, rank, size, _kinds.setdefault(kind, kind))
+    ):
         put(self, value)
     if len(_interned) >= _LIMIT:
         _trim()
     return _interned.setdefault((shape, dtype, weak), self)
 
 
-_SETTERS = [vars(ShapedArray)[name].__set__ for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind")]
+_SETTERS = [
+    vars(ShapedArray)[name].__set__
+    for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind")
+]
 
 
 def _trim() -> None:
-    """Forget avals that nobody else holds: the intern table, the loop variable and the argument hold three references."""
+    """Forget avals that nobody else holds: the intern table, the loop variable and the argument
+    hold three references."""
     for k in [k for k, a in list(_interned.items()) if sys.getrefcount(a) <= 4]:
         del _interned[k]
 

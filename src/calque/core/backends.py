@@ -1,4 +1,5 @@
-"""Backends turn programs into executables. One small protocol, several implementations, chosen by name."""
+"""Backends turn programs into executables. One small protocol, several implementations, chosen by
+name."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Options:
 
 
 class Executable(Protocol):
-    """A compiled program. `program` is what the machine's call path runs, or None when it has to be called from Python."""
+    """A compiled program. `program` is what the machine's call path runs, or None when it has to be
+    called from Python."""
 
     @property
     def in_avals(self) -> Sequence[ShapedArray]: ...
@@ -56,7 +58,9 @@ def register(name: str, compiler: Compiler, default: bool = False) -> None:
         _default = name
 
 
-def compile_program(closed: ClosedJaxpr, options: Options, backend: str | None = None) -> Executable:
+def compile_program(
+    closed: ClosedJaxpr, options: Options, backend: str | None = None
+) -> Executable:
     name = backend or _default
     symbols = found_symbols(closed.jaxpr)
     if symbols is not None and name in _symbolic:
@@ -65,7 +69,9 @@ def compile_program(closed: ClosedJaxpr, options: Options, backend: str | None =
     try:
         compiler = _backends[name]
     except KeyError:
-        raise RuntimeError(f"Unknown backend {name!r}; the backends are {', '.join(sorted(_backends))}") from None
+        raise RuntimeError(
+            f"Unknown backend {name!r}; the backends are {', '.join(sorted(_backends))}"
+        ) from None
     return compiler(closed, options)
 
 
@@ -111,7 +117,9 @@ class ReferenceExecutable:
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         outs = reference.run(self.closed, *args)
-        return [from_numpy(o, a.weak_type, copy=True) for o, a in zip(outs, self.out_avals, strict=True)]
+        return [
+            from_numpy(o, a.weak_type, copy=True) for o, a in zip(outs, self.out_avals, strict=True)
+        ]
 
     def as_text(self, stage: str | None = None) -> str:
         if stage not in (None, "jaxpr"):
@@ -119,14 +127,18 @@ class ReferenceExecutable:
         return str(self.closed)
 
     def cost_analysis(self) -> dict[str, float]:
-        return {"flops": float(flops(self.closed.eqns)), "bytes accessed": float(traffic(self.closed))}
+        return {
+            "flops": float(flops(self.closed.eqns)),
+            "bytes accessed": float(traffic(self.closed)),
+        }
 
     def memory_analysis(self) -> MemoryStats:
         return MemoryStats(sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), 0)
 
 
 def flops(eqns: Sequence[Eqn]) -> int:
-    """A rough count: one per element of a result, twice the products for a dot, loops by their length."""
+    """A rough count: one per element of a result, twice the products for a dot, loops by their
+    length."""
     total = 0
     for e in eqns:
         inner = sum(flops(j.eqns) for j in subjaxprs(e.params))

@@ -1,6 +1,9 @@
-"""Configuration: a few named flags, with defaults from the environment and overrides by context manager.
+"""Configuration: a few named flags, with defaults from the environment and overrides by context
+manager.
 
-Names are `calque_*`; the `jax_*` spelling of the same flag is accepted. Flags belong to the process, not to a thread."""
+Names are `calque_*`; the `jax_*` spelling of the same flag is accepted. Flags belong to the
+process, not to a thread.
+"""
 
 import contextlib
 import os
@@ -17,17 +20,37 @@ TRANSFERS = (
 _CHOICES = {
     "numpy_dtype_promotion": ("standard", "strict"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
-    "default_matmul_precision": (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+    "default_matmul_precision": (
+        None,
+        "default",
+        "high",
+        "highest",
+        "bfloat16",
+        "tensorfloat32",
+        "float32",
+    ),
     "on_stale": ("warn", "retrace", "error", "ignore"),
-    "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg", "threefry4x32", "philox2x32", "philox4x32"),
+    "default_prng_impl": (
+        "threefry2x32",
+        "rbg",
+        "unsafe_rbg",
+        "threefry4x32",
+        "philox2x32",
+        "philox4x32",
+    ),
     "legacy_prng_key": ("allow", "warn", "error"),
     "array_garbage_collection_guard": (None, "allow", "log", "fatal"),
-    **dict.fromkeys(TRANSFERS, (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")),
+    **dict.fromkeys(
+        TRANSFERS, (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
+    ),
 }
 
 # Values that other machines give a meaning to: asking for them here is refused, with the reason.
 _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "array_garbage_collection_guard": (("log", "fatal"), "arrays that are part of reference cycles are not reported"),
+    "array_garbage_collection_guard": (
+        ("log", "fatal"),
+        "arrays that are part of reference cycles are not reported",
+    ),
     "auto_pcast": ((False,), "values are always made varying where that is needed"),
     "jax2tf_associative_scan_reductions": ((True,), "there is no TensorFlow here"),
     "remove_size_one_mesh_axis_from_type": ((True,), "types of arrays hold no mesh axes"),
@@ -66,9 +89,14 @@ _FLAGS: dict[str, tuple[Any, bool]] = {
     "no_tracing": (False, False),
     "num_cpu_devices": (-1, False),  # -1: what the environment says, or one
     "remove_size_one_mesh_axis_from_type": (False, False),
-    "softmax_custom_jvp": (True, False),  # the derivative of softmax is the efficient one in any case
+    "softmax_custom_jvp": (
+        True,
+        False,
+    ),  # the derivative of softmax is the efficient one in any case
     "thread_guard": (False, False),  # speaks of operations of several processes: there is one
-    **dict.fromkeys(TRANSFERS, (None, False)),  # the devices share the memory of the host: nothing is transferred
+    **dict.fromkeys(
+        TRANSFERS, (None, False)
+    ),  # the devices share the memory of the host: nothing is transferred
 }
 
 
@@ -79,7 +107,8 @@ def _bare(name: str) -> str:
             break
     if name not in _FLAGS:
         raise AttributeError(
-            f"Unrecognized config option: calque_{name}. The options are: {', '.join('calque_' + f for f in _FLAGS)}."
+            f"Unrecognized config option: calque_{name}. The options are:"
+            f" {', '.join('calque_' + f for f in _FLAGS)}."
         )
     return name
 
@@ -93,7 +122,9 @@ def _from_environment(name: str, default: Any) -> Any:
             return True
         if text.lower() in ("0", "false", "no", "off", ""):
             return False
-        raise ValueError(f"CALQUE_{name.upper()} must be a truth value such as 1 or 0, got {text!r}")
+        raise ValueError(
+            f"CALQUE_{name.upper()} must be a truth value such as 1 or 0, got {text!r}"
+        )
     if isinstance(default, int):
         return int(text) if text.isdigit() else text
     return text
@@ -103,7 +134,9 @@ class Config:
     """The flags as attributes: `config.enable_x64`, `config.update("calque_enable_x64", True)`."""
 
     def __init__(self) -> None:
-        self._global = {name: _from_environment(name, default) for name, (default, _) in _FLAGS.items()}
+        self._global = {
+            name: _from_environment(name, default) for name, (default, _) in _FLAGS.items()
+        }
         self._listeners: list[Callable[[], None]] = []
         for name, value in self._global.items():
             self._check(name, value)
@@ -112,11 +145,15 @@ class Config:
     def _check(self, name: str, value: Any) -> None:
         choices = _CHOICES.get(name)
         if choices and value not in choices:
-            raise ValueError(f"calque_{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+            raise ValueError(
+                f"calque_{name} must be one of {', '.join(map(repr, choices))}; got {value!r}"
+            )
         if isinstance(_FLAGS[name][0], bool) and not isinstance(value, bool):
             raise ValueError(f"calque_{name} must be a bool; got {value!r}")
         if name == "num_cpu_devices" and (type(value) is not int or (value < 1 and value != -1)):
-            raise ValueError(f"calque_{name} or CALQUE_{name.upper()} must be a positive integer; got {value!r}")
+            raise ValueError(
+                f"calque_{name} or CALQUE_{name.upper()} must be a positive integer; got {value!r}"
+            )
         refused, why = _REFUSED.get(name, ((), ""))
         if value in refused:
             raise NotImplementedError(f"calque_{name} cannot be {value!r}: {why}")

@@ -1,7 +1,9 @@
 """Devices: this machine's CPU, once or as several virtual devices of this process.
 
-`CALQUE_NUM_CPU_DEVICES=4` asks for four, and so do `--xla_force_host_platform_device_count=4` in `XLA_FLAGS` and
-`calque.config.update("calque_num_cpu_devices", 4)`, which may come at any time: the devices that are there stay."""
+`CALQUE_NUM_CPU_DEVICES=4` asks for four, and so do `--xla_force_host_platform_device_count=4` in
+`XLA_FLAGS` and `calque.config.update("calque_num_cpu_devices", 4)`, which may come at any time: the
+devices that are there stay.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from calque.core.config import config
 
 
 class Space(enum.Enum):
-    """A memory that arrays are asked to be in. There is one, that of the host, which every device reads."""
+    """A memory that arrays are asked to be in. There is one, that of the host, which every device
+    reads."""
 
     Device = 1
     Host = 2
@@ -21,7 +24,8 @@ class Space(enum.Enum):
 
 
 class Memory:
-    """The memory of a device. All devices of this process share one; the kinds exist so that they can be named."""
+    """The memory of a device. All devices of this process share one; the kinds exist so that they
+    can be named."""
 
     __slots__ = ("device", "kind")
 
@@ -73,7 +77,8 @@ class Device:
     def memory(self, kind: str) -> Memory:
         if kind != "device":
             raise ValueError(
-                f"Could not find memory addressable by device cpu with kind {kind!r}: the kind is 'device'"
+                f"Could not find memory addressable by device cpu with kind {kind!r}: the kind is"
+                " 'device'"
             )
         return Memory(self)
 
@@ -91,7 +96,9 @@ class Device:
         return device_of, (self.id,)
 
 
-_XLA_FLAG = "--xla_force_host_platform_device_count"  # programs written for JAX ask in this way, in XLA_FLAGS
+_XLA_FLAG = (  # programs written for JAX ask in this way, in XLA_FLAGS
+    "--xla_force_host_platform_device_count"
+)
 
 
 def _count() -> int:

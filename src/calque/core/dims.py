@@ -1,12 +1,16 @@
-"""Sizes that are not fixed: `Dim` is an integer of which a program knows only the expression, not the value.
+"""Sizes that are not fixed: `Dim` is an integer of which a program knows only the expression, not
+the value.
 
-A `Dim` belongs to the `Symbols` of one trace. It has a hint, the size that was seen while tracing. What Python asks of it
-(`n == 3`, `n > k`) is answered from the hint, and the answer is kept as a guard: the program serves every sizes that give the same
-answers. Where Python needs the number itself (`range(n)`, `int(n)`) the size is pinned: the guard says that it is the hint.
-Sizes of symbols are at least 1; a program for empty arrays is another one.
+A `Dim` belongs to the `Symbols` of one trace. It has a hint, the size that was seen while tracing.
+What Python asks of it (`n == 3`, `n > k`) is answered from the hint, and the answer is kept as a
+guard: the program serves every sizes that give the same answers. Where Python needs the number
+itself (`range(n)`, `int(n)`) the size is pinned: the guard says that it is the hint. Sizes of
+symbols are at least 1; a program for empty arrays is another one.
 
-A *found* size is known only while the program runs (how many elements a mask selects). Nothing can be guessed of it: a question that its
-bounds do not answer is an error that names the line. Only our own code may take two sizes for different that might be equal."""
+A *found* size is known only while the program runs (how many elements a mask selects). Nothing can
+be guessed of it: a question that its bounds do not answer is an error that names the line. Only our
+own code may take two sizes for different that might be equal.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,18 @@ class Symbols:
         self.atoms: list[tuple[str, Any, Any]] = [("size", i, None) for i in range(len(hints))]
         self.atom_hints = list(hints)
         self.numbers: dict[tuple[str, Any, Any], int] = {a: i for i, a in enumerate(self.atoms)}
-        self.guards: dict[tuple[str, Poly], bool] = {}  # ("zero" or "negative", polynomial) -> the answer
+        self.guards: dict[
+            tuple[str, Poly], bool
+        ] = {}  # ("zero" or "negative", polynomial) -> the answer
         self.open = True
-        self.lenient = (
-            False  # while compiling: sizes that differ are treated as such, which is right for equal ones, too
-        )
-        self.pins = False  # arithmetic with what is no size needs the number: Python's own, which may be more exact
+        # while compiling: sizes that differ are treated as such, which is right for equal ones, too
+        self.lenient = False
+        # arithmetic with what is no size needs the number: Python's own, which may be more exact
+        self.pins = False
         self.memo: dict[Poly, Dim] = {}
-        self.actual: dict[int, int] = {}  # found size -> its value, where a program runs equation by equation
+        self.actual: dict[
+            int, int
+        ] = {}  # found size -> its value, where a program runs equation by equation
         self.unknown: set[int] = set()  # atoms that are found sizes, or depend on some
         self.makers: dict[int, str] = {}  # found size -> what made it
 
@@ -105,7 +113,13 @@ class Symbols:
     def clipped(self, poly: Poly) -> Any:
         """p - c, where the polynomial is max(p, 0) - c."""
         atoms = [(m[0], c) for m, c in poly if len(m) == 1]
-        if len(atoms) != 1 or len(poly) != 2 or atoms[0][1] != 1 or self.dim(poly[:1]) != poly[0][1] or poly[0][1] > 0:
+        if (
+            len(atoms) != 1
+            or len(poly) != 2
+            or atoms[0][1] != 1
+            or self.dim(poly[:1]) != poly[0][1]
+            or poly[0][1] > 0
+        ):
             return None
         op, a, b = self.atoms[atoms[0][0]]
         inner = b if op == "max" and not a else a if op == "max" and not b else None
@@ -138,17 +152,25 @@ class Symbols:
         return (max(low, -INFINITE), min(high, INFINITE))
 
     def bounds(self, poly: Poly) -> tuple[int, int]:
-        """As `interval`; and a quotient is bounded by what it divides: n - n // 2 is not negative."""
+        """As `interval`; and a quotient is bounded by what it divides: n - n // 2 is not
+        negative."""
         low, high = self.interval(poly)
         if any(self.atoms[i][0] in _RELATED for monomial, _ in poly for i in monomial):
-            low, high = max(low, self.least(poly)), min(high, -self.least(multiplied(poly, (((), -1),))))
+            low, high = (
+                max(low, self.least(poly)),
+                min(high, -self.least(multiplied(poly, (((), -1),)))),
+            )
         return (low, high)
 
     def least(self, poly: Poly) -> int:
-        """A lower bound, from d * (a // d) being between a - d + 1 and a, and a found size below its bound."""
+        """A lower bound, from d * (a // d) being between a - d + 1 and a, and a found size below
+        its bound."""
         for monomial, c in poly:
             op, a, b = self.factor(monomial)
-            if op in ("min", "max"):  # it is either; where it is the worse one both must do, else one suffices
+            if op in (
+                "min",
+                "max",
+            ):  # it is either; where it is the worse one both must do, else one suffices
                 rest = summed(poly, ((monomial, c),), -1)
                 either = [self.least(summed(rest, multiplied(x, (((), c),)))) for x in (a, b)]
                 return min(either) if (op == "min") == (c > 0) else max(either)
@@ -186,7 +208,8 @@ class Symbols:
         return (0 if bhi >= INFINITE else alo // bhi, INFINITE if ahi >= INFINITE else ahi // blo)
 
     def ask(self, kind: str, poly: Poly) -> bool:
-        """Is the polynomial zero, or negative? From its bounds, else from the hint, with a guard."""
+        """Is the polynomial zero, or negative? From its bounds, else from the hint, with a
+        guard."""
         lo, hi = self.bounds(poly)
         if kind == "negative":
             if hi < 0 or lo >= 0:
@@ -203,7 +226,12 @@ class Symbols:
             raise self.unanswered(kind, poly)
         answer = value < 0 if kind == "negative" else value == 0
         if self.open and not self.is_found(poly):
-            if self.lenient and kind == "zero" and not answer and all(i < len(self.hints) for m, _ in poly for i in m):
+            if (
+                self.lenient
+                and kind == "zero"
+                and not answer
+                and all(i < len(self.hints) for m, _ in poly for i in m)
+            ):
                 return False
             self.guards[kind, poly] = answer
             if _on_guard is not None:
@@ -215,9 +243,10 @@ class Symbols:
         question = {"zero": "is it 0?", "negative": "is it below 0?", "value": "its value"}[kind]
         made = "; ".join(sorted({f"{self.shown(i)}: {self.makers[i]}" for i in self.roots(poly)}))
         return ConcretizationTypeError(
-            f"Python needs an answer about {self.text(poly, self.shown)} ({question}), a size that is known only while the program"
-            f" runs ({made}). Give that function a static size= (and fill_value=), compute with the size as a number"
-            " (jnp.asarray(x.shape[0])), or leave the question to the program: calque.lax.cond, jnp.where, calque.check."
+            f"Python needs an answer about {self.text(poly, self.shown)} ({question}), a size that"
+            f" is known only while the program runs ({made}). Give that function a static size="
+            " (and fill_value=), compute with the size as a number (jnp.asarray(x.shape[0])), or"
+            " leave the question to the program: calque.lax.cond, jnp.where, calque.check."
         )
 
     def roots(self, poly: Poly) -> set[int]:
@@ -254,13 +283,17 @@ class Symbols:
         """An atom for people."""
         op, a, b = self.atoms[i]
         if op in ("size", "found"):
-            k = a if op == "size" else len(self.hints) + sum(t[0] == "found" for t in self.atoms[:i])
+            k = (
+                a
+                if op == "size"
+                else len(self.hints) + sum(t[0] == "found" for t in self.atoms[:i])
+            )
             return _NAMES[k] if k < len(_NAMES) else f"n{k}"
         return f"{op}({self.text(a, self.shown)}, {self.text(b, self.shown)})"
 
     def program(self, results: Iterable[tuple[str, Poly]]) -> Callable[..., tuple[int, ...]]:
-        """A function of the sizes, then of the found ones by number (`a4=`), that gives these values (`value`), or whether they are
-        `zero` or `negative`."""
+        """A function of the sizes, then of the found ones by number (`a4=`), that gives these
+        values (`value`), or whether they are `zero` or `negative`."""
         results = list(results)
         lines, found = [], []
         for i in self.needed(p for _, p in results):
@@ -268,14 +301,20 @@ class Symbols:
             if op == "found":
                 found.append(f"a{i}")
             elif op in ("min", "max"):
-                lines.append(f" a{i} = {op}({self.text(a, 'a{}'.format)}, {self.text(b, 'a{}'.format)})")
+                lines.append(
+                    f" a{i} = {op}({self.text(a, 'a{}'.format)}, {self.text(b, 'a{}'.format)})"
+                )
             elif op != "size":
                 sign = "//" if op == "floordiv" else "%"
-                lines.append(f" a{i} = ({self.text(a, 'a{}'.format)}) {sign} ({self.text(b, 'a{}'.format)})")
+                lines.append(
+                    f" a{i} = ({self.text(a, 'a{}'.format)}) {sign} ({self.text(b, 'a{}'.format)})"
+                )
         ends = {"value": "", "zero": " == 0", "negative": " < 0"}
         values = [f"({self.text(p, 'a{}'.format)}){ends[kind]}" for kind, p in results]
         arguments = ", ".join([*(f"a{i}" for i in range(len(self.hints))), *found])
-        source = "\n".join([f"def f({arguments}):", *lines, f" return ({''.join(v + ', ' for v in values)})"])
+        source = "\n".join(
+            [f"def f({arguments}):", *lines, f" return ({''.join(v + ', ' for v in values)})"]
+        )
         scope: dict[str, Any] = {}
         exec(compile(source, "<sizes>", "exec"), scope)
         made: Callable[..., tuple[int, ...]] = scope["f"]
@@ -320,28 +359,44 @@ class Dim:
         self.symbols, self.poly, self.hint = symbols, poly, hint
         self._hash = hash(("dim", id(symbols), poly))
 
-    # --- arithmetic -----------------------------------------------------------------------------------------------------------
+    # --- arithmetic -------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
         p = poly_of(other)
-        return self.symbols.dim(summed(self.poly, p)) if p is not None else self._value("__add__", other)
+        return (
+            self.symbols.dim(summed(self.poly, p))
+            if p is not None
+            else self._value("__add__", other)
+        )
 
     def __radd__(self, other: Any) -> Any:
         return self.__add__(other) if poly_of(other) is not None else self._value("__radd__", other)
 
     def __sub__(self, other: Any) -> Any:
         p = poly_of(other)
-        return self.symbols.dim(summed(self.poly, p, -1)) if p is not None else self._value("__sub__", other)
+        return (
+            self.symbols.dim(summed(self.poly, p, -1))
+            if p is not None
+            else self._value("__sub__", other)
+        )
 
     def __rsub__(self, other: Any) -> Any:
         p = poly_of(other)
-        return self.symbols.dim(summed(p, self.poly, -1)) if p is not None else self._value("__rsub__", other)
+        return (
+            self.symbols.dim(summed(p, self.poly, -1))
+            if p is not None
+            else self._value("__rsub__", other)
+        )
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, (tuple, list, str, bytes)):
             return other * int(self)
         p = poly_of(other)
-        return self.symbols.dim(multiplied(self.poly, p)) if p is not None else self._value("__mul__", other)
+        return (
+            self.symbols.dim(multiplied(self.poly, p))
+            if p is not None
+            else self._value("__mul__", other)
+        )
 
     def __rmul__(self, other: Any) -> Any:
         known = isinstance(other, (tuple, list, str, bytes)) or poly_of(other) is not None
@@ -366,11 +421,17 @@ class Dim:
 
     def __floordiv__(self, other: Any) -> Any:
         p = poly_of(other)
-        return self._quotient(self.poly, p)[0] if p is not None else self._value("__floordiv__", other)
+        return (
+            self._quotient(self.poly, p)[0] if p is not None else self._value("__floordiv__", other)
+        )
 
     def __rfloordiv__(self, other: Any) -> Any:
         p = poly_of(other)
-        return self._quotient(p, self.poly)[0] if p is not None else self._value("__rfloordiv__", other)
+        return (
+            self._quotient(p, self.poly)[0]
+            if p is not None
+            else self._value("__rfloordiv__", other)
+        )
 
     def __mod__(self, other: Any) -> Any:
         p = poly_of(other)
@@ -397,7 +458,9 @@ class Dim:
         s = self.symbols
         if not b:
             raise ZeroDivisionError("a size divided by zero")
-        if s.interval(a)[1] <= 0 and len(b) == 1 and b[0][0] == () and b[0][1] > 0:  # -n // d == -((n + d - 1) // d)
+        if (
+            s.interval(a)[1] <= 0 and len(b) == 1 and b[0][0] == () and b[0][1] > 0
+        ):  # -n // d == -((n + d - 1) // d)
             up = _quotient_up(s.dim(multiplied(a, (((), -1),))), b[0][1])
             return -up, s.dim(a) + up * b[0][1]
         parts = divided(a, b)
@@ -424,7 +487,7 @@ class Dim:
             return NotImplemented
         return result
 
-    # --- questions ------------------------------------------------------------------------------------------------------------
+    # --- questions --------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -464,7 +527,7 @@ class Dim:
     def __bool__(self) -> bool:
         return not self.symbols.ask("zero", self.poly)
 
-    # --- the number itself ----------------------------------------------------------------------------------------------------
+    # --- the number itself ------------------------------------------------------------------------
 
     def __index__(self) -> int:
         """Pins the size."""
@@ -572,7 +635,8 @@ def surely_less(a: Any, b: Any) -> bool:
 
 
 def may_exceed(n: Any, limit: int) -> bool:
-    """Is a size larger than `limit`? Of a found size: could it be? What is done then must be right for any."""
+    """Is a size larger than `limit`? Of a found size: could it be? What is done then must be right
+    for any."""
     return n.symbols.bounds(n.poly)[1] > limit if is_found(n) else bool(n > limit)
 
 

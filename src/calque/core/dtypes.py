@@ -1,4 +1,5 @@
-"""Element types: canonical forms under the x64 flag, the promotion lattice with weak types, short names."""
+"""Element types: canonical forms under the x64 flag, the promotion lattice with weak types, short
+names."""
 
 from __future__ import annotations
 
@@ -28,8 +29,12 @@ FLOAT8 = tuple(
     )
     if hasattr(ml_dtypes, name)
 )
-INT4 = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "int4") if hasattr(ml_dtypes, name))
-UINT4 = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("uint2", "uint4") if hasattr(ml_dtypes, name))
+INT4 = tuple(
+    np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "int4") if hasattr(ml_dtypes, name)
+)
+UINT4 = tuple(
+    np.dtype(getattr(ml_dtypes, name)) for name in ("uint2", "uint4") if hasattr(ml_dtypes, name)
+)
 
 bool_ = np.dtype(bool)
 SIGNED = (*INT4, *(np.dtype(f"int{n}") for n in (8, 16, 32, 64)))
@@ -57,7 +62,8 @@ PYTHON_SCALARS = (bool, int, float, complex)
 
 
 class ExtendedDType:
-    """A dtype that NumPy does not know, such as a typed random key. Compared by identity or by its own `__eq__`."""
+    """A dtype that NumPy does not know, such as a typed random key. Compared by identity or by its
+    own `__eq__`."""
 
     name: str
     itemsize: int
@@ -70,12 +76,17 @@ class ExtendedDType:
 
 
 def canonicalize(dtype: Any) -> Any:
-    """The dtype that values of this type have: 64-bit types become 32-bit ones unless `calque_enable_x64` is set."""
+    """The dtype that values of this type have: 64-bit types become 32-bit ones unless
+    `calque_enable_x64` is set."""
     if isinstance(dtype, ExtendedDType):
         return dtype
     if isinstance(dtype, type) and dtype in _PYTHON_WIDE:
         dtype = _PYTHON_WIDE[dtype]
-    dt = dtype if isinstance(dtype, np.dtype) and dtype.isnative and dtype in _KNOWN else as_dtype(dtype)
+    dt = (
+        dtype
+        if isinstance(dtype, np.dtype) and dtype.isnative and dtype in _KNOWN
+        else as_dtype(dtype)
+    )
     return dt if config.enable_x64 else _NARROW.get(dt, dt)
 
 
@@ -84,7 +95,11 @@ def as_dtype(dtype: Any) -> Any:
     if isinstance(dtype, ExtendedDType):
         return dtype
     try:
-        dt = np.dtype(getattr(dtype, "dtype", dtype) if not isinstance(dtype, (type, str)) else _scalar_alias(dtype))
+        dt = np.dtype(
+            getattr(dtype, "dtype", dtype)
+            if not isinstance(dtype, (type, str))
+            else _scalar_alias(dtype)
+        )
     except TypeError as e:
         raise TypeError(f"{dtype!r} is not understood as a dtype") from e
     if not dt.isnative:
@@ -92,7 +107,8 @@ def as_dtype(dtype: Any) -> Any:
     if dt not in _KNOWN:
         if dt.kind in "SUOMmV" or dt.itemsize > 16 or dt not in _KNOWN:
             raise TypeError(
-                f"calque arrays cannot have dtype {dt}; the dtypes are {', '.join(short_name(d) for d in ALL)}"
+                f"calque arrays cannot have dtype {dt}; the dtypes are"
+                f" {', '.join(short_name(d) for d in ALL)}"
             )
     return dt
 
@@ -101,7 +117,11 @@ def _scalar_alias(dtype: Any) -> Any:
     if isinstance(dtype, str):
         extra = getattr(ml_dtypes, dtype, None)
         return extra if isinstance(extra, type) else dtype
-    return getattr(dtype, "dtype", dtype) if isinstance(getattr(dtype, "dtype", None), np.dtype) else dtype
+    return (
+        getattr(dtype, "dtype", dtype)
+        if isinstance(getattr(dtype, "dtype", None), np.dtype)
+        else dtype
+    )
 
 
 _SHORT = {
@@ -187,12 +207,16 @@ def iinfo(dtype: Any) -> Any:
 
 
 # ---------------------------------------------------------------- promotion: JAX's lattice
-# Nodes are dtypes and the weak Python types "int", "float", "complex"; an edge leads to a type that can hold both.
+# Nodes are dtypes and the weak Python types "int", "float", "complex"; an edge leads to a type that
+# can hold both.
 
 
 @functools.cache
 def _lattice() -> dict[Any, frozenset[Any]]:
-    i, u = [np.dtype(f"int{n}") for n in (8, 16, 32, 64)], [np.dtype(f"uint{n}") for n in (8, 16, 32, 64)]
+    i, u = (
+        [np.dtype(f"int{n}") for n in (8, 16, 32, 64)],
+        [np.dtype(f"uint{n}") for n in (8, 16, 32, 64)],
+    )
     f16, f32, f64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
     up: dict[Any, list[Any]] = {
         bool_: ["int"],
@@ -236,7 +260,8 @@ def _join(*nodes: Any) -> Any:
         return least[0]
     names = ", ".join(n if isinstance(n, str) else n.name for n in nodes)
     raise TypePromotionError(
-        f"Input dtypes ({names}) have no available implicit dtype promotion path. Use an explicit conversion such as x.astype(jnp.float32)."
+        f"Input dtypes ({names}) have no available implicit dtype promotion path. Use an explicit"
+        " conversion such as x.astype(jnp.float32)."
     )
 
 
@@ -245,7 +270,11 @@ class TypePromotionError(ValueError):
 
 
 _WEAK_NODE = {"b": bool_, "i": "int", "u": "int", "f": "float", "c": "complex", "V": "float"}
-_WEAK_DTYPE = {"int": np.dtype("int64"), "float": np.dtype("float64"), "complex": np.dtype("complex128")}
+_WEAK_DTYPE = {
+    "int": np.dtype("int64"),
+    "float": np.dtype("float64"),
+    "complex": np.dtype("complex128"),
+}
 
 
 def weak_node(dtype: Any) -> Any:
@@ -269,13 +298,17 @@ def _promote(items: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tu
     if any(isinstance(d, ExtendedDType) for d in kinds):
         if len(kinds) == 1:
             return next(iter(kinds)), False
-        raise TypeError(f"dtypes {', '.join(map(str, kinds))} have no common type: convert one of them explicitly.")
+        raise TypeError(
+            f"dtypes {', '.join(map(str, kinds))} have no common type: convert one of them"
+            " explicitly."
+        )
     if float0 in kinds:
         raise TypePromotionError("float0 values (tangents of integers) take no part in arithmetic.")
     strong = {d for d, weak in items if not weak}
     if strict and len(strong) > 1:
         raise TypePromotionError(
-            f"Input dtypes {', '.join(sorted(d.name for d in strong))} differ, and calque_numpy_dtype_promotion is 'strict': convert explicitly."
+            f"Input dtypes {', '.join(sorted(d.name for d in strong))} differ, and"
+            " calque_numpy_dtype_promotion is 'strict': convert explicitly."
         )
     if len(kinds) == 1 and not strong:
         return next(iter(kinds)), True

@@ -1,4 +1,5 @@
-"""The exceptions that tracing raises. Each message says what was traced, where it came from and what to write instead."""
+"""The exceptions that tracing raises. Each message says what was traced, where it came from and
+what to write instead."""
 
 
 class JAXTypeError(TypeError):
@@ -38,7 +39,8 @@ class DataDependentSizeError(ConcretizationTypeError, NonConcreteBooleanIndexErr
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value was used after its transformation had ended: it leaked through a side effect."""
+    """A traced value was used after its transformation had ended: it leaked through a side
+    effect."""
 
 
 class InconclusiveDimensionOperation(Exception):

@@ -1,4 +1,5 @@
-"""What a slice selects of an axis, and the smaller and larger of two sizes, where sizes may be free or found."""
+"""What a slice selects of an axis, and the smaller and larger of two sizes, where sizes may be free
+or found."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def _chosen(op: str, a: Any, b: Any) -> Any:
 
 
 def _bounds_found(start: Any, stop: Any, size: Any) -> tuple[Any, Any]:
-    """(start, length) of a slice with sizes that the program finds. Where nothing is selected the start may lie behind the end."""
+    """(start, length) of a slice with sizes that the program finds. Where nothing is selected the
+    start may lie behind the end."""
     end = size if stop is None else larger(stop + size, 0) if stop < 0 else smaller(stop, size)
     if start is None:
         return 0, end

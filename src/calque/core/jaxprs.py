@@ -1,4 +1,5 @@
-"""Jaxprs: programs as immutable lists of equations over typed variables, and a verifier for them."""
+"""Jaxprs: programs as immutable lists of equations over typed variables, and a verifier for
+them."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class DropVar(Var):
 
 
 class Literal:
-    """A scalar constant that stands in the program text. `val` is a NumPy scalar or 0-d array of exactly `aval.dtype`."""
+    """A scalar constant that stands in the program text. `val` is a NumPy scalar or 0-d array of
+    exactly `aval.dtype`."""
 
     __slots__ = ("aval", "val")
 
@@ -61,7 +63,12 @@ class Eqn:
         self.invars, self.outvars = list(invars), list(outvars)
 
     def replace(self, **changes: Any) -> Eqn:
-        return Eqn(*(changes.get(k, getattr(self, k)) for k in ("primitive", "invars", "outvars", "params", "source")))
+        return Eqn(
+            *(
+                changes.get(k, getattr(self, k))
+                for k in ("primitive", "invars", "outvars", "params", "source")
+            )
+        )
 
     @property
     def effects(self) -> frozenset[str]:
@@ -70,7 +77,8 @@ class Eqn:
 
     @property
     def source_info(self) -> Source | None:
-        """Where it was made, and in which `named_scope`: `.file`, `.line`, `.function`, `.name_stack`."""
+        """Where it was made, and in which `named_scope`: `.file`, `.line`, `.function`,
+        `.name_stack`."""
         return self.source
 
     def __repr__(self) -> str:
@@ -96,7 +104,10 @@ class Jaxpr:
 
     def replace(self, **changes: Any) -> Jaxpr:
         return Jaxpr(
-            *(changes.get(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_names"))
+            *(
+                changes.get(k, getattr(self, k))
+                for k in ("constvars", "invars", "outvars", "eqns", "debug_names")
+            )
         )
 
     @property
@@ -130,7 +141,9 @@ class ClosedJaxpr:
         if len(jaxpr.constvars) != len(consts):
             raise ValueError(f"{len(jaxpr.constvars)} constvars but {len(consts)} constants")
         self.jaxpr, self.consts = jaxpr, list(consts)
-        self.cache: dict[Any, Any] = {}  # what transformations derived from this program, by their own keys
+        self.cache: dict[
+            Any, Any
+        ] = {}  # what transformations derived from this program, by their own keys
 
     @property
     def in_avals(self) -> list[ShapedArray]:
@@ -224,7 +237,8 @@ class JaxprTypeError(TypeError):
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Every variable is defined once and before use; every equation has the types that its shape rule says."""
+    """Every variable is defined once and before use; every equation has the types that its shape
+    rule says."""
     defined: set[Var] = set()
     for v in (*jaxpr.constvars, *jaxpr.invars):
         if v in defined:
@@ -242,14 +256,20 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 def _check_eqn(e: Eqn, defined: set[Var]) -> None:
     for a in e.invars:
         if isinstance(a, Var) and a not in defined:
-            raise JaxprTypeError(f"{e.primitive}: operand {a} is used before it is defined ({e.source})")
+            raise JaxprTypeError(
+                f"{e.primitive}: operand {a} is used before it is defined ({e.source})"
+            )
     out = e.primitive.shape(*(a.aval for a in e.invars), **e.params)
     avals = out if e.primitive.multiple_results else [out]
     if len(avals) != len(e.outvars):
-        raise JaxprTypeError(f"{e.primitive}: {len(e.outvars)} results, its shape rule says {len(avals)}")
+        raise JaxprTypeError(
+            f"{e.primitive}: {len(e.outvars)} results, its shape rule says {len(avals)}"
+        )
     for v, aval in zip(e.outvars, avals):
         if v.aval.shape != aval.shape or v.aval.dtype != aval.dtype:
-            raise JaxprTypeError(f"{e.primitive}: result {v.aval} but its shape rule says {aval} ({e.source})")
+            raise JaxprTypeError(
+                f"{e.primitive}: result {v.aval} but its shape rule says {aval} ({e.source})"
+            )
         if v in defined:
             raise JaxprTypeError(f"variable {v} is bound twice")
         if not isinstance(v, DropVar):

@@ -1,4 +1,5 @@
-"""Which random keys have been used, while `calque_debug_key_reuse` is on: a key used a second time is an error that names both places."""
+"""Which random keys have been used, while `calque_debug_key_reuse` is on: a key used a second time
+is an error that names both places."""
 
 from __future__ import annotations
 
@@ -30,8 +31,10 @@ def consume(key: Any, how: str, where: str | None = None) -> None:
     before = _used.get(id(key))
     if before is not None:
         raise KeyReuseError(
-            f"A random key is reused: {before.how} used it at {before.where}, and now {how} at {where}. The same key gives the same"
-            " numbers. Split it first, key, sub = random.split(key), and use each part once; random.clone(key) says that reuse is meant."
+            f"A random key is reused: {before.how} used it at {before.where}, and now {how} at"
+            f" {where}. The same key gives the same numbers. Split it first, key, sub ="
+            " random.split(key), and use each part once; random.clone(key) says that reuse is"
+            " meant."
         )
     if len(_used) >= MOST:
         _used.popitem(last=False)
@@ -46,7 +49,8 @@ def consume_again(uses: Sequence[tuple[int, Use]], arguments: Sequence[Any], fun
 
 
 def one_of(parts: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Record parts of which only one will run: each finds the keys as if the others were not there. Used up is what any of them uses."""
+    """Record parts of which only one will run: each finds the keys as if the others were not there.
+    Used up is what any of them uses."""
     if not config.debug_key_reuse:
         return [part() for part in parts]
     before, found, out = dict(_used), dict(_used), []
@@ -63,7 +67,8 @@ def one_of(parts: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def in_rounds(record: Callable[[], Any], carried: int) -> Any:
-    """Record the body of a loop with so many carried values: a key that is not made in the round is used in every one."""
+    """Record the body of a loop with so many carried values: a key that is not made in the round is
+    used in every one."""
     if not config.debug_key_reuse:
         return record()
     before = set(_used)
@@ -74,8 +79,9 @@ def in_rounds(record: Callable[[], Any], carried: int) -> Any:
     for use in [u for i, u in _used.items() if i not in before]:
         if id(use.key) in captured or id(getattr(use.key, "_var", None)) in passed_on:
             raise KeyReuseError(
-                f"A random key is reused: {use.how} uses it at {use.where} in every round of a loop. The same key gives the same"
-                " numbers. Carry a key and split it in each round, go through random.split(key, n), or use fold_in with the counter."
+                f"A random key is reused: {use.how} uses it at {use.where} in every round of a"
+                " loop. The same key gives the same numbers. Carry a key and split it in each"
+                " round, go through random.split(key, n), or use fold_in with the counter."
             )
     return part
 

@@ -1,4 +1,5 @@
-"""Modules, functions and names of facades that are imported when first used: what a program does not use it does not wait for."""
+"""Modules, functions and names of facades that are imported when first used: what a program does
+not use it does not wait for."""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ def facade(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package that imports names when they are first asked for.
 
-    The imports stand in its source under `if TYPE_CHECKING:`, where type checkers read them as ever; what they say is read from there.
-    `finish(name, value)` gives what the package offers under that name."""
+    The imports stand in its source under `if TYPE_CHECKING:`, where type checkers read them as
+    ever; what they say is read from there. `finish(name, value)` gives what the package offers
+    under that name."""
     places: dict[str, tuple[str, str]] = {}
 
     def table() -> dict[str, tuple[str, str]]:

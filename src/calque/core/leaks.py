@@ -1,4 +1,5 @@
-"""`calque_check_tracer_leaks`: traced values that are still referenced when their trace has ended are reported at once."""
+"""`calque_check_tracer_leaks`: traced values that are still referenced when their trace has ended
+are reported at once."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from calque.core.trace_state import Trace, Tracer
 
 
 def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
-    """Raise if a tracer of one of these traces, which have ended, is alive; those in `allowed` may be."""
+    """Raise if a tracer of one of these traces, which have ended, is alive; those in `allowed` may
+    be."""
     if not config.check_tracer_leaks:
         return
     gc.collect()
@@ -24,8 +26,10 @@ def check(traces: Sequence[Trace], allowed: Iterable[Any] = ()) -> None:
     for x in alive:
         if id(x._trace) in ended and id(x) not in known:
             raise errors.UnexpectedTracerError(
-                f"Leaked trace: a traced value of type {x.aval.str_short()}{_function(x._trace)} is still referenced after the "
-                f"transformation that made it has ended{_holder(x, alive)}. A function under jit, grad or vmap must return its results."
+                f"Leaked trace: a traced value of type {x.aval.str_short()}{_function(x._trace)} is"
+                " still referenced after the transformation that made it has"
+                f" ended{_holder(x, alive)}. A function under jit, grad or vmap must return its"
+                " results."
             )
 
 

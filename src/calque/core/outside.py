@@ -11,16 +11,21 @@ from calque.core.jaxprs import Jaxpr
 from calque.core.trace import eval_jaxpr as _run
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
+def eval_jaxpr(
+    jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
+) -> list[Any]:
     """Run a program on values, which may be traced; gives the list of its results.
 
-    Equations that are recorded while it runs keep the places that the program has; `propagate_source_info=False` is refused.
+    Equations that are recorded while it runs keep the places that the program has;
+    `propagate_source_info=False` is refused.
 
     >>> closed = calque.make_jaxpr(lambda x: 2 * x)(1.0)
     >>> calque.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
     [Array(6., dtype=float32, weak_type=True)]"""
     if not propagate_source_info:
-        raise NotImplementedError("eval_jaxpr: propagate_source_info=False: equations always keep their places")
+        raise NotImplementedError(
+            "eval_jaxpr: propagate_source_info=False: equations always keep their places"
+        )
     return _run(jaxpr, consts, *args)
 
 

@@ -1,4 +1,5 @@
-"""When garbage collection waits: while thousands of objects are made of which none is garbage yet."""
+"""When garbage collection waits: while thousands of objects are made of which none is garbage
+yet."""
 
 from __future__ import annotations
 
@@ -26,10 +27,13 @@ def no_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:
-    """For imports: what they make stays, so no collection looks at it before the first full one, nor when the process ends.
+    """For imports: what they make stays, so no collection looks at it before the first full one,
+    nor when the process ends.
 
-    A short program else spends a quarter of its time on searching modules for garbage. `gc.freeze` takes in all objects there are;
-    so only a young process does this, and the first full collection thaws them: what is garbage by then is found as ever."""
+    A short program else spends a quarter of its time on searching modules for garbage. `gc.freeze`
+    takes in all objects there are; so only a young process does this, and the first full collection
+    thaws them: what is garbage by then is found as ever.
+    """
     young = gc.isenabled() and gc.get_freeze_count() == 0 and len(gc.get_objects()) < YOUNG
     with no_collection():
         yield
@@ -39,7 +43,8 @@ def importing() -> Iterator[None]:
 
 
 class _Thaw:
-    """A callback of the collector that takes `importing` back, once; not when somebody else has frozen objects since."""
+    """A callback of the collector that takes `importing` back, once; not when somebody else has
+    frozen objects since."""
 
     def __init__(self, frozen: int) -> None:
         self.frozen = frozen

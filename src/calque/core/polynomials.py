@@ -33,10 +33,11 @@ def without(m: Monomial, part: Monomial) -> Monomial | None:
 
 
 def divided(a: Poly, b: Poly) -> tuple[Poly, Poly] | None:
-    """(q, r) with a = q * b + r as far as the terms of `a` are multiples of the single term of `b`."""
+    """(q, r) with a = q * b + r as far as the terms of `a` are multiples of the single term of
+    `b`."""
     if len(b) != 1:
         return ((((), 1),), ()) if a == b else None
-    (mb, cb) = b[0]
+    mb, cb = b[0]
     q, r = [], []
     for m, c in a:
         rest = without(m, mb)

@@ -2,7 +2,9 @@
 
     neg_p = Primitive("neg", meaning=np.negative, shape=..., jvp=..., transpose=..., batch=...)
 
-Every rule is required. Where one does not apply, `NotApplicable("why")` says so: using it raises that reason."""
+Every rule is required. Where one does not apply, `NotApplicable("why")` says so: using it raises
+that reason.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from calque.core.avals import ShapedArray
 
 
 class NotApplicable:
-    """A rule that does not exist, and why. Calling it raises NotImplementedError with the reason."""
+    """A rule that does not exist, and why. Calling it raises NotImplementedError with the
+    reason."""
 
     def __init__(self, reason: str):
         self.reason = reason
@@ -56,8 +59,9 @@ class Primitive:
     meaning(*numpy_arrays, **params)        the result, computed by NumPy: the oracle of every test
     shape(*avals, **params)                 the aval of the result; clear errors for bad operands
     jvp(primals, tangents, **params)        (result, tangent of the result); tangents may be Zero
-    transpose(cts, *args, **params)         cotangents of the arguments that are UndefinedPrimal, None for the others
-    batch(args, dims, **params)             (result, its batch dimension); dims are ints or None
+    transpose(cts, *args, **params)         cotangents of the arguments that are UndefinedPrimal,
+    None for the others batch(args, dims, **params)             (result, its batch dimension); dims
+    are ints or None
 
     With `multiple_results` the results, and their tangents and dimensions, are lists."""
 
@@ -75,7 +79,9 @@ class Primitive:
         "transpose",
     )
 
-    program: Callable[..., Any] | None  # a function of ordinary primitives that computes it: compiled code runs that
+    program: (
+        Callable[..., Any] | None
+    )  # a function of ordinary primitives that computes it: compiled code runs that
 
     def __init__(
         self,
@@ -92,14 +98,24 @@ class Primitive:
         effect: bool = False,
     ):
         self.name, self.multiple_results = name, multiple_results
-        self.meaning, self.shape, self.jvp, self.transpose, self.batch = meaning, shape, jvp, transpose, batch
-        self.linearize = linearize  # for higher-order primitives whose known and unknown parts must be separated
+        self.meaning, self.shape, self.jvp, self.transpose, self.batch = (
+            meaning,
+            shape,
+            jvp,
+            transpose,
+            batch,
+        )
+        self.linearize = (
+            linearize  # for higher-order primitives whose known and unknown parts must be separated
+        )
         self.hidden = hidden  # parameters that the printed form leaves out
         self.effect = effect  # equations with an effect are kept though nobody reads their results
         self.program = None
         for field in ("meaning", "shape", "jvp", "transpose", "batch"):
             if not callable(getattr(self, field)):
-                raise TypeError(f"primitive {name}: {field} must be callable or NotApplicable(reason)")
+                raise TypeError(
+                    f"primitive {name}: {field} must be callable or NotApplicable(reason)"
+                )
         if REGISTRY.setdefault(name, self) is not self:
             raise ValueError(f"there is a primitive named {name} already")
 
@@ -119,7 +135,8 @@ def _by_name(name: str) -> Primitive:
 
 
 class _Vocabulary:
-    """`do.mul(x, y)` binds the primitive `mul`. Looked up when called, so that rules may use any primitive."""
+    """`do.mul(x, y)` binds the primitive `mul`. Looked up when called, so that rules may use any
+    primitive."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         try:

@@ -93,7 +93,11 @@ def print_eqn(e: Eqn, names: Names, used: set[Var]) -> str:
     ins = " ".join(atom(a, names) for a in e.invars)
     flat = f"[{' '.join(params)}]" if params else ""
     lead = f"{outs} = " if outs else ""
-    line = f"{lead}{e.primitive.name}{flat} {ins}".rstrip() if ins else f"{lead}{e.primitive.name}{flat} "
+    line = (
+        f"{lead}{e.primitive.name}{flat} {ins}".rstrip()
+        if ins
+        else f"{lead}{e.primitive.name}{flat} "
+    )
     if len(line) <= WIDTH and "\n" not in line:
         return line
     inside = "\n".join(indent(p, 2) for p in params)

@@ -1,4 +1,5 @@
-"""Pytrees: nested containers of arrays, on optree, in JAX's form (None is an empty container, dicts are sorted by key)."""
+"""Pytrees: nested containers of arrays, on optree, in JAX's form (None is an empty container, dicts
+are sorted by key)."""
 
 from __future__ import annotations
 
@@ -79,7 +80,19 @@ class PyTreeDef:
 
 
 # The kinds of nodes in the state of an optree.PyTreeSpec, which lists them children first.
-_CUSTOM, _LEAF_KIND, _NONE, _TUPLE, _LIST, _DICT, _NAMED_TUPLE, _ORDERED, _DEFAULT, _DEQUE, _STRUCT = range(11)
+(
+    _CUSTOM,
+    _LEAF_KIND,
+    _NONE,
+    _TUPLE,
+    _LIST,
+    _DICT,
+    _NAMED_TUPLE,
+    _ORDERED,
+    _DEFAULT,
+    _DEQUE,
+    _STRUCT,
+) = range(11)
 
 
 def _node_text(kind: int, data: Any, custom: Any, parts: list[str]) -> str:
@@ -94,7 +107,12 @@ def _node_text(kind: int, data: Any, custom: Any, parts: list[str]) -> str:
         return f"[{inner}]"
     if kind == _DICT:
         return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(data, parts)) + "}"
-    name = {_NAMED_TUPLE: "namedtuple", _ORDERED: "OrderedDict", _DEFAULT: "defaultdict", _DEQUE: "deque"}.get(kind)
+    name = {
+        _NAMED_TUPLE: "namedtuple",
+        _ORDERED: "OrderedDict",
+        _DEFAULT: "defaultdict",
+        _DEQUE: "deque",
+    }.get(kind)
     name = name or getattr(custom or data, "__name__", "node")
     shown = data.__name__ if kind in (_NAMED_TUPLE, _STRUCT) else _auxiliary(kind, data)
     return f"CustomNode({name}[{shown}], [{inner}])"
@@ -132,10 +150,14 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTree
     return PyTreeDef(optree.tree_structure(tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE))
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
     """`f` of the leaves of a tree, and of what other trees have in the same places."""
     try:
-        return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+        return optree.tree_map(
+            f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=NAMESPACE
+        )
     except ValueError:
         for other in rest:
             why = difference(tree, other, is_leaf, "tree_map tree")
@@ -149,7 +171,9 @@ LEAF = PyTreeDef(optree.tree_structure(_LEAF))
 
 
 def treedef_tuple(treedefs: Sequence[PyTreeDef]) -> PyTreeDef:
-    return PyTreeDef(optree.treespec_tuple([d._spec for d in treedefs], none_is_leaf=False, namespace=NAMESPACE))
+    return PyTreeDef(
+        optree.treespec_tuple([d._spec for d in treedefs], none_is_leaf=False, namespace=NAMESPACE)
+    )
 
 
 def register(
@@ -172,7 +196,10 @@ def register(
     with warnings.catch_warnings():  # a named tuple may be a container of another kind
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
         optree.register_pytree_node(
-            cls, flat, lambda aux, children: unflatten_func(cast(_Aux, aux).value, children), namespace=NAMESPACE
+            cls,
+            flat,
+            lambda aux, children: unflatten_func(cast(_Aux, aux).value, children),
+            namespace=NAMESPACE,
         )
     _registered_classes.add(cls)
 
@@ -315,7 +342,9 @@ def _child_key(kind: type, entry: Any) -> Any:
 def flatten_with_path(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    accessors, values, spec = optree.tree_flatten_with_accessor(tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE)
+    accessors, values, spec = optree.tree_flatten_with_accessor(
+        tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE
+    )
     return [(tuple(_key(e) for e in a), v) for a, v in zip(accessors, values)], PyTreeDef(spec)
 
 
@@ -323,28 +352,42 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """The path as text: `['w'][0].x`."""
     if not simple:
         return separator.join(map(str, keys))
-    return separator.join(str(next((getattr(k, f) for f in ("idx", "key", "name") if hasattr(k, f)), k)) for k in keys)
+    return separator.join(
+        str(next((getattr(k, f) for f in ("idx", "key", "name") if hasattr(k, f)), k)) for k in keys
+    )
 
 
-def prefix_broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def prefix_broadcast(
+    prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any]:
     """The leaves of `prefix` repeated for the leaves of `tree` that lie below each."""
     out: list[Any] = []
     values, spec = optree.tree_flatten(prefix, is_leaf, none_is_leaf=False, namespace=NAMESPACE)
     try:
         subtrees = spec.flatten_up_to(tree)
     except ValueError:
-        raise ValueError(difference(prefix, tree, is_leaf, "broadcast_prefix prefix_tree")) from None
+        raise ValueError(
+            difference(prefix, tree, is_leaf, "broadcast_prefix prefix_tree")
+        ) from None
     for value, subtree in zip(values, subtrees, strict=True):
         out += [value] * len(leaves(subtree))
     return out
 
 
-# ---------------------------------------------------------------- one level, and what differs between two trees
+# ---------------------------------------------------------------- one level, and what differs betwe
 
 
 def is_node_type(cls: type) -> bool:
     """Are instances of `cls` containers?"""
-    if cls in _registered_classes or cls in (tuple, list, dict, type(None), OrderedDict, defaultdict, deque):
+    if cls in _registered_classes or cls in (
+        tuple,
+        list,
+        dict,
+        type(None),
+        OrderedDict,
+        defaultdict,
+        deque,
+    ):
         return True
     return issubclass(cls, tuple) and hasattr(cls, "_fields")
 
@@ -353,7 +396,9 @@ def one_level(tree: Any) -> tuple[list[Any], Any, list[Any]]:
     """(children, auxiliary data, keys of the children) of a container."""
     if not is_node_type(type(tree)):
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    children, aux, entries, _ = optree.tree_flatten_one_level(tree, none_is_leaf=False, namespace=NAMESPACE)
+    children, aux, entries, _ = optree.tree_flatten_one_level(
+        tree, none_is_leaf=False, namespace=NAMESPACE
+    )
     if isinstance(aux, _Aux):
         aux = aux.value
     elif isinstance(tree, defaultdict):
@@ -363,15 +408,22 @@ def one_level(tree: Any) -> tuple[list[Any], Any, list[Any]]:
     return list(children), aux, [_child_key(type(tree), e) for e in entries]
 
 
-def difference(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None, place: str = "tree") -> str | None:
+def difference(
+    prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None, place: str = "tree"
+) -> str | None:
     """Where `full` does not begin as `prefix` does, and how; None where it does."""
     if (is_leaf is not None and is_leaf(prefix)) or not is_node_type(type(prefix)):
         return None
-    head = f"pytree structure error: different %s at key path\n    {place}\nAt that key path, the prefix pytree {place} has a subtree of type"
+    head = (
+        f"pytree structure error: different %s at key path\n    {place}\nAt that key path, the"
+        f" prefix pytree {place} has a subtree of type"
+    )
     if type(prefix) is not type(full):
         return (
-            head % "types"
-            + f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of different type\n    {type(full)}."
+            head
+            % "types"
+            + f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of"
+            f" different type\n    {type(full)}."
         )
     (left, left_aux, keys), (right, right_aux, right_keys) = one_level(prefix), one_level(full)
     if len(left) != len(right):
@@ -380,20 +432,24 @@ def difference(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = N
             return (
                 head
                 % "numbers of pytree children"
-                + f"\n    {type(prefix)}\nwith {len(left)} child keys\n    {_listed(keys)}\nbut at the same key path the full pytree has a subtree of the same"
-                f" type but with {len(right)} child keys\n    {_listed(right_keys)}\nso the symmetric difference on key sets is\n"
-                f"    {_listed(k for k in (*keys, *right_keys) if (k in keys) != (k in right_keys))}"
+                + f"\n    {type(prefix)}\nwith {len(left)} child keys\n    {_listed(keys)}\nbut at"
+                " the same key path the full pytree has a subtree of the same type but with"
+                f" {len(right)} child keys\n    {_listed(right_keys)}\nso the symmetric"
+                " difference on key sets is\n   "
+                f" {_listed(k for k in (*keys, *right_keys) if (k in keys) != (k in right_keys))}"
             )
         return (
-            head % f"lengths of {kind}"
-            + f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type but of length {len(right)}."
+            head
+            % f"lengths of {kind}"
+            + f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type"
+            f" but of length {len(right)}."
         )
     if _Aux(left_aux) != _Aux(right_aux):
         return (
             head
             % "pytree metadata"
-            + f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the full pytree has a subtree of the same type but with metadata\n"
-            f"    {right_aux}"
+            + f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
+            f" full pytree has a subtree of the same type but with metadata\n    {right_aux}"
         )
     for key, a, b in zip(keys, left, right):
         why = difference(a, b, is_leaf, place + str(key))

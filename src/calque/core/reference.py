@@ -29,18 +29,29 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 def finished(out: Any, aval: ShapedArray, primitive: Primitive) -> Any:
     x = np.asarray(out)
     if x.shape != aval.shape or x.dtype != storage(aval.dtype):
-        raise AssertionError(f"{primitive.name}: its meaning gives {x.dtype}{x.shape}, its shape rule says {aval}")
-    return from_numpy(x, aval.weak_type) if isinstance(aval.dtype, np.dtype) else from_storage(x, aval)
+        raise AssertionError(
+            f"{primitive.name}: its meaning gives {x.dtype}{x.shape}, its shape rule says {aval}"
+        )
+    return (
+        from_numpy(x, aval.weak_type) if isinstance(aval.dtype, np.dtype) else from_storage(x, aval)
+    )
 
 
 def run(closed: ClosedJaxpr, *args: Any) -> list[Any]:
     """Run a whole program, equation by equation, on NumPy arrays; gives NumPy arrays."""
-    env: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, map(to_numpy, closed.consts), strict=True))
+    env: dict[Var, Any] = dict(
+        zip(closed.jaxpr.constvars, map(to_numpy, closed.consts), strict=True)
+    )
     env.update(zip(closed.jaxpr.invars, map(to_numpy, args), strict=True))
-    read = lambda a: env[a] if isinstance(a, Var) else np.asarray(a.val)
+
+    def read(a):
+        return env[a] if isinstance(a, Var) else np.asarray(a.val)
+
     with np.errstate(all="ignore"):
         for e in closed.jaxpr.eqns:
             out = e.primitive.meaning(*[read(a) for a in e.invars], **e.params)
-            for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,), strict=True):
+            for v, x in zip(
+                e.outvars, out if e.primitive.multiple_results else (out,), strict=True
+            ):
                 env[v] = np.asarray(x)
     return [read(a) for a in closed.jaxpr.outvars]

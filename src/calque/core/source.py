@@ -65,7 +65,8 @@ def user_frame() -> FrameType | None:
 
 
 class _Place(threading.local):
-    """A place to name instead of the one that is running: rewritten equations keep the line of the first."""
+    """A place to name instead of the one that is running: rewritten equations keep the line of the
+    first."""
 
     source: Source | None = None
     scope: str = ""
@@ -84,7 +85,8 @@ def asked_by_user(file: str) -> bool:
 
 @contextlib.contextmanager
 def at(source: Source | None) -> Iterator[_Place]:
-    """Operations inside are said to be made at `source`; the result's attribute `source` can be set again and again."""
+    """Operations inside are said to be made at `source`; the result's attribute `source` can be set
+    again and again."""
     before = _place.source
     _place.source = source
     try:

@@ -1,4 +1,5 @@
-"""Evaluation and recording: the traces that run primitives at once, and those that write them into a jaxpr."""
+"""Evaluation and recording: the traces that run primitives at once, and those that write them into
+a jaxpr."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from calque.core.trace_state import Trace, Tracer
 
 
 def typeof(x: Any) -> ShapedArray:
-    """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, Python scalars."""
+    """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, Python
+    scalars."""
     aval = getattr(x, "aval", None)
     if aval is not None:
         return aval
@@ -37,7 +39,8 @@ def typeof(x: Any) -> ShapedArray:
     if hasattr(x, "__jax_array__"):
         return typeof(x.__jax_array__())
     raise TypeError(
-        f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a Python number is needed"
+        f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a"
+        " Python number is needed"
     )
 
 
@@ -47,7 +50,11 @@ def _python_int(x: int) -> ShapedArray:
     if not info.min <= x <= info.max:
         raise OverflowError(
             f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
-            + ("" if dtype.itemsize == 8 else " (64-bit types need calque.config.update('calque_enable_x64', True))")
+            + (
+                ""
+                if dtype.itemsize == 8
+                else " (64-bit types need calque.config.update('calque_enable_x64', True))"
+            )
         )
     return ShapedArray((), dtype, True)
 
@@ -111,9 +118,13 @@ class JaxprTrace(Trace):
         self.constvars: dict[int, tuple[Var, Any]] = {}
         self.function, self.argument_names = function, argument_names
         self.kept: list[Any] = []  # keeps constants alive while their ids are keys
-        self.makers: dict[Var, tuple[Eqn, int]] = {}  # of the first `indexed` equations: variable -> its equation
+        self.makers: dict[
+            Var, tuple[Eqn, int]
+        ] = {}  # of the first `indexed` equations: variable -> its equation
         self.indexed = 0
-        self.found: dict[Any, Any] = {}  # what was made of a mask or a bound whose size the program finds
+        self.found: dict[
+            Any, Any
+        ] = {}  # what was made of a mask or a bound whose size the program finds
 
     def new_argument(self, aval: ShapedArray) -> JaxprTracer:
         t = self.tracer(aval)
@@ -134,7 +145,9 @@ class JaxprTrace(Trace):
             check_alive(x)
         elif type(x) is Dim:
             return self.atom(dims.value_of(x))
-        elif isinstance(x, PYTHON_SCALARS) or (getattr(x, "ndim", None) == 0 and not isinstance(x, Tracer)):
+        elif isinstance(x, PYTHON_SCALARS) or (
+            getattr(x, "ndim", None) == 0 and not isinstance(x, Tracer)
+        ):
             aval = typeof(x)
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
                 return Literal(np.asarray(x).astype(aval.dtype, copy=False), aval)
@@ -146,7 +159,9 @@ class JaxprTrace(Trace):
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         if self.done:
             raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
-        atoms = [a._var if type(a) is JaxprTracer and a._trace is self else self.atom(a) for a in args]
+        atoms = [
+            a._var if type(a) is JaxprTracer and a._trace is self else self.atom(a) for a in args
+        ]
         out = primitive.shape(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
             tracers = [self.tracer(aval) for aval in out]
@@ -157,7 +172,8 @@ class JaxprTrace(Trace):
         return t
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
-        """How a value was made, as a key: equal for values that are computed in the same way from the same ones."""
+        """How a value was made, as a key: equal for values that are computed in the same way from
+        the same ones."""
         if isinstance(atom, Literal):
             return (atom.aval, atom.val.tobytes())
         for e in self.eqns[self.indexed :]:
@@ -211,8 +227,9 @@ def leaked(x: Tracer | None, trace: Trace) -> Exception:
     return errors.UnexpectedTracerError(
         f"Encountered an unexpected tracer: {what} was used after the transformation that made it"
         + (f" (of function {name})" if name else "")
-        + " had ended. A function under jit, grad or vmap must return its results: a value stored in a global, a list or an"
-        " attribute while tracing is a placeholder, not an array. Return it instead."
+        + " had ended. A function under jit, grad or vmap must return its results: a value stored"
+        " in a global, a list or an attribute while tracing is a placeholder, not an array."
+        " Return it instead."
     )
 
 
@@ -229,7 +246,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         for i, e in enumerate(jaxpr.eqns):
             place.source = e.source
             operands = [env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars]
-            out = e.primitive.bind(*operands, **(at_sizes(e.params, settled) if has_found else e.params))
+            out = e.primitive.bind(
+                *operands, **(at_sizes(e.params, settled) if has_found else e.params)
+            )
             if e.primitive.name == "let_size":
                 has_found = has_found or not isinstance(operands[0], Tracer)
             for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,)):
@@ -256,7 +275,9 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
     for i in range(len(jaxpr.eqns) - 1, -1, -1):
         e = jaxpr.eqns[i]
         dying = [
-            v for v in (*e.outvars, *(a for a in e.invars if isinstance(a, Var))) if v not in seen and v not in keep
+            v
+            for v in (*e.outvars, *(a for a in e.invars if isinstance(a, Var)))
+            if v not in seen and v not in keep
         ]
         if dying:
             out[i] = dying
@@ -275,9 +296,11 @@ def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
         a for a in jaxpr.outvars if isinstance(a, Var)
     }
     eqns = [
-        e
-        if all(v in used for v in e.outvars)
-        else e.replace(outvars=[v if v in used else DropVar(v.aval) for v in e.outvars])
+        (
+            e
+            if all(v in used for v in e.outvars)
+            else e.replace(outvars=[v if v in used else DropVar(v.aval) for v in e.outvars])
+        )
         for e in jaxpr.eqns
     ]
     return jaxpr.replace(eqns=eqns)
@@ -287,7 +310,8 @@ def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def origin(x: Tracer) -> str:
-    """Where a traced value came from: the argument it is or depends on, and the line that made it."""
+    """Where a traced value came from: the argument it is or depends on, and the line that made
+    it."""
     trace = x._trace
     if not isinstance(trace, JaxprTrace) or not isinstance(x, JaxprTracer):
         return ""
@@ -305,10 +329,17 @@ def origin(x: Tracer) -> str:
             todo += fresh
         elif v in trace.invars:
             found.append(trace.invars.index(v))
-    where = f"\nIt was made by `{maker.primitive.name}` at {describe(maker.source)}." if maker and maker.source else ""
+    where = (
+        f"\nIt was made by `{maker.primitive.name}` at {describe(maker.source)}."
+        if maker and maker.source
+        else ""
+    )
     if found:
         listed = ", ".join(names[i] for i in sorted(found)[:5])
-        where += f"\nThe value depends on the argument{'s' if len(found) > 1 else ''} {listed}{function}."
+        where += (
+            f"\nThe value depends on the argument{'s' if len(found) > 1 else ''}"
+            f" {listed}{function}."
+        )
     return where
 
 

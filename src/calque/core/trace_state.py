@@ -1,5 +1,5 @@
-"""Which trace receives the next operation. Traces have levels; the highest among the arguments' traces wins, and never
-one below the innermost trace that records a whole program."""
+"""Which trace receives the next operation. Traces have levels; the highest among the arguments'
+traces wins, and never one below the innermost trace that records a whole program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from calque.core.dims import Symbols
 
 
 class Trace:
-    """Receives operations. `level` orders traces by nesting; `done` is set when its transformation has ended."""
+    """Receives operations. `level` orders traces by nesting; `done` is set when its transformation
+    has ended."""
 
     level: int = 0
     done: bool = False
@@ -24,7 +25,8 @@ class Trace:
 
 
 class Tracer:
-    """A value of a trace. It knows its abstract value; array methods are attached by the library."""
+    """A value of a trace. It knows its abstract value; array methods are attached by the
+    library."""
 
     __slots__ = ("__weakref__", "_trace", "aval")
 
@@ -74,7 +76,8 @@ def is_evaluating() -> bool:
 
 
 def on_tracing(listener: Callable[[bool], None]) -> None:
-    """`listener(True)` when any thread begins to record a program, `listener(False)` when none does any more."""
+    """`listener(True)` when any thread begins to record a program, `listener(False)` when none does
+    any more."""
     _listeners.append(listener)
 
 
@@ -92,7 +95,8 @@ def entered(trace: Trace) -> Iterator[None]:
 
 @contextlib.contextmanager
 def recording(trace: Trace) -> Iterator[None]:
-    """As `entered`, and every operation inside belongs to `trace` unless a higher trace takes it."""
+    """As `entered`, and every operation inside belongs to `trace` unless a higher trace takes
+    it."""
     global _active
     with entered(trace):
         before, _state.dynamic = _state.dynamic, trace
@@ -125,7 +129,8 @@ def with_symbols(symbols: Symbols) -> Iterator[None]:
 
 
 def symbols_of_recording() -> Symbols | None:
-    """The free sizes of the outermost program that is being recorded; found sizes are theirs, too."""
+    """The free sizes of the outermost program that is being recorded; found sizes are theirs,
+    too."""
     if is_evaluating():
         return None
     if _state.symbols is None:
@@ -134,7 +139,8 @@ def symbols_of_recording() -> Symbols | None:
 
 
 def _pause_collection() -> None:
-    """Equations are many small objects that live until the program is done: searching them for garbage doubles the time."""
+    """Equations are many small objects that live until the program is done: searching them for
+    garbage doubles the time."""
     global _collecting
     _collecting = gc.isenabled()
     gc.disable()

@@ -25,7 +25,8 @@ _depth = _Depth()
 
 
 def boundary(fun: F) -> F:
-    """A function that users call: an exception that leaves the outermost one shows only frames of theirs."""
+    """A function that users call: an exception that leaves the outermost one shows only frames of
+    theirs."""
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Optimizers as triples of functions over trees of parameters, with schedules for the size of steps."""
+"""Optimizers as triples of functions over trees of parameters, with schedules for the size of
+steps."""
 
 import functools
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from calque.core import pytrees
 from calque.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
-    "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads", "constant", "exponential_decay", "inverse_time_decay",
-    "l2_norm", "make_schedule", "momentum", "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant", "polynomial_decay", "rmsprop",
+    "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",
+    "constant", "exponential_decay", "inverse_time_decay",
+    "l2_norm", "make_schedule", "momentum", "nesterov", "optimizer", "pack_optimizer_state",
+    "piecewise_constant", "polynomial_decay", "rmsprop",
     "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
 ]  # fmt: skip
 
@@ -18,7 +21,8 @@ Schedule = Callable[[Any], Any]
 
 
 class OptimizerState(NamedTuple):
-    """The state for each parameter, flat, with the structure of the parameters and that of each state."""
+    """The state for each parameter, flat, with the structure of the parameters and that of each
+    state."""
 
     packed_state: Any
     tree_def: Any
@@ -33,7 +37,8 @@ pytrees.register(
 
 
 class Optimizer(NamedTuple):
-    """init_fn(params) -> state, update_fn(step, grads, state) -> state, params_fn(state) -> params."""
+    """init_fn(params) -> state, update_fn(step, grads, state) -> state, params_fn(state) ->
+    params."""
 
     init_fn: Callable[[Any], Any]
     update_fn: Callable[[Any, Any, Any], Any]
@@ -46,11 +51,14 @@ def _packed(states: list[Any], tree: Any) -> OptimizerState:
 
 
 def _states(state: OptimizerState) -> list[Any]:
-    return [tree_unflatten(d, s) for d, s in zip(state.subtree_defs, state.packed_state, strict=True)]
+    return [
+        tree_unflatten(d, s) for d, s in zip(state.subtree_defs, state.packed_state, strict=True)
+    ]
 
 
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Makes an optimizer for trees of one for single arrays: `opt_maker(...)` gives (init, update, get_params) for an array.
+    """Makes an optimizer for trees of one for single arrays: `opt_maker(...)` gives (init, update,
+    get_params) for an array.
 
     >>> from calque.example_libraries import optimizers
     >>> init, update, get = optimizers.sgd(0.5)
@@ -69,14 +77,18 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
             leaves, tree = tree_flatten(grads)
             if tree != state.tree_def:
                 raise TypeError(
-                    "optimizer update function was passed a gradient tree that did not match the parameter tree structure"
-                    f" with which it was initialized: parameter tree {state.tree_def} and grad tree {tree}."
+                    "optimizer update function was passed a gradient tree that did not match the"
+                    " parameter tree structure with which it was initialized: parameter tree"
+                    f" {state.tree_def} and grad tree {tree}."
                 )
-            new = _packed([update(i, g, s) for g, s in zip(leaves, _states(state), strict=True)], tree)
+            new = _packed(
+                [update(i, g, s) for g, s in zip(leaves, _states(state), strict=True)], tree
+            )
             for before, after in zip(state.subtree_defs, new.subtree_defs, strict=True):
                 if before != after:
                     raise TypeError(
-                        f"optimizer update function produced an output structure that did not match its input structure: {before} and {after}."
+                        "optimizer update function produced an output structure that did not match"
+                        f" its input structure: {before} and {after}."
                     )
             return new
 
@@ -92,7 +104,8 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
 
 def _with_slots(count: int, rule: Callable[..., tuple[Any, ...]]) -> tuple[Any, Any, Any]:
-    """(init, update, get_params) of a rule (i, g, x, *slots) -> (x, *slots), whose slots begin as zeros."""
+    """(init, update, get_params) of a rule (i, g, x, *slots) -> (x, *slots), whose slots begin as
+    zeros."""
 
     def init(x: Any) -> tuple[Any, ...]:
         return (x, *(jnp.zeros_like(x) for _ in range(count)))
@@ -139,7 +152,8 @@ def nesterov(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
-    """Steps in units of the root of all squared gradients so far (Duchi, Hazan and Singer 2011), with momentum."""
+    """Steps in units of the root of all squared gradients so far (Duchi, Hazan and Singer 2011),
+    with momentum."""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, squares: Any, m: Any) -> tuple[Any, ...]:
@@ -163,7 +177,9 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 
 
 @optimizer
-def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9) -> Any:
+def rmsprop_momentum(
+    step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+) -> Any:
     """`rmsprop` with momentum."""
     rate = make_schedule(step_size)
 
@@ -177,13 +193,16 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Steps by running means of gradients and of their squares, both corrected for beginning at zero (Kingma and Ba 2014)."""
+    """Steps by running means of gradients and of their squares, both corrected for beginning at
+    zero (Kingma and Ba 2014)."""
     rate = make_schedule(step_size)
 
     def rule(i: Any, g: Any, x: Any, m: Any, v: Any) -> tuple[Any, ...]:
         m = (1 - b1) * g + b1 * m
         v = (1 - b2) * jnp.square(g) + b2 * v
-        first, second = (mean / (1 - jnp.asarray(b, m.dtype) ** (i + 1)) for mean, b in ((m, b1), (v, b2)))
+        first, second = (
+            mean / (1 - jnp.asarray(b, m.dtype) ** (i + 1)) for mean, b in ((m, b1), (v, b2))
+        )
         return x - rate(i) * first / (jnp.sqrt(second) + eps), m, v
 
     return _with_slots(2, rule)
@@ -204,21 +223,34 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """Adagrad that keeps one number for each row, column, ... of a parameter (Anil, Gupta, Koren and Singer 2019)."""
+    """Adagrad that keeps one number for each row, column, ... of a parameter (Anil, Gupta, Koren
+    and Singer 2019)."""
     rate = make_schedule(step_size)
 
     def init(x: Any) -> Any:
         x = jnp.asarray(x)
         wide = jnp.atleast_1d(x)
-        return wide, jnp.zeros_like(wide), [jnp.zeros(d, wide.dtype) for d in wide.shape], jnp.zeros((x.ndim,))
+        return (
+            wide,
+            jnp.zeros_like(wide),
+            [jnp.zeros(d, wide.dtype) for d in wide.shape],
+            jnp.zeros((x.ndim,)),
+        )
 
     def update(i: Any, g: Any, state: Any) -> Any:
         x, m, covers, rank = state
         g = jnp.reshape(g, x.shape)
-        along = lambda v, axis: v.reshape(tuple(-1 if k == axis else 1 for k in range(x.ndim)))
-        squares = functools.reduce(jnp.minimum, [along(v, k) for k, v in enumerate(covers)]) + jnp.square(g)
+
+        def along(v, axis):
+            return v.reshape(tuple(-1 if k == axis else 1 for k in range(x.ndim)))
+
+        squares = functools.reduce(
+            jnp.minimum, [along(v, k) for k, v in enumerate(covers)]
+        ) + jnp.square(g)
         m = (1 - momentum) * (g * _inverse_root(squares)) + momentum * m
-        covers = [jnp.max(squares, axis=tuple(j for j in range(x.ndim) if j != k)) for k in range(x.ndim)]
+        covers = [
+            jnp.max(squares, axis=tuple(j for j in range(x.ndim) if j != k)) for k in range(x.ndim)
+        ]
         return x - rate(i) * m, m, covers, rank
 
     # an array of `rank` zeros stands for the rank, so that the state is one of arrays
@@ -238,13 +270,17 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
-def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Schedule:
+def inverse_time_decay(
+    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+) -> Schedule:
     """Divided by 1 + decay_rate i / decay_steps; with `staircase` only after each `decay_steps`."""
     turns = (lambda i: jnp.floor(i / decay_steps)) if staircase else (lambda i: i / decay_steps)
     return lambda i: step_size / (1 + decay_rate * turns(i))
 
 
-def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0) -> Schedule:
+def polynomial_decay(
+    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
+) -> Schedule:
     """From one size to another in `decay_steps`, along a power of what is left."""
 
     def schedule(i: Any) -> Any:
@@ -270,7 +306,9 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         return scalar_or_schedule
     if jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
-    raise TypeError(f"a step size must be a number or a function of the step, got {type(scalar_or_schedule)}")
+    raise TypeError(
+        f"a step size must be a number or a function of the step, got {type(scalar_or_schedule)}"
+    )
 
 
 # ---------------------------------------------------------------- trees
@@ -310,5 +348,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """The state that `unpack_optimizer_state` took apart."""
     points, tree = tree_flatten(marked_pytree)
     if not all(isinstance(p, JoinPoint) for p in points):
-        raise TypeError("pack_optimizer_state takes a tree of JoinPoints, as unpack_optimizer_state makes it")
+        raise TypeError(
+            "pack_optimizer_state takes a tree of JoinPoints, as unpack_optimizer_state makes it"
+        )
     return _packed([p.subtree for p in points], tree)

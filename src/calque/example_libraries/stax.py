@@ -1,4 +1,5 @@
-"""Layers as pairs of functions: init_fun(key, input_shape) -> (output_shape, params) and apply_fun(params, inputs, **kwargs) -> outputs."""
+"""Layers as pairs of functions: init_fun(key, input_shape) -> (output_shape, params) and
+apply_fun(params, inputs, **kwargs) -> outputs."""
 
 import functools
 import math
@@ -14,10 +15,14 @@ from calque.nn.normalisation import log_softmax, softmax, standardize
 from calque.transforms.functions.shapes import eval_shape
 
 __all__ = [
-    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu", "Exp", "FanInConcat", "FanInSum", "FanOut",
-    "Flatten", "Gelu", "GeneralConv", "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu", "Sigmoid",
-    "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "elu", "gelu", "glorot", "glorot_normal", "leaky_relu", "log_softmax", "logsoftmax",
-    "normal", "ones", "parallel", "randn", "relu", "selu", "serial", "shape_dependent", "sigmoid", "softmax", "softplus", "standardize", "zeros",
+    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
+    "Exp", "FanInConcat", "FanInSum", "FanOut",
+    "Flatten", "Gelu", "GeneralConv", "GeneralConvTranspose", "Identity", "LeakyRelu",
+    "LogSoftmax", "MaxPool", "Relu", "Selu", "Sigmoid",
+    "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "elu", "gelu", "glorot",
+    "glorot_normal", "leaky_relu", "log_softmax", "logsoftmax",
+    "normal", "ones", "parallel", "randn", "relu", "selu", "serial", "shape_dependent", "sigmoid",
+    "softmax", "softplus", "standardize", "zeros",
 ]  # fmt: skip
 
 glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
@@ -28,7 +33,9 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 # ---------------------------------------------------------------- shapes
 
 
-def _shape_after(f: Callable[[Any], Any], shape: Shape, batch_in: int, batch_out: int) -> tuple[int, ...]:
+def _shape_after(
+    f: Callable[[Any], Any], shape: Shape, batch_in: int, batch_out: int
+) -> tuple[int, ...]:
     """The shape of f(x) for an x of this shape, whose batch may have the unknown size -1."""
     known = [1 if k == batch_in else d for k, d in enumerate(shape)]
     out = list(eval_shape(f, ShapedArray(tuple(known), jnp.zeros(()).dtype)).shape)
@@ -78,7 +85,9 @@ def _convolution(
         bias = tuple(out_chan if c == "C" else 1 for c in out)
         first, second = random.split(rng)
         params = initial(first, kernel), b_init(second, bias)
-        shape = _shape_after(lambda x: convolve(x, params[0]), input_shape, lhs.index("N"), out.index("N"))
+        shape = _shape_after(
+            lambda x: convolve(x, params[0]), input_shape, lhs.index("N"), out.index("N")
+        )
         return shape, params
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
@@ -97,11 +106,15 @@ def GeneralConv(
     W_init: Any = None,
     b_init: Any = normal(1e-6),
 ) -> Layer:
-    """A convolution; `dimension_numbers` are the layouts of inputs, filters and outputs, such as ("NHWC", "HWIO", "NHWC")."""
+    """A convolution; `dimension_numbers` are the layouts of inputs, filters and outputs, such as
+    ("NHWC", "HWIO", "NHWC")."""
     one = (1,) * len(filter_shape)
-    convolve = lambda x, W: lax.conv_general_dilated(
-        x, W, strides or one, padding, one, one, dimension_numbers=tuple(dimension_numbers)
-    )
+
+    def convolve(x, W):
+        return lax.conv_general_dilated(
+            x, W, strides or one, padding, one, one, dimension_numbers=tuple(dimension_numbers)
+        )
+
     return _convolution(convolve, dimension_numbers, out_chan, filter_shape, W_init, b_init)
 
 
@@ -116,9 +129,12 @@ def GeneralConvTranspose(
 ) -> Layer:
     """A transposed convolution, with arguments as `GeneralConv`."""
     one = (1,) * len(filter_shape)
-    convolve = lambda x, W: lax.conv_transpose(
-        x, W, strides or one, padding, dimension_numbers=tuple(dimension_numbers)
-    )
+
+    def convolve(x, W):
+        return lax.conv_transpose(
+            x, W, strides or one, padding, dimension_numbers=tuple(dimension_numbers)
+        )
+
     return _convolution(convolve, dimension_numbers, out_chan, filter_shape, W_init, b_init)
 
 
@@ -141,7 +157,10 @@ def BatchNorm(
     def init_fun(rng: Any, input_shape: Shape) -> Any:
         shape = tuple(d for i, d in enumerate(input_shape) if i not in axes)
         first, second = random.split(rng)
-        return input_shape, (beta_init(first, shape) if center else (), gamma_init(second, shape) if scale else ())
+        return input_shape, (
+            beta_init(first, shape) if center else (),
+            gamma_init(second, shape) if scale else (),
+        )
 
     def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
         beta, gamma = params
@@ -162,7 +181,9 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     >>> from calque.example_libraries import stax
     >>> stax.elementwise(jnp.abs)[1]((), jnp.array([-1.0]))
     Array([1.], dtype=float32)"""
-    return (lambda rng, input_shape: (input_shape, ())), (lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs))
+    return (lambda rng, input_shape: (input_shape, ())), (
+        lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
+    )
 
 
 Tanh, Relu, Exp, Softplus, Sigmoid = map(elementwise, (jnp.tanh, relu, jnp.exp, softplus, sigmoid))
@@ -171,20 +192,31 @@ LogSoftmax, Softmax = elementwise(log_softmax, axis=-1), elementwise(softmax, ax
 Identity = elementwise(lambda x: x)
 Flatten: Layer = (
     lambda rng, input_shape: ((input_shape[0], math.prod(input_shape[1:])), ()),
-    lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], math.prod(inputs.shape[1:]))),
+    lambda params, inputs, **kwargs: jnp.reshape(
+        inputs, (inputs.shape[0], math.prod(inputs.shape[1:]))
+    ),
 )
 
 
-def _pooling(name: str, reducer: Any, initial: float, text: str, average: bool = False) -> Callable[..., Layer]:
+def _pooling(
+    name: str, reducer: Any, initial: float, text: str, average: bool = False
+) -> Callable[..., Layer]:
     def pool(
-        window_shape: Shape, strides: Shape | None = None, padding: str = "VALID", spec: str | None = None
+        window_shape: Shape,
+        strides: Shape | None = None,
+        padding: str = "VALID",
+        spec: str | None = None,
     ) -> Layer:
-        batch, channels = (0, len(window_shape) + 1) if spec is None else (spec.index("N"), spec.index("C"))
+        batch, channels = (
+            (0, len(window_shape) + 1) if spec is None else (spec.index("N"), spec.index("C"))
+        )
         window, steps = list(window_shape), list(strides or (1,) * len(window_shape))
         for place in sorted((batch, channels)):
             window.insert(place, 1)
             steps.insert(place, 1)
-        over = lambda x, f, start: lax.reduce_window(x, start, f, tuple(window), tuple(steps), padding)
+
+        def over(x, f, start):
+            return lax.reduce_window(x, start, f, tuple(window), tuple(steps), padding)
 
         def reduced(x: Any) -> Any:
             out = over(x, reducer, initial)
@@ -210,14 +242,16 @@ AvgPool = _pooling("AvgPool", lax.add, 0.0, "The means", average=True)
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Keeps each value with probability `rate`, and divides by it; outside of training changes nothing. Needs a key: apply_fun(params, inputs, rng=key)."""
+    """Keeps each value with probability `rate`, and divides by it; outside of training changes
+    nothing. Needs a key: apply_fun(params, inputs, rng=key)."""
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
         if rng is None:
             raise ValueError(
-                "Dropout layer requires apply_fun to be called with a PRNG key argument: not `apply_fun(params, inputs)`"
-                " but `apply_fun(params, inputs, rng=key)`, with a key such as jax.random.key(0)."
+                "Dropout layer requires apply_fun to be called with a PRNG key argument: not"
+                " `apply_fun(params, inputs)` but `apply_fun(params, inputs, rng=key)`, with a key"
+                " such as jax.random.key(0)."
             )
         if mode != "train":
             return inputs
@@ -231,10 +265,15 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 def FanOut(num: int) -> Layer:
     """The input `num` times."""
-    return (lambda rng, input_shape: ([input_shape] * num, ())), (lambda params, inputs, **kwargs: [inputs] * num)
+    return (lambda rng, input_shape: ([input_shape] * num, ())), (
+        lambda params, inputs, **kwargs: [inputs] * num
+    )
 
 
-FanInSum: Layer = (lambda rng, input_shape: (input_shape[0], ())), (lambda params, inputs, **kwargs: sum(inputs))
+FanInSum: Layer = (
+    (lambda rng, input_shape: (input_shape[0], ())),
+    (lambda params, inputs, **kwargs: sum(inputs)),
+)
 
 
 def FanInConcat(axis: int = -1) -> Layer:
@@ -281,21 +320,33 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers side by side, each with its own input: between `FanOut` and `FanInSum` or `FanInConcat`."""
+    """Layers side by side, each with its own input: between `FanOut` and `FanInSum` or
+    `FanInConcat`."""
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         keys = random.split(rng, len(layers))
-        made = [init(key, shape) for (init, _), key, shape in zip(layers, keys, input_shape, strict=True)]
+        made = [
+            init(key, shape)
+            for (init, _), key, shape in zip(layers, keys, input_shape, strict=True)
+        ]
         return tuple(shape for shape, _ in made), tuple(p for _, p in made)
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _keys(kwargs, len(layers))
-        return [f(p, x, rng=k, **kwargs) for (_, f), p, x, k in zip(layers, params, inputs, keys, strict=True)]
+        return [
+            f(p, x, rng=k, **kwargs)
+            for (_, f), p, x, k in zip(layers, params, inputs, keys, strict=True)
+        ]
 
     return init_fun, apply_fun
 
 
 def shape_dependent(make_layer: Callable[[Shape], Layer]) -> Layer:
     """A layer made when the shape of its input is known: `make_layer(input_shape)`."""
-    init_fun = lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape)
-    return init_fun, lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs, **kwargs)
+
+    def init_fun(rng, input_shape):
+        return make_layer(input_shape)[0](rng, input_shape)
+
+    return init_fun, lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](
+        params, inputs, **kwargs
+    )

@@ -1,7 +1,8 @@
-"""Checks inside compiled programs: `checkify` turns failures into values that come out beside the result.
+"""Checks inside compiled programs: `checkify` turns failures into values that come out beside the
+result.
 
-The program is interpreted equation by equation. Every check becomes a flag with the values of its message; calls, branches and
-loops become ones that return the flags of their programs as well."""
+The program is interpreted equation by equation. Every check becomes a flag with the values of its
+message; calls, branches and loops become ones that return the flags of their programs as well."""
 
 import functools
 import itertools
@@ -62,15 +63,21 @@ class Error:
         self._found = tuple(found)
 
     def get(self) -> str | None:
-        """The message of the first check that failed, None if all are well. Under vmap, one line for each failing member."""
+        """The message of the first check that failed, None if all are well. Under vmap, one line
+        for each failing member."""
         flags = [np.asarray(to_numpy(f.failed)) for f in self._found]
         shape = np.broadcast_shapes(*[f.shape for f in flags]) if flags else ()
         lines = []
         for where in itertools.product(*map(range, shape)):
-            first = next((f for f, flag in zip(self._found, flags) if np.broadcast_to(flag, shape)[where]), None)
+            first = next(
+                (f for f, flag in zip(self._found, flags) if np.broadcast_to(flag, shape)[where]),
+                None,
+            )
             if first is not None:
                 text = first.site.text([np.asarray(to_numpy(p))[where] for p in first.payload])
-                lines.append(f"at mapped index {', '.join(map(str, where))}: {text}" if where else text)
+                lines.append(
+                    f"at mapped index {', '.join(map(str, where))}: {text}" if where else text
+                )
         return "\n".join(lines) if lines else None
 
     def throw(self) -> None:
@@ -99,7 +106,8 @@ init_error = Error()
 
 
 def _payload_at_failure(ok: Any, payload: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Did anything fail, and the values of the first member that did. The payload has the dimensions of `ok` in front."""
+    """Did anything fail, and the values of the first member that did. The payload has the
+    dimensions of `ok` in front."""
     n = typeof(ok).ndim
     if n == 0:
         return ~ok, tuple(payload)
@@ -108,7 +116,9 @@ def _payload_at_failure(ok: Any, payload: Sequence[Any]) -> tuple[Any, tuple[Any
     return flat.any(), tuple([jnp.reshape(p, (-1, *typeof(p).shape[n:]))[where] for p in payload])
 
 
-def _check_meaning(ok: np.ndarray, *payload: np.ndarray, site: Site, debug: bool = False) -> list[Any]:
+def _check_meaning(
+    ok: np.ndarray, *payload: np.ndarray, site: Site, debug: bool = False
+) -> list[Any]:
     if not debug and not ok.all():
         first = tuple(np.argwhere(~ok)[0])
         raise JaxRuntimeError(site.text([p[first] for p in payload]))
@@ -140,8 +150,8 @@ class _Formats(string.Formatter):
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Fail with `msg`, a format of the arguments, when `pred` is false: at once, or as an error of the `checkify` around.
-    With `debug` there is no check unless there is a `checkify` around.
+    """Fail with `msg`, a format of the arguments, when `pred` is false: at once, or as an error of
+    the `checkify` around. With `debug` there is no check unless there is a `checkify` around.
 
     >>> from calque.experimental import checkify
     >>> x = 1.0
@@ -151,7 +161,12 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         raise TypeError(f"checkify.check takes a scalar pred as argument, got {aval.str_short()}")
     leaves, tree = pytrees.flatten((fmt_args, fmt_kwargs))
     payload = arrays(
-        leaves, "checkify.check", check, (pred, msg, *fmt_args), fmt_kwargs, lambda i: f"{i} of the format"
+        leaves,
+        "checkify.check",
+        check,
+        (pred, msg, *fmt_args),
+        fmt_kwargs,
+        lambda i: f"{i} of the format",
     )
     _Formats().vformat(msg, fmt_args, fmt_kwargs)  # a format without its values is refused now
     check_p.bind(
@@ -191,7 +206,10 @@ def _index_found(index: Any, bound: int, size: int, shape: tuple[int, ...], axis
     """Is any index below zero or above `bound`?"""
     bad = jnp.ravel((index < 0) | (index > bound))
     first = jnp.ravel(index)[jnp.argmax(bad)] if typeof(index).size else jnp.zeros((), jnp.int32)
-    text = f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis {axis} with size {size}. "
+    text = (
+        f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis"
+        f" {axis} with size {size}. "
+    )
     return Found(Site(text, pytrees.structure(((0,), {}))), bad.any(), (first,))
 
 
@@ -205,7 +223,11 @@ def _index_checks(e: Eqn, args: Sequence[Any]) -> list[Found]:
     elif name == "gather" or name.startswith("scatter"):
         numbers = e.params["dimension_numbers"]
         axes = numbers.start_index_map if name == "gather" else numbers.scatter_dims_to_operand_dims
-        sizes = e.params["slice_sizes"] if name == "gather" else _window(numbers, shape, typeof(args[2]).shape)
+        sizes = (
+            e.params["slice_sizes"]
+            if name == "gather"
+            else _window(numbers, shape, typeof(args[2]).shape)
+        )
         columns = {axis: args[1][..., k] for k, axis in enumerate(axes)}
     else:
         return []
@@ -219,7 +241,9 @@ def _window(numbers: Any, shape: tuple[int, ...], updates: tuple[int, ...]) -> l
     return [1 if d in single else updates[next(given)] for d in range(len(shape))]
 
 
-def _automatic(e: Eqn, args: Sequence[Any], outs: Sequence[Any], kinds: frozenset[str]) -> list[Found]:
+def _automatic(
+    e: Eqn, args: Sequence[Any], outs: Sequence[Any], kinds: frozenset[str]
+) -> list[Found]:
     found: list[Found] = []
     if "index" in kinds:
         found += _index_checks(e, args)
@@ -240,11 +264,16 @@ def _may_be_nan(aval: ShapedArray) -> bool:
 Result = tuple[list[Any], list[Found]]
 
 
-def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], kinds: frozenset[str]) -> Result:
+def _interpret(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], kinds: frozenset[str]
+) -> Result:
     """The results of a program, and all its checks."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
-    read = lambda a: env[a] if isinstance(a, Var) else literal_value(a)
+
+    def read(a):
+        return env[a] if isinstance(a, Var) else literal_value(a)
+
     found: list[Found] = []
     with source_at(None) as place:
         for e in jaxpr.eqns:
@@ -267,7 +296,8 @@ def _equation(e: Eqn, args: list[Any], kinds: frozenset[str]) -> Result:
             return rule(e.primitive, args, kinds, **e.params)
         if _has_checks(e.params, kinds & user_checks):
             raise NotImplementedError(
-                f"checkify finds checks inside the primitive {e.primitive.name}, where it cannot look"
+                f"checkify finds checks inside the primitive {e.primitive.name}, where it cannot"
+                " look"
             )
     out = e.primitive.bind(*args, **e.params)
     outs = list(out) if e.primitive.multiple_results else [out]
@@ -312,10 +342,14 @@ def _stage(closed: ClosedJaxpr, kinds: frozenset[str]) -> _Staged:
         sites[:] = [(f.site, len(f.payload)) for f in found]
         return [*outs, *_flat(found)]
 
-    return _Staged(trace_to_jaxpr(fun, closed.in_avals, "checkify"), len(closed.jaxpr.outvars), sites)
+    return _Staged(
+        trace_to_jaxpr(fun, closed.in_avals, "checkify"), len(closed.jaxpr.outvars), sites
+    )
 
 
-def _jit(p: Primitive, args: Sequence[Any], kinds: frozenset[str], *, jaxpr: ClosedJaxpr, **params: Any) -> Result:
+def _jit(
+    p: Primitive, args: Sequence[Any], kinds: frozenset[str], *, jaxpr: ClosedJaxpr, **params: Any
+) -> Result:
     inner = _stage(jaxpr, kinds)
     params = {k: v for k, v in params.items() if k != "donated_invars"}
     outs = p.bind(*args, jaxpr=inner.closed, **params)
@@ -323,25 +357,33 @@ def _jit(p: Primitive, args: Sequence[Any], kinds: frozenset[str], *, jaxpr: Clo
 
 
 def _inlined(p: Primitive, args: Sequence[Any], kinds: frozenset[str], **params: Any) -> Result:
-    """Calls with rules of their own: their programs stand in their place, derivatives are those of the checked program."""
+    """Calls with rules of their own: their programs stand in their place, derivatives are those of
+    the checked program."""
     program = next(params[k] for k in ("jaxpr", "call_jaxpr", "call") if k in params)
     if isinstance(program, ClosedJaxpr):
         return _interpret(program.jaxpr, program.consts, args, kinds)
-    return _interpret(program, args[: len(program.constvars)], args[len(program.constvars) :], kinds)
+    return _interpret(
+        program, args[: len(program.constvars)], args[len(program.constvars) :], kinds
+    )
 
 
 def _zeros(avals: Sequence[ShapedArray]) -> list[Any]:
     return [jnp.zeros(a.shape, a.dtype) for a in avals]
 
 
-def _cond(p: Primitive, args: Sequence[Any], kinds: frozenset[str], *, branches: Sequence[ClosedJaxpr]) -> Result:
+def _cond(
+    p: Primitive, args: Sequence[Any], kinds: frozenset[str], *, branches: Sequence[ClosedJaxpr]
+) -> Result:
     inner = [_stage(b, kinds) for b in branches]
     widened = []
     for k, s in enumerate(inner):
 
         def fun(*xs: Any, k: int = k, s: _Staged = s) -> list[Any]:
             outs, flags = split(_run(s.closed, xs), s.outs)
-            return [*outs, *(x for j, t in enumerate(inner) for x in (flags if j == k else _zeros(t.avals())))]
+            return [
+                *outs,
+                *(x for j, t in enumerate(inner) for x in (flags if j == k else _zeros(t.avals()))),
+            ]
 
         widened.append(trace_to_jaxpr(fun, s.closed.in_avals, "checkify"))
     outs, flat = split(p.bind(*args, branches=tuple(widened)), inner[0].outs)
@@ -355,7 +397,9 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 def _first_round(inner: _Staged, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     """Flags of a loop: those of the first round in which anything failed."""
-    before = functools.reduce(jnp.logical_or, [f.failed for f in inner.found(old)], jnp.zeros((), bool))
+    before = functools.reduce(
+        jnp.logical_or, [f.failed for f in inner.found(old)], jnp.zeros((), bool)
+    )
     return [jnp.where(before, a, b) for a, b in zip(old, new, strict=True)]
 
 
@@ -375,13 +419,22 @@ def _scan(
 
     def body(*values: Any) -> list[Any]:
         consts, carry, old, row = split(values, num_consts, num_carry, len(flags))
-        carry, ys, new = split(_run(inner.closed, [*consts, *carry, *row]), num_carry, inner.outs - num_carry)
+        carry, ys, new = split(
+            _run(inner.closed, [*consts, *carry, *row]), num_carry, inner.outs - num_carry
+        )
         return [*carry, *_first_round(inner, old, new), *ys]
 
     a_consts, a_carry, a_rows = split(jaxpr.in_avals, num_consts, num_carry)
     closed = trace_to_jaxpr(body, [*a_consts, *a_carry, *inner.avals(), *a_rows], "checkify")
     outs = p.bind(
-        *consts, *init, *flags, *xs, jaxpr=closed, num_carry=num_carry + len(flags), num_consts=num_consts, **params
+        *consts,
+        *init,
+        *flags,
+        *xs,
+        jaxpr=closed,
+        num_carry=num_carry + len(flags),
+        num_consts=num_consts,
+        **params,
     )
     carry, found, ys = split(outs, num_carry, len(flags))
     return [*carry, *ys], inner.found(found)
@@ -399,7 +452,8 @@ def _while(
 ) -> Result:
     if cond_jaxpr.out_avals[0].shape:
         raise NotImplementedError(
-            "checkify of vmap of a while_loop whose lanes stop one by one: put the vmap outside, vmap(checkify(f))"
+            "checkify of vmap of a while_loop whose lanes stop one by one: put the vmap outside,"
+            " vmap(checkify(f))"
         )
     cond_consts, body_consts, init = split(args, cond_nconsts, body_nconsts)
     test, inner = _stage(cond_jaxpr, kinds), _stage(body_jaxpr, kinds)
@@ -410,11 +464,20 @@ def _while(
 
     def body(
         *values: Any,
-    ) -> list[Any]:  # the condition of the next round is part of the round: its checks have a place then
-        tests, consts, _, carry, old, old_test = split(values, cond_nconsts, body_nconsts, 1, len(init), len(flags))
+    ) -> list[
+        Any
+    ]:  # the condition of the next round is part of the round: its checks have a place then
+        tests, consts, _, carry, old, old_test = split(
+            values, cond_nconsts, body_nconsts, 1, len(init), len(flags)
+        )
         carry, new = split(_run(inner.closed, [*consts, *carry]), len(init))
         going, new_test = split(_run(test.closed, [*tests, *carry]), 1)
-        return [*going, *carry, *_first_round(inner, old, new), *_first_round(test, old_test, new_test)]
+        return [
+            *going,
+            *carry,
+            *_first_round(inner, old, new),
+            *_first_round(test, old_test, new_test),
+        ]
 
     first = _run(test.closed, [*cond_consts, *init])
     state = [first[0], *init, *flags, *first[1:]]
@@ -436,13 +499,18 @@ _RULES: dict[str, Callable[..., Result]] = {
     "cond": _cond,
     "scan": _scan,
     "while": _while,
-    **dict.fromkeys(("closed_call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"), _inlined),
+    **dict.fromkeys(
+        ("closed_call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
+        _inlined,
+    ),
 }
 
 # ---------------------------------------------------------------- for users
 
 
-def checkify(f: Callable[..., Any], errors: frozenset[str] = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(
+    f: Callable[..., Any], errors: frozenset[str] = user_checks
+) -> Callable[..., tuple[Error, Any]]:
     """`f` as a function that returns (error, result); `errors` says which checks are made.
 
     >>> from calque.experimental import checkify
@@ -456,7 +524,9 @@ def checkify(f: Callable[..., Any], errors: frozenset[str] = user_checks) -> Cal
         raise TypeError(f"checkify takes a function, got {f!r}")
     kinds = frozenset(errors)
     if kinds - all_checks:
-        raise ValueError(f"checkify: errors must be a union of the sets of checks of this module, got {errors}")
+        raise ValueError(
+            f"checkify: errors must be a union of the sets of checks of this module, got {errors}"
+        )
 
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         leaves, tree = pytrees.flatten((args, kwargs))

@@ -1,8 +1,9 @@
 """Taylor mode: derivatives of high order along a curve, all at once.
 
-`jet(f, (x,), ((1.0, 0.0, 0.0),))` gives `f(x)` and its first three derivatives at x. Every primitive that can be differentiated
-has a series; loops, branches, calls and custom rules work as well. `jet_rules` is the table of their rules: a primitive of
-one's own, or one whose series one knows better, is entered there."""
+`jet(f, (x,), ((1.0, 0.0, 0.0),))` gives `f(x)` and its first three derivatives at x. Every
+primitive that can be differentiated has a series; loops, branches, calls and custom rules work as
+well. `jet_rules` is the table of their rules: a primitive of one's own, or one whose series one
+knows better, is entered there."""
 
 import math
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
@@ -61,12 +62,17 @@ zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 @boundary
 def jet(
-    fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Sequence[Any]], factorial_scaled: bool = True
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    series: Sequence[Sequence[Any]],
+    factorial_scaled: bool = True,
 ) -> tuple[Any, Any]:
-    """`fun` along a curve whose value is `primals` and whose derivatives of order 1, 2, ... are `series`.
+    """`fun` along a curve whose value is `primals` and whose derivatives of order 1, 2, ... are
+    `series`.
 
-    Returns `fun(*primals)` and, in place of each of its leaves, the list of its derivatives along the curve. Without
-    `factorial_scaled` both series are Taylor coefficients: derivatives divided by the factorials of their orders.
+    Returns `fun(*primals)` and, in place of each of its leaves, the list of its derivatives along
+    the curve. Without `factorial_scaled` both series are Taylor coefficients: derivatives divided
+    by the factorials of their orders.
 
     >>> from calque.experimental.jet import jet
     >>> value, (first, second) = jet(jnp.sin, (0.0,), ((1.0, 0.0),))
@@ -88,20 +94,23 @@ def _order(fun: Any, primals: Any, series: Any) -> int:
     for what, x in (("primals", primals), ("series", series)):
         if not isinstance(x, (tuple, list)):
             raise TypeError(
-                f"jet: {what} must be a tuple or list with one entry for each argument of {name_of(fun)}, got {x!r}"
+                f"jet: {what} must be a tuple or list with one entry for each argument of"
+                f" {name_of(fun)}, got {x!r}"
             )
     if len(primals) != len(series):
         raise ValueError(
-            f"jet: {name_of(fun)} is given {len(primals)} primals but {len(series)} series: one is needed for each"
+            f"jet: {name_of(fun)} is given {len(primals)} primals but {len(series)} series: one is"
+            " needed for each"
         )
     for i, s in enumerate(series):
         if not isinstance(s, (tuple, list)):
             raise TypeError(f"jet: series[{i}] must be a tuple or list of terms, got {s!r}")
     lengths = [len(s) for s in series]
     if len(set(lengths)) != 1:
+        known = ", ".join(f"series[{i}] has {n}" for i, n in enumerate(lengths))
         raise ValueError(
-            f"jet terms have inconsistent lengths for different arguments of {name_of(fun)}: "
-            f"{', '.join(f'series[{i}] has {n}' for i, n in enumerate(lengths)) or 'there are no arguments'}"
+            "jet terms have inconsistent lengths for different arguments of"
+            f" {name_of(fun)}: {known or 'there are no arguments'}"
         )
     return lengths[0]
 
@@ -111,22 +120,29 @@ def _value(x: Any, i: int, name: str) -> Any:
         return _as_array(x)
     except TypeError:
         raise ValueError(
-            f"primal value at position {i} is not an array: jet of {name} takes arrays and numbers. Give {name} the leaves of "
-            "containers as separate arguments"
+            f"primal value at position {i} is not an array: jet of {name} takes arrays and numbers."
+            f" Give {name} the leaves of containers as separate arguments"
         ) from None
 
 
-def _terms(x: Any, terms: Sequence[Any], i: int, factors: Sequence[float], name: str) -> list[Any] | None:
+def _terms(
+    x: Any, terms: Sequence[Any], i: int, factors: Sequence[float], name: str
+) -> list[Any] | None:
     aval = typeof(x)
     if not has_tangent(aval):
         for n, t in enumerate(terms):
-            if getattr(t, "dtype", None) != float0 and not (isinstance(t, (int, float, np.ndarray)) and not np.any(t)):
+            if getattr(t, "dtype", None) != float0 and not (
+                isinstance(t, (int, float, np.ndarray)) and not np.any(t)
+            ):
                 raise TypeError(
-                    f"jet: primals[{i}] of {name} has type {type_text(aval)}, which is constant along every curve: series[{i}][{n}] "
-                    "must be 0. Convert the argument to a float to differentiate in it"
+                    f"jet: primals[{i}] of {name} has type {type_text(aval)}, which is constant"
+                    f" along every curve: series[{i}][{n}] must be 0. Convert the argument to a"
+                    " float to differentiate in it"
                 )
         return None
-    return [times(_term(t, aval, i, n, name), 1 / f) for n, (t, f) in enumerate(zip(terms, factors))]
+    return [
+        times(_term(t, aval, i, n, name), 1 / f) for n, (t, f) in enumerate(zip(terms, factors))
+    ]
 
 
 def _term(t: Any, aval: ShapedArray, i: int, n: int, name: str) -> Any:
@@ -134,7 +150,8 @@ def _term(t: Any, aval: ShapedArray, i: int, n: int, name: str) -> Any:
     got = typeof(t)
     if got.shape != aval.shape:
         raise ValueError(
-            f"jet: series[{i}][{n}] of {name} must have the shape of primals[{i}]: expected {aval.shape}, got {got.shape}"
+            f"jet: series[{i}][{n}] of {name} must have the shape of primals[{i}]: expected"
+            f" {aval.shape}, got {got.shape}"
         )
     return convert(t, aval)
 
@@ -167,8 +184,10 @@ def fact(n: Any) -> float:
 
 
 class _Rules(MutableMapping[Primitive, Callable[..., Any]]):
-    """The rule of each primitive: rule(primals, series, **parameters) gives the results and their series, all of them Taylor
-    coefficients without factorials. Rules that are set here go before those of calque, which come back when they are deleted."""
+    """The rule of each primitive: rule(primals, series, **parameters) gives the results and their
+    series, all of them Taylor coefficients without factorials. Rules that are set here go before
+    those of calque, which come back when they are deleted.
+    """
 
     def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
         if primitive in given_rules:
@@ -203,7 +222,9 @@ def _has_series(p: Any) -> bool:
 jet_rules = _Rules()
 
 
-def _series_of(primitive: Primitive, primals: Sequence[Any], series: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _series_of(
+    primitive: Primitive, primals: Sequence[Any], series: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
     """What calque's own rule makes of primals and their series."""
     terms = [None if isinstance(s, ZeroSeries) else s for s in series]
     order = max((len(s) for s in terms if s is not None), default=0)
@@ -215,12 +236,15 @@ def _series_of(primitive: Primitive, primals: Sequence[Any], series: Sequence[An
     active = [s if has_tangent(typeof(x)) else None for x, s in zip(primals, terms)]
     outs, found = flat_jet(bound, list(primals), active, order, primitive)
     rows = [
-        zero_series if s is None else [zeros(typeof(o)) if t is None else t for t in s] for o, s in zip(outs, found)
+        zero_series if s is None else [zeros(typeof(o)) if t is None else t for t in s]
+        for o, s in zip(outs, found)
     ]
     return (outs, rows) if primitive.multiple_results else (outs[0], rows[0])
 
 
-def zero_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def zero_prop(
+    prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
     """The rule of a primitive whose result is constant along curves: its value, and no series."""
     return prim.bind(*primals_in, **params), zero_series
 
@@ -230,8 +254,11 @@ def defzero(prim: Primitive) -> None:
     jet_rules[prim] = partial(zero_prop, prim)
 
 
-def linear_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    """The rule of a primitive that is linear in all its operands together: it is applied to the terms of each order."""
+def linear_prop(
+    prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
+    """The rule of a primitive that is linear in all its operands together: it is applied to the
+    terms of each order."""
     terms = [prim.bind(*row, **params) for row in zip(*series_in)]
     return prim.bind(*primals_in, **params), list(zip(*terms)) if prim.multiple_results else terms
 

@@ -22,14 +22,18 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """The devices as an array of this shape. All of them are equally near to each other, so their order stays.
+    """The devices as an array of this shape. All of them are equally near to each other, so their
+    order stays.
 
     >>> from calque.experimental import mesh_utils
     >>> mesh_utils.create_device_mesh((1, 1))
     array([[CpuDevice(id=0)]], dtype=object)"""
     chosen = list(DEVICES if devices is None else devices)
     if len(chosen) != math.prod(mesh_shape):
-        raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {tuple(mesh_shape)}")
+        raise ValueError(
+            f"Number of devices {len(chosen)} must equal the product of mesh_shape"
+            f" {tuple(mesh_shape)}"
+        )
     handler = device_kind_handler_dict.get(chosen[-1].device_kind) if chosen else None
     arranged = handler and handler(mesh_shape, chosen, contiguous_submeshes=contiguous_submeshes)
     return grid_of(chosen, tuple(mesh_shape)) if arranged is None else arranged
@@ -44,7 +48,10 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """A grid over several groups of devices. There is one group here, so `dcn_mesh_shape` must be all ones."""
+    """A grid over several groups of devices. There is one group here, so `dcn_mesh_shape` must be
+    all ones."""
     if math.prod(dcn_mesh_shape) != 1:
-        raise ValueError(f"Number of slices 1 must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}")
+        raise ValueError(
+            f"Number of slices 1 must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}"
+        )
     return create_device_mesh(mesh_shape, devices)

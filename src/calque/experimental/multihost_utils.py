@@ -1,4 +1,5 @@
-"""Several processes that work as one. calque runs in one process: what concerns only others is done at once, or refused."""
+"""Several processes that work as one. calque runs in one process: what concerns only others is done
+at once, or refused."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -13,9 +14,12 @@ from calque.transforms.devices.sharding import PartitionSpec as P
 from calque.tree_util import tree_flatten, tree_unflatten
 
 __all__ = [
-    "P", "ProcessFailureError", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
-    "global_array_to_host_local_array_impl", "host_local_array_to_global_array", "host_local_array_to_global_array_impl", "live_devices",
-    "process_allgather", "reached_preemption_sync_point", "safe_zip", "sync_global_devices", "tree_flatten", "tree_unflatten",
+    "P", "ProcessFailureError", "assert_equal", "broadcast_one_to_all",
+    "global_array_to_host_local_array",
+    "global_array_to_host_local_array_impl", "host_local_array_to_global_array",
+    "host_local_array_to_global_array_impl", "live_devices",
+    "process_allgather", "reached_preemption_sync_point", "safe_zip", "sync_global_devices",
+    "tree_flatten", "tree_unflatten",
 ]  # fmt: skip
 
 
@@ -30,12 +34,16 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     >>> multihost_utils.broadcast_one_to_all(jnp.arange(3))
     array([0, 1, 2], dtype=int32)"""
     if is_source is False:
-        raise ValueError("broadcast_one_to_all: is_source=False, but there is no other process to send the values")
+        raise ValueError(
+            "broadcast_one_to_all: is_source=False, but there is no other process to send the"
+            " values"
+        )
     return pytrees.tree_map(np.asarray, in_tree)
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes: stacked along a new first dimension, or joined along the first one if `tiled`.
+    """The values of all processes: stacked along a new first dimension, or joined along the first
+    one if `tiled`.
 
     >>> from calque.experimental import multihost_utils
     >>> multihost_utils.process_allgather(jnp.arange(3)).shape
@@ -53,14 +61,17 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     """Raise AssertionError unless all processes have the same values: the one process has."""
     expected = broadcast_one_to_all(in_tree)
     same = pytrees.tree_map(
-        lambda a, b: bool(np.array_equal(np.asarray(a), b, equal_nan=b.dtype.kind in "fc")), in_tree, expected
+        lambda a, b: bool(np.array_equal(np.asarray(a), b, equal_nan=b.dtype.kind in "fc")),
+        in_tree,
+        expected,
     )
     if not all(pytrees.leaves(same)):
         raise AssertionError(f"{fail_message} Expected: {expected}; got: {in_tree}.")
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Have the processes agreed to save at this step, before they are stopped? Nobody stops one process that way."""
+    """Have the processes agreed to save at this step, before they are stopped? Nobody stops one
+    process that way."""
     if not isinstance(step_id, int):
         raise TypeError(f"reached_preemption_sync_point: step_id must be an int, got {step_id!r}")
     return False
@@ -90,7 +101,10 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
 def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
     """One array of `host_local_array_to_global_array`."""
     if pspec is None:
-        raise ValueError("`None` is not a valid input to the pspecs argument. Please use P() if you want replication.")
+        raise ValueError(
+            "`None` is not a valid input to the pspecs argument. Please use P() if you want"
+            " replication."
+        )
     return device_put(arr, NamedSharding(global_mesh, pspec))
 
 
@@ -100,10 +114,18 @@ def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: 
 
 
 def _over_trees(f: Any, inputs: Any, mesh: Any, pspecs: Any) -> Any:
-    is_spec = lambda x: x is None or isinstance(x, P)
+    def is_spec(x):
+        return x is None or isinstance(x, P)
+
     leaves, tree = pytrees.flatten(inputs)
-    specs = [pspecs] * len(leaves) if is_spec(pspecs) else pytrees.prefix_broadcast(pspecs, inputs, is_leaf=is_spec)
-    return pytrees.unflatten(tree, [f(x, global_mesh=mesh, pspec=s) for x, s in zip(leaves, specs, strict=True)])
+    specs = (
+        [pspecs] * len(leaves)
+        if is_spec(pspecs)
+        else pytrees.prefix_broadcast(pspecs, inputs, is_leaf=is_spec)
+    )
+    return pytrees.unflatten(
+        tree, [f(x, global_mesh=mesh, pspec=s) for x, s in zip(leaves, specs, strict=True)]
+    )
 
 
 def safe_zip(*sequences: Sequence[Any]) -> list[tuple[Any, ...]]:

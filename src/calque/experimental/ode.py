@@ -1,4 +1,5 @@
-"""calque.experimental.ode: initial value problems, by the adaptive method of Dormand and Prince, with the adjoint equation for gradients."""
+"""calque.experimental.ode: initial value problems, by the adaptive method of Dormand and Prince,
+with the adjoint equation for gradients."""
 
 import functools
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from calque.transforms.primitives.custom_vjp import custom_vjp
 from calque.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
-    "abs2", "fit_4th_order_polynomial", "initial_step_size", "interp_fit_dopri", "map", "mean_error_ratio", "odeint", "optimal_step_size",
-    "promote_dtypes_inexact", "ravel_first_arg", "ravel_pytree", "runge_kutta_step", "safe_map", "safe_zip", "tree_leaves", "tree_map", "zip",
+    "abs2", "fit_4th_order_polynomial", "initial_step_size", "interp_fit_dopri", "map",
+    "mean_error_ratio", "odeint", "optimal_step_size",
+    "promote_dtypes_inexact", "ravel_first_arg", "ravel_pytree", "runge_kutta_step", "safe_map",
+    "safe_zip", "tree_leaves", "tree_map", "zip",
 ]  # fmt: skip
 
 _strict_zip = functools.partial(zip, strict=True)
@@ -38,7 +41,7 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
 
 map, zip = safe_map, safe_zip
 
-# ---------------------------------------------------------------- the tableau of Dormand and Prince, 5(4)
+# ---------------------------------------------------------------- the tableau of Dormand and Prince
 
 _NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 _STAGES = (
@@ -54,7 +57,8 @@ _FIFTH = np.array([*_STAGES[-1], 0.0])
 _FOURTH = np.array([1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60])
 # Shampine's value in the middle of the step
 _MIDDLE = 0.5 * np.array([
-    6025192743 / 30085553152, 0, 51252292925 / 65400821598, -2691868925 / 45128329728, 187940372067 / 1594534317056,
+    6025192743 / 30085553152, 0, 51252292925 / 65400821598, -2691868925 / 45128329728,
+    187940372067 / 1594534317056,
     -1776094331 / 19743644256, 11237099 / 235043384,
 ])  # fmt: skip
 
@@ -73,20 +77,27 @@ def _combined(weights: Any, k: Any) -> Any:
     return jnp.tensordot(np.asarray(weights).astype(k.dtype), k, 1)
 
 
-def runge_kutta_step(func: Callable[..., Any], y0: Any, f0: Any, t0: Any, dt: Any) -> tuple[Any, Any, Any, Any]:
-    """One step from (t0, y0) with the derivative f0: (y1, f1, estimate of the error, the derivatives at the seven stages)."""
+def runge_kutta_step(
+    func: Callable[..., Any], y0: Any, f0: Any, t0: Any, dt: Any
+) -> tuple[Any, Any, Any, Any]:
+    """One step from (t0, y0) with the derivative f0: (y1, f1, estimate of the error, the
+    derivatives at the seven stages)."""
     step = dt.astype(f0.dtype)
     k = [f0]
     for node, row in safe_zip(_NODES, _STAGES):
-        k.append(func(y0 + step * _combined(row, jnp.stack(k)), t0 + dt * np.asarray(node, dt.dtype)))
+        k.append(
+            func(y0 + step * _combined(row, jnp.stack(k)), t0 + dt * np.asarray(node, dt.dtype))
+        )
     stages = jnp.stack(k)
     y1 = y0 + step * _combined(_FIFTH, stages)
     return y1, k[-1], step * _combined(_FIFTH - _FOURTH, stages), stages
 
 
-def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> tuple[Any, ...]:
-    """The coefficients, highest first, of the polynomial in (t - t0) / dt with these values and derivatives at the ends and this value
-    in the middle."""
+def fit_4th_order_polynomial(
+    y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any
+) -> tuple[Any, ...]:
+    """The coefficients, highest first, of the polynomial in (t - t0) / dt with these values and
+    derivatives at the ends and this value in the middle."""
     dt = jnp.asarray(dt).astype(y0.dtype)
     rise, fall = dt * dy0, dt * dy1
     a = 2 * (fall - rise) - 8 * (y0 + y1) + 16 * y_mid
@@ -96,7 +107,8 @@ def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, d
 
 
 def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
-    """The polynomial that follows the solution through a step, given the derivatives at its stages."""
+    """The polynomial that follows the solution through a step, given the derivatives at its
+    stages."""
     y_mid = y0 + jnp.asarray(dt).astype(y0.dtype) * _combined(_MIDDLE, k)
     return jnp.stack(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
 
@@ -104,11 +116,16 @@ def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
 # ---------------------------------------------------------------- the size of steps
 
 
-def initial_step_size(fun: Callable[..., Any], t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any) -> Any:
+def initial_step_size(
+    fun: Callable[..., Any], t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any
+) -> Any:
     """A first step for a method of this order (Hairer, Norsett and Wanner 1993, II.4)."""
     y0, f0 = (jnp.asarray(v) for v in promote_dtypes_inexact(y0, f0))
     scale = (atol + jnp.abs(y0) * rtol).astype(y0.dtype)
-    size = lambda v: jnp.linalg.norm(v / scale)
+
+    def size(v):
+        return jnp.linalg.norm(v / scale)
+
     d0, d1 = size(y0), size(f0)
     flat = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = jnp.where(flat, 1e-6, 0.01 * d0 / jnp.where(flat, 1.0, d1))
@@ -116,13 +133,16 @@ def initial_step_size(fun: Callable[..., Any], t0: Any, y0: Any, order: int, rto
     steepest = jnp.maximum(d1, size(f1 - f0) / h0)
     still = steepest <= 1e-15
     h1 = jnp.where(
-        still, jnp.maximum(1e-6, h0 * 1e-3), (0.01 / jnp.where(still, 1.0, steepest)) ** (1.0 / (order + 1.0))
+        still,
+        jnp.maximum(1e-6, h0 * 1e-3),
+        (0.01 / jnp.where(still, 1.0, steepest)) ** (1.0 / (order + 1.0)),
     )
     return jnp.minimum(100.0 * h0, h1)
 
 
 def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Any:
-    """The error of a step in units of what is allowed, as a root mean square: up to 1 is good enough."""
+    """The error of a step in units of what is allowed, as a root mean square: up to 1 is good
+    enough."""
     allowed = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
     return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
@@ -135,7 +155,8 @@ def optimal_step_size(
     dfactor: float = 0.2,
     order: float = 5.0,
 ) -> Any:
-    """The next step: larger by at most `ifactor`, smaller by at least `dfactor` and only after a step that was not good enough."""
+    """The next step: larger by at most `ifactor`, smaller by at least `dfactor` and only after a
+    step that was not good enough."""
     ratio = jnp.asarray(mean_error_ratio)
     least = jnp.where(ratio < 1, 1.0, dfactor)
     safe = jnp.where(ratio == 0, 1.0, ratio)
@@ -147,7 +168,8 @@ def optimal_step_size(
 
 
 class _Progress(NamedTuple):
-    """Where the integration stands: the last accepted state, the next step, and the polynomial of the step that led here."""
+    """Where the integration stands: the last accepted state, the next step, and the polynomial of
+    the step that led here."""
 
     y: Any
     f: Any
@@ -157,7 +179,9 @@ class _Progress(NamedTuple):
     polynomial: Any
 
 
-def _advance(fun: Callable[..., Any], now: _Progress, rtol: float, atol: float, hmax: float) -> _Progress:
+def _advance(
+    fun: Callable[..., Any], now: _Progress, rtol: float, atol: float, hmax: float
+) -> _Progress:
     y, f, error, k = runge_kutta_step(fun, now.y, now.f, now.t, now.dt)
     t = now.t + now.dt
     ratio = mean_error_ratio(error, rtol, atol, now.y, y)
@@ -167,7 +191,9 @@ def _advance(fun: Callable[..., Any], now: _Progress, rtol: float, atol: float, 
     return tree_map(functools.partial(jnp.where, ratio <= 1.0), new, kept)
 
 
-def _integrate(fun: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, ts: Any) -> Any:
+def _integrate(
+    fun: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, ts: Any
+) -> Any:
     """The vectors at the times, one row each; `fun` takes and gives vectors."""
     t0 = ts[0]
     f0 = fun(y0, t0)
@@ -175,8 +201,12 @@ def _integrate(fun: Callable[..., Any], rtol: float, atol: float, mxstep: float,
     start = _Progress(y0, f0, t0, dt, t0, jnp.stack([y0] * 5))
 
     def up_to(now: _Progress, target: Any) -> tuple[_Progress, Any]:
-        unfinished = lambda state: (state[1].t < target) & (state[0] < mxstep) & (state[1].dt > 0)
-        step = lambda state: (state[0] + 1, _advance(fun, state[1], rtol, atol, hmax))
+        def unfinished(state):
+            return (state[1].t < target) & (state[0] < mxstep) & (state[1].dt > 0)
+
+        def step(state):
+            return (state[0] + 1, _advance(fun, state[1], rtol, atol, hmax))
+
         _, now = lax.while_loop(unfinished, step, (jnp.zeros((), np.int32), now))
         place = (target - now.last_t) / (now.t - now.last_t)
         return now, jnp.polyval(now.polynomial, place.astype(y0.dtype))
@@ -185,7 +215,9 @@ def _integrate(fun: Callable[..., Any], rtol: float, atol: float, mxstep: float,
     return jnp.concatenate([y0[None], ys])
 
 
-def ravel_first_arg(f: Callable[..., Any], unravel: Callable[[Any], Any], debug_info: Any = None) -> Callable[..., Any]:
+def ravel_first_arg(
+    f: Callable[..., Any], unravel: Callable[[Any], Any], debug_info: Any = None
+) -> Callable[..., Any]:
     """`f` with a vector in the place of the tree that is its first argument, giving a vector."""
 
     def flat(y: Any, *args: Any) -> Any:
@@ -204,16 +236,19 @@ def odeint(
     mxstep: float = np.inf,
     hmax: float = np.inf,
 ) -> Any:
-    """The solution of dy/dt = func(y, t, *args) with y = y0 at t[0], at the increasing times `t`: a tree as y0 is, with a first axis
-    for the times. Steps keep the error below atol + rtol |y|, are at most `hmax` long, and at most `mxstep` from one time to the next.
-    Differentiable in reverse, in y0, t and args, by solving the adjoint equation backwards.
+    """The solution of dy/dt = func(y, t, *args) with y = y0 at t[0], at the increasing times `t`: a
+    tree as y0 is, with a first axis for the times. Steps keep the error below atol + rtol |y|, are
+    at most `hmax` long, and at most `mxstep` from one time to the next. Differentiable in reverse,
+    in y0, t and args, by solving the adjoint equation backwards.
 
     >>> from calque.experimental.ode import odeint
     >>> odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0])).round(4)
     Array([1.    , 0.3679], dtype=float32)"""
     for arg in tree_leaves(args):
         if not isinstance(arg, PYTHON_SCALARS) and not is_arraylike(arg):
-            raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {arg}.")
+            raise TypeError(
+                f"The contents of odeint *args must be arrays or scalars, but got {arg}."
+            )
     t = jnp.asarray(t)
     if not is_float(t.dtype):
         raise TypeError(f"t must be an array of floats, but got {t}.")
@@ -225,7 +260,9 @@ def odeint(
     converted, consts = closure_convert(func, y0, t[0], *args)
     flat, unravel = ravel_pytree(y0)
     _check(converted, y0, t[0], (*args, *consts))
-    rows = _solver(converted, unravel, rtol, atol, mxstep, hmax)(flat, t, tuple(args), tuple(consts))
+    rows = _solver(converted, unravel, rtol, atol, mxstep, hmax)(
+        flat, t, tuple(args), tuple(consts)
+    )
     return _unravel_rows(rows, y0)
 
 
@@ -245,19 +282,27 @@ def _check(func: Callable[..., Any], y0: Any, t0: Any, args: tuple[Any, ...]) ->
     shapes = [tree_map(lambda v: tuple(v.shape), v) for v in (out, y0)]
     if shapes[0] != shapes[1]:
         raise TypeError(
-            f"odeint: func must give what y0 is, a tree of arrays of shapes {shapes[1]}, but gives {shapes[0]}"
+            f"odeint: func must give what y0 is, a tree of arrays of shapes {shapes[1]}, but gives"
+            f" {shapes[0]}"
         )
 
 
 def _solver(
-    func: Callable[..., Any], unravel: Callable[[Any], Any], rtol: float, atol: float, mxstep: float, hmax: float
+    func: Callable[..., Any],
+    unravel: Callable[[Any], Any],
+    rtol: float,
+    atol: float,
+    mxstep: float,
+    hmax: float,
 ) -> Callable[..., Any]:
     """Integration of vectors as a function of (y0, ts, args, consts) with the adjoint gradient."""
     vector = ravel_first_arg(func, unravel)
 
     @custom_vjp
     def solve(y0: Any, ts: Any, args: Any, consts: Any) -> Any:
-        return _integrate(lambda y, t: vector(y, t, *args, *consts), rtol, atol, mxstep, hmax, y0, ts)
+        return _integrate(
+            lambda y, t: vector(y, t, *args, *consts), rtol, atol, mxstep, hmax, y0, ts
+        )
 
     def forward(y0: Any, ts: Any, args: Any, consts: Any) -> tuple[Any, Any]:
         ys = solve(y0, ts, args, consts)
@@ -265,7 +310,10 @@ def _solver(
 
     def backward(residuals: Any, g: Any) -> tuple[Any, ...]:
         ys, ts, args, consts = tree_map(jnp.asarray, residuals)
-        rhs = lambda y, t, extra: vector(y, t, *extra[0], *extra[1])
+
+        def rhs(y, t, extra):
+            return vector(y, t, *extra[0], *extra[1])
+
         return _adjoint(rhs, (rtol, atol, mxstep, hmax), ys, ts, (args, consts), g)
 
     solve.defvjp(forward, backward)
@@ -275,7 +323,8 @@ def _solver(
 def _adjoint(
     rhs: Callable[..., Any], options: tuple[float, ...], ys: Any, ts: Any, extra: Any, g: Any
 ) -> tuple[Any, ...]:
-    """Backwards in time: y, its cotangent, and the cotangents of t and of `extra`, whose derivatives are products with the Jacobian."""
+    """Backwards in time: y, its cotangent, and the cotangents of t and of `extra`, whose
+    derivatives are products with the Jacobian."""
     inexact, rebuild = _inexact_part(extra)
 
     def dynamics(state: Any, s: Any) -> Any:
@@ -317,4 +366,6 @@ def _inexact_part(extra: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
 def _with_float0(extra: Any, bars: list[Any]) -> Any:
     """The cotangents of all leaves: of integers, zeros of float0."""
     rest = iter(bars)
-    return tree_map(lambda x: next(rest) if is_inexact(x.dtype) else np.zeros(x.shape, float0), extra)
+    return tree_map(
+        lambda x: next(rest) if is_inexact(x.dtype) else np.zeros(x.shape, float0), extra
+    )

@@ -1,4 +1,5 @@
-"""Side effects of a function that happen while it is traced, and only then: found in its bytecode."""
+"""Side effects of a function that happen while it is traced, and only then: found in its
+bytecode."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class SideEffect(NamedTuple):
 
 
 def side_effects(fun: Callable[..., Any]) -> list[SideEffect]:
-    """The prints, changes of captured containers, and assignments to globals and attributes in a function of the user."""
+    """The prints, changes of captured containers, and assignments to globals and attributes in a
+    function of the user."""
     while (inner := getattr(fun, "__wrapped__", None) or getattr(fun, "func", None)) is not None:
         fun = inner
     f = getattr(fun, "__func__", fun)
@@ -38,11 +40,19 @@ def of_code(code: types.CodeType) -> Iterator[SideEffect]:
     previous: Any = None
     done: list[Any] = []
     for i in dis.get_instructions(code):
-        line = i.starts_line if type(i.starts_line) is int else getattr(i.positions, "lineno", line) or line
+        line = (
+            i.starts_line
+            if type(i.starts_line) is int
+            else getattr(i.positions, "lineno", line) or line
+        )
         name = i.argval
         if i.opname in ("LOAD_GLOBAL", "LOAD_NAME") and name in ("print", "input", "open"):
             yield SideEffect(f"{name}()", line)
-        elif i.opname in ("LOAD_METHOD", "LOAD_ATTR") and name in MUTATING and held_outside(previous, captured):
+        elif (
+            i.opname in ("LOAD_METHOD", "LOAD_ATTR")
+            and name in MUTATING
+            and held_outside(previous, captured)
+        ):
             yield SideEffect(f"{previous.argval}.{name}()", line)
         elif i.opname == "STORE_GLOBAL":
             yield SideEffect(f"the global {name} is assigned", line)
@@ -50,7 +60,9 @@ def of_code(code: types.CodeType) -> Iterator[SideEffect]:
             yield SideEffect(f"the variable {name} of an enclosing function is assigned", line)
         elif i.opname in ("STORE_ATTR", "DELETE_ATTR"):
             yield SideEffect(f"the attribute {name} is {DONE[i.opname[:5]]}", line)
-        elif i.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") and held_outside(container := container_of(done), captured):
+        elif i.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") and held_outside(
+            container := container_of(done), captured
+        ):
             yield SideEffect(f"an item of {container.argval} is {DONE[i.opname[:5]]}", line)
         if i.opname not in ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "COPY", "SWAP"):
             previous = i
@@ -61,11 +73,20 @@ def of_code(code: types.CodeType) -> Iterator[SideEffect]:
 
 
 def container_of(done: Sequence[Any]) -> Any:
-    """What `x[key]`, with a key that is a constant or a name, is an item of, given the instructions so far; also in `x[key] += 1`."""
-    where = next((k for k in range(len(done) - 1, -1, -1) if done[k].opname == "BINARY_SUBSCR"), None)
+    """What `x[key]`, with a key that is a constant or a name, is an item of, given the instructions
+    so far; also in `x[key] += 1`."""
+    where = next(
+        (k for k in range(len(done) - 1, -1, -1) if done[k].opname == "BINARY_SUBSCR"), None
+    )
     if where is not None and done[-1].opname == "BINARY_OP":
         done = done[:where]
-    simple = len(done) >= 2 and done[-1].opname in ("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
+    simple = len(done) >= 2 and done[-1].opname in (
+        "LOAD_CONST",
+        "LOAD_FAST",
+        "LOAD_GLOBAL",
+        "LOAD_DEREF",
+        "LOAD_NAME",
+    )
     return done[-2] if simple else None
 
 

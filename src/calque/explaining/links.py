@@ -1,4 +1,5 @@
-"""Which lines of the user's source became which loops: hovering over one of them on the page shows the others."""
+"""Which lines of the user's source became which loops: hovering over one of them on the page shows
+the others."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-NAME: Final = re.compile(r"\b(?:[a-z]+\.)?((?:t|out)\d+)\b")  # arrays, and the sums that end in them
+NAME: Final = re.compile(
+    r"\b(?:[a-z]+\.)?((?:t|out)\d+)\b"
+)  # arrays, and the sums that end in them
 KERNEL: Final = re.compile(r"^kernel (\w+):", re.MULTILINE)
 
 
@@ -25,7 +28,8 @@ class Links:
         return {source.line} if source is not None and self.file in (None, source.file) else set()
 
     def of_arrays(self, executable: Any) -> dict[str, set[int]]:
-        """Name of an array in the loops -> the lines that it was computed by, those of what was inlined among them."""
+        """Name of an array in the loops -> the lines that it was computed by, those of what was
+        inlined among them."""
         view = executable.planner.view
         out: dict[str, set[int]] = {}
         for n, home in view.items():
@@ -41,7 +45,8 @@ class Links:
 
 
 def loop_lines(text: str, arrays: dict[str, set[int]]) -> list[tuple[set[int], str]]:
-    """Each line of the loops with the source lines of what it computes; the head of a kernel has those of all of it."""
+    """Each line of the loops with the source lines of what it computes; the head of a kernel has
+    those of all of it."""
     rows = []
     for row in text.splitlines():
         left = row.partition(" = ")[0] if " = " in row else ""

@@ -1,4 +1,5 @@
-"""The report as a page: the user's source beside program, loops and assembly; pointing at a line shows what became of it."""
+"""The report as a page: the user's source beside program, loops and assembly; pointing at a line
+shows what became of it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def html(report: Any) -> str:
     """The whole page."""
     title = escaping.escape(f"calque: {report.name}")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
+        '<!doctype html><html lang="en"><head><meta'
+        f' charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
         f"<body>{fragment(report)}<script>{SCRIPT}</script></body></html>\n"
     )
 
@@ -39,14 +41,16 @@ def fragment(report: Any) -> str:
     text = escaping.escape
     parts = [f"<h1>{text(report.name)}</h1>"]
     parts.append(
-        f'<div class="columns"><div><h2>Source</h2>{source(report)}</div><div><h2>Program</h2>{program(report)}</div></div>'
+        "<div"
+        f' class="columns"><div><h2>Source</h2>{source(report)}</div><div><h2>Program</h2>{program(report)}</div></div>'
     )
     for title, body in report.sections():
         if not title.startswith(("Program", "Machine code")):
             parts.append(f"<h2>{text(title)}</h2><pre>{text(body)}</pre>")
     kernels = f"{report.kernels} kernel{'s' * (report.kernels != 1)}"
     parts.append(
-        f"<h2>Machine code: {kernels}</h2><details open><summary>loops</summary>{marked(report.loop_lines)}</details>"
+        f"<h2>Machine code: {kernels}</h2><details"
+        f" open><summary>loops</summary>{marked(report.loop_lines)}</details>"
     )
     parts.append(f"<details><summary>assembly</summary>{marked(report.assembly_parts)}</details>")
     return "\n".join(parts)

@@ -1,4 +1,5 @@
-"""`explain`: what became of a function, from its signature to its kernels, as text and as a page."""
+"""`explain`: what became of a function, from its signature to its kernels, as text and as a
+page."""
 
 from __future__ import annotations
 
@@ -24,15 +25,16 @@ LONGEST: Final = 12_000  # characters of a listing in the text
 
 
 class Report:
-    """What `explain` found. `str()` is the text; `save` writes a page for a browser; the parts are attributes.
+    """What `explain` found. `str()` is the text; `save` writes a page for a browser; the parts are
+    attributes.
 
     name         the function                     captured      values read besides the arguments
     signature    argument names and types         effects       side effects seen while tracing
-    sizes        free sizes, and what they are    unrolled      (line, equations) of unrolled Python loops
-    guards       questions about them, answered
-    jaxpr        the program as traced            kernels       how many kernels; `loops`, `assembly`: their text
-    passes       (name, equations before, after)  host_calls    primitives that run in Python
-    costs        flops and bytes                  retraced      why it was last traced again"""
+    sizes        free sizes, and what they are    unrolled      (line, equations) of unrolled Python
+    loops guards       questions about them, answered jaxpr        the program as traced
+    kernels       how many kernels; `loops`, `assembly`: their text passes       (name, equations
+    before, after)  host_calls    primitives that run in Python costs        flops and bytes
+    retraced      why it was last traced again"""
 
     def __init__(self, jitted: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         function = function_of(jitted)
@@ -40,7 +42,10 @@ class Report:
         serving = program_of(function, given)
         traced, executable = serving.traced, serving.executable
         self.fun, self.name, self.closed = function.fun, function.name, traced.closed
-        names, avals = list(argument_names(function, given)), traced.closed.in_avals[len(traced.hoisted) :]
+        names, avals = (
+            list(argument_names(function, given)),
+            traced.closed.in_avals[len(traced.hoisted) :],
+        )
         self.signature = [(n, a.str_short()) for n, a in zip(names, avals)]
         self.sizes, self.guards = serving.sizes, serving.guards
         self.links = Links(function.fun)
@@ -89,26 +94,35 @@ class Report:
             ("Signature", lines(f"{n}: {t}" for n, t in self.signature) or "no arguments"),
             (
                 "Guards on free sizes",
-                lines(
-                    [
-                        ", ".join(f"{n} = {k}" for n, k in self.sizes.items()),
-                        *(self.guards or ["no questions were asked"]),
-                    ]
-                )
-                if self.sizes
-                else "none: every size of this program is fixed",
+                (
+                    lines(
+                        [
+                            ", ".join(f"{n} = {k}" for n, k in self.sizes.items()),
+                            *(self.guards or ["no questions were asked"]),
+                        ]
+                    )
+                    if self.sizes
+                    else "none: every size of this program is fixed"
+                ),
             ),
             ("Program (jaxpr)", clipped(self.jaxpr)),
             ("Passes", lines(f"{n}: {a} -> {b} equations" for n, a, b in self.passes)),
             (
                 f"Machine code: {self.kernels} kernel{'s' * (self.kernels != 1)}",
-                f"about {flops:,.0f} floating-point operations, {moved:,.0f} bytes in and out\n{clipped(self.loops)}",
+                (
+                    f"about {flops:,.0f} floating-point operations, {moved:,.0f} bytes in and"
+                    f" out\n{clipped(self.loops)}"
+                ),
             ),
             (
                 "Host calls",
-                lines(f"{n} x{c}" for n, c in Counter(self.host_calls).items()) or "none: all of it is machine code",
+                lines(f"{n} x{c}" for n, c in Counter(self.host_calls).items())
+                or "none: all of it is machine code",
             ),
-            ("Captured values", lines(f"{r.name} = {short(r.value)}" for r in self.captured) or "none"),
+            (
+                "Captured values",
+                lines(f"{r.name} = {short(r.value)}" for r in self.captured) or "none",
+            ),
             ("Side effects while tracing", lines(map(str, self.effects)) or "none"),
             (
                 "Unrolled Python loops",
@@ -120,27 +134,34 @@ class Report:
             ),
             (
                 "Memory",
-                f"arguments {memory.argument_size_in_bytes:,} B, results {memory.output_size_in_bytes:,} B,"
-                f" temporaries {memory.temp_size_in_bytes:,} B, constants "
-                + (", ".join(t for t, _ in self.constants) or "none"),
+                f"arguments {memory.argument_size_in_bytes:,} B, results"
+                f" {memory.output_size_in_bytes:,} B, temporaries {memory.temp_size_in_bytes:,} B,"
+                " constants " + (", ".join(t for t, _ in self.constants) or "none"),
             ),
             (
                 "Retraces",
-                f"traced {self.traces} times; last retraced: {self.retraced}" if self.retraced else "traced once",
+                (
+                    f"traced {self.traces} times; last retraced: {self.retraced}"
+                    if self.retraced
+                    else "traced once"
+                ),
             ),
         ]
 
     def __str__(self) -> str:
         parts = [f"{self.name}\n{'=' * len(self.name)}"]
-        parts += [f"{title}\n" + "\n".join("  " + x for x in text.splitlines()) for title, text in self.sections()]
+        parts += [
+            f"{title}\n" + "\n".join("  " + x for x in text.splitlines())
+            for title, text in self.sections()
+        ]
         return "\n\n".join(parts)
 
     __repr__ = __str__
 
 
 def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
-    """What calque makes of a function called with these arguments: program, passes, kernels, captured values, side effects, and
-    why it was traced again.
+    """What calque makes of a function called with these arguments: program, passes, kernels,
+    captured values, side effects, and why it was traced again.
 
     >>> import calque, calque.numpy as jnp
     >>> report = calque.explain(lambda x: jnp.sin(x) * 2, jnp.ones(3))
@@ -173,11 +194,22 @@ class Serving(NamedTuple):
 def program_of(function: Any, given: Given) -> Serving:
     """The program with free sizes that this call gets, if it would get one; else one of its own."""
     family = function.cache.families.get(given.family_key)
-    found = family.find(given.sizes) if family is not None and given.key not in function.cache.programs else None
+    found = (
+        family.find(given.sizes)
+        if family is not None and given.key not in function.cache.programs
+        else None
+    )
     if found is None or not dynamic.allowed(function, given):
         traced = function.trace_given(given)
         executable = traced.compiled()
-        return Serving(traced, executable, dict(executable.cost_analysis()), executable.memory_analysis(), {}, [])
+        return Serving(
+            traced,
+            executable,
+            dict(executable.cost_analysis()),
+            executable.memory_analysis(),
+            {},
+            [],
+        )
     entry, values = found
     symbols, closed = entry.symbols, entry.traced.closed
     dims = list(free_in(closed))
@@ -211,7 +243,9 @@ def count(jaxpr: Jaxpr) -> int:
 
 def unrolled_lines(jaxpr: Jaxpr) -> list[tuple[int, int]]:
     """Lines that made many equations of one kind."""
-    made = Counter((e.source.file, e.source.line, e.primitive.name) for e in jaxpr.eqns if e.source is not None)
+    made = Counter(
+        (e.source.file, e.source.line, e.primitive.name) for e in jaxpr.eqns if e.source is not None
+    )
     lines_: Counter[int] = Counter()
     for (_, line, _), n in made.items():
         if n >= UNROLLED:
@@ -224,4 +258,8 @@ def lines(items: Any) -> str:
 
 
 def clipped(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST] + f"\n... {len(text) - LONGEST:,} more characters"
+    return (
+        text
+        if len(text) <= LONGEST
+        else text[:LONGEST] + f"\n... {len(text) - LONGEST:,} more characters"
+    )

@@ -15,9 +15,12 @@ def stats() -> dict[str, int]:
     >>> sorted(calque.stats())[:3]
     ['allocations', 'bytes_idle', 'bytes_in_use']
 
-    `calls`: of jitted and library functions, of which `calls_through_python` were not served by machine code alone; `traces`:
-    functions traced; `compiles`: kernels compiled; `kernels_from_disk` and `kernels_from_memory`: kernels found instead;
-    `bytes_in_use` and `bytes_idle`: memory of arrays, in use and kept for the next ones; `allocations`: blocks handed out."""
+    `calls`: of jitted and library functions, of which `calls_through_python` were not served by
+    machine code alone; `traces`: functions traced; `compiles`: kernels compiled;
+    `kernels_from_disk` and `kernels_from_memory`: kernels found instead; `bytes_in_use` and
+    `bytes_idle`: memory of arrays, in use and kept for the next ones; `allocations`: blocks handed
+    out.
+    """
     m = memory.stats()
     return {
         "calls": jit_stats.asked + callpath.calls_served(),

@@ -21,9 +21,10 @@ class _AnyPrimitive(type):
 class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     """An operation of a library's own. What it does is added by decorators and tables:
 
-    `def_impl` its values, `def_abstract_eval` its types, `interpreters.ad.primitive_jvps` and `primitive_transposes` its derivatives,
-    `interpreters.batching.primitive_batchers` its batching, `interpreters.mlir.register_lowering(p, mlir.lower_fun(f))` the function that
-    compiled code runs for it. Without that, compiled code calls `impl`.
+    `def_impl` its values, `def_abstract_eval` its types, `interpreters.ad.primitive_jvps` and
+    `primitive_transposes` its derivatives, `interpreters.batching.primitive_batchers` its batching,
+    `interpreters.mlir.register_lowering(p, mlir.lower_fun(f))` the function that compiled code runs
+    for it. Without that, compiled code calls `impl`.
 
     >>> from calque.extend.core import Primitive
     >>> double_p = Primitive("double")
@@ -41,7 +42,9 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     map_primitive = False
 
     def __init__(self, name: str):
-        missing = lambda what: NotApplicable(f"{what} rule for '{name}' not implemented")
+        def missing(what):
+            return NotApplicable(f"{what} rule for '{name}' not implemented")
+
         super().__init__(
             _unused(name),
             meaning=self._meaning,
@@ -66,7 +69,8 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """The types of its results and its effects. Equations with effects are kept though nobody reads their results. A decorator."""
+        """The types of its results and its effects. Equations with effects are kept though nobody
+        reads their results. A decorator."""
 
         def without_effects(*avals: Any, **params: Any) -> Any:
             out, effects = abstract_eval(*avals, **params)
@@ -82,13 +86,15 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
         return bind
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """What `bind` is called with to make an equation of these parameters: nothing more than they."""
+        """What `bind` is called with to make an equation of these parameters: nothing more than
+        they."""
         return [], params
 
     # ---------------------------------------------------------------- use
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply to values: evaluated at once, or recorded by the trace that the arguments belong to."""
+        """Apply to values: evaluated at once, or recorded by the trace that the arguments belong
+        to."""
         trace = trace_state.top_trace(args)
         if trace.level == 0:
             return self._run(args, params)
@@ -97,11 +103,14 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     def _run(self, args: Any, params: dict[str, Any]) -> Any:
         run = self.impl or self.program
         if run is None:
-            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented: add it with def_impl")
+            raise NotImplementedError(
+                f"Evaluation rule for '{self.name}' not implemented: add it with def_impl"
+            )
         return run(*args, **params)
 
     def _meaning(self, *arrays: Any, **params: Any) -> Any:
-        """The call that compiled code makes: arrays are copied, since their memory is used again."""
+        """The call that compiled code makes: arrays are copied, since their memory is used
+        again."""
         with trace_state.evaluating():
             out = self._run([from_numpy(x, copy=True) for x in arrays], params)
             return [to_numpy(x) for x in out] if self.multiple_results else to_numpy(out)
@@ -109,7 +118,8 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     def _shape(self, *avals: ShapedArray, **params: Any) -> Any:
         if self.abstract_eval is None:
             raise NotImplementedError(
-                f"Abstract evaluation for '{self.name}' not implemented: add it with def_abstract_eval"
+                f"Abstract evaluation for '{self.name}' not implemented: add it with"
+                " def_abstract_eval"
             )
         out = self.abstract_eval(*avals, **params)
         if not self.multiple_results:
@@ -120,22 +130,31 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
 def _aval(name: str, x: Any) -> ShapedArray:
     """What an abstract evaluation gave, as an aval: anything with a shape and a dtype."""
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise TypeError(f"abstract evaluation of '{name}' must give ShapedArrays, got {x!r}; see multiple_results")
-    return ShapedArray(tuple(x.shape), canonicalize(as_dtype(x.dtype)), bool(getattr(x, "weak_type", False)))
+        raise TypeError(
+            f"abstract evaluation of '{name}' must give ShapedArrays, got {x!r}; see"
+            " multiple_results"
+        )
+    return ShapedArray(
+        tuple(x.shape), canonicalize(as_dtype(x.dtype)), bool(getattr(x, "weak_type", False))
+    )
 
 
 def _unused(name: str) -> str:
-    """The name, with a number if there is such a primitive already: caches know primitives by name."""
+    """The name, with a number if there is such a primitive already: caches know primitives by
+    name."""
     if name not in REGISTRY:
         return name
     return next(f"{name}_{i}" for i in itertools.count(1) if f"{name}_{i}" not in REGISTRY)
 
 
 class Rules(MutableMapping[Any, Callable[..., Any]]):
-    """The rules of one kind of all primitives, as a table: setting one gives the primitive that rule."""
+    """The rules of one kind of all primitives, as a table: setting one gives the primitive that
+    rule."""
 
     def __init__(
-        self, field: str, adapted: Callable[[Any, Callable[..., Any]], Callable[..., Any]] = lambda p, rule: rule
+        self,
+        field: str,
+        adapted: Callable[[Any, Callable[..., Any]], Callable[..., Any]] = lambda p, rule: rule,
     ):
         self._field, self._adapted = field, adapted
 
@@ -153,7 +172,11 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
 
     def __delitem__(self, primitive: Any) -> None:
         self[primitive]
-        setattr(primitive, self._field, NotApplicable(f"the {self._field} rule of '{primitive}' was deleted"))
+        setattr(
+            primitive,
+            self._field,
+            NotApplicable(f"the {self._field} rule of '{primitive}' was deleted"),
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return (p for p in list(REGISTRY.values()) if p in self)

@@ -18,15 +18,20 @@ from calque.core.trace_state import Trace
 from calque.transforms.engines import axes
 
 __all__ = [
-    "AbstractToken", "DebugInfo", "Effect", "Token", "TraceTag", "array_types", "call_impl", "concrete_or_error", "find_top_trace", "gensym",
-    "get_opaque_trace_state", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
-    "primal_dtype_to_tangent_dtype", "set_current_trace", "subjaxprs", "take_current_trace", "unmapped_aval",
-    "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+    "AbstractToken", "DebugInfo", "Effect", "Token", "TraceTag", "array_types", "call_impl",
+    "concrete_or_error", "find_top_trace", "gensym",
+    "get_opaque_trace_state", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype", "set_current_trace", "subjaxprs", "take_current_trace",
+    "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
 
 class Effect:
-    """Something that an operation does beside giving results. Libraries derive their own from it."""
+    """Something that an operation does beside giving results. Libraries derive their own from
+    it."""
 
 
 class AbstractToken:
@@ -52,7 +57,8 @@ class DebugInfo(NamedTuple):
 
 no_effects: frozenset[Effect] = frozenset()
 array_types: set[type] = {
-    np.ndarray, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32,
+    np.ndarray, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
+    np.uint64, np.float16, np.float32,
     np.float64, np.complex64, np.complex128, np.longlong, np.intc,
 }  # fmt: skip
 
@@ -61,14 +67,19 @@ array_types: set[type] = {
 
 
 def new_jaxpr_eqn(
-    invars: Sequence[Any], outvars: Sequence[Var], primitive: Any, params: dict[str, Any], effects: Any = no_effects, source_info: Any = None,
+    invars: Sequence[Any], outvars: Sequence[Var], primitive: Any, params: dict[str, Any],
+    effects: Any = no_effects, source_info: Any = None,
     ctx: Any = None,
 ) -> Eqn:  # fmt: skip
     """An equation. Its effects are those of its primitive; `effects` must not say otherwise."""
     if bool(effects) and not primitive.effect:
-        raise ValueError(f"new_jaxpr_eqn: primitive {primitive} has no effects, got effects={effects}")
+        raise ValueError(
+            f"new_jaxpr_eqn: primitive {primitive} has no effects, got effects={effects}"
+        )
     if ctx is not None:
-        raise NotImplementedError("new_jaxpr_eqn: equations keep no context of configuration here, leave out ctx")
+        raise NotImplementedError(
+            "new_jaxpr_eqn: equations keep no context of configuration here, leave out ctx"
+        )
     return Eqn(primitive, invars, outvars, params, source_info)
 
 
@@ -93,11 +104,15 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     if axis is None:
         return aval
     if aval.shape[axis] != size:
-        raise ValueError(f"mapped_aval: dimension {axis} of {aval.str_short()} has not the size {size}")
+        raise ValueError(
+            f"mapped_aval: dimension {axis} of {aval.str_short()} has not the size {size}"
+        )
     return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
 
 
-def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
+def unmapped_aval(
+    size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None
+) -> ShapedArray:
     """The type with one more dimension: `unmapped_aval(3, 0, f32[4])` is `f32[3,4]`."""
     if explicit_mesh_axis is not None:
         raise NotImplementedError("unmapped_aval: explicit_mesh_axis: types do not carry mesh axes")
@@ -132,7 +147,8 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     """`force(val)` for a concrete value; for a traced one an error that says what needed it."""
     if not is_concrete(val):
         raise ConcretizationTypeError(
-            f"Abstract tracer value encountered where concrete value is expected: {val!r}. {context}".strip()
+            f"Abstract tracer value encountered where concrete value is expected: {val!r}."
+            f" {context}".strip()
         )
     return val if force is None else force(val)
 

@@ -1,4 +1,5 @@
-"""Rules of differentiation: `primitive_jvps`, `primitive_transposes`, and functions that fill them."""
+"""Rules of differentiation: `primitive_jvps`, `primitive_transposes`, and functions that fill
+them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,15 @@ from calque.ops.common import instantiate, tangent_aval, zero_like, zeros
 from calque.transforms.engines.jvp import JVPTrace, JVPTracer
 
 __all__ = [
-    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear", "defjvp", "defjvp2",
-    "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal", "jvp", "linearize", "primitive_jvps",
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p",
+    "add_tangents", "defbilinear", "defjvp", "defjvp2",
+    "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros",
+    "is_undefined_primal", "jvp", "linearize", "primitive_jvps",
     "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip
 
-# rule(primals, tangents, **params) -> (result, tangent); rule(cotangent, *args, **params) -> cotangents of the arguments
+# rule(primals, tangents, **params) -> (result, tangent); rule(cotangent, *args, **params) ->
+# cotangents of the arguments
 primitive_jvps = Rules("jvp")
 primitive_transposes = Rules("transpose")
 
@@ -30,24 +34,33 @@ def _sum(primitive: Any, out: Any, parts: list[Any]) -> Any:
     """Tangents of the results added up; those that nothing reaches are Zero."""
     totals = [zero_like(o) for o in _results(primitive, out)]
     for part in parts:
-        totals = [common.add_tangents(t, p) for t, p in zip(totals, _results(primitive, part), strict=True)]
+        totals = [
+            common.add_tangents(t, p)
+            for t, p in zip(totals, _results(primitive, part), strict=True)
+        ]
     return totals if primitive.multiple_results else totals[0]
 
 
 def defjvp(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
-    """Derivatives by one rule for each operand: `rule(tangent, *primals, **params)`; None where there is no derivative.
+    """Derivatives by one rule for each operand: `rule(tangent, *primals, **params)`; None where
+    there is no derivative.
 
     >>> wave_p = calque.extend.core.Primitive("wave")
     >>> _ = wave_p.def_impl(jnp.sin), wave_p.def_abstract_eval(lambda x: x)
     >>> calque.interpreters.ad.defjvp(wave_p, lambda t, x: t * jnp.cos(x))
     >>> calque.grad(wave_p.bind)(0.0)
     Array(1., dtype=float32, weak_type=True)"""
-    _with_rules(primitive, jvprules, lambda rule, t, out, primals, params: rule(t, *primals, **params))
+    _with_rules(
+        primitive, jvprules, lambda rule, t, out, primals, params: rule(t, *primals, **params)
+    )
 
 
 def defjvp2(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
-    """As `defjvp`, with rules that also get the result: `rule(tangent, result, *primals, **params)`."""
-    _with_rules(primitive, jvprules, lambda rule, t, out, primals, params: rule(t, out, *primals, **params))
+    """As `defjvp`, with rules that also get the result: `rule(tangent, result, *primals,
+    **params)`."""
+    _with_rules(
+        primitive, jvprules, lambda rule, t, out, primals, params: rule(t, out, *primals, **params)
+    )
 
 
 def _with_rules(primitive: Any, rules: tuple[Any, ...], call: Callable[..., Any]) -> None:
@@ -64,12 +77,14 @@ def _with_rules(primitive: Any, rules: tuple[Any, ...], call: Callable[..., Any]
 
 
 def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
-    """A primitive that is linear in all its operands; `transpose_rule(cotangent, **params)` gives their cotangents."""
+    """A primitive that is linear in all its operands; `transpose_rule(cotangent, **params)` gives
+    their cotangents."""
     deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
-    """As `deflinear`, with a rule that also gets the operands: `transpose_rule(cotangent, *args, **params)`."""
+    """As `deflinear`, with a rule that also gets the operands: `transpose_rule(cotangent, *args,
+    **params)`."""
 
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
@@ -82,7 +97,8 @@ def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
 
 
 def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
-    """A primitive that is linear in each of two operands; the rules give the cotangent of one: `rule(cotangent, x, y, **params)`."""
+    """A primitive that is linear in each of two operands; the rules give the cotangent of one:
+    `rule(cotangent, x, y, **params)`."""
 
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
         (x, y), (tx, ty) = primals, tangents
@@ -146,16 +162,27 @@ def _instantiated(self: Zero) -> Any:
 
 Zero.from_primal_value = staticmethod(_from_primal_value)  # type: ignore[attr-defined]
 Zero.instantiate = _instantiated  # type: ignore[attr-defined]
-UndefinedPrimal.from_primal_value = staticmethod(lambda value: UndefinedPrimal(tangent_aval(value.aval)))  # type: ignore[attr-defined]
+UndefinedPrimal.from_primal_value = staticmethod(
+    lambda value: UndefinedPrimal(tangent_aval(value.aval))
+)  # type: ignore[attr-defined]
 
 
 def jvp(
-    fun: Any, primals: Any, tangents: Any, has_aux: bool = False, instantiate: Any = True, transform_stack: bool = True
+    fun: Any,
+    primals: Any,
+    tangents: Any,
+    has_aux: bool = False,
+    instantiate: Any = True,
+    transform_stack: bool = True,
 ) -> Any:
     """Works on containers that are internal to JAX: use `calque.jvp`."""
-    raise NotImplementedError("interpreters.ad.jvp works on internal containers of JAX: use calque.jvp")
+    raise NotImplementedError(
+        "interpreters.ad.jvp works on internal containers of JAX: use calque.jvp"
+    )
 
 
 def linearize(traceable: Any, primals_ft: Any, has_aux: bool = False, is_vjp: bool = False) -> Any:
     """Works on containers that are internal to JAX: use `calque.linearize`."""
-    raise NotImplementedError("interpreters.ad.linearize works on internal containers of JAX: use calque.linearize")
+    raise NotImplementedError(
+        "interpreters.ad.linearize works on internal containers of JAX: use calque.linearize"
+    )

@@ -8,8 +8,10 @@ from calque.extend.own import Rules
 from calque.ops.common import aligned, batch_size, front, move, repeated
 
 __all__ = [
-    "AxisData", "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer", "defvectorized",
-    "fancy_primitive_batchers", "moveaxis", "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
+    "AxisData", "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting",
+    "defreducer", "defvectorized",
+    "fancy_primitive_batchers", "moveaxis", "not_mapped", "primitive_batchers",
+    "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip
 
 not_mapped = None
@@ -55,7 +57,8 @@ def defvectorized(prim: Any) -> None:
 
 
 def defbroadcasting(prim: Any) -> None:
-    """A primitive that works element by element on operands of any rank: batches become the first dimension of all."""
+    """A primitive that works element by element on operands of any rank: batches become the first
+    dimension of all."""
 
     def batch(args: Any, dims: Any, **params: Any) -> Any:
         size = batch_size(args, dims)
@@ -99,12 +102,13 @@ def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) ->
 
 
 def register_vmappable(
-    data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any], from_elt: Callable[..., Any], make_iota: Any
+    data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any],
+    from_elt: Callable[..., Any], make_iota: Any
 ) -> None:  # fmt: skip
     """Not supported: a container is mapped over by its leaves."""
     raise NotImplementedError(
-        f"register_vmappable({data_type.__name__}): make it a container with tree_util.register_pytree_node, whose auxiliary data do not"
-        " mention the mapped dimension"
+        f"register_vmappable({data_type.__name__}): make it a container with"
+        " tree_util.register_pytree_node, whose auxiliary data do not mention the mapped dimension"
     )
 
 

@@ -1,5 +1,6 @@
-"""How primitives are compiled. `register_lowering(p, lower_fun(f))` works: compiled code runs `f`. The rest of JAX's module builds MLIR,
-which calque's compiler does not have: it is refused when called."""
+"""How primitives are compiled. `register_lowering(p, lower_fun(f))` works: compiled code runs `f`.
+The rest of JAX's module builds MLIR, which calque's compiler does not have: it is refused when
+called."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,13 +9,17 @@ from calque.core.primitives import Primitive
 from calque.transforms.devices.mesh import Mesh
 
 _FUNCTIONS = (
-    "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
-    "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "ir_constants",
-    "jaxpr_subcomp", "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context", "merge_mlir_modules", "module_to_bytecode",
+    "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array",
+    "dense_int_elements", "dtype_to_ir_type",
+    "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr",
+    "ir_attribute", "ir_constant", "ir_constants",
+    "jaxpr_subcomp", "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context",
+    "merge_mlir_modules", "module_to_bytecode",
     "module_to_string", "shape_tensor", "token_type", "unflatten_ir_values_like_types",
 )  # fmt: skip
 _CLASSES = (
-    "ConstantHandler", "LoweringParameters", "LoweringResult", "LoweringRuleContext", "ModuleContext", "SPMDAxisContext",
+    "ConstantHandler", "LoweringParameters", "LoweringResult", "LoweringRuleContext",
+    "ModuleContext", "SPMDAxisContext",
     "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value",
 )  # fmt: skip
 
@@ -52,7 +57,9 @@ class Lowered:
         self.fun, self.multiple_results = fun, multiple_results
 
     def __call__(self, ctx: Any, *args: Any, **params: Any) -> Any:
-        raise NotImplementedError("this lowering rule is a function of arrays: register it with register_lowering")
+        raise NotImplementedError(
+            "this lowering rule is a function of arrays: register it with register_lowering"
+        )
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered:
@@ -68,10 +75,15 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
 
 
 def register_lowering(
-    prim: Any, rule: Callable[..., Any], platform: str | None = None, inline: bool = True, cacheable: bool = True
+    prim: Any,
+    rule: Callable[..., Any],
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
 ) -> None:
-    """How a primitive is compiled. A rule made by `lower_fun` is used on the CPU; rules for MLIR are kept for another engine, and compiled
-    code calls the primitive's `impl` meanwhile. `inline` and `cacheable` concern MLIR alone."""
+    """How a primitive is compiled. A rule made by `lower_fun` is used on the CPU; rules for MLIR
+    are kept for another engine, and compiled code calls the primitive's `impl` meanwhile. `inline`
+    and `cacheable` concern MLIR alone."""
     if not isinstance(prim, Primitive):
         raise TypeError(f"register_lowering: a primitive is needed, got {prim!r}")
     if not callable(rule):
@@ -103,8 +115,8 @@ def register_constant_handler(type_: type, handler_fun: Callable[..., Any]) -> N
 def _refusing(name: str) -> Callable[..., Any]:
     def refused(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            f"interpreters.mlir.{name} builds MLIR, which calque's compiler does not have; write the rule as a function of arrays:"
-            " register_lowering(p, lower_fun(f))"
+            f"interpreters.mlir.{name} builds MLIR, which calque's compiler does not have; write"
+            " the rule as a function of arrays: register_lowering(p, lower_fun(f))"
         )
 
     refused.__name__ = refused.__qualname__ = name
@@ -113,12 +125,20 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 def _no_instances(name: str) -> type:
-    return type(name, (), {"__doc__": "A part of MLIR modules: has no instances here.", "__init__": _refusing(name)})
+    return type(
+        name,
+        (),
+        {"__doc__": "A part of MLIR modules: has no instances here.", "__init__": _refusing(name)},
+    )
 
 
-globals().update({name: _refusing(name) for name in _FUNCTIONS}, **{name: _no_instances(name) for name in _CLASSES})
+globals().update(
+    {name: _refusing(name) for name in _FUNCTIONS},
+    **{name: _no_instances(name) for name in _CLASSES},
+)
 
 __all__ = [
-    "DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "Mesh", "ir_tree_registry", "ir_type_handlers", "lower_fun",
+    "DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "Mesh",
+    "ir_tree_registry", "ir_type_handlers", "lower_fun",
     "lowerable_effects", "register_constant_handler", "register_lowering",
 ]  # fmt: skip

@@ -9,8 +9,9 @@ from calque.transforms.engines.slices import used_inputs, without_dead_code
 
 DynamicJaxprTracer = JaxprTracer
 
-# Rules by which JAX separates what is known of an equation, or prunes it. calque separates programs by jvp and transposition, and prunes
-# whole equations; what libraries enter here is kept for those that read it.
+# Rules by which JAX separates what is known of an equation, or prunes it. calque separates programs
+# by jvp and transposition, and prunes whole equations; what libraries enter here is kept for those
+# that read it.
 custom_partial_eval_rules: dict[Any, Callable[..., Any]] = {}
 partial_eval_jaxpr_custom_rules: dict[Any, Callable[..., Any]] = {}
 dce_rules: dict[Any, Callable[..., Any]] = {}
@@ -49,7 +50,8 @@ def _wanted(what: bool | Sequence[bool], n: int) -> list[bool]:
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """The program with only the results that are used and what these need; and which arguments that are.
+    """The program with only the results that are used and what these need; and which arguments that
+    are.
 
     >>> from calque.interpreters import partial_eval as pe
     >>> pe.dce_jaxpr(calque.make_jaxpr(lambda x, y: (x, y + 1))(1.0, 2.0).jaxpr, [True, False])[1]
@@ -63,16 +65,23 @@ def dce_jaxpr(
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """As `dce_jaxpr`, also without the constants that nobody reads; which constants and which arguments are used."""
+    """As `dce_jaxpr`, also without the constants that nobody reads; which constants and which
+    arguments are used."""
     n = len(jaxpr.constvars)
     opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
     kept = [False] * n + _wanted(instantiate, len(jaxpr.invars))
     pruned, used = dce_jaxpr(opened, used_outputs, kept)
     count = sum(used[:n])
-    return pruned.replace(constvars=pruned.invars[:count], invars=pruned.invars[count:]), used[:n], used[n:]
+    return (
+        pruned.replace(constvars=pruned.invars[:count], invars=pruned.invars[count:]),
+        used[:n],
+        used[n:],
+    )
 
 
-def _dce_call(used_outputs: Sequence[bool], eqn: Eqn, closed: bool) -> tuple[list[bool], Eqn | None]:
+def _dce_call(
+    used_outputs: Sequence[bool], eqn: Eqn, closed: bool
+) -> tuple[list[bool], Eqn | None]:
     body = eqn.params["call_jaxpr"]
     if not any(used_outputs) and not body.effects:
         return [False] * len(eqn.invars), None
@@ -81,7 +90,9 @@ def _dce_call(used_outputs: Sequence[bool], eqn: Eqn, closed: bool) -> tuple[lis
     new = ClosedJaxpr(pruned, body.consts) if closed else pruned
     invars = [v for v, u in zip(eqn.invars, used) if u]
     outvars = [v for v, u in zip(eqn.outvars, used_outputs) if u]
-    return used, eqn.replace(invars=invars, outvars=outvars, params={**eqn.params, "call_jaxpr": new})
+    return used, eqn.replace(
+        invars=invars, outvars=outvars, params={**eqn.params, "call_jaxpr": new}
+    )
 
 
 def dce_jaxpr_call_rule(used_outputs: Sequence[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
@@ -89,7 +100,9 @@ def dce_jaxpr_call_rule(used_outputs: Sequence[bool], eqn: Eqn) -> tuple[list[bo
     return _dce_call(used_outputs, eqn, False)
 
 
-def dce_jaxpr_closed_call_rule(used_outputs: Sequence[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
+def dce_jaxpr_closed_call_rule(
+    used_outputs: Sequence[bool], eqn: Eqn
+) -> tuple[list[bool], Eqn | None]:
     """A call pruned, whose parameter `call_jaxpr` is a program with its constants."""
     return _dce_call(used_outputs, eqn, True)
 
@@ -102,19 +115,26 @@ def trace_to_jaxpr_dynamic(
     lower: bool = False,
     auto_dce: bool = False,
 ) -> tuple[Jaxpr, list[Any], list[Any]]:
-    """Record a function of flat arguments that returns a flat list: the program, the types of its results, its constants."""
+    """Record a function of flat arguments that returns a flat list: the program, the types of its
+    results, its constants."""
     if lower:
         raise NotImplementedError("trace_to_jaxpr_dynamic: lower=True is not supported")
     call = getattr(fun, "call_wrapped", fun)
     kept = [True] * len(in_avals) if keep_inputs is None else list(keep_inputs)
-    chosen = lambda args: call(*[x for x, k in zip(args, kept, strict=True) if k])
+
+    def chosen(args):
+        return call(*[x for x, k in zip(args, kept, strict=True) if k])
+
     closed = trace_to_jaxpr(lambda *args: chosen(args), in_avals, getattr(fun, "__name__", ""))
     jaxpr = without_dead_code(closed.jaxpr) if auto_dce else closed.jaxpr
     return jaxpr, closed.out_avals, closed.consts
 
 
-def trace_to_jaxpr_nounits(fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False) -> Any:
+def trace_to_jaxpr_nounits(
+    fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
+) -> Any:
     """Not supported: calque records whole programs and separates what is known afterwards."""
     raise NotImplementedError(
-        "trace_to_jaxpr_nounits: use trace_to_jaxpr_dynamic or calque.make_jaxpr, and calque.linearize"
+        "trace_to_jaxpr_nounits: use trace_to_jaxpr_dynamic or calque.make_jaxpr, and"
+        " calque.linearize"
     )

@@ -12,7 +12,8 @@ from calque.transforms.devices.sharding import PartitionSpec, Sharding
 from calque.transforms.devices.sharding_arrays import device_put
 
 NAMES = (
-    "broadcast", "broadcast_in_dim", "broadcasted_iota", "conv_general_dilated", "dot", "dot_general", "empty", "full", "full_like", "ragged_dot",
+    "broadcast", "broadcast_in_dim", "broadcasted_iota", "conv_general_dilated", "dot",
+    "dot_general", "empty", "full", "full_like", "ragged_dot",
     "ragged_dot_general", "reduce", "reduce_sum", "reshape", "rng_bit_generator",
 )  # fmt: skip
 
@@ -31,7 +32,8 @@ def placing(f: Callable[..., Any]) -> Callable[..., Any]:
             return out
         if not isinstance(target, (Sharding, PartitionSpec, Device)):
             raise TypeError(
-                f"`{keyword}` of {f.__name__} takes a NamedSharding or a PartitionSpec, got {target!r} of type {type(target).__name__}"
+                f"`{keyword}` of {f.__name__} takes a NamedSharding or a PartitionSpec, got"
+                f" {target!r} of type {type(target).__name__}"
             )
         if f.__name__ == "rng_bit_generator":
             key, bits = out

@@ -28,8 +28,9 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """(u, h, iterations, converged) with `x = u @ h`, the columns of u orthonormal and h positive definite, for a matrix of full
-    rank with no more columns than rows. With `dynamic_shape` the matrix stands in the upper left corner of `x`.
+    """(u, h, iterations, converged) with `x = u @ h`, the columns of u orthonormal and h positive
+    definite, for a matrix of full rank with no more columns than rows. With `dynamic_shape` the
+    matrix stands in the upper left corner of `x`.
 
     >>> u, h, _, converged = lax.linalg.qdwh(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
     >>> bool(converged), h.round(4).tolist()
@@ -38,7 +39,9 @@ def qdwh(
     x = operand(x)
     aval = typeof(x)
     if aval.ndim != 2 or aval.shape[0] < aval.shape[1]:
-        raise ValueError(f"qdwh takes a matrix with at least as many rows as columns, got shape {aval.shape}")
+        raise ValueError(
+            f"qdwh takes a matrix with at least as many rows as columns, got shape {aval.shape}"
+        )
     if not is_inexact(aval.dtype):
         raise TypeError(f"qdwh takes floating or complex matrices, got {aval.dtype}")
     if not isinstance(is_hermitian, bool):
@@ -46,7 +49,12 @@ def qdwh(
     rounds = _ROUNDS if max_iterations is None else int(max_iterations)
     tolerance = float(finfo(real_part(aval.dtype)).eps) if eps is None else float(eps)
     if aval.shape[1] == 0:
-        return x, full((0, 0), 0, aval.dtype), scalar_of(np.dtype("int32"), 0), scalar_of(np.dtype(bool), True)
+        return (
+            x,
+            full((0, 0), 0, aval.dtype),
+            scalar_of(np.dtype("int32"), 0),
+            scalar_of(np.dtype(bool), True),
+        )
     whole = x if dynamic_shape is None else _filled(x, *dynamic_shape)
     u, n, change = _iterated(whole, rounds, tolerance)
     if dynamic_shape is not None:
@@ -62,7 +70,8 @@ def _adjoint(x: Any) -> Any:
 
 
 def _places(x: Any, rows: int, columns: int) -> tuple[Any, Any, Any]:
-    """Is an element of the corner (rows, columns), and its row and column counted from the end of the corner."""
+    """Is an element of the corner (rows, columns), and its row and column counted from the end of
+    the corner."""
     shape = typeof(x).shape
     i = sub(broadcasted_iota(np.int32, shape, 0), rows)
     j = sub(broadcasted_iota(np.int32, shape, 1), columns)
@@ -78,7 +87,11 @@ def _filled(x: Any, rows: int, columns: int) -> Any:
     """The corner, and an identity below and beside it, so that the rank is full."""
     inside, i, j = _places(x, rows, columns)
     same = getattr(do, "and")(do.eq(i, j), do.ge(i, scalar_of(np.dtype("int32"), 0)))
-    return select(inside, x, do.convert_element_type(same, new_dtype=typeof(x).dtype, weak_type=False, sharding=None))
+    return select(
+        inside,
+        x,
+        do.convert_element_type(same, new_dtype=typeof(x).dtype, weak_type=False, sharding=None),
+    )
 
 
 def _norm(x: Any) -> Any:
@@ -97,7 +110,10 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
     n = typeof(x).shape[1]
     # the largest singular value is at most the geometric mean of these two norms
     size = abs(x)
-    largest = lambda axis: do.reduce_max(do.reduce_sum(size, axes=(axis,), out_sharding=None), axes=(0,))
+
+    def largest(axis):
+        return do.reduce_max(do.reduce_sum(size, axes=(axis,), out_sharding=None), axes=(0,))
+
     bound = sqrt(mul(largest(0), largest(1)))
     start = div(x, _like(bound, x))
     # the smallest one of R, from its inverse, is that of x
@@ -115,12 +131,16 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
         return new, low, _norm(sub(new, u)), add(k, 1)
 
     infinite = full((), np.inf, real)
-    u, _, change, k = while_loop(going, step, (start, first, infinite, scalar_of(np.dtype("int32"), 0)))
+    u, _, change, k = while_loop(
+        going, step, (start, first, infinite, scalar_of(np.dtype("int32"), 0))
+    )
     return u, k, change
 
 
 def _like(scalar: Any, x: Any) -> Any:
-    return do.convert_element_type(scalar, new_dtype=typeof(x).dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(
+        scalar, new_dtype=typeof(x).dtype, weak_type=False, sharding=None
+    )
 
 
 def _smallest(x: Any, n: int) -> Any:
@@ -128,7 +148,13 @@ def _smallest(x: Any, n: int) -> Any:
     _, r = qr(x, full_matrices=False)
     eye = _identity(n, typeof(x).dtype)
     inverse = do.triangular_solve(
-        r, eye, left_side=True, lower=False, transpose_a=False, conjugate_a=False, unit_diagonal=False
+        r,
+        eye,
+        left_side=True,
+        lower=False,
+        transpose_a=False,
+        conjugate_a=False,
+        unit_diagonal=False,
     )
     return div(scalar_of(real_part(typeof(x).dtype), 1.0), _norm(inverse))
 
@@ -139,13 +165,20 @@ def _identity(n: int, dtype: Any) -> Any:
 
 
 def _step(u: Any, low: Any) -> tuple[Any, Any]:
-    """One round: u (a + b u'u) (1 + c u'u)^-1, by a QR factorisation of [sqrt(c) u; 1]; and the new lower bound."""
+    """One round: u (a + b u'u) (1 + c u'u)^-1, by a QR factorisation of [sqrt(c) u; 1]; and the new
+    lower bound."""
     aval = typeof(u)
-    one = lambda v: scalar_of(typeof(low).dtype, v)
+
+    def one(v):
+        return scalar_of(typeof(low).dtype, v)
+
     square = mul(low, low)
     d = do.cbrt(div(mul(one(4.0), sub(one(1.0), square)), mul(square, square)))
     root = sqrt(add(one(1.0), d))
-    inner = add(sub(one(8.0), mul(one(4.0), d)), div(mul(one(8.0), sub(one(2.0), square)), mul(square, root)))
+    inner = add(
+        sub(one(8.0), mul(one(4.0), d)),
+        div(mul(one(8.0), sub(one(2.0), square)), mul(square, root)),
+    )
     a = add(root, mul(one(0.5), sqrt(inner)))
     b = div(mul(sub(a, one(1.0)), sub(a, one(1.0))), one(4.0))
     c = sub(add(a, b), one(1.0))
@@ -155,6 +188,9 @@ def _step(u: Any, low: Any) -> tuple[Any, Any]:
     upper = do.slice(q, start_indices=(0, 0), limit_indices=(m, n), strides=None)
     lower = do.slice(q, start_indices=(m, 0), limit_indices=(m + n, n), strides=None)
     ratio = div(b, c)
-    new = add(mul(_like(ratio, u), u), mul(_like(div(sub(a, ratio), sqrt(c)), u), dot(upper, _adjoint(lower))))
+    new = add(
+        mul(_like(ratio, u), u),
+        mul(_like(div(sub(a, ratio), sqrt(c)), u), dot(upper, _adjoint(lower))),
+    )
     bound = div(mul(low, add(a, mul(b, square))), add(one(1.0), mul(c, square)))
     return new, min(bound, one(1.0))

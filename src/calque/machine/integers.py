@@ -1,4 +1,5 @@
-"""Integers in memory of any width, and whether their products fit: what the interpreter does with sizes."""
+"""Integers in memory of any width, and whether their products fit: what the interpreter does with
+sizes."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def store_integer(place: ptr, number: i64, kind: i64) -> None:
 
 @unit.helper
 def product_fits(a: i64, b: i64) -> i1:
-    """Whether a product fits in 64 bits (sizes do, unless something went wrong: then nothing must be allocated by it)."""
+    """Whether a product fits in 64 bits (sizes do, unless something went wrong: then nothing must
+    be allocated by it)."""
     if likely(ult(a + (1 << 31), 1 << 32) and ult(b + (1 << 31), 1 << 32)):
         return True
     if a == 0 or b == 0:

@@ -1,7 +1,9 @@
-"""Modules that are imported when first used: SciPy and LLVM take longer to import than all of calque.
+"""Modules that are imported when first used: SciPy and LLVM take longer to import than all of
+calque.
 
-A child forked while another thread is in the middle of an import can never end it, and waits for ever when it needs the same module.
-So a fork waits until the lazy imports of other threads are done.
+A child forked while another thread is in the middle of an import can never end it, and waits for
+ever when it needs the same module. So a fork waits until the lazy imports of other threads are
+done.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import threading
 from types import ModuleType
 from typing import Any
 
-_LONGEST_WAIT = 10.0  # seconds: an import that waits for the forking thread must not stop it for good
+_LONGEST_WAIT = (
+    10.0  # seconds: an import that waits for the forking thread must not stop it for good
+)
 
 _changed = threading.Condition()
 _importing: dict[int, int] = {}  # thread -> how many imports it is in
@@ -62,4 +66,6 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_changed.release, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_changed.release, after_in_child=_after_fork_in_child
+    )

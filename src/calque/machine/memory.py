@@ -1,11 +1,15 @@
-"""Blocks of memory for arrays: aligned to 64 bytes, recycled, taken and given back in about 10 ns from any thread.
+"""Blocks of memory for arrays: aligned to 64 bytes, recycled, taken and given back in about 10 ns
+from any thread.
 
-A program called again asks for the same sizes again. A fresh megabyte costs 250 page faults, some 200 µs; so blocks given back are kept in lists by
-size class, four classes to a doubling. Blocks above a megabyte are mapped with huge pages, which makes even their first use 15 times cheaper.
-What lies idle is bounded (a sixteenth of the memory unless told otherwise, ``CALQUE_MEMORY_IDLE``); blocks up to 8 KiB are cut from slabs and stay.
+A program called again asks for the same sizes again. A fresh megabyte costs 250 page faults, some
+200 µs; so blocks given back are kept in lists by size class, four classes to a doubling. Blocks
+above a megabyte are mapped with huge pages, which makes even their first use 15 times cheaper. What
+lies idle is bounded (a sixteenth of the memory unless told otherwise, ``CALQUE_MEMORY_IDLE``);
+blocks up to 8 KiB are cut from slabs and stay.
 
-A list is locked by putting a mark in the place of its head, for the few instructions that taking or putting a block takes.
-Sixteen bytes before each block stand the mapping it belongs to and its class, masked so that a foreign pointer is recognised and left alone.
+A list is locked by putting a mark in the place of its head, for the few instructions that taking or
+putting a block takes. Sixteen bytes before each block stand the mapping it belongs to and its
+class, masked so that a foreign pointer is recognised and left alone.
 """
 
 from __future__ import annotations
@@ -64,7 +68,8 @@ _munmap = unit.extern("munmap", i32, ptr, i64)
 _madvise = unit.extern("madvise", i32, ptr, i64, i32)
 _sched_yield = unit.extern("sched_yield", i32)
 
-# One entry per class: head of the list of idle blocks (or the mark), blocks in use, idle blocks, blocks ever handed out.
+# One entry per class: head of the list of idle blocks (or the mark), blocks in use, idle blocks,
+# blocks ever handed out.
 _table: Any = unit.var("memory_table", i64, _CLASSES * _ENTRY // 8)
 # The rest of the slab: the place of the next header, end, lock.
 _slab: Any = unit.var("memory_slab", i64, 3)
@@ -101,7 +106,8 @@ _idle_limit: Any = unit.cell("memory_idle_limit", i64, _default_idle_limit)
 
 @unit.helper
 def class_of(nbytes: i64) -> i64:
-    """The class that holds this many bytes: the exponent and two bits of the mantissa of the float just below."""
+    """The class that holds this many bytes: the exponent and two bits of the mantissa of the float
+    just below."""
     if nbytes <= 512:
         return (nbytes + 63 >> 6) - 1
     return (bits_i64(f64(nbytes - 1)) >> 50) - (1023 + 9) * 4 + 8
@@ -118,7 +124,8 @@ def class_bytes(index: i64) -> i64:
 
 @unit.helper
 def wait_for(word: ptr) -> None:
-    """Wait until the mark is gone; it stays a few instructions long, unless its thread was put to sleep."""
+    """Wait until the mark is gone; it stays a few instructions long, unless its thread was put to
+    sleep."""
     turns = 0
     while atomic_load(word, 0) == _LOCKED:
         turns += 1
@@ -148,7 +155,9 @@ def cut_from_slab(nbytes: i64) -> ptr:
         if _posix_memalign(cell, ALIGNMENT, _SLAB) != 0:
             atomic_release(_slab + 16, 0, 0)
             return NULL
-        place = load_ptr(cell, 0) + (ALIGNMENT - _HEADER)  # headers stand here, so that what follows them is aligned
+        place = load_ptr(cell, 0) + (
+            ALIGNMENT - _HEADER
+        )  # headers stand here, so that what follows them is aligned
         store_i64(_slab, 8, i64(place) + (_SLAB - ALIGNMENT + _HEADER))
     store_ptr(_slab, 0, place + nbytes)
     atomic_release(_slab + 16, 0, 0)
@@ -195,7 +204,8 @@ def to_system(block: ptr, index: i64) -> None:
 
 @unit.function
 def calque_trim(bytes_kept: i64) -> None:
-    """Give idle blocks back to the system, the largest first, until no more than this many bytes lie idle (small blocks not counted)."""
+    """Give idle blocks back to the system, the largest first, until no more than this many bytes
+    lie idle (small blocks not counted)."""
     index = _CLASSES - 1
     while index >= _SMALL_CLASSES and atomic_load(_idle, 0) > bytes_kept:
         entry = _table + index * _ENTRY
@@ -242,7 +252,8 @@ def memory_fresh(index: i64) -> ptr:
 
 @unit.function
 def calque_alloc(nbytes: i64) -> ptr:
-    """A block of at least this many bytes, aligned to 64, its content undefined; NULL when there is no such memory."""
+    """A block of at least this many bytes, aligned to 64, its content undefined; NULL when there is
+    no such memory."""
     if unlikely(ult(_limit, nbytes)):  # unsigned: negative sizes are too large as well
         return NULL
     # The header of a small block lies in the block, that of a larger one before it.
@@ -285,7 +296,8 @@ def calque_free(block: ptr) -> None:
 
 @unit.function
 def memory_after_fork() -> None:
-    """In a forked child: a list that another thread was changing is given up, every lock is open."""
+    """In a forked child: a list that another thread was changing is given up, every lock is
+    open."""
     for index in range(_CLASSES):
         if load_i64(_table + index * _ENTRY, 0) == _LOCKED:
             store_i64(_table + index * _ENTRY, 0, 0)

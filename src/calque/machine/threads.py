@@ -1,12 +1,15 @@
 """One pool of native threads, on which kernels run parts of their range.
 
-The pool has as many threads as this process may use (affinity and control group), or ``CALQUE_NUM_THREADS``, or what ``set_num_threads`` said, the
-calling thread counted. Threads start when first needed and never run Python. A call made while the pool is busy, from a kernel or from another
-Python thread, runs in the caller. A kernel must give the same results however its range is split.
+The pool has as many threads as this process may use (affinity and control group), or
+``CALQUE_NUM_THREADS``, or what ``set_num_threads`` said, the calling thread counted. Threads start
+when first needed and never run Python. A call made while the pool is busy, from a kernel or from
+another Python thread, runs in the caller. A kernel must give the same results however its range is
+split.
 
-A job is published as one word, the ticket: its number in the upper half, the chunks not yet taken in the lower. Whoever lowers the count by one owns a
-chunk, and as long as he has not reported it done the job stays as it is: so nothing else needs a lock. Idle threads spin for some microseconds and
-then sleep.
+A job is published as one word, the ticket: its number in the upper half, the chunks not yet taken
+in the lower. Whoever lowers the count by one owns a chunk, and as long as he has not reported it
+done the job stays as it is: so nothing else needs a lock. Idle threads spin for some microseconds
+and then sleep.
 """
 
 from __future__ import annotations
@@ -96,11 +99,18 @@ def available_cpus() -> int:
 
 
 def _cgroup_cpus(root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgroup") -> float:
-    """The processors that the control group (version 1 or 2) grants, the narrowest of its ancestors' grants; 0 when unbounded."""
+    """The processors that the control group (version 1 or 2) grants, the narrowest of its
+    ancestors' grants; 0 when unbounded."""
     grants = []
     for line in _text(membership).splitlines():
         _, controllers, path = line.split(":", 2)
-        folders = [root] if not controllers else [f"{root}/cpu", f"{root}/cpu,cpuacct"] if "cpu" in controllers else []
+        folders = (
+            [root]
+            if not controllers
+            else [f"{root}/cpu", f"{root}/cpu,cpuacct"]
+            if "cpu" in controllers
+            else []
+        )
         for folder in folders:
             here = os.path.normpath(folder + path)
             while here.startswith(root):
@@ -112,7 +122,9 @@ def _cgroup_cpus(root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgr
 def _grant(folder: str) -> float:
     modern = _text(f"{folder}/cpu.max").split()
     quota, period = (
-        modern if len(modern) == 2 else (_text(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
+        modern
+        if len(modern) == 2
+        else (_text(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
     )
     if not quota.isdigit() or not period.isdigit() or int(period) == 0:
         return 0.0
@@ -132,7 +144,9 @@ def _initial_threads() -> int:
     if not text:
         return available_cpus()
     if not text.isdigit() or not 1 <= int(text) <= MAX_THREADS:
-        raise ValueError(f"CALQUE_NUM_THREADS must be a whole number from 1 to {MAX_THREADS}, not {text!r}")
+        raise ValueError(
+            f"CALQUE_NUM_THREADS must be a whole number from 1 to {MAX_THREADS}, not {text!r}"
+        )
     return int(text)
 
 
@@ -188,7 +202,8 @@ def threads_worker(argument: ptr) -> ptr:
             pause()
         else:
             _mutex_lock(_state + _MUTEX)
-            # Announced before looking once more: whoever publishes a job looks for sleepers after publishing.
+            # Announced before looking once more: whoever publishes a job looks for sleepers after
+            # publishing.
             atomic_add(_state, _SLEEPING, 1)
             while nothing_for(index) and atomic_load(_state, _STOP) == 0:
                 _cond_wait(_state + _WAKE, _state + _MUTEX)
@@ -221,7 +236,10 @@ def threads_start(count: i64) -> None:
     _pthread_attr_setstacksize(attributes, _STACK_BYTES)
     while load_i64(_state, _STARTED) < count:
         index = load_i64(_state, _STARTED)
-        if _pthread_create(_state + _HANDLES + 8 * index, attributes, threads_worker, ptr(index)) != 0:
+        if (
+            _pthread_create(_state + _HANDLES + 8 * index, attributes, threads_worker, ptr(index))
+            != 0
+        ):
             break
         store_i64(_state, _STARTED, index + 1)
     _pthread_attr_destroy(attributes)
@@ -259,7 +277,9 @@ def run_job(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i
     store_i64(_state, _CHUNK, chunk)
     store_i64(_state, _COUNT, count)
     atomic_store(_state, _DONE, 0)
-    atomic_store(_state, _TICKET, ((atomic_load(_state, _TICKET) & ~_REMAINING) + _NEXT_JOB) + count)
+    atomic_store(
+        _state, _TICKET, ((atomic_load(_state, _TICKET) & ~_REMAINING) + _NEXT_JOB) + count
+    )
     wake()
     run_chunks()
     wait_until_done(count)
@@ -267,7 +287,8 @@ def run_job(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64, threads: i
 
 @unit.function
 def calque_parallel_for(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64) -> None:
-    """Run ``kernel(args, first, last)`` over parts of a range, cut at multiples of ``grain`` from its beginning."""
+    """Run ``kernel(args, first, last)`` over parts of a range, cut at multiples of ``grain`` from
+    its beginning."""
     if begin >= end:
         return
     threads = _wanted
@@ -321,7 +342,9 @@ def get_num_threads() -> int:
 def set_num_threads(count: int) -> None:
     """Use exactly this many threads from the next kernel on."""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
-        raise ValueError(f"the number of threads must be a whole number from 1 to {MAX_THREADS}, not {count!r}")
+        raise ValueError(
+            f"the number of threads must be a whole number from 1 to {MAX_THREADS}, not {count!r}"
+        )
     unit.compile()
     _wanted.write(count)
 

@@ -28,7 +28,8 @@ RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50
 
 
 class Planned:
-    """A program as steps over compiled kernels. With `Sizes(known=False)` the kernels serve every shape of these ranks."""
+    """A program as steps over compiled kernels. With `Sizes(known=False)` the kernels serve every
+    shape of these ranks."""
 
     program: Any
 
@@ -68,7 +69,10 @@ class Planned:
     def share_memory(self) -> None:
         """Let results take the memory of what dies with them, that of donated inputs above all."""
         p = self.planner
-        outputs, donated = [b for b, _ in self.outputs], [self.inputs[i] for i in self.options.donated]
+        outputs, donated = (
+            [b for b, _ in self.outputs],
+            [self.inputs[i] for i in self.options.donated],
+        )
         self.steps, self.homes = reuse(self.steps, p.mutable, outputs, donated, p.bytes)
         p.mutable -= self.homes.keys()
 
@@ -79,7 +83,10 @@ class Planned:
         return made
 
     def cost_analysis(self) -> dict[str, float]:
-        return {"flops": float(flops(self.simplified.eqns)), "bytes accessed": float(traffic(self.closed))}
+        return {
+            "flops": float(flops(self.simplified.eqns)),
+            "bytes accessed": float(traffic(self.closed)),
+        }
 
     def as_text(self, stage: str | None = None) -> str:
         return views.text(self, stage)
@@ -108,26 +115,46 @@ class Executable(Planned):
     def assemble(self) -> Program:
         p = self.planner
         a = Assembler(p.sizes, p.params, p.bytes)
-        return a.program(self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self), self.donations())
+        return a.program(
+            self.inputs,
+            self.outputs,
+            p.consts,
+            p.mutable,
+            self.steps,
+            is_long(self),
+            self.donations(),
+        )
 
     def donations(self) -> list[tuple[int, int | None]]:
-        """Each donated input with the output that takes its memory; with None what the program computes takes it."""
+        """Each donated input with the output that takes its memory; with None what the program
+        computes takes it."""
         places = {self.inputs[i]: i for i in self.options.donated}
-        taken = {places[home]: k for k, (b, _) in enumerate(self.outputs) if (home := self.homes.get(b)) in places}
+        taken = {
+            places[home]: k
+            for k, (b, _) in enumerate(self.outputs)
+            if (home := self.homes.get(b)) in places
+        }
         return [(i, taken.get(i)) for i in self.options.donated]
 
     def call(self, args: Sequence[Any]) -> list[Any]:
-        """Run on arrays (or what can become arrays) of exactly the avals of the program; gives arrays."""
+        """Run on arrays (or what can become arrays) of exactly the avals of the program; gives
+        arrays."""
         arrays = [to_array(a) for a in args]
         for a, aval in zip(arrays, self.in_avals, strict=True):
             if a.aval.shape != aval.shape or a.aval.dtype != aval.dtype:
-                raise TypeError(f"a program compiled for {aval.str_short()} was called with {a.aval.str_short()}")
+                raise TypeError(
+                    f"a program compiled for {aval.str_short()} was called with"
+                    f" {a.aval.str_short()}"
+                )
         return run_program(self.program, arrays)
 
     def memory_analysis(self) -> MemoryStats:
         taken = sum(nbytes(self.out_avals[k]) for _, k in self.donations() if k is not None)
         return MemoryStats(
-            sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), int(self.program.arena_bytes), taken
+            sum(map(nbytes, self.in_avals)),
+            sum(map(nbytes, self.out_avals)),
+            int(self.program.arena_bytes),
+            taken,
         )
 
 

@@ -1,7 +1,10 @@
-"""Programs for every size: kernels take their sizes when they are called, so only the driver's words differ from size to size.
+"""Programs for every size: kernels take their sizes when they are called, so only the driver's
+words differ from size to size.
 
-A program is planned once, with free sizes. `resized` works out its words for given sizes: the arguments of kernels, bytes to copy,
-the types of results, the places of temporaries. That takes some microseconds; nothing is traced, planned or compiled."""
+A program is planned once, with free sizes. `resized` works out its words for given sizes: the
+arguments of kernels, bytes to copy, the types of results, the places of temporaries. That takes
+some microseconds; nothing is traced, planned or compiled.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ class SymbolicAssembler(Assembler):
         self.waiting: dict[Buffer, Slot] = {}  # blocks of found sizes that are not allocated yet
         self.given: list[tuple[int, Buffer]] = []  # results of found sizes
         self.depth = 0
-        self.told: dict[str, int] = {}  # found sizes that the caller has to know -> which word of the last result
+        self.told: dict[
+            str, int
+        ] = {}  # found sizes that the caller has to know -> which word of the last result
         self.rooms: list[Expr] = []  # bytes of each part of the arena
         self.room_of: list[int] = []  # the part in which each place of the arena lies
 
@@ -50,7 +55,9 @@ class SymbolicAssembler(Assembler):
         """A size as an operand."""
         found = e.names & self.sizes.found.keys()
         if not found <= self.counters.keys():
-            raise AssertionError(f"a size is used before the program has found it: {', '.join(sorted(found))}")
+            raise AssertionError(
+                f"a size is used before the program has found it: {', '.join(sorted(found))}"
+            )
         if found:
             return self.integer(e)
         value = self.sizes.hinted.value(e)
@@ -74,10 +81,18 @@ class SymbolicAssembler(Assembler):
 
     def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
         """Blocks of found sizes are the program's; then there is one more result, those sizes."""
-        names_of = lambda aval: {n for d in aval.shape for n in self.sizes.dim(d).names} & self.sizes.found.keys()
+
+        def names_of(aval):
+            return {
+                n for d in aval.shape for n in self.sizes.dim(d).names
+            } & self.sizes.found.keys()
+
         self.given = [(i, b) for i, (b, aval) in enumerate(outputs) if names_of(aval)]
         mine = {i for i, _ in self.given}
-        out = [(OF_FOUND_SIZE, -1) if i in mine else (aval, nbytes(aval)) for i, (_, aval) in enumerate(outputs)]
+        out = [
+            (OF_FOUND_SIZE, -1) if i in mine else (aval, nbytes(aval))
+            for i, (_, aval) in enumerate(outputs)
+        ]
         names = sorted(set().union(*[names_of(aval) for _, aval in outputs]))
         self.told = {n: k for k, n in enumerate(names)}
         return [*out, (ShapedArray((len(names),), np.int64), 8 * len(names))] if names else out
@@ -96,7 +111,9 @@ class SymbolicAssembler(Assembler):
             return
         for b in s.reads() | s.writes():
             slot = self.waiting.get(b)
-            if slot is not None and all(n in self.counters for n in bytes_expr(b).names & self.sizes.found.keys()):
+            if slot is not None and all(
+                n in self.counters for n in bytes_expr(b).names & self.sizes.found.keys()
+            ):
                 del self.waiting[b]
                 self.builder.alloc(slot, self.word(ex("add", bytes_expr(b), const(SPARE))))
 
@@ -123,7 +140,8 @@ class SymbolicAssembler(Assembler):
             self.builder.give(i, self.slots[b])
 
     def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
-        """Buffers share a part of the arena where they are never needed at the same time, and are of one size for all sizes."""
+        """Buffers share a part of the arena where they are never needed at the same time, and are
+        of one size for all sizes."""
         found = {b for b in temporaries if self.is_found(b)}
         self.slots |= {b: self.block(b) for b in found}
         offsets, _ = arrange(steps, temporaries - found, self.nbytes)
@@ -207,17 +225,27 @@ class SymbolicExecutable(Planned):
         return self.template
 
     def evaluator(self) -> Callable[..., list[int]]:
-        """A function of the sizes: varying immediates, parts of the arena, dimensions of the results."""
+        """A function of the sizes: varying immediates, parts of the arena, dimensions of the
+        results."""
         builder = self.assembler.builder
         varying = [(i, e) for i, e in builder.varying() if isinstance(e, Expr)]
-        self.places = [i for i, _ in varying] + [i for i, key in builder.varying() if not isinstance(key, Expr)]
+        self.places = [i for i, _ in varying] + [
+            i for i, key in builder.varying() if not isinstance(key, Expr)
+        ]
         self.varying = len(varying)
         exprs = [e for _, e in varying] + self.assembler.rooms
         found = {i for i, _ in self.assembler.given}
-        exprs += [self.planner.sizes.dim(d) for i, a in enumerate(self.out_avals) if i not in found for d in a.shape]
+        exprs += [
+            self.planner.sizes.dim(d)
+            for i, a in enumerate(self.out_avals)
+            if i not in found
+            for d in a.shape
+        ]
         names = ", ".join(f"n{i}" for i in range(len(self.symbols.hints)))
         sizes = self.planner.sizes
-        scope: dict[str, Any] = {name: n for name, n in sizes.values.items() if name not in sizes.free}
+        scope: dict[str, Any] = {
+            name: n for name, n in sizes.values.items() if name not in sizes.free
+        }
         exec(f"def words({names}):\n return [{', '.join(map(python_text, exprs))}]", scope)
         words: Callable[..., list[int]] = scope["words"]
         return words
@@ -278,11 +306,15 @@ class SymbolicExecutable(Planned):
         return s.function(*numbers(*sizes))
 
     def host_function(self, s: Host, found: list[str], sizes: Sequence[int]) -> Callable[..., None]:
-        """A host call for these sizes; those that the program has found come after the addresses."""
+        """A host call for these sizes; those that the program has found come after the
+        addresses."""
         atoms, described = self.numbers_of_found(), (s.node.params, s.arg_avals, s.out_avals)
         used = list(dict.fromkeys(free_in(described)))
         polys = [d.poly for d in used]
-        numbers, needed = self.symbols.program([("value", p) for p in polys]), set(self.symbols.needed(polys))
+        numbers, needed = (
+            self.symbols.program([("value", p) for p in polys]),
+            set(self.symbols.needed(polys)),
+        )
 
         def at(words: Sequence[int]) -> Callable[..., None]:
             known = {f"a{atoms[f]}": v for f, v in zip(found, words) if atoms[f] in needed}
@@ -291,7 +323,9 @@ class SymbolicExecutable(Planned):
 
         if not found:
             return at(())
-        return lambda *words: at(words[len(words) - len(found) :])(*words[: len(words) - len(found)])
+        return lambda *words: at(words[len(words) - len(found) :])(
+            *words[: len(words) - len(found)]
+        )
 
 
 class Sized:
@@ -308,9 +342,12 @@ class Sized:
 
 
 class SizedByProgram:
-    """As `Sized`, with results whose sizes the program finds: it is called from Python, which makes their types."""
+    """As `Sized`, with results whose sizes the program finds: it is called from Python, which makes
+    their types."""
 
-    def __init__(self, program: SizedProgram, executable: SymbolicExecutable, sizes: Sequence[int]) -> None:
+    def __init__(
+        self, program: SizedProgram, executable: SymbolicExecutable, sizes: Sequence[int]
+    ) -> None:
         self.program = None  # none for the machine's call path
         self.running, self.executable, self.sizes = program, executable, tuple(sizes)
         self.out_avals = executable.out_avals
@@ -333,7 +370,9 @@ class FoundExecutable(SymbolicExecutable):
     def __init__(self, closed: ClosedJaxpr, options: Options, symbols: Symbols) -> None:
         super().__init__(closed, Options(options.name, options.exact), symbols)
         self.sized = self.resized(())
-        self.program = None if options.donated else self.sized.program  # from Python, which deletes what was donated
+        self.program = (
+            None if options.donated else self.sized.program
+        )  # from Python, which deletes what was donated
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         return self.sized.call(args)
@@ -341,10 +380,17 @@ class FoundExecutable(SymbolicExecutable):
     def memory_analysis(self) -> MemoryStats:
         """Bytes; sizes that are found count as their bounds."""
         return MemoryStats(
-            sum(map(nbytes, self.in_avals)), sum(map(nbytes, self.out_avals)), int(self.template.arena_bytes)
+            sum(map(nbytes, self.in_avals)),
+            sum(map(nbytes, self.out_avals)),
+            int(self.template.arena_bytes),
         )
 
 
 def compile(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> SymbolicExecutable:
-    """The public entry: with no free sizes but those that are found, an executable for arguments of one kind."""
-    return SymbolicExecutable(closed, options, symbols) if symbols.hints else FoundExecutable(closed, options, symbols)
+    """The public entry: with no free sizes but those that are found, an executable for arguments of
+    one kind."""
+    return (
+        SymbolicExecutable(closed, options, symbols)
+        if symbols.hints
+        else FoundExecutable(closed, options, symbols)
+    )

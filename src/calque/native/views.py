@@ -10,7 +10,8 @@ STAGES = ("jaxpr", "passes", "loops", "llvm", "asm", "driver")
 
 
 def text(executable: Any, stage: str | None) -> str:
-    """A stage as text: jaxpr (as traced), passes (simplified), loops, llvm, asm, driver. None: passes and loops."""
+    """A stage as text: jaxpr (as traced), passes (simplified), loops, llvm, asm, driver. None:
+    passes and loops."""
     if stage is None:
         return f"{executable.simplified}\n\n{kernels_text(executable, 'loops')}"
     if stage == "jaxpr":

@@ -8,6 +8,7 @@ from calque.nn.normalisation import log_softmax, logmeanexp, logsumexp, softmax,
 from calque.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 
 __all__ = [
-    *_activations, "dot_product_attention", "get_scaled_dot_general_config", "initializers", "log_softmax", "logmeanexp", "logsumexp",
+    *_activations, "dot_product_attention", "get_scaled_dot_general_config", "initializers",
+    "log_softmax", "logmeanexp", "logsumexp",
     "scaled_dot_general", "scaled_matmul", "softmax", "standardize",
 ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""Scaled dot-product attention. Letters of shapes as in JAX: B batch, T queries, S keys, N heads, H features, K heads of keys."""
+"""Scaled dot-product attention. Letters of shapes as in JAX: B batch, T queries, S keys, N heads, H
+features, K heads of keys."""
 
 import math
 from typing import Any
@@ -33,17 +34,22 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """softmax(query key^T * scale + bias) value, for each head; query (B)TNH, key and value (B)SKH with K dividing N.
+    """softmax(query key^T * scale + bias) value, for each head; query (B)TNH, key and value (B)SKH
+    with K dividing N.
 
-    `mask` and `bias` broadcast to (B)NTS. With `return_residual`, also the logsumexp of the logits, (B)TN.
+    `mask` and `bias` broadcast to (B)NTS. With `return_residual`, also the logsumexp of the logits,
+    (B)TN.
 
     >>> import calque.numpy as jnp, calque.nn as nn
-    >>> nn.dot_product_attention(jnp.ones((2, 1, 3)), jnp.ones((5, 1, 3)), jnp.ones((5, 1, 3))).shape
+    >>> nn.dot_product_attention(jnp.ones((2, 1, 3)), jnp.ones((5, 1, 3)), jnp.ones((5, 1,
+    ...     3))).shape
     (2, 1, 3)"""
     name = "dot_product_attention"
     check_arraylike(name, query, key, value)
     if implementation == "cudnn":
-        raise RuntimeError("dot_product_attention: cuDNN is not used here: leave implementation out, or pass 'xla'")
+        raise RuntimeError(
+            "dot_product_attention: cuDNN is not used here: leave implementation out, or pass 'xla'"
+        )
     if implementation not in (None, "xla"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     query, key, value = (to_array(x) for x in (query, key, value))
@@ -53,19 +59,25 @@ def dot_product_attention(
     b, t, n, h = typeof(query).shape
     s, k = typeof(key).shape[1:3]
     _check_shapes(name, query, key, value)
-    bias, mask = (_four(name, what, x, (b, n, t, s)) for what, x in (("bias", bias), ("mask", mask)))
+    bias, mask = (
+        _four(name, what, x, (b, n, t, s)) for what, x in (("bias", bias), ("mask", mask))
+    )
     if mask is not None and typeof(mask).dtype != np.dtype(bool):
         raise ValueError(f"Mask must be boolean dtype, but got {typeof(mask).dtype}.")
     logits = _logits(query, key, 1 / math.sqrt(h) if scale is None else scale)
     if bias is not None:
         logits = UFUNCS["add"](logits, bias)
-    allowed = _allowed(mask, is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths, (b, t, s))
+    allowed = _allowed(
+        mask, is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths, (b, t, s)
+    )
     if allowed is not None:
         logits = where(allowed, logits, np.float32(-0.7 * float(finfo(_F32).max)))
     weights = convert(softmax(convert(logits, _F32)), typeof(key).dtype)
     out = _combine(weights, value, k)
     if query_seq_lengths is not None:
-        rows = UFUNCS["less"](places(t)[None, :, None, None], reshape(query_seq_lengths, (-1, 1, 1, 1)))
+        rows = UFUNCS["less"](
+            places(t)[None, :, None, None], reshape(query_seq_lengths, (-1, 1, 1, 1))
+        )
         out = UFUNCS["multiply"](out, convert(rows, typeof(out).dtype))
     out = reshape(out, (*shape[:-1], typeof(value).shape[-1]))
     if not return_residual:
@@ -78,19 +90,30 @@ def _check_ranks(name: str, *arrays: Any) -> None:
     ranks = {typeof(x).ndim for x in arrays}
     if len(ranks) > 1 or not ranks <= {3, 4}:
         shapes = ", ".join(str(typeof(x).shape) for x in arrays)
-        raise ValueError(f"{name}: query, key and value must all have 3 or all have 4 dimensions, got shapes {shapes}")
+        raise ValueError(
+            f"{name}: query, key and value must all have 3 or all have 4 dimensions, got shapes"
+            f" {shapes}"
+        )
 
 
 def _check_shapes(name: str, query: Any, key: Any, value: Any) -> None:
     (b, _, n, h), (b2, s, k, h2), (b3, s3, k3, _) = (typeof(x).shape for x in (query, key, value))
     if (b, h) != (b2, h2) or (b3, s3, k3) != (b2, s, k):
         shapes = ", ".join(str(typeof(x).shape) for x in (query, key, value))
-        raise ValueError(f"{name}: query (B, T, N, H), key and value (B, S, K, H) do not fit: got {shapes}")
+        raise ValueError(
+            f"{name}: query (B, T, N, H), key and value (B, S, K, H) do not fit: got {shapes}"
+        )
     if n % k:
-        raise ValueError(f"{name}: the number of query heads {n} must be a multiple of that of key/value heads {k}")
+        raise ValueError(
+            f"{name}: the number of query heads {n} must be a multiple of that of key/value"
+            f" heads {k}"
+        )
     dtypes = {typeof(x).dtype for x in (query, key, value)}
     if len(dtypes) > 1:
-        raise ValueError(f"{name}: query, key and value must have one dtype, got {sorted(d.name for d in dtypes)}")
+        raise ValueError(
+            f"{name}: query, key and value must have one dtype, got"
+            f" {sorted(d.name for d in dtypes)}"
+        )
 
 
 def _four(name: str, what: str, x: Any, target: tuple[int, ...]) -> Any:
@@ -102,19 +125,28 @@ def _four(name: str, what: str, x: Any, target: tuple[int, ...]) -> Any:
     if len(shape) == 3:
         shape = (1, *shape)
     if len(shape) != 4 or any(a not in (1, c) for a, c in zip(shape, target)):
-        raise ValueError(f"{name}: {what} of shape {typeof(x).shape} does not broadcast to (B, N, T, S) = {target}")
+        raise ValueError(
+            f"{name}: {what} of shape {typeof(x).shape} does not broadcast to (B, N, T, S) ="
+            f" {target}"
+        )
     return reshape(x, shape)
 
 
 def _logits(query: Any, key: Any, scale: Any) -> Any:
-    """Products of queries and keys in float32, BNTS; each head of keys serves a group of heads of queries."""
+    """Products of queries and keys in float32, BNTS; each head of keys serves a group of heads of
+    queries."""
     b, t, n, h = typeof(query).shape
     s, k = typeof(key).shape[1:3]
     q = reshape(query, (b, t, k, n // k, h))
     numbers = (((4,), (3,)), ((0, 2), (0, 2)))
     wide = np.dtype("float64") if typeof(query).dtype == np.dtype("float64") else _F32
     out = do.dot_general(
-        q, key, dimension_numbers=numbers, precision=None, preferred_element_type=wide, out_sharding=None
+        q,
+        key,
+        dimension_numbers=numbers,
+        precision=None,
+        preferred_element_type=wide,
+        out_sharding=None,
     )
     out = UFUNCS["multiply"](out, scale)  # B K T G S
     return reshape(transpose(out, (0, 1, 3, 2, 4)), (b, n, t, s))
@@ -137,7 +169,12 @@ def _combine(weights: Any, value: Any, k: int) -> Any:
 
 
 def _allowed(
-    mask: Any, is_causal: bool, window: Any, query_lengths: Any, key_lengths: Any, sizes: tuple[int, int, int]
+    mask: Any,
+    is_causal: bool,
+    window: Any,
+    query_lengths: Any,
+    key_lengths: Any,
+    sizes: tuple[int, int, int],
 ) -> Any:
     """Which queries see which keys: all conditions together; None where there are none."""
     _, t, s = sizes

@@ -11,15 +11,23 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.creation import arange
 from calque.numpy.elementwise import logaddexp
-from calque.numpy.promotion import as_operand, canonical_axis, check_arraylike, convert, promote_inexact
+from calque.numpy.promotion import (
+    as_operand,
+    canonical_axis,
+    check_arraylike,
+    convert,
+    promote_inexact,
+)
 from calque.numpy.shaping import clip, expand_dims, split, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.math import logistic
 from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp", "log_sigmoid",
-    "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity", "leaky_relu", "log1mexp", "log_sigmoid",
+    "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus",
+    "sparse_plus", "sparse_sigmoid", "squareplus",
     "swish", "tanh",
 ]  # fmt: skip
 
@@ -40,7 +48,8 @@ def scaled(x: Any, factor: float) -> Any:
 
 
 def _with_slope(f: Callable[[Any], Any], slope: Callable[[Any, Any], Any]) -> Any:
-    """A function of one array whose derivative is `slope(x, t)`, also where the formula of `f` has none."""
+    """A function of one array whose derivative is `slope(x, t)`, also where the formula of `f` has
+    none."""
     g = custom_jvp(f)
     g.defjvp(lambda primals, tangents: (g(*primals), slope(*primals, *tangents)))
     return g
@@ -50,10 +59,14 @@ def _nothing(t: Any) -> Any:
     return np.zeros((), typeof(t).dtype)
 
 
-_relu = _with_slope(lambda x: UFUNCS["maximum"](x, 0), lambda x, t: where(UFUNCS["greater"](x, 0), t, _nothing(t)))
+_relu = _with_slope(
+    lambda x: UFUNCS["maximum"](x, 0), lambda x, t: where(UFUNCS["greater"](x, 0), t, _nothing(t))
+)
 _relu6 = _with_slope(
     lambda x: UFUNCS["minimum"](UFUNCS["maximum"](x, 0), 6.0),
-    lambda x, t: where(UFUNCS["logical_and"](UFUNCS["greater"](x, 0), UFUNCS["less"](x, 6)), t, _nothing(t)),
+    lambda x, t: where(
+        UFUNCS["logical_and"](UFUNCS["greater"](x, 0), UFUNCS["less"](x, 6)), t, _nothing(t)
+    ),
 )
 
 
@@ -228,7 +241,9 @@ def glu(x: Any, axis: int = -1) -> Any:
     x = operand("glu", x)
     k = canonical_axis(axis, typeof(x).ndim)
     if typeof(x).shape[k] % 2:
-        raise AssertionError(f"axis size must be divisible by 2: glu got shape {typeof(x).shape}, axis {axis}")
+        raise AssertionError(
+            f"axis size must be divisible by 2: glu got shape {typeof(x).shape}, axis {axis}"
+        )
     a, b = split(x, 2, k)
     return a * sigmoid(b)
 
@@ -299,7 +314,9 @@ def log1mexp(x: Any) -> Any:
     >>> round(float(nn.log1mexp(1e-5)), 3)
     -11.513"""
     x = operand("log1mexp", x)
-    return _log1mexp(x if is_inexact(typeof(x).dtype) else inexact("log1mexp", UFUNCS["positive"](x) + 0))
+    return _log1mexp(
+        x if is_inexact(typeof(x).dtype) else inexact("log1mexp", UFUNCS["positive"](x) + 0)
+    )
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
@@ -311,6 +328,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     x = operand("one_hot", x)
     n = typeof(x).ndim
     k = canonical_axis(axis, n + 1)
-    classes = arange(num_classes, dtype=typeof(x).dtype).reshape((1,) * k + (num_classes,) + (1,) * (n - k))
+    classes = arange(num_classes, dtype=typeof(x).dtype).reshape(
+        (1,) * k + (num_classes,) + (1,) * (n - k)
+    )
     target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     return convert(UFUNCS["equal"](expand_dims(x, k), classes), target)

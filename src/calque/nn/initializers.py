@@ -1,4 +1,5 @@
-"""Initial values of parameters: each function makes an initializer, a function of (key, shape, dtype)."""
+"""Initial values of parameters: each function makes an initializer, a function of (key, shape,
+dtype)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,8 +24,10 @@ from calque.random.uniform import uniform as uniform_values
 from calque.transforms.devices.sharding_arrays import device_put
 
 __all__ = [
-    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal",
-    "lecun_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
+    "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal",
+    "lecun_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform",
+    "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
 ]  # fmt: skip
 
 Axes = int | Sequence[int]
@@ -33,7 +36,9 @@ Axes = int | Sequence[int]
 class Initializer(Protocol):
     """What the functions of this module make."""
 
-    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any: ...
+    def __call__(
+        self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Any: ...
 
 
 def _dtype(dtype: Any, default: Any) -> Any:
@@ -94,13 +99,17 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     return _initializer(lambda key, shape, d: _times(normal_values(key, shape, d), stddev), dtype)
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
     """Normal values cut off at lower and upper standard deviations.
 
     >>> import calque
     >>> calque.nn.initializers.truncated_normal(5.0)(calque.random.key(0), (2, 3)).shape
     (2, 3)"""
-    return _initializer(lambda key, shape, d: _times(truncated_values(key, lower, upper, shape, d), stddev), dtype)
+    return _initializer(
+        lambda key, shape, d: _times(truncated_values(key, lower, upper, shape, d), stddev), dtype
+    )
 
 
 def _times(x: Any, factor: Any) -> Any:
@@ -114,12 +123,15 @@ def _axes(axes: Axes) -> tuple[int, ...]:
     return (axes,) if isinstance(axes, int) else tuple(axes)
 
 
-def _fans(shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
-    """How many inputs and outputs each weight has: sizes of the axes, times those of a receptive field."""
+def _fans(
+    shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes
+) -> tuple[float, float]:
+    """How many inputs and outputs each weight has: sizes of the axes, times those of a receptive
+    field."""
     if len(shape) <= 1:
         raise ValueError(
-            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis."
-            " Must be at least 2D or specify in_axis explicitly."
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor"
+            " with default in_axis. Must be at least 2D or specify in_axis explicitly."
         )
     sizes = [math.prod(shape[i] for i in _axes(a)) for a in (in_axis, out_axis, batch_axis)]
     field = math.prod(shape) / math.prod(sizes)
@@ -155,7 +167,9 @@ def variance_scaling(
         if mode not in _MEANS:
             raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
         if distribution not in _DRAWS:
-            raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
+            raise ValueError(
+                f"invalid distribution for variance scaling initializer: {distribution}"
+            )
         variance = np.asarray(scale / _MEANS[mode](*fans), real_part(d))
         return _DRAWS[distribution](key, shape, d, variance)
 
@@ -165,7 +179,10 @@ def variance_scaling(
 def _cut_normal(key: Any, shape: tuple[int, ...], d: Any, variance: Any) -> Any:
     if is_complex(d):
         return _times(_in_disc(key, shape, d, 2), np.sqrt(variance) / 0.95311164380491208)
-    return _times(truncated_values(key, -2, 2, shape, d), np.sqrt(variance) / np.asarray(0.87962566103423978, d))
+    return _times(
+        truncated_values(key, -2, 2, shape, d),
+        np.sqrt(variance) / np.asarray(0.87962566103423978, d),
+    )
 
 
 def _even(key: Any, shape: tuple[int, ...], d: Any, variance: Any) -> Any:
@@ -175,33 +192,43 @@ def _even(key: Any, shape: tuple[int, ...], d: Any, variance: Any) -> Any:
 
 
 def _in_disc(key: Any, shape: tuple[int, ...], d: Any, cut: float | None) -> Any:
-    """Complex values, evenly distributed in the unit disc, or normal ones of variance 1 with modulus at most `cut`."""
+    """Complex values, evenly distributed in the unit disc, or normal ones of variance 1 with
+    modulus at most `cut`."""
     first, second = split(key)
     real = real_part(d)
     u = uniform_values(first, shape, real)
     angle = _times(uniform_values(second, shape, real), 2 * np.pi)
     if cut is not None:
-        u = UFUNCS["negative"](UFUNCS["log"](UFUNCS["subtract"](1, _times(u, 1 - math.exp(-(cut**2))))))
+        u = UFUNCS["negative"](
+            UFUNCS["log"](UFUNCS["subtract"](1, _times(u, 1 - math.exp(-(cut**2)))))
+        )
     radius = UFUNCS["sqrt"](u)
     return do.complex(
-        UFUNCS["multiply"](radius, UFUNCS["cos"](angle)), UFUNCS["multiply"](radius, UFUNCS["sin"](angle))
+        UFUNCS["multiply"](radius, UFUNCS["cos"](angle)),
+        UFUNCS["multiply"](radius, UFUNCS["sin"](angle)),
     )
 
 
 _DRAWS: dict[str, Callable[..., Any]] = {
     "truncated_normal": _cut_normal,
-    "normal": lambda key, shape, d, variance: _times(normal_values(key, shape, d), np.sqrt(variance)),
+    "normal": lambda key, shape, d, variance: _times(
+        normal_values(key, shape, d), np.sqrt(variance)
+    ),
     "uniform": _even,
 }
 
 
 def _family(name: str, scale: float, mode: str, distribution: str) -> Callable[..., Initializer]:
-    def make(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None) -> Initializer:
+    def make(
+        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
     kind = "Truncated normal" if distribution == "truncated_normal" else "Uniform"
-    make.__doc__ = f"""{kind} values of variance {scale:g} / {mode}: `variance_scaling({scale}, {mode!r}, {distribution!r})`.
+    make.__doc__ = f"""{kind} values of variance {scale:g} / {mode}.
+
+    They are `variance_scaling({scale}, {mode!r}, {distribution!r})`.
 
     >>> import calque
     >>> calque.nn.initializers.{name}()(calque.random.key(0), (2, 3)).shape
@@ -221,7 +248,8 @@ he_normal = kaiming_normal = _family("he_normal", 2.0, "fan_in", "truncated_norm
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Evenly distributed matrices with orthonormal columns (or rows), times scale; other axes count as rows.
+    """Evenly distributed matrices with orthonormal columns (or rows), times scale; other axes count
+    as rows.
 
     >>> import calque
     >>> calque.nn.initializers.orthogonal()(calque.random.key(0), (2, 3)).shape

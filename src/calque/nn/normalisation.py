@@ -53,9 +53,15 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
 ) -> Any:
-    """log(sum(b * exp(a))) over axes, without overflow; with `return_sign`, of the modulus, and the sign.
+    """log(sum(b * exp(a))) over axes, without overflow; with `return_sign`, of the modulus, and the
+    sign.
 
     >>> import calque.numpy as jnp, calque.nn as nn
     >>> float(nn.logsumexp(jnp.array([1000.0, -1000.0])))
@@ -97,7 +103,9 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     shape = typeof(x).shape
     axes = canonical_axes(axis, len(shape))
     if where is None:
-        n: Any = np.asarray(math.log(size) if (size := math.prod(shape[i] for i in axes)) else -np.inf)
+        n: Any = np.asarray(
+            math.log(size) if (size := math.prod(shape[i] for i in axes)) else -np.inf
+        )
         return UFUNCS["subtract"](out, n.astype(typeof(out).dtype))
     counted = reductions.sum(broadcast_to(to_array(where), shape), axes, keepdims=keepdims)
     return UFUNCS["subtract"](out, UFUNCS["log"](counted.astype(typeof(out).dtype)))
@@ -113,8 +121,8 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Any:
-    """x shifted and scaled to mean 0 and variance 1 over axes. The variance is mean(x^2) - mean(x)^2, or with
-    `algorithm="stable"` mean((x - mean(x))^2).
+    """x shifted and scaled to mean 0 and variance 1 over axes. The variance is mean(x^2) -
+    mean(x)^2, or with `algorithm="stable"` mean((x - mean(x))^2).
 
     >>> import calque.numpy as jnp, calque.nn as nn
     >>> nn.standardize(jnp.array([1.0, 3.0]), epsilon=0)

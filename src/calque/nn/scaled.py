@@ -1,4 +1,5 @@
-"""Matrix products of block-scaled operands: each block of a row has a scale of its own, in the formats MXFP8 and NVFP4."""
+"""Matrix products of block-scaled operands: each block of a row has a scale of its own, in the
+formats MXFP8 and NVFP4."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,8 @@ _F32 = np.dtype("float32")
 def scaled_matmul(
     lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
 ) -> Any:
-    """The products of rows, lhs (B, M, K) with rhs (B, N, K), each block of a row times its scale: (B, M, N).
+    """The products of rows, lhs (B, M, K) with rhs (B, N, K), each block of a row times its scale:
+    (B, M, N).
 
     >>> import calque.numpy as jnp, calque.nn as nn
     >>> a, b, s = jnp.ones((1, 1, 4)), jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 0.5)
@@ -29,19 +31,29 @@ def scaled_matmul(
     check_arraylike("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
     shapes = [typeof(x).shape for x in (lhs, rhs, lhs_scales, rhs_scales)]
     if any(len(s) != 3 for s in shapes):
-        raise ValueError(f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shapes {shapes}")
+        raise ValueError(
+            f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shapes {shapes}"
+        )
     if shapes[0][0] != shapes[1][0] or shapes[0][2] != shapes[1][2]:
         raise ValueError(
-            f"scaled_matmul requires inputs a and b to have matching batch (B) and contract (K) dims, got shapes {shapes[:2]}"
+            "scaled_matmul requires inputs a and b to have matching batch (B) and contract (K)"
+            f" dims, got shapes {shapes[:2]}"
         )
     for what, own, scales in (("lhs", shapes[0], shapes[2]), ("rhs", shapes[1], shapes[3])):
         if own[:2] != scales[:2] or scales[2] == 0 or own[2] % scales[2]:
-            raise ValueError(f"scaled_matmul: scales of shape {scales} do not divide {what} of shape {own} into blocks")
+            raise ValueError(
+                f"scaled_matmul: scales of shape {scales} do not divide {what} of shape {own} into"
+                " blocks"
+            )
     preferred = canonicalize(as_dtype(preferred_element_type))
     if not is_float(preferred):
-        raise ValueError(f"scaled_matmul: preferred_element_type must be a float dtype, got {preferred}")
+        raise ValueError(
+            f"scaled_matmul: preferred_element_type must be a float dtype, got {preferred}"
+        )
     a, b = _unscaled(lhs, lhs_scales), _unscaled(rhs, rhs_scales)
-    return convert(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), preferred_element_type=_F32), preferred)
+    return convert(
+        dot_general(a, b, (((2,), (2,)), ((0,), (0,))), preferred_element_type=_F32), preferred
+    )
 
 
 def _unscaled(x: Any, scales: Any) -> Any:
@@ -53,7 +65,8 @@ def _unscaled(x: Any, scales: Any) -> Any:
 
 @dataclass(frozen=True)
 class BlockScaleConfig:
-    """How an operand is quantised: the size of a block, the dtypes of its elements and of its scale."""
+    """How an operand is quantised: the size of a block, the dtypes of its elements and of its
+    scale."""
 
     mode: str
     block_size: int
@@ -64,7 +77,8 @@ class BlockScaleConfig:
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
-    """The configuration of a format: "mxfp8" or "nvfp4", the latter with a scale for the whole array.
+    """The configuration of a format: "mxfp8" or "nvfp4", the latter with a scale for the whole
+    array.
 
     >>> import calque.nn as nn
     >>> nn.get_scaled_dot_general_config("mxfp8").block_size
@@ -85,8 +99,8 @@ def scaled_dot_general(
     configs: Any = None,
     implementation: Any = None,
 ) -> Any:
-    """dot_general of operands that are first rounded to a block-scaled format along the summed axis. Derivatives take
-    the rounding for the identity.
+    """dot_general of operands that are first rounded to a block-scaled format along the summed
+    axis. Derivatives take the rounding for the identity.
 
     >>> import calque.numpy as jnp, calque.nn as nn
     >>> nn.scaled_dot_general(jnp.ones((2, 3)), jnp.ones((3, 1)), (((1,), (0,)), ((), ()))).shape
@@ -96,7 +110,10 @@ def scaled_dot_general(
     if configs is not None:
         (left, right), _ = dimension_numbers
         if len(left) != 1:
-            raise ValueError(f"scaled_dot_general sums over exactly one axis with configs, got {dimension_numbers}")
+            raise ValueError(
+                "scaled_dot_general sums over exactly one axis with configs, got"
+                f" {dimension_numbers}"
+            )
         lhs = _rounded(lhs, left[0], configs[0])
         rhs = _rounded(rhs, right[0], configs[1])
     return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred)
@@ -107,7 +124,8 @@ def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
     shape = typeof(x).shape
     if shape[axis] % config.block_size:
         raise ValueError(
-            f"scaled_dot_general: axis {axis} of shape {shape} must be a multiple of the block size {config.block_size}"
+            f"scaled_dot_general: axis {axis} of shape {shape} must be a multiple of the block size"
+            f" {config.block_size}"
         )
     k = axis % len(shape)
     blocks = reshape(convert(x, _F32), (*shape[:k], -1, config.block_size, *shape[k + 1 :]))
@@ -118,11 +136,14 @@ def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
     scale = _stored_scale(scale, config)
     stored = convert(UFUNCS["true_divide"](blocks, scale * whole).clip(-top, top), config.data_type)
     back = reshape(UFUNCS["multiply"](convert(stored, _F32), scale * whole), shape)
-    return UFUNCS["add"](x, do.stop_gradient(convert(UFUNCS["subtract"](back, convert(x, _F32)), typeof(x).dtype)))
+    return UFUNCS["add"](
+        x, do.stop_gradient(convert(UFUNCS["subtract"](back, convert(x, _F32)), typeof(x).dtype))
+    )
 
 
 def _stored_scale(scale: Any, config: BlockScaleConfig) -> Any:
-    """The scale as its own dtype holds it: the next power of two, or the nearest value that is not zero."""
+    """The scale as its own dtype holds it: the next power of two, or the nearest value that is not
+    zero."""
     safe = where(scale == 0, 1.0, scale)
     if config.mode == "mxfp8":
         safe = UFUNCS["exp2"](UFUNCS["ceil"](UFUNCS["log2"](safe)))

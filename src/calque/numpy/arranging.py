@@ -13,11 +13,21 @@ from calque.numpy.promotion import array_of, arrays, canonical_axis, check_array
 from calque.numpy.shaping import concatenate, flip, moveaxis, reshape, swapaxes
 from calque.numpy.sorting import argsort, sort
 
-__all__ = ["argpartition", "block", "lexsort", "partition", "rollaxis", "rot90", "sort_complex", "unstack"]
+__all__ = [
+    "argpartition",
+    "block",
+    "lexsort",
+    "partition",
+    "rollaxis",
+    "rot90",
+    "sort_complex",
+    "unstack",
+]
 
 
 def block(arrays: Any) -> Any:
-    """An array of nested lists of blocks: innermost lists are joined along the last axis, outer ones along those before.
+    """An array of nested lists of blocks: innermost lists are joined along the last axis, outer
+    ones along those before.
 
     >>> import calque.numpy as jnp
     >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))]]).shape
@@ -30,7 +40,8 @@ def block(arrays: Any) -> Any:
 def _depth(x: Any) -> int:
     if isinstance(x, tuple):
         raise TypeError(
-            "jnp.block: only lists can be used to arrange blocks, and np.block does not allow implicit conversion from tuple to ndarray"
+            "jnp.block: only lists can be used to arrange blocks, and np.block does not allow"
+            " implicit conversion from tuple to ndarray"
         )
     if not isinstance(x, list):
         check_arraylike("block", x)
@@ -39,7 +50,10 @@ def _depth(x: Any) -> int:
         raise ValueError("jnp.block: list at depth is empty")
     depths = {_depth(v) for v in x}
     if len(depths) != 1:
-        raise ValueError("List depths are mismatched: every block of jnp.block must be nested as deeply as the others")
+        raise ValueError(
+            "List depths are mismatched: every block of jnp.block must be nested as deeply as the"
+            " others"
+        )
     return 1 + depths.pop()
 
 
@@ -64,7 +78,8 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     m = array_of("rot90", m)
     if m.ndim < 2:
         raise ValueError(
-            f"rot90 requires its first argument to have ndim at least two, but got first argument of shape {m.shape}"
+            "rot90 requires its first argument to have ndim at least two, but got first argument"
+            f" of shape {m.shape}"
         )
     i, j = (canonical_axis(a, m.ndim) for a in axes)
     if i == j:
@@ -97,7 +112,9 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     [(3,), (3,)]"""
     x = array_of("unstack", x)
     if x.ndim == 0:
-        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
+        raise ValueError(
+            "Unstack requires arrays with rank > 0, however a scalar array was passed."
+        )
     k = canonical_axis(axis, x.ndim)
     return tuple(x[(slice(None),) * k + (i,)] for i in range(x.shape[k]))
 

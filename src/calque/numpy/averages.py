@@ -22,7 +22,15 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.reductions import refuse_out
-from calque.numpy.shaping import atleast_2d, concatenate, expand_dims, moveaxis, ravel, reshape, where
+from calque.numpy.shaping import (
+    atleast_2d,
+    concatenate,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+    where,
+)
 from calque.numpy.sorting import sort, take_along_axis
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
@@ -46,10 +54,14 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """How many values are not 0, over axes."""
     a = array_of("count_nonzero", a)
-    return reductions.sum(UFUNCS["not_equal"](a, np.zeros((), a.dtype)), axis=axis, dtype=int, keepdims=keepdims)
+    return reductions.sum(
+        UFUNCS["not_equal"](a, np.zeros((), a.dtype)), axis=axis, dtype=int, keepdims=keepdims
+    )
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
     """The weighted mean over axes, with the sum of the weights if `returned`.
 
     >>> import calque.numpy as jnp
@@ -80,11 +92,14 @@ def _aligned_weights(a: Any, weights: Any, axis: Any) -> Any:
         if weights.ndim != 1 and len(axes) == 1:
             raise ValueError("1D weights expected when shapes of a and weights differ.")
         raise ValueError(
-            f"Length of weights not compatible with specified axis: shape {weights.shape} for axis {axis} of {a.shape}."
+            f"Length of weights not compatible with specified axis: shape {weights.shape} for axis"
+            f" {axis} of {a.shape}."
         )
     order = sorted(range(len(axes)), key=lambda k: axes[k])
     weights = do.transpose(weights, permutation=tuple(order))
-    return broadcast_to(expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape)
+    return broadcast_to(
+        expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape
+    )
 
 
 # ---------------------------------------------------------------- order statistics
@@ -106,7 +121,9 @@ def quantile(
     >>> import calque.numpy as jnp
     >>> jnp.quantile(jnp.arange(5), 0.5)
     Array(2., dtype=float32)"""
-    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, False)
+    return _quantile(
+        "quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, False
+    )
 
 
 def nanquantile(
@@ -121,7 +138,9 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """As `quantile`, of the values that are not nan."""
-    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, True)
+    return _quantile(
+        "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, True
+    )
 
 
 @placed
@@ -142,7 +161,9 @@ def percentile(
     >>> import calque.numpy as jnp
     >>> jnp.percentile(jnp.arange(5), 25)
     Array(1., dtype=float32)"""
-    return _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, False)
+    return _quantile(
+        "percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, False
+    )
 
 
 def nanpercentile(
@@ -157,7 +178,9 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """As `percentile`, of the values that are not nan."""
-    return _quantile("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, True)
+    return _quantile(
+        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, True
+    )
 
 
 def median(
@@ -168,7 +191,9 @@ def median(
     keepdims: bool = False,
 ) -> Any:
     """The middle value over axes, the mean of the middle two for an even count."""
-    return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, False)
+    return _quantile(
+        "median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, False
+    )
 
 
 def nanmedian(
@@ -179,7 +204,9 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Any:
     """As `median`, of the values that are not nan."""
-    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, True)
+    return _quantile(
+        "nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, True
+    )
 
 
 def _quantile(
@@ -199,10 +226,13 @@ def _quantile(
     if overwrite:
         raise ValueError(f"jnp.{name} does not support overwrite_input=True: arrays are immutable")
     if weights is not None and method != "inverted_cdf":
-        raise NotImplementedError(f"jnp.{name}: method {method!r} does not support weights; only 'inverted_cdf' does")
+        raise NotImplementedError(
+            f"jnp.{name}: method {method!r} does not support weights; only 'inverted_cdf' does"
+        )
     if method not in (*_METHODS, "inverted_cdf"):
         raise ValueError(
-            f"jnp.{name}: method can only be {', '.join(map(repr, (*_METHODS, 'inverted_cdf')))}; got {method!r}"
+            f"jnp.{name}: method can only be {', '.join(map(repr, (*_METHODS, 'inverted_cdf')))};"
+            f" got {method!r}"
         )
     a, q = promote_inexact(*arrays(name, a, q))
     a, q = asarray(a), asarray(q)
@@ -233,7 +263,9 @@ def _weights_like(name: str, a: Any, weights: Any, axes: tuple[int, ...]) -> Any
     return w if w.shape == a.shape else _aligned_weights(a, w, axes)
 
 
-def _with_kept_axes(result: Any, q: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+def _with_kept_axes(
+    result: Any, q: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
+) -> Any:
     """`result` has the axis of q first, if q has one."""
     if not keepdims:
         return result
@@ -242,7 +274,8 @@ def _with_kept_axes(result: Any, q: Any, shape: tuple[int, ...], axes: tuple[int
 
 
 def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
-    """Values at fractional places of sorted rows. nan sorts last: `skip` counts only what comes before."""
+    """Values at fractional places of sorted rows. nan sorts last: `skip` counts only what comes
+    before."""
     n = rows.shape[-1]
     dtype = rows.dtype
     nan = UFUNCS["isnan"](rows)
@@ -271,11 +304,18 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
 
 def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
     low, high = do.floor(place), do.ceil(place)
-    index = lambda p: convert(
-        UFUNCS["minimum"](UFUNCS["maximum"](where(UFUNCS["isnan"](p), np.zeros((), p.dtype), p), 0), n - 1),
-        np.dtype("int32"),
-    )
-    pick = lambda p: take_along_axis(ordered, index(p), -1, mode="clip")
+
+    def index(p):
+        return convert(
+            UFUNCS["minimum"](
+                UFUNCS["maximum"](where(UFUNCS["isnan"](p), np.zeros((), p.dtype), p), 0), n - 1
+            ),
+            np.dtype("int32"),
+        )
+
+    def pick(p):
+        return take_along_axis(ordered, index(p), -1, mode="clip")
+
     if method == "lower":
         return pick(low)
     if method == "higher":
@@ -283,7 +323,9 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
     if method == "nearest":
         return pick(do.round(place, rounding_method=1))
     if method == "inverted_cdf":
-        return pick(UFUNCS["maximum"](do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0))
+        return pick(
+            UFUNCS["maximum"](do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0)
+        )
     a, b = pick(low), pick(high)
     if method == "midpoint":
         return where(low == high, a, (a + b) * np.asarray(0.5, a.dtype))
@@ -298,7 +340,9 @@ def _weighted(name: str, rows: Any, q: Any, weights: Any, skip: bool) -> Any:
     if skip:
         weights = where(nan, np.zeros((), weights.dtype), weights)
     else:
-        rows = where(reductions.any(nan, axis=-1, keepdims=True), np.asarray(np.nan).astype(dtype), rows)
+        rows = where(
+            reductions.any(nan, axis=-1, keepdims=True), np.asarray(np.nan).astype(dtype), rows
+        )
     ordered, carried = do.sort(rows, weights, dimension=rows.ndim - 1, is_stable=True, num_keys=1)
     total = reductions.cumsum(carried, axis=-1)
     share = total / total[..., -1:]
@@ -363,7 +407,9 @@ def cov(
 def _variables(m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     given = arrays("cov", m) if y is None else arrays("cov", m, y)
     if any(x.ndim > 2 for x in given):
-        raise ValueError(f"cov: m and y have more than 2 dimensions: shapes {[x.shape for x in given]}")
+        raise ValueError(
+            f"cov: m and y have more than 2 dimensions: shapes {[x.shape for x in given]}"
+        )
     given = promote_inexact(*given)
     target = result_dtype(dtype, typeof(given[0]).dtype)
     parts = []
@@ -405,5 +451,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
         return c / c
     d = do.sqrt(do.real(c.diagonal()) if is_complex(c.dtype) else c.diagonal())
     c = c / d[:, None] / d[None, :]
-    limit = lambda v: UFUNCS["minimum"](UFUNCS["maximum"](v, -1), 1)
+
+    def limit(v):
+        return UFUNCS["minimum"](UFUNCS["maximum"](v, -1), 1)
+
     return do.complex(limit(do.real(c)), limit(do.imag(c))) if is_complex(c.dtype) else limit(c)

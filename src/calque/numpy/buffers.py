@@ -13,7 +13,8 @@ from calque.core.trace_state import Tracer
 from calque.numpy.creation import asarray
 
 __all__ = [
-    "array_repr", "array_str", "frombuffer", "fromfile", "fromiter", "fromstring", "get_printoptions", "load", "printoptions", "save",
+    "array_repr", "array_str", "frombuffer", "fromfile", "fromiter", "fromstring",
+    "get_printoptions", "load", "printoptions", "save",
     "savez", "set_printoptions",
 ]  # fmt: skip
 
@@ -26,20 +27,24 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     Array([1, 2], dtype=uint8)"""
     if isinstance(buffer, (ArrayImpl, Tracer)):
         raise TypeError(f"a bytes-like object is required by frombuffer, not {type(buffer)}")
-    return asarray(np.frombuffer(buffer, as_dtype(dtype), operator.index(count), operator.index(offset)))
+    return asarray(
+        np.frombuffer(buffer, as_dtype(dtype), operator.index(count), operator.index(offset))
+    )
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not offered: reading a file is a side effect that cannot be traced."""
     raise NotImplementedError(
-        "jnp.fromfile() is not implemented because it has side effects: use jnp.asarray(np.fromfile(...))"
+        "jnp.fromfile() is not implemented because it has side effects: use"
+        " jnp.asarray(np.fromfile(...))"
     )
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not offered: an iterator cannot be traced."""
     raise NotImplementedError(
-        "jnp.fromiter() is not implemented because it consumes an iterator: use jnp.asarray(np.fromiter(...))"
+        "jnp.fromiter() is not implemented because it consumes an iterator: use"
+        " jnp.asarray(np.fromiter(...))"
     )
 
 
@@ -59,7 +64,12 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Several arrays as a .npz file."""
-    np.savez(file, *map(np.asarray, args), allow_pickle=allow_pickle, **{k: np.asarray(v) for k, v in kwds.items()})
+    np.savez(
+        file,
+        *map(np.asarray, args),
+        allow_pickle=allow_pickle,
+        **{k: np.asarray(v) for k, v in kwds.items()},
+    )
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
@@ -75,18 +85,28 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    arr: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """The text of an array as `repr` gives it, with other limits."""
     if isinstance(arr, Tracer):
         return repr(arr)
-    options: dict[str, Any] = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+    options: dict[str, Any] = {
+        "linewidth": max_line_width,
+        "precision": precision,
+        "suppress": suppress_small,
+    }
     with np.printoptions(**{k: v for k, v in options.items() if v is not None}):
         return repr(asarray(arr))
 
 
 def array_str(
-    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """The elements of an array as text."""
     return np.array_str(to_numpy(asarray(a)), max_line_width, precision, suppress_small)

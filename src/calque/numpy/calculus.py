@@ -27,7 +27,8 @@ from calque.numpy.ufuncs import UFUNCS
 from calque.ops.products.convolution_functions import conv_general_dilated
 
 __all__ = [
-    "convolve", "correlate", "cumulative_prod", "cumulative_sum", "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap",
+    "convolve", "correlate", "cumulative_prod", "cumulative_sum", "diff", "ediff1d", "gradient",
+    "interp", "trapezoid", "unwrap",
 ]  # fmt: skip
 
 
@@ -46,7 +47,14 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     k = canonical_axis(axis, a.ndim)
     if n == 0:
         return a
-    edge = lambda v: broadcast_to(v, tuple(1 if i == k else d for i, d in enumerate(a.shape))) if v.ndim == 0 else v
+
+    def edge(v):
+        return (
+            broadcast_to(v, tuple(1 if i == k else d for i, d in enumerate(a.shape)))
+            if v.ndim == 0
+            else v
+        )
+
     parts = [edge(array_of("diff", prepend))] if prepend is not None else []
     parts += [a] + ([edge(array_of("diff", append))] if append is not None else [])
     x = concatenate(parts, axis=k) if len(parts) > 1 else a
@@ -67,7 +75,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     Array([3, 5], dtype=int32)"""
     a = ravel(array_of("ediff1d", ary))
     out = a[1:] - a[:-1]
-    parts = [convert(ravel(array_of("ediff1d", v)), a.dtype) if v is not None else None for v in (to_begin, to_end)]
+    parts = [
+        convert(ravel(array_of("ediff1d", v)), a.dtype) if v is not None else None
+        for v in (to_begin, to_end)
+    ]
     joined = [p for p in (parts[0], out, parts[1]) if p is not None]
     return concatenate(joined) if len(joined) > 1 else out
 
@@ -80,7 +91,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     Array([3., 4., 5.], dtype=float32)"""
     f, *steps = arrays("gradient", f, *varargs)
     if edge_order not in (None, 1):
-        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is only supported for edge_order=1.")
+        raise NotImplementedError(
+            "The 'edge_order' argument to jnp.gradient is only supported for edge_order=1."
+        )
     f, *steps = promote_inexact(f, *steps)
     axes = canonical_axes(axis, f.ndim)
     if not steps:
@@ -91,7 +104,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
         raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis}")
     if 0 in f.shape or any(f.shape[k] < 2 for k in axes):
         raise ValueError(
-            f"Shape of array too small to calculate a numerical gradient, at least 2 elements are required; got {f.shape}"
+            "Shape of array too small to calculate a numerical gradient, at least 2 elements are"
+            f" required; got {f.shape}"
         )
     out = [_gradient_along(f, k, h) for k, h in zip(axes, steps)]
     return out[0] if len(out) == 1 else out
@@ -99,14 +113,22 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
 def _gradient_along(f: Any, k: int, h: Any) -> Any:
     n = f.shape[k]
-    cut = lambda a, b: section(f, k, a, b)
-    column = lambda v: reshape(v, tuple(-1 if i == k else 1 for i in range(f.ndim)))
+
+    def cut(a, b):
+        return section(f, k, a, b)
+
+    def column(v):
+        return reshape(v, tuple(-1 if i == k else 1 for i in range(f.ndim)))
+
     if h.ndim == 0:
         middle = (cut(2, n) - cut(0, n - 2)) / (h * 2)
         first, last = (cut(1, 2) - cut(0, 1)) / h, (cut(n - 1, n) - cut(n - 2, n - 1)) / h
         return concatenate([first, middle, last], axis=k)
     if h.shape != (n,):
-        raise ValueError(f"Spacing arrays must be 1-dimensional with the size of their axis, {n}; got shape {h.shape}")
+        raise ValueError(
+            f"Spacing arrays must be 1-dimensional with the size of their axis, {n}; got shape"
+            f" {h.shape}"
+        )
     d = h[1:] - h[:-1]
     left, right = column(d[:-1]), column(d[1:])
     total = left + right
@@ -115,7 +137,10 @@ def _gradient_along(f: Any, k: int, h: Any) -> Any:
         + (right - left) / (left * right) * cut(1, n - 1)
         + left / (right * total) * cut(2, n)
     )
-    first, last = (cut(1, 2) - cut(0, 1)) / column(d[:1]), (cut(n - 1, n) - cut(n - 2, n - 1)) / column(d[-1:])
+    first, last = (
+        (cut(1, 2) - cut(0, 1)) / column(d[:1]),
+        (cut(n - 1, n) - cut(n - 2, n - 1)) / column(d[-1:]),
+    )
     return concatenate([first, middle, last], axis=k)
 
 
@@ -142,16 +167,20 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 # ---------------------------------------------------------------- running sums of the array API
 
 
-def _cumulative(name: str, scan: Any, unit: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+def _cumulative(
+    name: str, scan: Any, unit: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
+) -> Any:
     x = array_of(name, x)
     if x.ndim == 0:
         raise ValueError(
-            f"The input must be non-scalar to take a cumulative {name.rpartition('_')[2]}, however a scalar value or scalar array was given."
+            f"The input must be non-scalar to take a cumulative {name.rpartition('_')[2]}, however"
+            " a scalar value or scalar array was given."
         )
     if axis is None:
         if x.ndim > 1:
             raise ValueError(
-                f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is only optional for one-dimensional arrays."
+                f"The input array has rank {x.ndim}, however axis was not set to an explicit value."
+                " The axis argument is only optional for one-dimensional arrays."
             )
         axis = 0
     k = canonical_axis(axis, x.ndim)
@@ -159,11 +188,16 @@ def _cumulative(name: str, scan: Any, unit: int, x: Any, axis: int | None, dtype
     out = scan(x, axis=k, dtype=target)
     if not include_initial:
         return out
-    first = broadcast_to(np.asarray(unit).astype(out.dtype), tuple(1 if i == k else d for i, d in enumerate(out.shape)))
+    first = broadcast_to(
+        np.asarray(unit).astype(out.dtype),
+        tuple(1 if i == k else d for i, d in enumerate(out.shape)),
+    )
     return concatenate([first, out], axis=k)
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
     """The running sum along an axis, beginning with 0 if `include_initial`.
 
     >>> import calque.numpy as jnp
@@ -172,7 +206,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _cumulative("cumulative_sum", reductions.cumsum, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
     """The running product along an axis, beginning with 1 if `include_initial`."""
     return _cumulative("cumulative_prod", reductions.cumprod, 1, x, axis, dtype, include_initial)
 
@@ -180,9 +216,11 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
 # ---------------------------------------------------------------- interpolation and phases
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Linear interpolation between points (xp, fp), where xp increases. Beyond the ends: the end values, `left` and `right`, or
-    "extrapolate".
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Linear interpolation between points (xp, fp), where xp increases. Beyond the ends: the end
+    values, `left` and `right`, or "extrapolate".
 
     >>> import calque.numpy as jnp
     >>> jnp.interp(2.5, jnp.array([1, 2, 3]), jnp.array([3, 2, 0]))
@@ -190,13 +228,16 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     x, xp, fp = arrays("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError(
-            f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.shape} and {fp.shape}"
+            f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.shape} and"
+            f" {fp.shape}"
         )
     x, xp = (asarray(v) for v in promote_inexact(x, xp))
     (fp,) = promote_inexact(fp)
     for name, v in (("left", left), ("right", right)):
         if isinstance(v, str) and v != "extrapolate":
-            raise ValueError(f"the only valid string value of `{name}` is 'extrapolate', but got: {v}")
+            raise ValueError(
+                f"the only valid string value of `{name}` is 'extrapolate', but got: {v}"
+            )
     if period is not None:
         x, xp, fp, left, right = _periodic(x, xp, fp, period)
     i = (
@@ -241,7 +282,8 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> Any:
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
-    """Jumps of more than half a period between neighbours removed by adding multiples of the period.
+    """Jumps of more than half a period between neighbours removed by adding multiples of the
+    period.
 
     >>> import calque.numpy as jnp
     >>> jnp.unwrap(jnp.array([0.0, 3.0, 5.5, 2.0]), period=6.0)
@@ -274,7 +316,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
 # ---------------------------------------------------------------- convolution
 
 
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
     """The discrete convolution of two 1-D arrays.
 
     >>> import calque.numpy as jnp
@@ -284,7 +328,14 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     return _convolution("convolve", a, v, mode, precision, preferred_element_type)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def correlate(
+    a: Any,
+    v: Any,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """The cross-correlation of two 1-D arrays: the second is conjugated and not reversed.
 
     >>> import calque.numpy as jnp
@@ -292,21 +343,29 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
     Array([2., 3.], dtype=float32)"""
     a, v = arrays("correlate", a, v)
     if a.ndim == 1 and v.ndim == 1 and v.shape[0] > a.shape[0]:
-        swapped = _convolution("correlate", v, flip(UFUNCS["conjugate"](a)), mode, precision, preferred_element_type)
+        swapped = _convolution(
+            "correlate", v, flip(UFUNCS["conjugate"](a)), mode, precision, preferred_element_type
+        )
         return UFUNCS["conjugate"](flip(swapped))
-    return _convolution("correlate", a, flip(UFUNCS["conjugate"](v)), mode, precision, preferred_element_type)
+    return _convolution(
+        "correlate", a, flip(UFUNCS["conjugate"](v)), mode, precision, preferred_element_type
+    )
 
 
 def _convolution(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: Any) -> Any:
     if x.ndim != 1 or y.ndim != 1:
-        raise ValueError(f"{name}() only support 1-dimensional inputs, got shapes {x.shape} and {y.shape}.")
+        raise ValueError(
+            f"{name}() only support 1-dimensional inputs, got shapes {x.shape} and {y.shape}."
+        )
     if not x.shape[0] or not y.shape[0]:
         raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
     refuse_empty([x.shape[0], y.shape[0]], ValueError(f"{name}: inputs cannot be empty."))
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
     x, y = (asarray(v) for v in promote_inexact(x, y))
-    if (surely_less if mode == "full" else operator.lt)(x.shape[0], y.shape[0]):  # both orders are right for "full"
+    if (surely_less if mode == "full" else operator.lt)(
+        x.shape[0], y.shape[0]
+    ):  # both orders are right for "full"
         x, y = y, x
     n = y.shape[0]
     padding = {"full": (n - 1, n - 1), "same": (n // 2, n - n // 2 - 1), "valid": (0, 0)}[mode]

@@ -37,11 +37,18 @@ def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
     numbers = ((tuple(ca), tuple(cb)), (tuple(ba), tuple(bb)))
     precision = canonical_precision(precision)
     if dtype == np.dtype(bool):
-        counts = contract(convert(a, np.dtype("int32")), convert(b, np.dtype("int32")), dims, precision, None)
+        counts = contract(
+            convert(a, np.dtype("int32")), convert(b, np.dtype("int32")), dims, precision, None
+        )
         return do.ne(counts, np.zeros((), np.int32))
     target = result_dtype(preferred, dtype)
     out = do.dot_general(
-        a, b, dimension_numbers=numbers, precision=precision, preferred_element_type=target, out_sharding=None
+        a,
+        b,
+        dimension_numbers=numbers,
+        precision=precision,
+        preferred_element_type=target,
+        out_sharding=None,
     )
     return convert(out, typeof(out).dtype, weak) if weak else out
 
@@ -52,8 +59,16 @@ def operands(name: str, a: Any, b: Any) -> list[Any]:
 
 
 @placed
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
-    """The dot product: the sum over the last axis of `a` and the second to last of `b`; a product for scalars.
+def dot(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The dot product: the sum over the last axis of `a` and the second to last of `b`; a product
+    for scalars.
 
     >>> import calque.numpy as jnp
     >>> jnp.dot(jnp.arange(3), jnp.arange(3))
@@ -71,13 +86,19 @@ def check_sizes(name: str, a: Any, b: Any, ka: int, kb: int) -> None:
     sa, sb = typeof(a).shape, typeof(b).shape
     if sa[ka] != sb[kb]:
         raise TypeError(
-            f"{name} got incompatible shapes for contraction: {sa} and {sb}: axis {ka} of the first has size {sa[ka]}, axis {kb} of the second {sb[kb]}."
+            f"{name} got incompatible shapes for contraction: {sa} and {sb}: axis {ka} of the first"
+            f" has size {sa[ka]}, axis {kb} of the second {sb[kb]}."
         )
 
 
 @placed
 def matmul(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The matrix product, a @ b; leading axes broadcast.
 
@@ -88,7 +109,8 @@ def matmul(
     sa, sb = typeof(a).shape, typeof(b).shape
     if not sa or not sb:
         raise ValueError(
-            f"matmul input operands must have ndim at least 1, but got shapes {sa} and {sb}; use multiply for scalars"
+            f"matmul input operands must have ndim at least 1, but got shapes {sa} and {sb}; use"
+            " multiply for scalars"
         )
     ka, kb = len(sa) - 1, max(0, len(sb) - 2)
     check_sizes("matmul", a, b, ka, kb)
@@ -112,17 +134,30 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     """The dot product of flattened arrays, the first conjugated."""
     check_arraylike("vdot", a, b)
     return dot(
-        ravel(UFUNCS["conjugate"](a)), ravel(b), precision=precision, preferred_element_type=preferred_element_type
+        ravel(UFUNCS["conjugate"](a)),
+        ravel(b),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
     )
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """Dot products along an axis, the first operand conjugated; other axes broadcast."""
     check_arraylike("vecdot", x1, x2)
     a, b = moveaxis(UFUNCS["conjugate"](x1), axis, -1), moveaxis(x2, axis, -1)
     rows = reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
     columns = reshape(b, (*b.shape, 1))
-    return matmul(rows, columns, precision=precision, preferred_element_type=preferred_element_type)[..., 0, 0]
+    return matmul(
+        rows, columns, precision=precision, preferred_element_type=preferred_element_type
+    )[..., 0, 0]
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
@@ -133,7 +168,9 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     Array([0., 1.], dtype=float32)"""
     a, b = operands("matvec", x1, x2)
     if typeof(a).ndim < 2 or typeof(b).ndim < 1:
-        raise ValueError(f"matvec takes matrices and vectors, got shapes {typeof(a).shape} and {typeof(b).shape}")
+        raise ValueError(
+            f"matvec takes matrices and vectors, got shapes {typeof(a).shape} and {typeof(b).shape}"
+        )
     return matmul(a, reshape(b, (*typeof(b).shape, 1)))[..., 0]
 
 
@@ -145,7 +182,9 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     Array([0., 1.], dtype=float32)"""
     a, b = operands("vecmat", x1, x2)
     if typeof(a).ndim < 1 or typeof(b).ndim < 2:
-        raise ValueError(f"vecmat takes vectors and matrices, got shapes {typeof(a).shape} and {typeof(b).shape}")
+        raise ValueError(
+            f"vecmat takes vectors and matrices, got shapes {typeof(a).shape} and {typeof(b).shape}"
+        )
     a = UFUNCS["conjugate"](a)
     return matmul(reshape(a, (*typeof(a).shape[:-1], 1, typeof(a).shape[-1])), b)[..., 0, :]
 
@@ -163,7 +202,9 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """All products of elements of two flattened arrays."""
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.outer is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.outer is not supported: arrays are immutable."
+        )
     check_arraylike("outer", a, b)
     return UFUNCS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
 
@@ -186,17 +227,21 @@ def tensordot(
     except TypeError:
         if isinstance(axes, str) or not hasattr(axes, "__len__") or len(axes) != 2:
             raise TypeError(
-                f"tensordot: axes must be an int, or a pair of ints or of sequences of ints, got {axes!r}"
+                "tensordot: axes must be an int, or a pair of ints or of sequences of ints, got"
+                f" {axes!r}"
             ) from None
         left, right = axes
         ca = canonical_axes(left if isinstance(left, (tuple, list)) else (left,), na)
         cb = canonical_axes(right if isinstance(right, (tuple, list)) else (right,), nb)
         if len(ca) != len(cb):
-            raise TypeError(f"tensordot requires axes lists to have equal length, got {axes}") from None
+            raise TypeError(
+                f"tensordot requires axes lists to have equal length, got {axes}"
+            ) from None
     else:
         if n > min(na, nb):
             raise TypeError(
-                f"Number of tensordot axes (axes {n}) exceeds input ranks ({typeof(a).shape} and {typeof(b).shape})"
+                f"Number of tensordot axes (axes {n}) exceeds input ranks ({typeof(a).shape} and"
+                f" {typeof(b).shape})"
             )
         ca, cb = tuple(range(na - n, na)), tuple(range(n))
     for i, j in zip(ca, cb):
@@ -211,13 +256,19 @@ def kron(a: Any, b: Any) -> Any:
     a, b = (reshape(x, (1,) * (rank - typeof(x).ndim) + typeof(x).shape) for x in (a, b))
     wide_a = reshape(a, tuple(n for d in a.shape for n in (d, 1)))
     wide_b = reshape(b, tuple(n for d in b.shape for n in (1, d)))
-    return reshape(UFUNCS["multiply"](wide_a, wide_b), tuple(p * q for p, q in zip(a.shape, b.shape)))
+    return reshape(
+        UFUNCS["multiply"](wide_a, wide_b), tuple(p * q for p, q in zip(a.shape, b.shape))
+    )
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
     """The sum along a diagonal."""
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.trace is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.trace is not supported: arrays are immutable."
+        )
     return diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
 
 
@@ -228,6 +279,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     i, j = canonical_axes((axis1, axis2), n)
     a = moveaxis(as_operand(a), (i, j), (-2, -1))
     rows, columns = a.shape[-2:]
-    size = larger(smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns), 0)
+    size = larger(
+        smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns), 0
+    )
     k = places(size)
     return a[..., k + max(0, -offset), k + max(0, offset)]

@@ -56,7 +56,8 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
             raise
         traced = next((d for d in dims if isinstance(d, Tracer)), None)
         raise TypeError(
-            f"{what} must be 1D sequences of integers, got {shape if traced is not None else repr(shape)}."
+            f"{what} must be 1D sequences of integers, got"
+            f" {shape if traced is not None else repr(shape)}."
             + (origin(traced) if traced is not None else "")
         ) from error
 
@@ -75,7 +76,8 @@ def placed(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def full_of(shape: Any, value: Any) -> Any:
-    """An array filled with an operand of rank 0: at once, without a program, where nothing is traced."""
+    """An array filled with an operand of rank 0: at once, without a program, where nothing is
+    traced."""
     shape = canonical_shape(shape)
     if any([d < 0 for d in shape]):
         raise TypeError(f"sizes of a shape must be non-negative, got {shape}")
@@ -88,7 +90,8 @@ def full_of(shape: Any, value: Any) -> Any:
 
 
 def number(n: int, dtype: Any) -> Any:
-    """A number as an operand: an array that is kept for the next call, or where a program is traced a NumPy one, which is shown."""
+    """A number as an operand: an array that is kept for the next call, or where a program is traced
+    a NumPy one, which is shown."""
     if not trace_state.is_evaluating():
         return np.full((), n, dtype)
     x = _numbers.get((n, dtype))
@@ -129,7 +132,9 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 @placed
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """An array filled with a value, which may be an array that broadcasts.
 
     >>> import calque.numpy as jnp
@@ -153,7 +158,9 @@ def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
         raise ValueError(f"Incompatible shapes for broadcasting: {own} to {shape}")
     keep = [i for i, n in enumerate(own) if n == shape[lead + i]]
     value = do.reshape(value, new_sizes=tuple(own[i] for i in keep), dimensions=None, sharding=None)
-    return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=tuple(lead + i for i in keep), sharding=None)
+    return do.broadcast_in_dim(
+        value, shape=shape, broadcast_dimensions=tuple(lead + i for i in keep), sharding=None
+    )
 
 
 def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
@@ -166,13 +173,17 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
 
 
 @placed
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Zeros with the shape and dtype of `a`."""
     return _like(a, 0, dtype, shape, "zeros_like")
 
 
 @placed
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Ones with the shape and dtype of `a`."""
     return _like(a, 1, dtype, shape, "ones_like")
 
@@ -185,7 +196,13 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
 @placed
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """`fill_value` with the shape and dtype of `a`."""
     return _like(a, fill_value, dtype, shape, "full_like")
@@ -212,7 +229,9 @@ def array(
     Array([[1, 2],
            [3, 4]], dtype=int32)"""
     if order not in (None, "C", "K"):
-        raise NotImplementedError(f"order must be 'K', 'C' or None: arrays are always row-major; got {order!r}")
+        raise NotImplementedError(
+            f"order must be 'K', 'C' or None: arrays are always row-major; got {order!r}"
+        )
     dtype = None if dtype is None else canonicalize(as_dtype(dtype))
     if hasattr(object, "__jax_array__") and not isinstance(object, (ArrayImpl, Tracer)):
         object = object.__jax_array__()
@@ -239,13 +258,21 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
     if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):
         target = dtype if dtype is not None else typeof(x).dtype
         if isinstance(x, complex) and not is_complex(target):
-            raise TypeError(f"array: the complex number {x} does not become {target}; take its real part")
-        return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True)
+            raise TypeError(
+                f"array: the complex number {x} does not become {target}; take its real part"
+            )
+        return from_numpy(
+            _np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True
+        )
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(_np_array(x, dtype), copy=copy)
-    if hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray)) or hasattr(x, "__array_interface__"):
+    if (
+        hasattr(x, "__array__")
+        or isinstance(x, (memoryview, bytearray))
+        or hasattr(x, "__array_interface__")
+    ):
         return from_numpy(_np_array(np.asarray(x), dtype), copy=copy)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
@@ -260,7 +287,8 @@ def _np_array(x: Any, dtype: Any) -> np.ndarray:
     a = np.asarray(x)
     if a.dtype.kind in "OSUMm" or (a.dtype.kind == "V" and dtype is None and a.dtype.names):
         raise TypeError(
-            f"Value of dtype {a.dtype} is not a valid array type: only numeric and bool dtypes are supported"
+            f"Value of dtype {a.dtype} is not a valid array type: only numeric and bool dtypes are"
+            " supported"
         )
     if not a.dtype.isnative:
         a = a.astype(a.dtype.newbyteorder("="))
@@ -311,9 +339,13 @@ def _stacked(x: Any, dtype: Any) -> Any:
     parts = [_stacked(v, dtype) for v in x]
     shapes = [typeof(p).shape for p in parts]
     if any(s != shapes[0] for s in shapes):
-        raise ValueError(f"array: all parts of a nested sequence must have equal shapes, got {shapes}")
+        raise ValueError(
+            f"array: all parts of a nested sequence must have equal shapes, got {shapes}"
+        )
     lifted = [
-        do.broadcast_in_dim(p, shape=(1, *s), broadcast_dimensions=tuple(range(1, len(s) + 1)), sharding=None)
+        do.broadcast_in_dim(
+            p, shape=(1, *s), broadcast_dimensions=tuple(range(1, len(s) + 1)), sharding=None
+        )
         for p, s in zip(parts, shapes)
     ]
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
@@ -352,7 +384,13 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 @placed
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Evenly spaced values in [start, stop).
 
@@ -366,7 +404,9 @@ def arange(
         return _range_of_sizes(start, stop, step, result_dtype(dtype, canonicalize(int)))
     check_arraylike("arange", *values)
     if any(is_complex(typeof(v).dtype) for v in values):
-        raise ValueError(f"arange: start, stop and step must be real numbers, got {', '.join(map(repr, values))}")
+        raise ValueError(
+            f"arange: start, stop and step must be real numbers, got {', '.join(map(repr, values))}"
+        )
     if dtype is None:
         dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0]
     dtype = canonicalize(as_dtype(dtype))
@@ -388,12 +428,16 @@ def arange(
 def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """`arange` of traced numbers: the program finds its size."""
     first, end, by = (
-        (0, start, 1 if step is None else step) if stop is None else (start, stop, 1 if step is None else step)
+        (0, start, 1 if step is None else step)
+        if stop is None
+        else (start, stop, 1 if step is None else step)
     )
     check_arraylike("arange", first, end, by)
     for v in (first, end, by):
         if typeof(v).ndim or typeof(v).dtype.kind not in "iuf":
-            raise TypeError(f"arange: start, stop and step are real scalars, got {typeof(v).str_short()}")
+            raise TypeError(
+                f"arange: start, stop and step are real scalars, got {typeof(v).str_short()}"
+            )
     whole = all(is_integer(typeof(v).dtype) for v in (first, end, by))
     given = [v for v in (start, stop, step) if v is not None]
     if dtype is None:
@@ -406,7 +450,8 @@ def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     if whole:  # towards the end: (span + step - 1) // step, and the same downwards
         sign = do.sign(by)
         count = do.div(
-            do.add(span, do.sub(by, sign)), do.select_n(do.eq(by, scalar_of(work, 0)), by, scalar_of(work, 1))
+            do.add(span, do.sub(by, sign)),
+            do.select_n(do.eq(by, scalar_of(work, 0)), by, scalar_of(work, 1)),
         )
     else:
         count = do.convert_element_type(
@@ -420,7 +465,9 @@ def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
 def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """`arange` of free sizes."""
     first, end, step = (
-        (0, start, 1 if step is None else step) if stop is None else (start, stop, 1 if step is None else step)
+        (0, start, 1 if step is None else step)
+        if stop is None
+        else (start, stop, 1 if step is None else step)
     )
     if step == 0:
         raise ZeroDivisionError("arange: the step is zero")
@@ -445,7 +492,9 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     rows = do.iota(dtype=i32, shape=(n, m), dimension=0, sharding=None)
     columns = do.iota(dtype=i32, shape=(n, m), dimension=1, sharding=None)
     shifted = do.add(rows, convert(k, i32))
-    return do.convert_element_type(do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(
+        do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None
+    )
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -488,7 +537,10 @@ def linspace(
     line = (num,) + (1,) * len(shape)
     t = do.reshape(
         do.iota(
-            dtype=compute if compute.kind != "c" else np.dtype("float32"), shape=(num,), dimension=0, sharding=None
+            dtype=compute if compute.kind != "c" else np.dtype("float32"),
+            shape=(num,),
+            dimension=0,
+            sharding=None,
         ),
         new_sizes=line,
         dimensions=None,
@@ -496,9 +548,12 @@ def linspace(
     )
     t = do.div(convert(t, compute), as_number(larger(divisions, 1), compute))
     whole = (num, *shape)
-    spread = lambda v: do.broadcast_in_dim(
-        v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))), sharding=None
-    )
+
+    def spread(v):
+        return do.broadcast_in_dim(
+            v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))), sharding=None
+        )
+
     t = broadcast_value(t, whole)
     out = do.add(do.mul(spread(a), do.sub(np.ones((), compute), t)), do.mul(spread(b), t))
     if endpoint and (is_found(num) or num > 1):  # the last value is exactly `stop`

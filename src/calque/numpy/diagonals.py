@@ -17,7 +17,8 @@ from calque.numpy.sorting import nonzero
 from calque.ops.sizes import places
 
 __all__ = [
-    "diag", "diag_indices", "diag_indices_from", "diagflat", "fill_diagonal", "mask_indices", "tri", "tril", "tril_indices", "tril_indices_from",
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "fill_diagonal", "mask_indices",
+    "tri", "tril", "tril_indices", "tril_indices_from",
     "triu", "triu_indices", "triu_indices_from",
 ]  # fmt: skip
 
@@ -45,7 +46,9 @@ def diag(v: Any, k: int = 0) -> Any:
     line = reshape(_line(size, 0), (size,))
     values = v[clip(line - max(-k, 0), 0, n - 1)]
     here = (rows == columns) & (rows >= 0) & (rows < n)
-    return where(here, broadcast_to(reshape(values, (size, 1)), (size, size)), np.zeros((), v.dtype))
+    return where(
+        here, broadcast_to(reshape(values, (size, 1)), (size, size)), np.zeros((), v.dtype)
+    )
 
 
 def _line(n: int, axis: int) -> np.ndarray:
@@ -122,12 +125,16 @@ def _places(f: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Any, 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for the shape of a matrix."""
-    return tril_indices(*_sizes("tril_indices_from", arr)[:1], k, _sizes("tril_indices_from", arr)[1])
+    return tril_indices(
+        *_sizes("tril_indices_from", arr)[:1], k, _sizes("tril_indices_from", arr)[1]
+    )
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for the shape of a matrix."""
-    return triu_indices(*_sizes("triu_indices_from", arr)[:1], k, _sizes("triu_indices_from", arr)[1])
+    return triu_indices(
+        *_sizes("triu_indices_from", arr)[:1], k, _sizes("triu_indices_from", arr)[1]
+    )
 
 
 def _sizes(name: str, arr: Any) -> tuple[int, ...]:
@@ -158,7 +165,9 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None) -> tuple[Any, Any]:
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
+) -> tuple[Any, Any]:
     """The places where `mask_func(ones((n, n)), k)` is not zero."""
     i, j = nonzero(mask_func(np.ones((n, n), np.float32), k), size=size)
     return i, j
@@ -173,7 +182,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
            [0., 5.]], dtype=float32)"""
     if inplace:
         raise NotImplementedError(
-            "calque arrays are immutable, must use inplace=False: jnp.fill_diagonal(..., inplace=False)"
+            "calque arrays are immutable, must use inplace=False: jnp.fill_diagonal(...,"
+            " inplace=False)"
         )
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")

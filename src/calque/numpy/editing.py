@@ -1,4 +1,5 @@
-"""Arrays with parts put in, taken out or chosen: insert, delete, resize, put, place, compress, choose, select, piecewise."""
+"""Arrays with parts put in, taken out or chosen: insert, delete, resize, put, place, compress,
+choose, select, piecewise."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,14 +24,24 @@ from calque.numpy.promotion import (
     convert,
     promote_dtypes,
 )
-from calque.numpy.shaping import broadcast_arrays, clip, concatenate, flip, moveaxis, ravel, reshape, where
+from calque.numpy.shaping import (
+    broadcast_arrays,
+    clip,
+    concatenate,
+    flip,
+    moveaxis,
+    ravel,
+    reshape,
+    where,
+)
 from calque.numpy.sorting import argsort, nonzero, take
 from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.primitives.cond import switch
 
 __all__ = [
-    "append", "argwhere", "choose", "compress", "delete", "extract", "flatnonzero", "insert", "piecewise", "place", "put", "put_along_axis",
+    "append", "argwhere", "choose", "compress", "delete", "extract", "flatnonzero", "insert",
+    "piecewise", "place", "put", "put_along_axis",
     "ravel_multi_index", "resize", "select", "trim_zeros", "unravel_index",
 ]  # fmt: skip
 
@@ -45,7 +56,11 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     >>> jnp.append(jnp.arange(2), 5)
     Array([0, 1, 5], dtype=int32)"""
     check_arraylike("append", arr, values)
-    return concatenate([ravel(arr), ravel(values)]) if axis is None else concatenate([arr, values], axis=axis)
+    return (
+        concatenate([ravel(arr), ravel(values)])
+        if axis is None
+        else concatenate([arr, values], axis=axis)
+    )
 
 
 def _along(name: str, arr: Any, axis: int | None) -> tuple[Any, int]:
@@ -61,7 +76,9 @@ def _static_places(name: str, obj: Any, n: int) -> np.ndarray | None:
     return np.asarray(to_numpy(obj)) if is_concrete(obj) else None
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
     """The array without some of its entries along an axis.
 
     >>> import calque.numpy as jnp
@@ -73,19 +90,32 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     known = _places_of_any_size("delete", obj, n) if free else None
     if known is not None:
         return take(a, _complement(known[0], n, n - known[1]), axis=k, mode="clip")
-    places = None if is_found(n) or (free and _is_one_inside(obj, n)) else _static_places("delete", obj, n)
+    places = (
+        None
+        if is_found(n) or (free and _is_one_inside(obj, n))
+        else _static_places("delete", obj, n)
+    )
     if places is not None:
         if places.dtype == np.bool_:
             if places.shape != (n,):
                 raise ValueError(
-                    f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching specified axis, {n}; got shape {places.shape}"
+                    "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with"
+                    f" length matching specified axis, {n}; got shape {places.shape}"
                 )
         elif places.dtype.kind not in "iu":
             raise ValueError(
-                f"np.delete(arr, obj): for array indices, obj must be one-dimensional and integer; got dtype {places.dtype}"
+                "np.delete(arr, obj): for array indices, obj must be one-dimensional and integer;"
+                f" got dtype {places.dtype}"
             )
-        if places.dtype.kind in "iu" and places.size == 1 and not -n <= int(places.ravel()[0]) < n and places.ndim == 0:
-            raise ValueError(f"delete: index {int(places)} is out of bounds for axis {k} with size {n}")
+        if (
+            places.dtype.kind in "iu"
+            and places.size == 1
+            and not -n <= int(places.ravel()[0]) < n
+            and places.ndim == 0
+        ):
+            raise ValueError(
+                f"delete: index {int(places)} is out of bounds for axis {k} with size {n}"
+            )
         keep = np.ones(n, bool)
         inside = places if places.dtype == np.bool_ else places[(places >= -n) & (places < n)]
         keep[inside] = False
@@ -94,11 +124,14 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if index.dtype == np.dtype(bool):
         if index.shape != (n,):
             raise ValueError(
-                f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching specified axis, {n}; got shape {index.shape}"
+                "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length"
+                f" matching specified axis, {n}; got shape {index.shape}"
             )
         return a[(*[slice(None)] * k, UFUNCS["logical_not"](index))]
     if not is_integer(index.dtype):
-        raise ValueError(f"np.delete(arr, obj): for array indices, obj must be integer; got {index.dtype.name}")
+        raise ValueError(
+            f"np.delete(arr, obj): for array indices, obj must be integer; got {index.dtype.name}"
+        )
     if index.ndim == 0:
         i = where(index < 0, index + n, index)
         line = (arange if is_symbolic((n,)) else np.arange)(max(n - 1, 0), dtype=np.int32)
@@ -111,7 +144,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 
 
 def _places_of_any_size(name: str, obj: Any, n: Any) -> tuple[Any, Any] | None:
-    """The places that `obj` names on an axis of free size, and how many they are; None if that cannot be said of any size."""
+    """The places that `obj` names on an axis of free size, and how many they are; None if that
+    cannot be said of any size."""
     if isinstance(obj, slice):
         index = arange(n, dtype=np.int32)[obj]
         return index, index.shape[0]
@@ -157,13 +191,20 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     index = array_of("insert", obj)
     if index.ndim > 1:
         raise ValueError(
-            f"insert(): obj must be a slice, a one-dimensional array, or a scalar; got shape {index.shape}"
+            "insert(): obj must be a slice, a one-dimensional array, or a scalar; got shape"
+            f" {index.shape}"
         )
     if index.dtype == np.dtype(bool):
         (index,) = nonzero(index)
     if not is_integer(index.dtype):
-        raise ValueError(f"insert(): obj must be a slice or of integer type; got {index.dtype.name}")
-    values = reshape(values, (1,) * (a.ndim - values.ndim) + values.shape) if values.ndim < a.ndim else values
+        raise ValueError(
+            f"insert(): obj must be a slice or of integer type; got {index.dtype.name}"
+        )
+    values = (
+        reshape(values, (1,) * (a.ndim - values.ndim) + values.shape)
+        if values.ndim < a.ndim
+        else values
+    )
     if index.ndim == 0:  # NumPy reads the first axis of the values as the new entries
         values = moveaxis(values, 0, k)
     single = index.ndim == 0 or index.shape[0] == 1
@@ -174,9 +215,15 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     shape[k] = count
     values = broadcast_to(convert(values, a.dtype), tuple(shape))
     order = argsort(i)
-    at = zeros(i.shape, canonicalize(int)).at[order].set(i[order] + np.arange(count, dtype=canonicalize(int)))
+    at = (
+        zeros(i.shape, canonicalize(int))
+        .at[order]
+        .set(i[order] + np.arange(count, dtype=canonicalize(int)))
+    )
     new = zeros((n + count,), bool).at[at].set(True)
-    old_places = reductions.cumsum(convert(UFUNCS["logical_not"](new), np.dtype("int32")), axis=0) - 1
+    old_places = (
+        reductions.cumsum(convert(UFUNCS["logical_not"](new), np.dtype("int32")), axis=0) - 1
+    )
     out = (
         take(a, old_places, axis=k, mode="clip")
         if n
@@ -225,11 +272,15 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         low, high = (
             (int(p.min()), int(p.max()) + 1)
             if p.size
-            else (0, 0)
-            if "f" not in trim.lower() or "b" in trim.lower()
-            else (x.shape[k], x.shape[k])
+            else (
+                (0, 0)
+                if "f" not in trim.lower() or "b" in trim.lower()
+                else (x.shape[k], x.shape[k])
+            )
         )
-        index[k] = slice(low if "f" in trim.lower() else 0, high if "b" in trim.lower() else x.shape[k])
+        index[k] = slice(
+            low if "f" in trim.lower() else 0, high if "b" in trim.lower() else x.shape[k]
+        )
     return a[tuple(index)]
 
 
@@ -252,7 +303,8 @@ def _trimmed(a: Any, trim: str, axes: Sequence[int]) -> Any:
 def _need_copy(name: str, inplace: bool) -> None:
     if inplace:
         raise ValueError(
-            f"jnp.{name} cannot modify arrays in-place, because calque arrays are immutable. Pass inplace=False to instead return an updated array."
+            f"jnp.{name} cannot modify arrays in-place, because calque arrays are immutable. Pass"
+            " inplace=False to instead return an updated array."
         )
 
 
@@ -278,15 +330,19 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """The array with values where a mask is true: the first value at the first true place, and so on, repeated as needed.
+    """The array with values where a mask is true: the first value at the first true place, and so
+    on, repeated as needed.
 
     >>> import calque.numpy as jnp
-    >>> jnp.place(jnp.arange(4), jnp.array([True, False, True, False]), jnp.array([7, 8]), inplace=False)
+    >>> jnp.place(jnp.arange(4), jnp.array([True, False, True, False]), jnp.array([7, 8]),
+    ...     inplace=False)
     Array([7, 1, 8, 3], dtype=int32)"""
     _need_copy("place", inplace)
     a, mask, vals = arrays("place", arr, mask, vals)
     if a.size != mask.size:
-        raise ValueError(f"place: arr and mask must be the same size, got {a.shape} and {mask.shape}")
+        raise ValueError(
+            f"place: arr and mask must be the same size, got {a.shape} and {mask.shape}"
+        )
     vals = ravel(vals)
     if not vals.size:
         if not is_concrete(mask) or to_numpy(mask).any():
@@ -299,9 +355,16 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
 ) -> Any:
-    """The array with values at places along an axis, as `take_along_axis` reads them. Needs `inplace=False`."""
+    """The array with values at places along an axis, as `take_along_axis` reads them. Needs
+    `inplace=False`."""
     _need_copy("put_along_axis", inplace)
     a, indices, values = arrays("put_along_axis", arr, indices, values)
     if not is_integer(indices.dtype):
@@ -309,18 +372,26 @@ def put_along_axis(
     if axis is None:
         flat = ravel(a)
         values = broadcast_to(values, indices.shape)
-        return reshape(flat.at[ravel(indices)].set(convert(ravel(values), a.dtype), mode=mode), a.shape)
+        return reshape(
+            flat.at[ravel(indices)].set(convert(ravel(values), a.dtype), mode=mode), a.shape
+        )
     k = canonical_axis(axis, a.ndim)
     if indices.ndim != a.ndim:
-        raise ValueError(f"put_along_axis: indices must have the rank of arr, {a.ndim}; got {indices.ndim}")
+        raise ValueError(
+            f"put_along_axis: indices must have the rank of arr, {a.ndim}; got {indices.ndim}"
+        )
     shape = tuple(indices.shape[i] if i == k else a.shape[i] for i in range(a.ndim))
     parts: list[Any] = []
     for i in range(a.ndim):
         if i == k:
-            parts.append(broadcast_to(indices, broadcast_shapes("put_along_axis", indices.shape, shape)))
+            parts.append(
+                broadcast_to(indices, broadcast_shapes("put_along_axis", indices.shape, shape))
+            )
         else:
             parts.append(
-                np.arange(a.shape[i], dtype=np.int32).reshape(tuple(-1 if j == i else 1 for j in range(a.ndim)))
+                np.arange(a.shape[i], dtype=np.int32).reshape(
+                    tuple(-1 if j == i else 1 for j in range(a.ndim))
+                )
             )
     return a.at[tuple(parts)].set(convert(values, a.dtype), mode=mode)
 
@@ -362,7 +433,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(out))
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None) -> Any:
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Any:
     """The place in the flat array of an index for each axis.
 
     >>> import calque.numpy as jnp
@@ -377,7 +450,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
     if mode == "raise":
         if not all(map(is_concrete, index)):
             raise errors.ConcretizationTypeError(
-                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead."
+                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'."
+                " Use mode='wrap' or mode='clip' instead."
             )
         if any(((to_numpy(i) < 0) | (to_numpy(i) >= d)).any() for i, d in zip(index, sizes)):
             raise ValueError("invalid entry in coordinates array")
@@ -401,7 +475,13 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0, out: None = None
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
 ) -> Any:
     """The entries along an axis where a condition is true. Under jit give `size`.
 
@@ -424,13 +504,16 @@ def compress(
     condition = condition[:n]
     if size is not None and not 0 <= size <= n:
         raise ValueError(
-            f"size must be positive and not greater than the size of the array axis; got size={size} for a.shape[axis]={n}"
+            "size must be positive and not greater than the size of the array axis; got"
+            f" size={size} for a.shape[axis]={n}"
         )
     (places,) = nonzero(condition, size=size, fill_value=n)
     if size is None:
         return take(a, places, axis=k, mode="clip")
     if n == 0:
-        return broadcast_to(convert(fill, a.dtype), tuple(size if i == k else d for i, d in enumerate(a.shape)))
+        return broadcast_to(
+            convert(fill, a.dtype), tuple(size if i == k else d for i, d in enumerate(a.shape))
+        )
     found = take(a, UFUNCS["minimum"](places, n - 1), axis=k, mode="clip")
     there = reshape(places < n, tuple(-1 if i == k else 1 for i in range(a.ndim)))
     return where(there, found, convert(fill, a.dtype))
@@ -448,8 +531,12 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
     Array([1, 4], dtype=int32)"""
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.choose is not supported: arrays are immutable.")
-    given = list(choices) if isinstance(choices, (list, tuple)) else list(array_of("choose", choices))
+        raise NotImplementedError(
+            "The 'out' argument to jnp.choose is not supported: arrays are immutable."
+        )
+    given = (
+        list(choices) if isinstance(choices, (list, tuple)) else list(array_of("choose", choices))
+    )
     a, *options = arrays("choose", a, *given)
     if not is_integer(a.dtype):
         raise ValueError("`a` array must be integer typed")
@@ -457,7 +544,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     if mode == "raise":
         if not is_concrete(a):
             raise errors.ConcretizationTypeError(
-                f"The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.{origin(a)}"
+                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use"
+                f" mode='wrap' or mode='clip' instead.{origin(a)}"
             )
         if ((to_numpy(a) < 0) | (to_numpy(a) >= n)).any():
             raise ValueError("invalid entry in choice array")
@@ -467,7 +555,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         a = UFUNCS["minimum"](UFUNCS["maximum"](a, 0), n - 1)
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    a, *options = broadcast_arrays(a, *[convert(o, typeof(o).dtype) for o in promote_dtypes(*options)])
+    a, *options = broadcast_arrays(
+        a, *[convert(o, typeof(o).dtype) for o in promote_dtypes(*options)]
+    )
     stacked = concatenate([asarray(o)[None] for o in options])
     places = tuple(
         np.arange(d, dtype=np.int32).reshape(tuple(-1 if j == i else 1 for j in range(a.ndim)))
@@ -484,12 +574,16 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     >>> jnp.select([x < 1, x < 3], [x, x * 10], -1)
     Array([ 0, 10, 20, -1], dtype=int32)"""
     if len(condlist) != len(choicelist):
-        raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
+        raise ValueError(
+            f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})"
+        )
     if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
     conditions = [array_of("select", c) for c in condlist]
-    *choices, out = promote_dtypes(*[array_of("select", c) for c in choicelist], array_of("select", default))
+    *choices, out = promote_dtypes(
+        *[array_of("select", c) for c in choicelist], array_of("select", default)
+    )
     shape = broadcast_shapes("select", *[typeof(x).shape for x in (*conditions, *choices, out)])
     out = broadcast_to(out, shape)
     for c, x in zip(reversed(conditions), reversed(choices)):
@@ -498,10 +592,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """Each element through the function of the last condition that is true; one more function is for where none is.
+    """Each element through the function of the last condition that is true; one more function is
+    for where none is.
 
     >>> import calque.numpy as jnp
-    >>> jnp.piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [lambda v: -v, lambda v: v * 10])
+    >>> jnp.piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [lambda v: -v,
+    ...     lambda v: v * 10])
     Array([ 1., 20.], dtype=float32)"""
     x = array_of("piecewise", x)
     given = condlist if isinstance(condlist, (list, tuple)) else array_of("piecewise", condlist)
@@ -516,14 +612,18 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         functions.append(0)
     if len(functions) != len(flags) + 1:
         raise ValueError(
-            f"with {len(flags)} condition(s), either {len(flags)} or {len(flags) + 1} functions are expected; got {len(functions)}"
+            f"with {len(flags)} condition(s), either {len(flags)} or {len(flags) + 1} functions are"
+            f" expected; got {len(functions)}"
         )
     which = broadcast_to(asarray(np.int32(len(flags))), x.shape)
     for i, c in enumerate(flags):
         which = where(c, np.int32(i), which)
     dtype = x.dtype
     branches = [_branch(f, dtype, args, kw) for f in functions]
-    one = lambda k, v: switch(k, branches, v)
+
+    def one(k, v):
+        return switch(k, branches, v)
+
     for _ in x.shape:
         one = vmap(one)
     return one(broadcast_to(which, x.shape), x)

@@ -1,4 +1,5 @@
-"""Elementwise functions made of several operations: floats taken apart, safe roots and logarithms, integer gcd."""
+"""Elementwise functions made of several operations: floats taken apart, safe roots and logarithms,
+integer gcd."""
 
 from typing import Any
 
@@ -25,17 +26,22 @@ from calque.transforms.functions.loops import while_loop
 from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
-    "angle", "copysign", "divmod", "float_power", "fmax", "fmin", "frexp", "gcd", "heaviside", "hypot", "i0", "iscomplex", "isreal", "lcm", "ldexp",
+    "angle", "copysign", "divmod", "float_power", "fmax", "fmin", "frexp", "gcd", "heaviside",
+    "hypot", "i0", "iscomplex", "isreal", "lcm", "ldexp",
     "modf", "nan_to_num", "sinc", "spacing",
 ]  # fmt: skip
 
-_abs, _isnan, _signbit, _negative = (UFUNCS[n] for n in ("absolute", "isnan", "signbit", "negative"))
+_abs, _isnan, _signbit, _negative = (
+    UFUNCS[n] for n in ("absolute", "isnan", "signbit", "negative")
+)
 
 
 def _refuse_complex(name: str, *xs: Any) -> None:
     for x in xs:
         if is_complex(typeof(x).dtype):
-            raise TypeError(f"jnp.{name} does not support complex inputs, got dtype {typeof(x).dtype.name}")
+            raise TypeError(
+                f"jnp.{name} does not support complex inputs, got dtype {typeof(x).dtype.name}"
+            )
 
 
 # ---------------------------------------------------------------- signs and sizes
@@ -48,12 +54,17 @@ def _copysign(x: Any, y: Any) -> Any:
 
 def _heaviside(x: Any, y: Any) -> Any:
     _refuse_complex("heaviside", x)
-    out = where(UFUNCS["equal"](x, const(x, 0)), y, where(UFUNCS["greater"](x, const(x, 0)), const(x, 1), const(x, 0)))
+    out = where(
+        UFUNCS["equal"](x, const(x, 0)),
+        y,
+        where(UFUNCS["greater"](x, const(x, 0)), const(x, 1), const(x, 0)),
+    )
     return where(_isnan(x), x, out)
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    """big * sqrt(1 + (small / big)^2), with an infinity winning over nan, and derivative 0 at the origin."""
+    """big * sqrt(1 + (small / big)^2), with an infinity winning over nan, and derivative 0 at the
+    origin."""
     if is_complex(typeof(x).dtype):
         raise ValueError("jnp.hypot does not support complex inputs")
     x, y = _abs(x), _abs(y)
@@ -74,18 +85,27 @@ def _fmin(x: Any, y: Any) -> Any:
 
 
 copysign = binary("copysign", _copysign, promote_inexact, "The size of x1 with the sign of x2.")
-heaviside = binary("heaviside", _heaviside, promote_inexact_strong, "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.")
+heaviside = binary(
+    "heaviside",
+    _heaviside,
+    promote_inexact_strong,
+    "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.",
+)
 hypot = binary(
     "hypot",
     _hypot,
     promote_inexact_strong,
-    "The length of the hypotenuse, without overflow.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.hypot(3.0, 4.0)\n"
-    "    Array(5., dtype=float32, weak_type=True)",
+    "The length of the hypotenuse, without overflow.\n\n    >>> import calque.numpy as jnp\n    >>>"
+    " jnp.hypot(3.0, 4.0)\n    Array(5., dtype=float32, weak_type=True)",
 )
 fmax = binary("fmax", _fmax, promote_dtypes, "The larger value; the other one where one is nan.")
 fmin = binary("fmin", _fmin, promote_dtypes, "The smaller value; the other one where one is nan.")
 float_power = binary(
-    "float_power", lambda x, y: do.pow(x, y), promote_inexact, "x raised to y, in floating point.", ("x", "y")
+    "float_power",
+    lambda x, y: do.pow(x, y),
+    promote_inexact,
+    "x raised to y, in floating point.",
+    ("x", "y"),
 )
 
 
@@ -107,7 +127,8 @@ def _exponent_of_two(n: Any, dtype: Any) -> Any:
     info = np.finfo(dtype)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
     shifted = do.shift_left(
-        convert(n, bits) + np.asarray(info.maxexp - 1, bits), broadcast_to(np.asarray(info.nmant, bits), n.shape)
+        convert(n, bits) + np.asarray(info.maxexp - 1, bits),
+        broadcast_to(np.asarray(info.nmant, bits), n.shape),
     )
     return do.bitcast_convert_type(shifted, new_dtype=dtype)
 
@@ -119,9 +140,12 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     >>> jnp.ldexp(0.5, 4)
     Array(8., dtype=float32)"""
     check_arraylike("ldexp", x1, x2)
-    if is_complex(typeof(x1).dtype) or not (is_integer(typeof(x2).dtype) or typeof(x2).dtype == np.dtype(bool)):
+    if is_complex(typeof(x1).dtype) or not (
+        is_integer(typeof(x2).dtype) or typeof(x2).dtype == np.dtype(bool)
+    ):
         raise ValueError(
-            f"ldexp not supported for input types {typeof(x1).dtype.name} and {typeof(x2).dtype.name}: x2 must be an integer"
+            f"ldexp not supported for input types {typeof(x1).dtype.name} and"
+            f" {typeof(x2).dtype.name}: x2 must be an integer"
         )
     (x,) = promote_inexact(array_of("ldexp", x1))
     shape = broadcast_shapes("ldexp", x.shape, typeof(x2).shape)
@@ -166,10 +190,13 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     tiny = _abs(y) < np.asarray(info.smallest_normal, work)
     lifted = where(tiny, y * np.asarray(2.0**info.nmant, work), y)
     field = do.shift_right_logical(
-        do.bitcast_convert_type(_abs(lifted), new_dtype=bits), broadcast_to(np.asarray(info.nmant, bits), x.shape)
+        do.bitcast_convert_type(_abs(lifted), new_dtype=bits),
+        broadcast_to(np.asarray(info.nmant, bits), x.shape),
     )
     exponent = (
-        convert(field, np.dtype("int32")) - np.int32(info.maxexp - 2) - where(tiny, np.int32(info.nmant), np.int32(0))
+        convert(field, np.dtype("int32"))
+        - np.int32(info.maxexp - 2)
+        - where(tiny, np.int32(info.nmant), np.int32(0))
     )
     exponent = where(ordinary, exponent, np.int32(0))
     mantissa = where(ordinary, _scaled(y, -exponent, work), y)
@@ -183,7 +210,9 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     >>> jnp.modf(-2.5)
     (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))"""
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.modf is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.modf is not supported: arrays are immutable."
+        )
     (x,) = promote_inexact(array_of("modf", x))
     if is_complex(x.dtype):
         raise TypeError("modf does not support complex-valued inputs")
@@ -198,7 +227,9 @@ def _spacing(x: Any) -> Any:
     return convert(where(UFUNCS["isfinite"](x), gap, const(x, np.nan)), typeof(x).dtype)
 
 
-spacing = unary("spacing", _spacing, promote_inexact, "The distance from x to the next float away from zero.")
+spacing = unary(
+    "spacing", _spacing, promote_inexact, "The distance from x to the next float away from zero."
+)
 
 
 # ---------------------------------------------------------------- functions with a hole at 0
@@ -213,7 +244,8 @@ def _sinc(x: Any) -> Any:
     series = const(x, 1)
     for k in (9, 7, 5, 3):
         series = UFUNCS["subtract"](
-            const(x, 1), UFUNCS["multiply"](UFUNCS["multiply"](square, const(x, 1 / (k * (k - 1)))), series)
+            const(x, 1),
+            UFUNCS["multiply"](UFUNCS["multiply"](square, const(x, 1 / (k * (k - 1)))), series),
         )
     return where(zero, series, UFUNCS["true_divide"](do.sin(safe), safe))
 
@@ -238,7 +270,12 @@ def _i0_checked(x: Any) -> Any:
     return _i0(x)
 
 
-i0 = unary("i0", _i0_checked, promote_inexact, "The modified Bessel function of the first kind, of order 0.")
+i0 = unary(
+    "i0",
+    _i0_checked,
+    promote_inexact,
+    "The modified Bessel function of the first kind, of order 0.",
+)
 
 
 def _log_sum(base: str, name: str) -> Any:
@@ -262,7 +299,10 @@ def _log_sum(base: str, name: str) -> Any:
     def rule(primals: Any, tangents: Any) -> Any:
         (x, y), (s, t) = primals, tangents
         out = apply(x, y)
-        share = lambda z: do.exp(do.mul(_difference(z, out), const(out, scale)))
+
+        def share(z):
+            return do.exp(do.mul(_difference(z, out), const(out, scale)))
+
         return out, do.add(do.mul(s, share(x)), do.mul(t, share(y)))
 
     return named(apply, name, "")
@@ -271,13 +311,17 @@ def _log_sum(base: str, name: str) -> Any:
 def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:
     top = do.max(do.real(x), do.real(y))
     m = do.complex(top, filled(typeof(top), 0))
-    total = do.add(do.exp(do.mul(do.sub(x, m), const(x, scale))), do.exp(do.mul(do.sub(y, m), const(y, scale))))
+    total = do.add(
+        do.exp(do.mul(do.sub(x, m), const(x, scale))), do.exp(do.mul(do.sub(y, m), const(y, scale)))
+    )
     return do.add(m, do.div(do.log(total), const(x, scale)))
 
 
 def filled(aval: Any, value: float) -> Any:
     """An array of this type with one value everywhere."""
-    return do.broadcast_in_dim(np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None)
+    return do.broadcast_in_dim(
+        np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
+    )
 
 
 def _difference(z: Any, out: Any) -> Any:
@@ -299,10 +343,16 @@ def _full(f: Any) -> Any:
 
 
 logaddexp = binary(
-    "logaddexp", _full(_log_sum("e", "logaddexp")), promote_inexact, "log(exp(x1) + exp(x2)), without overflow."
+    "logaddexp",
+    _full(_log_sum("e", "logaddexp")),
+    promote_inexact,
+    "log(exp(x1) + exp(x2)), without overflow.",
 )
 logaddexp2 = binary(
-    "logaddexp2", _full(_log_sum("2", "logaddexp2")), promote_inexact, "log2(2**x1 + 2**x2), without overflow."
+    "logaddexp2",
+    _full(_log_sum("2", "logaddexp2")),
+    promote_inexact,
+    "log2(2**x1 + 2**x2), without overflow.",
 )
 
 
@@ -331,10 +381,17 @@ def _iscomplex(x: Any) -> Any:
 
 
 iscomplex = unary("iscomplex", _iscomplex, promote_dtypes, "Has x an imaginary part other than 0?")
-isreal = unary("isreal", lambda x: getattr(do, "not")(_iscomplex(x)), promote_dtypes, "Is the imaginary part of x 0?")
+isreal = unary(
+    "isreal",
+    lambda x: getattr(do, "not")(_iscomplex(x)),
+    promote_dtypes,
+    "Is the imaginary part of x 0?",
+)
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     """nan and infinities replaced by numbers: 0 and the largest finite values by default.
 
     >>> import calque.numpy as jnp
@@ -343,7 +400,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     x = array_of("nan_to_num", x)
     if is_complex(x.dtype):
         return do.complex(
-            nan_to_num(do.real(x), copy, nan, posinf, neginf), nan_to_num(do.imag(x), copy, nan, posinf, neginf)
+            nan_to_num(do.real(x), copy, nan, posinf, neginf),
+            nan_to_num(do.imag(x), copy, nan, posinf, neginf),
         )
     if not is_inexact(x.dtype):
         return x
@@ -351,7 +409,10 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf
     x = convert(x, x.dtype)
-    number = lambda v: convert(v, x.dtype)
+
+    def number(v):
+        return convert(v, x.dtype)
+
     out = where(_isnan(x), number(nan), x)
     out = where(UFUNCS["isposinf"](out), number(float(high) if posinf is None else high), out)
     return where(UFUNCS["isneginf"](out), number(float(low) if neginf is None else low), out)
@@ -364,7 +425,9 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     check_arraylike(name, x, y)
     for v in (x, y):
         if not is_integer(typeof(v).dtype):
-            raise ValueError(f"Arguments to jnp.{name} must be integers, got {typeof(v).dtype.name}.")
+            raise ValueError(
+                f"Arguments to jnp.{name} must be integers, got {typeof(v).dtype.name}."
+            )
     a, b = operands(name, promote_dtypes, x, y)
     shape = broadcast_shapes(name, typeof(a).shape, typeof(b).shape)
     return broadcast_to(a, shape), broadcast_to(b, shape)
@@ -382,9 +445,19 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 def _gcd(a: Any, b: Any) -> Any:
     a, b = arrays("gcd", a, b)
-    running = lambda ab: (ab[1] != 0).any()
-    safe = lambda v: where(v == 0, const(v, 1), v)
-    step = lambda ab: (where(ab[1] != 0, ab[1], ab[0]), where(ab[1] != 0, do.rem(ab[0], safe(ab[1])), const(ab[1], 0)))
+
+    def running(ab):
+        return (ab[1] != 0).any()
+
+    def safe(v):
+        return where(v == 0, const(v, 1), v)
+
+    def step(ab):
+        return (
+            where(ab[1] != 0, ab[1], ab[0]),
+            where(ab[1] != 0, do.rem(ab[0], safe(ab[1])), const(ab[1], 0)),
+        )
+
     return while_loop(running, step, (a, b))[0]
 
 

@@ -9,14 +9,22 @@ from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.indexing.found_sizes import refuse_empty
-from calque.numpy.promotion import array_of, canonical_axes, canonical_axis, convert, promote_inexact, result_dtype
+from calque.numpy.promotion import (
+    array_of,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    promote_inexact,
+    result_dtype,
+)
 from calque.numpy.shaping import concatenate, moveaxis, roll, section, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft",
     "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
@@ -28,7 +36,8 @@ def _fitted(x: Any, axis: int, n: int) -> Any:
         return section(x, axis, 0, n)
     if size < n:
         return concatenate(
-            [x, zeros(tuple(n - size if i == axis else d for i, d in enumerate(x.shape)), x.dtype)], axis=axis
+            [x, zeros(tuple(n - size if i == axis else d for i, d in enumerate(x.shape)), x.dtype)],
+            axis=axis,
         )
     return x
 
@@ -36,7 +45,9 @@ def _fitted(x: Any, axis: int, n: int) -> Any:
 def _scale(name: str, norm: str | None, inverse: bool, count: int) -> float:
     """What the unscaled forward, or the 1/n-scaled inverse, transform is multiplied by."""
     if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f'Invalid norm={norm!r} for {name}; norm should be "backward","ortho" or "forward".')
+        raise ValueError(
+            f'Invalid norm={norm!r} for {name}; norm should be "backward","ortho" or "forward".'
+        )
     if norm in (None, "backward") or not count:
         return 1.0
     if norm == "ortho":
@@ -45,7 +56,8 @@ def _scale(name: str, norm: str | None, inverse: bool, count: int) -> float:
 
 
 def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | None) -> Any:
-    """Axes are moved to the end, cut or filled to their sizes, and transformed three at most at a time."""
+    """Axes are moved to the end, cut or filled to their sizes, and transformed three at most at a
+    time."""
     (x,) = promote_inexact(array_of(name, a))
     x = asarray(x)
     if x.dtype.itemsize < 4 or x.dtype.kind == "V":
@@ -59,19 +71,27 @@ def _transform(name: str, kind: str, a: Any, sizes: Any, axes: Any, norm: str | 
     )
     if sizes is not None and len(sizes) != len(dims):
         raise ValueError(
-            f"Shape and axes have different lengths: jnp.fft.{name} got s={tuple(sizes)} and axes={tuple(dims)}."
+            f"Shape and axes have different lengths: jnp.fft.{name} got s={tuple(sizes)} and"
+            f" axes={tuple(dims)}."
         )
     inverse, real = kind.startswith("I"), "RFFT" in kind
-    full = [as_size(n) if n is not None and n != -1 else x.shape[k] for n, k in zip(sizes or [None] * len(dims), dims)]
+    full = [
+        as_size(n) if n is not None and n != -1 else x.shape[k]
+        for n, k in zip(sizes or [None] * len(dims), dims)
+    ]
     if kind == "IRFFT" and dims and (sizes is None or sizes[-1] in (None, -1)):
         full[-1] = 2 * (x.shape[dims[-1]] - 1)
     if any(surely_less(n, 1) for n in full):
         raise ValueError(
-            f"jnp.fft.{name}: the number of points must be positive, got {tuple(full)} for axes {dims} of shape {x.shape}"
+            f"jnp.fft.{name}: the number of points must be positive, got {tuple(full)} for axes"
+            f" {dims} of shape {x.shape}"
         )
     refuse_empty(full, ValueError(f"jnp.fft.{name}: the number of points must be positive, got 0"))
     if kind == "RFFT" and is_complex(x.dtype):
-        raise ValueError(f"jnp.fft.{name} only supports real valued inputs, got dtype {x.dtype.name}: use jnp.fft.fft.")
+        raise ValueError(
+            f"jnp.fft.{name} only supports real valued inputs, got dtype {x.dtype.name}: use"
+            " jnp.fft.fft."
+        )
     if not real or inverse:
         x = convert(x, canonicalize(complex_of(x.dtype)))
     if not dims:
@@ -99,7 +119,10 @@ def _on_last(x: Any, kind: str, full: Sequence[int]) -> Any:
         return lax_fft.fft(x, kind, tuple(full))
     plain = "IFFT" if kind.startswith("I") else "FFT"
     head = [_one_axis(plain, -n + i, d) for i, d in enumerate(full[:-3])]
-    tail = lambda v: lax_fft.fft(v, kind, tuple(full[-3:]))
+
+    def tail(v):
+        return lax_fft.fft(v, kind, tuple(full[-3:]))
+
     steps = [*head, tail] if kind.startswith("I") else [tail, *head]
     for step in steps:
         x = step(x)
@@ -111,14 +134,19 @@ def _one_axis(kind: str, axis: int, n: int) -> Callable[[Any], Any]:
 
 
 def _one(name: str, kind: str, doc: str) -> Any:
-    def transform(a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None) -> Any:
+    def transform(
+        a: Any, n: int | None = None, axis: int | None = -1, norm: str | None = None
+    ) -> Any:
         if isinstance(axis, (tuple, list)):
             raise ValueError(
-                f"jnp.fft.{name} does not support multiple axes. Please use jnp.fft.{name}n. Got axis = {list(axis)}."
+                f"jnp.fft.{name} does not support multiple axes. Please use jnp.fft.{name}n. Got"
+                f" axis = {list(axis)}."
             )
         if n is not None and surely_less(as_size(n), 1):
             raise ValueError(f"jnp.fft.{name}: the number of points n must be positive, got {n}")
-        return _transform(name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm)
+        return _transform(
+            name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm
+        )
 
     return _described(transform, name, doc)
 
@@ -131,7 +159,9 @@ def _described(f: Any, name: str, doc: str) -> Any:
 
 
 def _two(name: str, kind: str, doc: str) -> Any:
-    def transform(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    def transform(
+        a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    ) -> Any:
         if len(axes) != 2:
             raise ValueError(f"jnp.fft.{name} only supports 2 axes. Got axes = {list(axes)}.")
         return _transform(name, kind, a, s, axes, norm)
@@ -140,24 +170,37 @@ def _two(name: str, kind: str, doc: str) -> Any:
 
 
 def _many(name: str, kind: str, doc: str) -> Any:
-    def transform(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    def transform(
+        a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
+    ) -> Any:
         return _transform(name, kind, a, s, axes, norm)
 
     return _described(transform, name, doc)
 
 
-_EXAMPLE = "\n\n    >>> import calque.numpy as jnp\n    >>> jnp.fft.fft(jnp.ones(4))\n    Array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)"
-fft = _one("fft", "FFT", "The discrete Fourier transform along an axis, cut or filled to n points." + _EXAMPLE)
+_EXAMPLE = (
+    "\n\n    >>> import calque.numpy as jnp\n    >>> jnp.fft.fft(jnp.ones(4))\n    Array([4.+0.j,"
+    " 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)"
+)
+fft = _one(
+    "fft",
+    "FFT",
+    "The discrete Fourier transform along an axis, cut or filled to n points." + _EXAMPLE,
+)
 ifft = _one("ifft", "IFFT", "The inverse Fourier transform along an axis.")
 rfft = _one("rfft", "RFFT", "The Fourier transform of real values: its first n // 2 + 1 points.")
-irfft = _one("irfft", "IRFFT", "The real inverse of `rfft`, with n points (an even number by default).")
+irfft = _one(
+    "irfft", "IRFFT", "The real inverse of `rfft`, with n points (an even number by default)."
+)
 fft2 = _two("fft2", "FFT", "The Fourier transform over two axes.")
 ifft2 = _two("ifft2", "IFFT", "The inverse Fourier transform over two axes.")
 rfft2 = _two("rfft2", "RFFT", "The Fourier transform of real values over two axes.")
 irfft2 = _two("irfft2", "IRFFT", "The real inverse of `rfft2`.")
 fftn = _many("fftn", "FFT", "The Fourier transform over several axes, all by default.")
 ifftn = _many("ifftn", "IFFT", "The inverse Fourier transform over several axes, all by default.")
-rfftn = _many("rfftn", "RFFT", "The Fourier transform of real values over several axes, all by default.")
+rfftn = _many(
+    "rfftn", "RFFT", "The Fourier transform of real values over several axes, all by default."
+)
 irfftn = _many("irfftn", "IRFFT", "The real inverse of `rfftn`.")
 
 _OTHER = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -212,7 +255,9 @@ def _points(name: str, n: int) -> int:
 
 def _spaced(name: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
     if isinstance(d, (list, tuple)):
-        raise ValueError(f"The d argument of jnp.fft.{name} only takes a single value. Got d = {list(d)}.")
+        raise ValueError(
+            f"The d argument of jnp.fft.{name} only takes a single value. Got d = {list(d)}."
+        )
     d = array_of(name, d)
     return UFUNCS["true_divide"](places, convert(d, dtype) * as_number(n, dtype))
 
@@ -238,4 +283,6 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
-    return tuple(canonical_axis(k, ndim) for k in (axes if isinstance(axes, (tuple, list)) else (axes,)))
+    return tuple(
+        canonical_axis(k, ndim) for k in (axes if isinstance(axes, (tuple, list)) else (axes,))
+    )

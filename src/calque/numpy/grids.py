@@ -1,4 +1,5 @@
-"""Grids and ranges: geometric sequences, coordinate arrays, and the index tricks `mgrid`, `ogrid`, `r_`, `c_`."""
+"""Grids and ranges: geometric sequences, coordinate arrays, and the index tricks `mgrid`, `ogrid`,
+`r_`, `c_`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,14 +14,23 @@ from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.numpy.creation import arange, array, asarray, canonical_shape, linspace
 from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
-from calque.numpy.shaping import broadcast_arrays, broadcast_to, concatenate, expand_dims, moveaxis, reshape, stack
+from calque.numpy.shaping import (
+    broadcast_arrays,
+    broadcast_to,
+    concatenate,
+    expand_dims,
+    moveaxis,
+    reshape,
+    stack,
+)
 from calque.numpy.sorting import nonzero
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import const
 from calque.transforms.functions.vmap import vmap
 
 __all__ = [
-    "broadcast_shapes", "c_", "fromfunction", "geomspace", "index_exp", "indices", "ix_", "logspace", "meshgrid", "mgrid", "ogrid", "r_", "s_",
+    "broadcast_shapes", "c_", "fromfunction", "geomspace", "index_exp", "indices", "ix_",
+    "logspace", "meshgrid", "mgrid", "ogrid", "r_", "s_",
 ]  # fmt: skip
 
 
@@ -46,7 +56,13 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
 ) -> Any:
     """`num` values from base**start to base**stop, evenly spaced in their logarithms.
 
@@ -67,7 +83,9 @@ def logspace(
     return out if target is None else convert(out, target)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
     """`num` values from start to stop with a constant ratio; both may be negative, or complex.
 
     >>> import calque.numpy as jnp
@@ -92,7 +110,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 def _common_sign(a: Any, b: Any) -> Any:
     both = (a < 0) & (b < 0)
-    return do.select_n(both, broadcast_to(const(a, 1), a.shape), broadcast_to(const(a, -1), a.shape))
+    return do.select_n(
+        both, broadcast_to(const(a, 1), a.shape), broadcast_to(const(a, -1), a.shape)
+    )
 
 
 # ---------------------------------------------------------------- coordinates
@@ -110,12 +130,16 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
     if any(x.ndim != 1 for x in xs):
-        raise ValueError(f"Arguments to jnp.meshgrid must be 1D, got shapes {[x.shape for x in xs]}")
+        raise ValueError(
+            f"Arguments to jnp.meshgrid must be 1D, got shapes {[x.shape for x in xs]}"
+        )
     n = len(xs)
     place = list(range(n))
     if indexing == "xy" and n >= 2:
         place[0], place[1] = 1, 0
-    lifted = [reshape(x, tuple(x.shape[0] if j == k else 1 for j in range(n))) for x, k in zip(xs, place)]
+    lifted = [
+        reshape(x, tuple(x.shape[0] if j == k else 1 for j in range(n))) for x, k in zip(xs, place)
+    ]
     if sparse:
         return lifted
     shape = broadcast_shapes(*[x.shape for x in lifted]) if lifted else ()
@@ -131,7 +155,8 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     dims = canonical_shape(dimensions)
     dtype = result_dtype(dtype, canonicalize(int))
     lines = [
-        reshape(arange(d, dtype=dtype), tuple(d if i == j else 1 for j in range(len(dims)))) for i, d in enumerate(dims)
+        reshape(arange(d, dtype=dtype), tuple(d if i == j else 1 for j in range(len(dims))))
+        for i, d in enumerate(dims)
     ]
     if sparse:
         return tuple(lines)
@@ -153,7 +178,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if a.dtype == np.dtype(bool):
             if not is_concrete(a):
                 raise NotImplementedError(
-                    f"Boolean arguments to jnp.ix_ must be concrete, as their size is that of the result.{origin(a)}"
+                    "Boolean arguments to jnp.ix_ must be concrete, as their size is that of the"
+                    f" result.{origin(a)}"
                 )
             (a,) = nonzero(a)
         a = a if a.size else convert(a, canonicalize(int))
@@ -161,15 +187,21 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """An array whose elements are a function of their indices. The function is vectorised over them.
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """An array whose elements are a function of their indices. The function is vectorised over
+    them.
 
     >>> import calque.numpy as jnp
     >>> jnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
     Array([[0, 1],
            [1, 2]], dtype=int32)"""
     dims = canonical_shape(shape)
-    f = lambda *places: function(*places, **kwargs)
+
+    def f(*places):
+        return function(*places, **kwargs)
+
     for i in reversed(range(len(dims))):
         in_axes = tuple(0 if j == i else None for j in range(len(dims)))
         f = vmap(f, in_axes=in_axes)
@@ -183,7 +215,9 @@ def _range_of(s: slice, name: str) -> Any:
     """The values a slice stands for: a count of points where the step is imaginary."""
     start, step = 0 if s.start is None else s.start, 1 if s.step is None else s.step
     if any(not is_concrete(v) for v in (start, s.stop, step)):
-        raise errors.ConcretizationTypeError(f"slice start/stop/step of jnp.{name} must be concrete values, got {s}")
+        raise errors.ConcretizationTypeError(
+            f"slice start/stop/step of jnp.{name} must be concrete values, got {s}"
+        )
     if s.stop is None:
         raise ValueError(f"jnp.{name} needs a slice with an end, got {s}")
     if np.iscomplexobj(step):
@@ -192,7 +226,8 @@ def _range_of(s: slice, name: str) -> Any:
 
 
 class _Grid:
-    """`mgrid[0:3, 0:2]`: coordinates of the grid that slices describe, stacked or (for `ogrid`) a list that broadcasts."""
+    """`mgrid[0:3, 0:2]`: coordinates of the grid that slices describe, stacked or (for `ogrid`) a
+    list that broadcasts."""
 
     def __init__(self, name: str, sparse: bool):
         self.name, self.sparse = name, sparse
@@ -205,7 +240,9 @@ class _Grid:
             return _range_of(key, self.name)
         lines = [_range_of(k, self.name) for k in key]
         dtype = np.result_type(*[x.dtype for x in lines]) if lines else canonicalize(float)
-        grids = meshgrid(*[convert(x, canonicalize(dtype)) for x in lines], indexing="ij", sparse=self.sparse)
+        grids = meshgrid(
+            *[convert(x, canonicalize(dtype)) for x in lines], indexing="ij", sparse=self.sparse
+        )
         if self.sparse:
             return grids
         return stack(grids) if grids else array([], dtype=canonicalize(int))
@@ -216,7 +253,8 @@ ogrid = _Grid("ogrid", True)
 
 
 class _Concatenator:
-    """`r_[1:4, 0, x]`: pieces joined along an axis; a leading string gives the axis, the least rank, and where new axes go."""
+    """`r_[1:4, 0, x]`: pieces joined along an axis; a leading string gives the axis, the least
+    rank, and where new axes go."""
 
     def __init__(self, name: str, axis: int, ndmin: int, first: int):
         self.name, self.axis, self.ndmin, self.first = name, axis, ndmin, first
@@ -257,7 +295,8 @@ def _directive(text: str, axis: int, ndmin: int, first: int) -> tuple[int, int, 
         numbers = [int(v) for v in text.split(",")]
     except ValueError:
         raise ValueError(
-            f"could not understand directive {text!r}: write 'axis', 'axis,ndmin' or 'axis,ndmin,first axis'"
+            f"could not understand directive {text!r}: write 'axis', 'axis,ndmin' or"
+            " 'axis,ndmin,first axis'"
         ) from None
     if len(numbers) > 3:
         raise ValueError(f"could not understand directive {text!r}: at most three numbers")

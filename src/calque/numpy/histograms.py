@@ -25,7 +25,12 @@ __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_ed
 
 @placed
 def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
 ) -> Any:
     """How often each of 0, 1, 2, ... occurs, or the sum of its weights. Under jit give `length`.
 
@@ -51,7 +56,9 @@ def bincount(
     else:
         w = array_of("bincount", weights)
         if w.shape != x.shape:
-            raise ValueError(f"shape of weights must match shape of x, got {w.shape} and {x.shape}.")
+            raise ValueError(
+                f"shape of weights must match shape of x, got {w.shape} and {x.shape}."
+            )
     dtype = typeof(w).dtype
     places = clip(convert(x, canonicalize(int)) if x.dtype == np.dtype(bool) else x, 0)
     return zeros((length,), dtype).at[places].add(w, mode="drop")
@@ -70,7 +77,9 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return zeros(x.shape, canonicalize(int))
     options = {} if method is None else {"method": method}
     rising = searchsorted(bins, x, side="left" if right else "right", **options)
-    falling = bins.shape[0] - searchsorted(bins[::-1], x, side="left" if right else "right", **options)
+    falling = bins.shape[0] - searchsorted(
+        bins[::-1], x, side="left" if right else "right", **options
+    )
     return where(bins[-1] >= bins[0], rising, falling)
 
 
@@ -81,10 +90,13 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), 4)
     Array([0., 1., 2., 3., 4.], dtype=float32)"""
     if isinstance(bins, str):
-        raise NotImplementedError(f"string values for `bins` not implemented: got {bins!r}; pass a number or edges")
+        raise NotImplementedError(
+            f"string values for `bins` not implemented: got {bins!r}; pass a number or edges"
+        )
     if (
         weights is not None
-        and array_of("histogram_bin_edges", weights).shape != array_of("histogram_bin_edges", a).shape
+        and array_of("histogram_bin_edges", weights).shape
+        != array_of("histogram_bin_edges", a).shape
     ):
         raise ValueError("histogram_bin_edges: weights should have the same shape as a.")
     a = array_of("histogram_bin_edges", a)
@@ -98,7 +110,12 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     low, high = _limits(a, range)
     flat = reductions.ptp(asarray([low, high])) == 0 if range is None else low == high
     half = np.asarray(0.5, dtype)
-    return linspace(where(flat, low - half, low), where(flat, high + half, high), operator.index(bins) + 1, dtype=dtype)
+    return linspace(
+        where(flat, low - half, low),
+        where(flat, high + half, high),
+        operator.index(bins) + 1,
+        dtype=dtype,
+    )
 
 
 def _limits(a: Any, range: Any) -> tuple[Any, Any]:
@@ -116,7 +133,8 @@ def _limits(a: Any, range: Any) -> tuple[Any, Any]:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
-    """How many values fall in each bin, and the edges of the bins. The last bin includes its right edge.
+    """How many values fall in each bin, and the edges of the bins. The last bin includes its right
+    edge.
 
     >>> import calque.numpy as jnp
     >>> jnp.histogram(jnp.array([0.0, 1.0, 1.5, 3.0]), bins=3)[0]
@@ -128,7 +146,9 @@ def histogram(
     else:
         a, w = arrays("histogram", a, weights)
         if a.shape != w.shape:
-            raise ValueError(f"weights should have the same shape as a, got {w.shape} and {a.shape}.")
+            raise ValueError(
+                f"weights should have the same shape as a, got {w.shape} and {a.shape}."
+            )
         a, w = (asarray(v) for v in promote_inexact(a, w))
         w = ravel(w)
     edges = histogram_bin_edges(a, bins, range, weights)
@@ -153,12 +173,19 @@ def _counted(x: Any, edges: Any, w: Any) -> Any:
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
 ) -> tuple[Any, Any, Any]:
     """Counts of points in the plane, and the edges along both axes."""
     x, y = arrays("histogram2d", x, y)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"x and y must be 1-d and have equal length, got shapes {x.shape} and {y.shape}")
+        raise ValueError(
+            f"x and y must be 1-d and have equal length, got shapes {x.shape} and {y.shape}"
+        )
     try:
         n = len(bins)
     except TypeError:
@@ -173,13 +200,18 @@ def histogram2d(
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
-    """Counts of points (the rows of `sample`, or a sequence of coordinate arrays) in a grid of bins, and its edges.
+    """Counts of points (the rows of `sample`, or a sequence of coordinate arrays) in a grid of
+    bins, and its edges.
 
     >>> import calque.numpy as jnp
     >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
     Array([[1, 0],
            [0, 1]], dtype=int32)"""
-    sample = asarray(list(sample)).T if isinstance(sample, (list, tuple)) else array_of("histogramdd", sample)
+    sample = (
+        asarray(list(sample)).T
+        if isinstance(sample, (list, tuple))
+        else array_of("histogramdd", sample)
+    )
     (sample,) = promote_inexact(sample)
     sample = asarray(sample)
     if sample.ndim == 1:
@@ -205,7 +237,9 @@ def histogramdd(
     if density:
         counts = counts / reductions.sum(counts)
         for i, e in enumerate(edges):
-            counts = counts / reshape(diff(e), tuple(-1 if j == i else 1 for j in builtins.range(d)))
+            counts = counts / reshape(
+                diff(e), tuple(-1 if j == i else 1 for j in builtins.range(d))
+            )
     return counts, edges
 
 

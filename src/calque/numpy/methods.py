@@ -34,8 +34,9 @@ def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any],
         if not isinstance(other, (ArrayImpl, Tracer)) and not is_arraylike(other):
             if isinstance(other, (list, tuple, np.ndarray)):
                 raise TypeError(
-                    f"unsupported operand type(s) for {f.__name__}: {type(self).__name__!r} and {type(other).__name__!r};"
-                    f" convert the {type(other).__name__} with jnp.array first"
+                    f"unsupported operand type(s) for {f.__name__}: {type(self).__name__!r} and"
+                    f" {type(other).__name__!r}; convert the {type(other).__name__} with jnp.array"
+                    " first"
                 )
             return NotImplemented
         return f(other, self) if swap else f(self, other)
@@ -57,7 +58,14 @@ _BINARY = {
     "lshift": "left_shift",
     "rshift": "right_shift",
 }
-_COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_COMPARE = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
 
 
@@ -84,7 +92,7 @@ def _one(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda self: f(self)
 
 
-# ---------------------------------------------------------------- methods that arrays and tracers share
+# ---------------------------------------------------------------- methods that arrays and tracers s
 
 
 def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
@@ -100,7 +108,9 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
     return convert(self, target)
 
 
-def _reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
+def _reshape(
+    self: Any, *shape: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None
+) -> Any:
     new = shape[0] if len(shape) == 1 else shape
     return shaping.reshape(self, new, order, copy=copy, out_sharding=out_sharding)
 
@@ -144,8 +154,8 @@ def _contains(self: Any, value: Any) -> bool:
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
     raise TypeError(
-        f"{type(self).__name__} objects are immutable: calque arrays do not support item assignment. "
-        "Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method."
+        f"{type(self).__name__} objects are immutable: calque arrays do not support item"
+        " assignment. Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method."
     )
 
 
@@ -155,7 +165,8 @@ def _delitem(self: Any, index: Any) -> None:
 
 def _hash(self: Any) -> int:
     raise TypeError(
-        f"unhashable type: {type(self).__name__!r}; arrays are compared elementwise. Use id(x), or x.tobytes() as a key."
+        f"unhashable type: {type(self).__name__!r}; arrays are compared elementwise. Use id(x), or"
+        " x.tobytes() as a key."
     )
 
 
@@ -170,17 +181,25 @@ def set_namespace(module: Any) -> None:
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     versions = ("2021.12", "2022.12", "2023.12", "2024.12")
     if api_version is not None and api_version not in versions:
-        raise ValueError(f"{api_version=} is not available; available versions are: {list(versions)}")
+        raise ValueError(
+            f"{api_version=} is not available; available versions are: {list(versions)}"
+        )
     return _namespace[0]
 
 
 _from = {
-    "sum": reductions.sum, "prod": reductions.prod, "max": reductions.max, "min": reductions.min, "mean": reductions.mean,
-    "var": reductions.var, "std": reductions.std, "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
-    "argmin": reductions.argmin, "cumsum": reductions.cumsum, "cumprod": reductions.cumprod, "ptp": reductions.ptp,
-    "dot": contractions.dot, "trace": contractions.trace, "diagonal": contractions.diagonal, "swapaxes": shaping.swapaxes,
-    "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel, "repeat": shaping.repeat, "clip": shaping.clip,
-    "round": sorting.round, "conj": UFUNCS["conjugate"], "conjugate": UFUNCS["conjugate"], "take": sorting.take,
+    "sum": reductions.sum, "prod": reductions.prod, "max": reductions.max, "min": reductions.min,
+    "mean": reductions.mean,
+    "var": reductions.var, "std": reductions.std, "all": reductions.all, "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin, "cumsum": reductions.cumsum, "cumprod": reductions.cumprod,
+    "ptp": reductions.ptp,
+    "dot": contractions.dot, "trace": contractions.trace, "diagonal": contractions.diagonal,
+    "swapaxes": shaping.swapaxes,
+    "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel,
+    "repeat": shaping.repeat, "clip": shaping.clip,
+    "round": sorting.round, "conj": UFUNCS["conjugate"], "conjugate": UFUNCS["conjugate"],
+    "take": sorting.take,
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
 }  # fmt: skip
 
@@ -223,7 +242,10 @@ METHODS: dict[str, Any] = {
 
 def _keys_text(self: Any) -> str:
     """Random keys: their shape and kind, over the bits that they are made of."""
-    return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{to_numpy(do.random_unwrap(self))}"
+    return (
+        f"Array({self.aval.shape}, dtype={self.aval.dtype.name})"
+        f" overlaying:\n{to_numpy(do.random_unwrap(self))}"
+    )
 
 
 def _repr(self: Any) -> str:
@@ -235,7 +257,11 @@ def _repr(self: Any) -> str:
     if x.size == 0 and x.ndim != 1:
         return f"{prefix}[], shape={x.shape}, {dtype})"
     body = np.array2string(
-        x, separator=", ", prefix=prefix, suffix=",", max_line_width=np.get_printoptions()["linewidth"]
+        x,
+        separator=", ",
+        prefix=prefix,
+        suffix=",",
+        max_line_width=np.get_printoptions()["linewidth"],
     )
     last = body[body.rfind("\n") + 1 :] if "\n" in body else prefix + body
     wide = len(last) + len(dtype) + 3 > np.get_printoptions()["linewidth"]
@@ -259,7 +285,8 @@ def _scalar(self: Any, what: str) -> Any:
 def _bool(self: Any) -> bool:
     if self.aval.size != 1:
         raise ValueError(
-            "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            "The truth value of an array with more than one element is ambiguous. Use a.any() or"
+            " a.all()"
             if self.aval.size
             else "The truth value of an empty array is ambiguous. Use a.size > 0."
         )
@@ -268,14 +295,18 @@ def _bool(self: Any) -> bool:
 
 def _index(self: Any) -> int:
     if not is_integer(self.aval.dtype) or self.aval.ndim:
-        raise TypeError(f"Only integer scalar arrays can be converted to a scalar index; got {self.aval.str_short()}")
+        raise TypeError(
+            "Only integer scalar arrays can be converted to a scalar index; got"
+            f" {self.aval.str_short()}"
+        )
     return int(to_numpy(self))
 
 
 def _np_array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     if is_extended(self.aval.dtype):
         raise TypeError(
-            f"an array of dtype {self.aval.dtype.name} cannot be converted to a NumPy array. Use random.key_data(keys) to get its bits."
+            f"an array of dtype {self.aval.dtype.name} cannot be converted to a NumPy array. Use"
+            " random.key_data(keys) to get its bits."
         )
     x = to_numpy(self)
     if dtype is not None and np.dtype(dtype) != x.dtype:
@@ -305,20 +336,31 @@ def _begin_copy(self: Any) -> None:
 
 
 def _dlpack(
-    self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    self: Any,
+    *,
+    stream: Any = None,
+    max_version: Any = None,
+    dl_device: Any = None,
+    copy: bool | None = None,
 ) -> Any:
     if stream is not None:
         raise BufferError(f"__dlpack__: arrays on a CPU have no streams, got stream={stream!r}")
     if dl_device is not None and tuple(dl_device) != (1, 0):
-        raise BufferError(f"__dlpack__: the array is on the CPU, (1, 0), and is not copied to {dl_device=}")
+        raise BufferError(
+            f"__dlpack__: the array is on the CPU, (1, 0), and is not copied to {dl_device=}"
+        )
     return sharing.export(self, max_version, dl_device, copy)
 
 
 CONCRETE: dict[str, Any] = {
     "__repr__": _repr,
-    "__str__": lambda self: _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self)),
+    "__str__": lambda self: (
+        _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self))
+    ),
     "__format__": lambda self, spec: (
-        format(to_numpy(self)[()], spec) if self.aval.ndim == 0 else format(str(to_numpy(self)), spec)
+        format(to_numpy(self)[()], spec)
+        if self.aval.ndim == 0
+        else format(str(to_numpy(self)), spec)
     ),
     "__bool__": _bool,
     "__int__": lambda self: int(_scalar(self, "int")),
@@ -349,19 +391,21 @@ CONCRETE: dict[str, Any] = {
 
 def _no_bool(self: Any) -> bool:
     raise errors.TracerBoolConversionError(
-        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its value is not known while tracing."
-        f"{origin(self)}\nUse lax.cond(pred, true_fun, false_fun, *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of"
-        ' `while`, and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f, control_flow="convert"); or make the argument static with'
-        " static_argnums."
+        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its"
+        f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
+        " *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of `while`,"
+        " and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f,"
+        ' control_flow="convert"); or make the argument static with static_argnums.'
     )
 
 
 def _concretize(kind: str) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         raise errors.ConcretizationTypeError(
-            f"Abstract tracer value encountered where concrete value is expected: {kind}() needs the value of a traced array of type"
-            f" {self.aval.str_short()}, which is not known while tracing.{origin(self)}\n"
-            "Keep the computation in jnp functions, or make the argument static with static_argnums or static_argnames."
+            f"Abstract tracer value encountered where concrete value is expected: {kind}() needs"
+            f" the value of a traced array of type {self.aval.str_short()}, which is not known"
+            f" while tracing.{origin(self)}\nKeep the computation in jnp functions, or make the"
+            " argument static with static_argnums or static_argnames."
         )
 
     return method
@@ -369,24 +413,29 @@ def _concretize(kind: str) -> Callable[[Any], Any]:
 
 def _no_index(self: Any) -> int:
     raise errors.TracerIntegerConversionError(
-        f"The __index__() method was called on traced array with shape {self.aval.str_short()}: a Python index or size is needed, but its value is not"
-        f" known while tracing.{origin(self)}\nIndex a calque array instead of a list (jnp.array(seq)[i]), use lax.fori_loop instead of range,"
-        " or make the argument static with static_argnums."
+        f"The __index__() method was called on traced array with shape {self.aval.str_short()}: a"
+        " Python index or size is needed, but its value is not known while"
+        f" tracing.{origin(self)}\nIndex a calque array instead of a list (jnp.array(seq)[i]), use"
+        " lax.fori_loop instead of range, or make the argument static with static_argnums."
     )
 
 
 def _no_array(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
     raise errors.TracerArrayConversionError(
-        f"The numpy.ndarray conversion method __array__() was called on traced array with shape {self.aval.str_short()}."
-        f"{origin(self)}\nUse the function of the same name in calque.numpy, or calque.pure_callback to call NumPy while the program runs."
+        "The numpy.ndarray conversion method __array__() was called on traced array with shape"
+        f" {self.aval.str_short()}.{origin(self)}\nUse the function of the same name in"
+        " calque.numpy, or calque.pure_callback to call NumPy while the program runs."
     )
 
 
 def _tracer_repr(self: Any) -> str:
     weak = "~" if self.aval.weak_type else ""
     kind = "JitTracer" if isinstance(self, JaxprTracer) else type(self).__name__
-    held = "".join(f", {name}={getattr(self, name)}" for name in ("primal", "val") if hasattr(self, name))
-    return f"{kind}({weak}{getattr(self.aval.dtype, 'name', self.aval.dtype)}[{','.join(map(str, self.aval.shape))}]{held})"
+    held = "".join(
+        f", {name}={getattr(self, name)}" for name in ("primal", "val") if hasattr(self, name)
+    )
+    dtype, sizes = getattr(self.aval.dtype, "name", self.aval.dtype), ",".join(map(str, self.shape))
+    return f"{kind}({weak}{dtype}[{sizes}]{held})"
 
 
 TRACED: dict[str, Any] = {

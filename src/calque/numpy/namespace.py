@@ -14,7 +14,8 @@ __all__ = ["__array_api_version__", "__array_namespace_info__"]
 __array_api_version__ = "2024.12"
 
 _NAMES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128",
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
+    "float64", "complex64", "complex128",
 )  # fmt: skip
 _NEEDS_X64 = frozenset(("int64", "uint64", "float64", "complex128"))
 
@@ -23,7 +24,8 @@ class ArrayNamespaceInfo:
     """The answers of `jnp.__array_namespace_info__()`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What the namespace can do: boolean indexing, sizes that depend on values, and the rank of its arrays."""
+        """What the namespace can do: boolean indexing, sizes that depend on values, and the rank of
+        its arrays."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Any:
@@ -53,7 +55,9 @@ class ArrayNamespaceInfo:
         self._check(device)
         names = [n for n in _NAMES if config.enable_x64 or n not in _NEEDS_X64]
         table = {n: np.dtype(as_dtype(n)) for n in names}
-        return table if kind is None else {n: d for n, d in table.items() if queries.isdtype(d, kind)}
+        return (
+            table if kind is None else {n: d for n, d in table.items() if queries.isdtype(d, kind)}
+        )
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:

@@ -9,14 +9,22 @@ from calque.core.dtypes import is_complex, is_float, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
-from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact, promote_shapes, result_dtype
+from calque.numpy.promotion import (
+    array_of,
+    canonical_axes,
+    convert,
+    promote_inexact,
+    promote_shapes,
+    result_dtype,
+)
 from calque.numpy.reductions import highest, lowest, refuse_out
 from calque.numpy.shaping import where as where_
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import const
 
 __all__ = [
-    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
+    "nanstd", "nansum", "nanvar",
 ]  # fmt: skip
 
 _isnan = UFUNCS["isnan"]
@@ -36,27 +44,40 @@ def _described(f: Any, name: str, doc: str) -> Any:
 
 def _extreme(name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any], doc: str) -> Any:
     def reduction(
-        a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
     ) -> Any:
         refuse_out(name, out)
         a = array_of(name, a)
         if not is_inexact(a.dtype):
             return fold(a, axis, keepdims=keepdims, initial=initial, where=where)
-        result = fold(without_nan(a, neutral(a.dtype)), axis, keepdims=keepdims, initial=initial, where=where)
+        result = fold(
+            without_nan(a, neutral(a.dtype)), axis, keepdims=keepdims, initial=initial, where=where
+        )
         if initial is not None:
             return result
-        every = reductions.all(_isnan(a), axis, keepdims=keepdims)  # a slice of nothing but nan has no extreme
+        every = reductions.all(
+            _isnan(a), axis, keepdims=keepdims
+        )  # a slice of nothing but nan has no extreme
         return where_(every, const(a, np.nan), result)
 
     return _described(reduction, name, doc)
 
 
 nanmax = _extreme("nanmax", reductions.max, lowest, "The largest value that is not nan, over axes.")
-nanmin = _extreme("nanmin", reductions.min, highest, "The smallest value that is not nan, over axes.")
+nanmin = _extreme(
+    "nanmin", reductions.min, highest, "The smallest value that is not nan, over axes."
+)
 
 
 def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any], doc: str) -> Any:
-    def reduction(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    def reduction(
+        a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Any:
         refuse_out(name, out)
         a = array_of(name, a)
         if not is_inexact(a.dtype):
@@ -69,10 +90,16 @@ def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any]
 
 
 nanargmax = _position(
-    "nanargmax", reductions.argmax, lowest, "The position of the largest value that is not nan; -1 if all are."
+    "nanargmax",
+    reductions.argmax,
+    lowest,
+    "The position of the largest value that is not nan; -1 if all are.",
 )
 nanargmin = _position(
-    "nanargmin", reductions.argmin, highest, "The position of the smallest value that is not nan; -1 if all are."
+    "nanargmin",
+    reductions.argmin,
+    highest,
+    "The position of the smallest value that is not nan; -1 if all are.",
 )
 
 
@@ -88,13 +115,17 @@ def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> An
     ) -> Any:
         refuse_out(name, out)
         a = array_of(name, a)
-        return fold(without_nan(a, neutral), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+        return fold(
+            without_nan(a, neutral), axis, dtype, keepdims=keepdims, initial=initial, where=where
+        )
 
     return _described(reduction, name, doc)
 
 
 nansum = _sum_like("nansum", reductions.sum, 0, "The sum over axes of the values that are not nan.")
-nanprod = _sum_like("nanprod", reductions.prod, 1, "The product over axes of the values that are not nan.")
+nanprod = _sum_like(
+    "nanprod", reductions.prod, 1, "The product over axes of the values that are not nan."
+)
 
 
 def _cumulative(name: str, scan: Callable[..., Any], neutral: int, doc: str) -> Any:
@@ -106,7 +137,9 @@ def _cumulative(name: str, scan: Callable[..., Any], neutral: int, doc: str) -> 
 
 
 nancumsum = _cumulative("nancumsum", reductions.cumsum, 0, "The running sum, nan counting as 0.")
-nancumprod = _cumulative("nancumprod", reductions.cumprod, 1, "The running product, nan counting as 1.")
+nancumprod = _cumulative(
+    "nancumprod", reductions.cumprod, 1, "The running product, nan counting as 1."
+)
 
 
 def _numbers(a: Any, where: Any) -> Any:
@@ -116,7 +149,12 @@ def _numbers(a: Any, where: Any) -> Any:
 
 
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
 ) -> Any:
     """The mean over axes of the values that are not nan.
 
@@ -128,7 +166,9 @@ def nanmean(
     if not is_inexact(a.dtype):
         return reductions.mean(a, axis, dtype, keepdims=keepdims, where=where)
     target = result_dtype(dtype, a.dtype)
-    count = reductions.sum(convert(_numbers(a, where), np.dtype("int32")), axis=axis, keepdims=keepdims)
+    count = reductions.sum(
+        convert(_numbers(a, where), np.dtype("int32")), axis=axis, keepdims=keepdims
+    )
     total = nansum(a, axis, target, keepdims=keepdims, where=where)
     return do.div(*promote_shapes("nanmean", total, convert(count, target)))
 
@@ -154,7 +194,11 @@ def nanvar(
         work = np.dtype("float32") if target.itemsize < 4 else target
         x = convert(x, work)
     there = _numbers(x, where)
-    center = nanmean(x, axis, keepdims=True, where=where) if mean is None else convert(mean, typeof(x).dtype)
+    center = (
+        nanmean(x, axis, keepdims=True, where=where)
+        if mean is None
+        else convert(mean, typeof(x).dtype)
+    )
     centered = where_(there, UFUNCS["subtract"](x, center), np.zeros((), typeof(x).dtype))
     squares = (
         do.square(do.real(centered)) + do.square(do.imag(centered))

@@ -21,7 +21,9 @@ def _shifts(name: str, bitorder: str) -> np.ndarray:
     try:
         return _SHIFTS[bitorder]
     except KeyError:
-        raise ValueError(f"'order' must be either 'little' or 'big': jnp.{name} got bitorder={bitorder!r}") from None
+        raise ValueError(
+            f"'order' must be either 'little' or 'big': jnp.{name} got bitorder={bitorder!r}"
+        ) from None
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
@@ -32,7 +34,9 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     Array([5], dtype=uint8)"""
     a = array_of("packbits", a)
     if not is_integer(a.dtype) and a.dtype != np.dtype(bool):
-        raise TypeError(f"Expected an input array of integer or boolean data type, got {a.dtype.name}")
+        raise TypeError(
+            f"Expected an input array of integer or boolean data type, got {a.dtype.name}"
+        )
     shifts = _shifts("packbits", bitorder)
     x, k = (ravel(a), 0) if axis is None else (a, canonical_axis(axis, a.ndim))
     bits = moveaxis(convert(x != 0, np.dtype("uint8")), k, -1)
@@ -45,8 +49,11 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return moveaxis(packed, -1, k)
 
 
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
-    """The eight bits of each byte, along an axis; `count` cuts them off, or, if negative, leaves so many out at the end.
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
+    """The eight bits of each byte, along an axis; `count` cuts them off, or, if negative, leaves so
+    many out at the end.
 
     >>> import calque.numpy as jnp
     >>> jnp.unpackbits(jnp.array([5], jnp.uint8))
@@ -57,12 +64,16 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
     shifts = _shifts("unpackbits", bitorder)
     x, k = (ravel(a), 0) if axis is None else (a, canonical_axis(axis, a.ndim))
     x = moveaxis(x, k, -1)
-    wide = do.broadcast_in_dim(x, shape=(*x.shape, 8), broadcast_dimensions=tuple(range(x.ndim)), sharding=None)
+    wide = do.broadcast_in_dim(
+        x, shape=(*x.shape, 8), broadcast_dimensions=tuple(range(x.ndim)), sharding=None
+    )
     bits = (wide >> shifts) & np.uint8(1)
     bits = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
     if count is not None:
         count = operator.index(count)
         if count > bits.shape[-1]:
-            bits = concatenate([bits, zeros((*bits.shape[:-1], count - bits.shape[-1]), np.uint8)], axis=-1)
+            bits = concatenate(
+                [bits, zeros((*bits.shape[:-1], count - bits.shape[-1]), np.uint8)], axis=-1
+            )
         bits = bits[..., :count]
     return moveaxis(bits, -1, k)

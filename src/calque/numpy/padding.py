@@ -36,10 +36,13 @@ _OPTIONS = {
 }
 
 
-def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Any:
-    """The array with more entries before and after along its axes. Modes: "constant" (`constant_values`), "edge", "wrap",
-    "reflect" and "symmetric" (`reflect_type`), "linear_ramp" (`end_values`), "maximum", "minimum", "mean" and "median"
-    (`stat_length`), "empty", or a function (line, widths, axis, kwargs) that fills a line.
+def pad(
+    array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
+) -> Any:
+    """The array with more entries before and after along its axes. Modes: "constant"
+    (`constant_values`), "edge", "wrap", "reflect" and "symmetric" (`reflect_type`), "linear_ramp"
+    (`end_values`), "maximum", "minimum", "mean" and "median" (`stat_length`), "empty", or a
+    function (line, widths, axis, kwargs) that fills a line.
 
     >>> import calque.numpy as jnp
     >>> jnp.pad(jnp.array([1, 2]), (1, 2))
@@ -50,7 +53,8 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
         return _by_function(x, widths, mode, kwargs)
     if mode not in _OPTIONS:
         raise NotImplementedError(
-            f"Unimplemented padding mode {mode!r} for np.pad; the modes are {', '.join(map(repr, _OPTIONS))}."
+            f"Unimplemented padding mode {mode!r} for np.pad; the modes are"
+            f" {', '.join(map(repr, _OPTIONS))}."
         )
     unknown = set(kwargs) - set(_OPTIONS[mode])
     if unknown:
@@ -82,7 +86,8 @@ def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:
             if len(spread) == ndim and all(len(r) == 2 for r in spread):
                 return spread  # type: ignore[return-value]
         raise ValueError(
-            f"jnp.pad: {name} with {ndim=} has unsupported shape: got {value!r}. Valid shapes are {(ndim, 2)}, (1, 2), (2,), (1,), or ()."
+            f"jnp.pad: {name} with {ndim=} has unsupported shape: got {value!r}. Valid shapes are"
+            f" {(ndim, 2)}, (1, 2), (2,), (1,), or ()."
         )
     a = value if not hasattr(value, "ndim") or value.ndim == 0 else None
     if a is not None:
@@ -97,7 +102,9 @@ def _widths(pad_width: Any, ndim: int) -> Pairs:
             table[operator.index(axis)] = tuple(w) if isinstance(w, (tuple, list)) else (w, w)
         pad_width = table
     try:
-        pairs = tuple((operator.index(a), operator.index(b)) for a, b in _pairs("pad_width", pad_width, ndim))
+        pairs = tuple(
+            (operator.index(a), operator.index(b)) for a, b in _pairs("pad_width", pad_width, ndim)
+        )
     except TypeError as e:
         raise TypeError(f"`pad_width` must be of integral type: got {pad_width!r}") from e
     if any(w < 0 for p in pairs for w in p):
@@ -154,15 +161,25 @@ def _line(end: Any, edge: Any, n: int, k: int) -> Any:
 
 def _statistic(fold: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, widths: Pairs, stat_length: Any = None) -> Any:
-        lengths: Any = [(None, None)] * x.ndim if stat_length is None else _pairs("stat_length", stat_length, x.ndim)
+        lengths: Any = (
+            [(None, None)] * x.ndim
+            if stat_length is None
+            else _pairs("stat_length", stat_length, x.ndim)
+        )
         for k, ((before, after), (left, right)) in enumerate(zip(widths, lengths)):
             n = x.shape[k]
             for v in (left, right):
                 if v is not None and operator.index(v) < 1:
-                    raise ValueError(f"stat_length of {operator.index(v)} is not supported for mode={fold.__name__}")
+                    raise ValueError(
+                        f"stat_length of {operator.index(v)} is not supported for"
+                        f" mode={fold.__name__}"
+                    )
             head = section(x, k, 0, n if left is None else min(operator.index(left), n))
             tail = section(x, k, 0 if right is None else max(n - operator.index(right), 0), n)
-            parts = [_repeated(_folded(fold, part, k), k, w) for part, w in ((head, before), (tail, after))]
+            parts = [
+                _repeated(_folded(fold, part, k), k, w)
+                for part, w in ((head, before), (tail, after))
+            ]
             x = concatenate([parts[0], x, parts[1]], axis=k)
         return x
 
@@ -187,7 +204,12 @@ def _edge(x: Any, widths: Pairs) -> Any:
         n = x.shape[k]
         if before or after:
             x = concatenate(
-                [_repeated(section(x, k, 0, 1), k, before), x, _repeated(section(x, k, n - 1, n), k, after)], axis=k
+                [
+                    _repeated(section(x, k, 0, 1), k, before),
+                    x,
+                    _repeated(section(x, k, n - 1, n), k, after),
+                ],
+                axis=k,
             )
     return x
 
@@ -201,7 +223,9 @@ def _taken(x: Any, k: int, at: Any) -> Any:
 
 def chosen(condition: Any, a: Any, b: Any) -> Any:
     """`where` for places, which NumPy knows unless a size is free."""
-    return np.where(condition, a, b) if isinstance(condition, np.ndarray) else where(condition, a, b)
+    return (
+        np.where(condition, a, b) if isinstance(condition, np.ndarray) else where(condition, a, b)
+    )
 
 
 def _wrap(x: Any, widths: Pairs) -> Any:
@@ -212,7 +236,8 @@ def _wrap(x: Any, widths: Pairs) -> Any:
 
 
 def _mirror(offset: int) -> Callable[..., Any]:
-    """Reflection at the edge (offset 1: the edge itself is not repeated) or beyond it (offset 0)."""
+    """Reflection at the edge (offset 1: the edge itself is not repeated) or beyond it (offset
+    0)."""
 
     def apply(x: Any, widths: Pairs, reflect_type: str = "even") -> Any:
         if reflect_type not in ("even", "odd"):
@@ -250,8 +275,11 @@ def _odd(x: Any, k: int, before: int, after: int, offset: int) -> Any:
 # ---------------------------------------------------------------- modes that are functions
 
 
-def _by_function(x: Any, widths: Pairs, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """The function fills the padded lines, axis by axis. It returns the new line, or (given a NumPy array) writes into it."""
+def _by_function(
+    x: Any, widths: Pairs, function: Callable[..., Any], kwargs: dict[str, Any]
+) -> Any:
+    """The function fills the padded lines, axis by axis. It returns the new line, or (given a NumPy
+    array) writes into it."""
     x = _constant(x, widths)
     for k, w in enumerate(widths):
         moved = moveaxis(x, k, -1)
@@ -262,10 +290,15 @@ def _by_function(x: Any, widths: Pairs, function: Callable[..., Any], kwargs: di
     return x
 
 
-def _filled(function: Callable[..., Any], line: Any, width: tuple[int, int], k: int, kwargs: dict[str, Any]) -> Any:
+def _filled(
+    function: Callable[..., Any], line: Any, width: tuple[int, int], k: int, kwargs: dict[str, Any]
+) -> Any:
     out = function(line, width, k, kwargs)
     if out is None:
-        raise ValueError("jnp.pad: a padding function must return the new line, as arrays are immutable; got None")
+        raise ValueError(
+            "jnp.pad: a padding function must return the new line, as arrays are immutable; got"
+            " None"
+        )
     return convert(asarray(out), line.dtype)
 
 

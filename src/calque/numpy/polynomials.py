@@ -80,7 +80,14 @@ def polysub(a1: Any, a2: Any) -> Any:
 def _aligned(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
     a, b = (asarray(v) for v in promote_dtypes(*arrays(name, a1, a2)))
     n = max(a.shape[0], b.shape[0])
-    lift = lambda v: concatenate([zeros((n - v.shape[0], *v.shape[1:]), v.dtype), v]) if v.shape[0] < n else v
+
+    def lift(v):
+        return (
+            concatenate([zeros((n - v.shape[0], *v.shape[1:]), v.dtype), v])
+            if v.shape[0] < n
+            else v
+        )
+
     return lift(a), lift(b)
 
 
@@ -181,7 +188,8 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """The roots of a polynomial. Leading zeros are stripped, which needs known values: under jit pass `strip_zeros=False`.
+    """The roots of a polynomial. Leading zeros are stripped, which needs known values: under jit
+    pass `strip_zeros=False`.
 
     >>> import calque.numpy as jnp
     >>> jnp.roots(jnp.array([1.0, 0.0, -1.0])).shape
@@ -198,7 +206,9 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
             else asarray([], dtype=p.dtype)
         )
     complex_ = (
-        np.dtype("complex128") if p.dtype in (np.dtype("float64"), np.dtype("complex128")) else np.dtype("complex64")
+        np.dtype("complex128")
+        if p.dtype in (np.dtype("float64"), np.dtype("complex128"))
+        else np.dtype("complex64")
     )
     if not strip_zeros:
         count = reductions.argmax(p != 0)
@@ -217,7 +227,8 @@ def _companion_roots(p: Any, complex_: Any) -> Any:
 
 
 def _roots_of_padded(p: Any, leading: Any, complex_: Any) -> Any:
-    """Leading zeros rolled to the end become roots at 0; so many of the smallest roots are then marked as nan."""
+    """Leading zeros rolled to the end become roots at 0; so many of the smallest roots are then
+    marked as nan."""
     n = p.shape[0]
     found = _companion_roots(roll(p, -leading), complex_)
     found = found[argsort(UFUNCS["absolute"](found), descending=True)]
@@ -239,16 +250,32 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if n < 0:
         raise ValueError(f"N must be nonnegative, got {n}")
     powers = [
-        do.integer_pow(x, y=i) if i > 1 else x if i == 1 else broadcast_to(np.ones((), x.dtype), x.shape)
+        (
+            do.integer_pow(x, y=i)
+            if i > 1
+            else x
+            if i == 1
+            else broadcast_to(np.ones((), x.dtype), x.shape)
+        )
         for i in range(n)
     ]
     if not increasing:
         powers.reverse()
-    return concatenate([asarray(v)[:, None] for v in powers], axis=1) if powers else zeros((x.shape[0], 0), x.dtype)
+    return (
+        concatenate([asarray(v)[:, None] for v in powers], axis=1)
+        if powers
+        else zeros((x.shape[0], 0), x.dtype)
+    )
 
 
 def polyfit(
-    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool | str = False,
 ) -> Any:
     """The polynomial of degree `deg` nearest to the points (x, y), in the sense of least squares.
 
@@ -293,6 +320,8 @@ def polyfit(
         factor: Any = 1
     else:
         if x.shape[0] <= deg + 1:
-            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+            raise ValueError(
+                "the number of data points must exceed order to scale the covariance matrix"
+            )
         factor = residuals / (x.shape[0] - deg - 1)
     return (c, base * factor) if y.ndim == 1 else (c, base[:, :, None] * factor)

@@ -64,7 +64,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
         return asarray(False)
     same = UFUNCS["equal"](a1, a2)
     if equal_nan:
-        same = UFUNCS["logical_or"](same, UFUNCS["logical_and"](UFUNCS["isnan"](a1), UFUNCS["isnan"](a2)))
+        same = UFUNCS["logical_or"](
+            same, UFUNCS["logical_and"](UFUNCS["isnan"](a1), UFUNCS["isnan"](a2))
+        )
     return reductions.all(same)
 
 

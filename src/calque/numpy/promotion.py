@@ -1,4 +1,5 @@
-"""What library functions do with their operands first: check them, find the common dtype, broadcast."""
+"""What library functions do with their operands first: check them, find the common dtype,
+broadcast."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from calque.core.arrays import ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
-from calque.core.dtypes import PYTHON_SCALARS, as_dtype, canonicalize, is_complex, is_inexact, is_integer, promote
+from calque.core.dtypes import (
+    PYTHON_SCALARS,
+    as_dtype,
+    canonicalize,
+    is_complex,
+    is_inexact,
+    is_integer,
+    promote,
+)
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -33,17 +42,22 @@ def check_arraylike(name: str, *args: Any) -> None:
                     if len(repr(a)) < 60
                     else " Convert it with jnp.array first."
                 )
-            raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(a)} at position {i}.{hint}")
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(a)} at position {i}.{hint}"
+            )
 
 
 def is_arraylike(a: Any) -> bool:
     if isinstance(a, (np.ndarray, np.generic)):
         return a.dtype.kind not in "OSUMm"
-    return isinstance(a, (*PYTHON_SCALARS, Dim)) or hasattr(a, "__jax_array__") or hasattr(a, "aval")
+    return (
+        isinstance(a, (*PYTHON_SCALARS, Dim)) or hasattr(a, "__jax_array__") or hasattr(a, "aval")
+    )
 
 
 def as_operand(x: Any) -> Any:
-    """What primitives take: NumPy arrays in the canonical dtype and native byte order, `__jax_array__` asked."""
+    """What primitives take: NumPy arrays in the canonical dtype and native byte order,
+    `__jax_array__` asked."""
     if isinstance(x, _ARRAYS) or type(x) in PYTHON_SCALARS:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
@@ -85,15 +99,21 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         return x
     if isinstance(x, np.generic):
         if weak_type:
-            return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=True, sharding=None)
+            return do.convert_element_type(
+                as_operand(x), new_dtype=dtype, weak_type=True, sharding=None
+            )
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype)
-    return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type, sharding=None)
+    return do.convert_element_type(
+        as_operand(x), new_dtype=dtype, weak_type=weak_type, sharding=None
+    )
 
 
 def python_scalar(x: Any, dtype: Any) -> Any:
     """A Python number as a NumPy scalar; ints that do not fit are refused as NumPy refuses them."""
-    if type(x) is float and dtype == _FLOAT32 and -3e38 < x < 3e38:  # no rounding to infinity to keep quiet about
+    if (
+        type(x) is float and dtype == _FLOAT32 and -3e38 < x < 3e38
+    ):  # no rounding to infinity to keep quiet about
         return np.float32(x)
     if isinstance(x, int) and not isinstance(x, bool) and is_integer(dtype):
         return np.asarray(x, dtype)
@@ -120,7 +140,8 @@ def promote_inexact(*args: Any) -> list[Any]:
 
 
 def promote_inexact_strong(*args: Any) -> list[Any]:
-    """As `promote_inexact`; the result has a weak type only if every operand has one, or is a Python number."""
+    """As `promote_inexact`; the result has a weak type only if every operand has one, or is a
+    Python number."""
     dtype, weak = common_type(*args)
     weak = weak and all([type(x) in PYTHON_SCALARS or typeof(x).weak_type for x in args])
     return [convert(x, dtype if is_inexact(dtype) else canonicalize(float), weak) for x in args]
@@ -159,13 +180,15 @@ def incompatible(name: str, shapes: Sequence[Any]) -> Exception:
     remedy = "reshape an operand, for example x[:, None]."
     if any(is_found(d) for s in shapes for d in s):
         remedy = (
-            "sizes that the program finds are equal if they come of one and the same mask or number: compute that once."
+            "sizes that the program finds are equal if they come of one and the same mask or"
+            " number: compute that once."
         )
     kind = (
         ValueError if len({len(s) for s in shapes if len(s)}) > 1 else TypeError
     )  # JAX's: ranks that differ are another case
     return kind(
-        f"{name} got incompatible shapes for broadcasting: {listed}. Sizes must be equal or 1, counted from the last axis; {remedy}"
+        f"{name} got incompatible shapes for broadcasting: {listed}. Sizes must be equal or 1,"
+        f" counted from the last axis; {remedy}"
     )
 
 
@@ -197,7 +220,11 @@ def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         return
     ranks = {len(s) for s in shapes if s}
     if len(ranks) > 1:
-        message = f"Operands could not be broadcast together for {name} on shapes {' '.join(map(str, shapes))} and with the config option calque_numpy_rank_promotion={config.numpy_rank_promotion!r}."
+        message = (
+            f"Operands could not be broadcast together for {name} on shapes"
+            f" {' '.join(map(str, shapes))} and with the config option"
+            f" calque_numpy_rank_promotion={config.numpy_rank_promotion!r}."
+        )
         if config.numpy_rank_promotion == "raise":
             raise ValueError(message)
         warnings.warn(message, stacklevel=4)
@@ -226,7 +253,9 @@ def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
     try:
         k = axis.__index__()
     except AttributeError:
-        raise TypeError(f"{what} must be an integer, got {axis!r} of type {type(axis).__name__}") from None
+        raise TypeError(
+            f"{what} must be an integer, got {axis!r} of type {type(axis).__name__}"
+        ) from None
     if not -ndim <= k < ndim:
         raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
     return k % ndim if ndim else k
@@ -236,7 +265,10 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """Every axis for None, one or several otherwise; duplicates are refused."""
     if axis is None:
         return tuple(range(ndim))
-    axes = tuple(canonical_axis(a, ndim, what) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple(
+        canonical_axis(a, ndim, what)
+        for a in (axis if isinstance(axis, (tuple, list)) else (axis,))
+    )
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in '{what}': {axis}")
     return axes

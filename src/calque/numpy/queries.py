@@ -25,7 +25,8 @@ from calque.numpy.creation import placed
 from calque.numpy.promotion import array_of, canonical_axes, check_arraylike, convert
 
 __all__ = [
-    "astype", "can_cast", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype", "iterable", "ndim", "promote_types", "result_type", "shape", "size",
+    "astype", "can_cast", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype",
+    "iterable", "ndim", "promote_types", "result_type", "shape", "size",
 ]  # fmt: skip
 
 
@@ -33,7 +34,9 @@ def _node(x: Any) -> tuple[Any, bool]:
     """(dtype, weak) of a value, a dtype, or a Python type, which is weak as its values are."""
     if isinstance(x, type) and x in PYTHON_SCALARS:
         return canonicalize(x), x is not bool
-    if isinstance(x, (str, np.dtype, type, ExtendedDType)) or (hasattr(x, "dtype") and isinstance(x, type)):
+    if isinstance(x, (str, np.dtype, type, ExtendedDType)) or (
+        hasattr(x, "dtype") and isinstance(x, type)
+    ):
         return canonicalize(as_dtype(x)), False
     aval = typeof(x)
     return aval.dtype, aval.weak_type
@@ -73,8 +76,15 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     >>> jnp.can_cast("int8", "float32")
     True"""
     if isinstance(from_, PYTHON_SCALARS) and not isinstance(from_, np.generic):
-        raise TypeError(f"can_cast() does not support Python ints, floats, and complex: got {from_!r}; pass its dtype")
-    source = typeof(from_).dtype if isinstance(from_, (ArrayImpl, Tracer, np.ndarray, np.generic)) else as_dtype(from_)
+        raise TypeError(
+            f"can_cast() does not support Python ints, floats, and complex: got {from_!r}; pass its"
+            " dtype"
+        )
+    source = (
+        typeof(from_).dtype
+        if isinstance(from_, (ArrayImpl, Tracer, np.ndarray, np.generic))
+        else as_dtype(from_)
+    )
     return bool(np.can_cast(source, as_dtype(to), casting=casting))  # type: ignore[arg-type]
 
 
@@ -94,7 +104,13 @@ def _class_of(dtype: Any) -> type:
     """The NumPy class of a dtype, the abstract one for dtypes that NumPy does not know."""
     if dtype.kind != "V":
         return dtype.type
-    return np.floating if is_float(dtype) else np.signedinteger if is_signed(dtype) else np.unsignedinteger
+    return (
+        np.floating
+        if is_float(dtype)
+        else np.signedinteger
+        if is_signed(dtype)
+        else np.unsignedinteger
+    )
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -105,8 +121,14 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     True"""
     if isinstance(arg1, ExtendedDType) or isinstance(arg2, ExtendedDType):
         kind = getattr(arg1, "type", None)
-        return arg1 == arg2 or (isinstance(arg2, type) and isinstance(kind, type) and issubclass(kind, arg2))
-    if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 in (*_ABSTRACT, np.flexible, np.character):
+        return arg1 == arg2 or (
+            isinstance(arg2, type) and isinstance(kind, type) and issubclass(kind, arg2)
+        )
+    if (
+        isinstance(arg1, type)
+        and issubclass(arg1, np.generic)
+        and arg1 in (*_ABSTRACT, np.flexible, np.character)
+    ):
         return isinstance(arg2, type) and issubclass(arg1, arg2)
     own = arg1 if isinstance(arg1, np.dtype) else _np_dtype(arg1)
     if own == float0:
@@ -141,7 +163,8 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Is a dtype of a kind: "bool", "signed integer", "integral", "real floating", "numeric", ..., another dtype, or any of a tuple?
+    """Is a dtype of a kind: "bool", "signed integer", "integral", "real floating", "numeric", ...,
+    another dtype, or any of a tuple?
 
     >>> import calque.numpy as jnp
     >>> jnp.isdtype(jnp.float32, "real floating")
@@ -158,7 +181,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
             try:
                 other = np.dtype(k)
             except TypeError:
-                raise ValueError(f"Unrecognized kind={k!r} expected one of {list(_KINDS)} or a dtype") from None
+                raise ValueError(
+                    f"Unrecognized kind={k!r} expected one of {list(_KINDS)} or a dtype"
+                ) from None
             if own == other:
                 return True
         elif own == _checked_kind(k):
@@ -242,7 +267,8 @@ def isrealobj(x: Any) -> bool:
 
 @placed
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """The values in another dtype. Complex numbers lose their imaginary parts; anything but zero is True.
+    """The values in another dtype. Complex numbers lose their imaginary parts; anything but zero is
+    True.
 
     >>> import calque.numpy as jnp
     >>> jnp.astype(jnp.arange(2), jnp.float32)

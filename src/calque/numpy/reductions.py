@@ -11,7 +11,15 @@ import numpy as np
 
 from calque.core.arrays import to_array
 from calque.core.dims import is_found, surely_equal
-from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned, real_part
+from calque.core.dtypes import (
+    canonicalize,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_integer,
+    is_unsigned,
+    real_part,
+)
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -50,12 +58,18 @@ def masked(x: Any, where: Any, neutral: Any) -> Any:
     mask = where_mask(where)
     rank, shape = typeof(mask).ndim, typeof(mask).shape
     if rank > aval.ndim or builtins.any(
-        not surely_equal(d, n) and d not in (1, n) for d, n in zip(shape, aval.shape[aval.ndim - rank :])
+        not surely_equal(d, n) and d not in (1, n)
+        for d, n in zip(shape, aval.shape[aval.ndim - rank :])
     ):
-        raise ValueError(f"where of shape {shape} does not broadcast to the array's shape {aval.shape}")
+        raise ValueError(
+            f"where of shape {shape} does not broadcast to the array's shape {aval.shape}"
+        )
     mask = broadcast_to(mask, aval.shape)
     value = do.broadcast_in_dim(
-        np.asarray(neutral).astype(aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
+        np.asarray(neutral).astype(aval.dtype),
+        shape=aval.shape,
+        broadcast_dimensions=(),
+        sharding=None,
     )
     return do.select_n(mask, value, x)
 
@@ -89,7 +103,11 @@ def accumulator_dtype(dtype: Any, promote_integers: bool = True) -> Any:
     return dtype
 
 
-_ACROSS = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}  # of the members of a mapped axis
+_ACROSS = {
+    "reduce_sum": "psum",
+    "reduce_max": "pmax",
+    "reduce_min": "pmin",
+}  # of the members of a mapped axis
 
 
 def axes_and_names(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -119,17 +137,23 @@ def fold(
     out = getattr(do, primitive)(x, axes=axes, **params) if axes else x
     if names:
         if primitive not in _ACROSS:
-            raise NotImplementedError(f"{name} over the mapped axes {names} is not offered: fold positional axes only")
+            raise NotImplementedError(
+                f"{name} over the mapped axes {names} is not offered: fold positional axes only"
+            )
         out = getattr(collectives, _ACROSS[primitive])(out, names)
     if initial is not None:
         check_arraylike(name, initial)
         if typeof(initial).ndim:
-            raise ValueError(f"{name}: the initial value must be a scalar, got shape {typeof(initial).shape}")
+            raise ValueError(
+                f"{name}: the initial value must be a scalar, got shape {typeof(initial).shape}"
+            )
         out = combine(out, convert(initial, aval.dtype))
     return keep(to_array(out), aval.shape, axes, keepdims)
 
 
-def _sum_like(name: str, primitive: str, neutral: int, doc: str, combine: str, params: dict[str, Any]) -> Any:
+def _sum_like(
+    name: str, primitive: str, neutral: int, doc: str, combine: str, params: dict[str, Any]
+) -> Any:
     def reduction(
         a: Any,
         axis: Any = None,
@@ -148,7 +172,9 @@ def _sum_like(name: str, primitive: str, neutral: int, doc: str, combine: str, p
         if target == np.dtype(bool):  # the sum is whether any is true, the product whether all are
             a, work = convert(a, target), canonicalize(int)
         x = convert(a, work)
-        result = fold(name, primitive, x, axis, keepdims, where, initial, neutral, UFUNCS[combine], params)
+        result = fold(
+            name, primitive, x, axis, keepdims, where, initial, neutral, UFUNCS[combine], params
+        )
         return convert(result, target) if work != target else result
 
     reduction.__name__ = reduction.__qualname__ = name
@@ -160,7 +186,8 @@ def _sum_like(name: str, primitive: str, neutral: int, doc: str, combine: str, p
 def refuse_out(name: str, out: Any) -> None:
     if out is not None:
         raise NotImplementedError(
-            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable, use the result."
+            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable, use the"
+            " result."
         )
 
 
@@ -168,7 +195,8 @@ sum = _sum_like(
     "sum",
     "reduce_sum",
     0,
-    "The sum over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.sum(jnp.arange(4), keepdims=True)\n    Array([6], dtype=int32)",
+    "The sum over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.sum(jnp.arange(4),"
+    " keepdims=True)\n    Array([6], dtype=int32)",
     "add",
     {"out_sharding": None},
 )
@@ -176,15 +204,23 @@ prod = _sum_like(
     "prod",
     "reduce_prod",
     1,
-    "The product over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.prod(jnp.arange(1, 5))\n    Array(24, dtype=int32)",
+    "The product over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.prod(jnp.arange(1,"
+    " 5))\n    Array(24, dtype=int32)",
     "multiply",
     {},
 )
 
 
-def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: str, doc: str) -> Any:
+def _extreme(
+    name: str, primitive: str, neutral: Callable[[Any], Any], combine: str, doc: str
+) -> Any:
     def reduction(
-        a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
     ) -> Any:
         check_arraylike(name, a)
         refuse_out(name, out)
@@ -198,10 +234,22 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
             refuse_empty([aval.shape[i] for i in axes], ValueError(empty))
             if where is not None:
                 raise ValueError(
-                    f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
+                    f"reduction operation {name} does not have an identity, so to use a where mask"
+                    " one has to specify 'initial'"
                 )
         a = convert(a, aval.dtype)
-        return fold(name, primitive, a, axis, keepdims, where, initial, neutral(aval.dtype), UFUNCS[combine], {})
+        return fold(
+            name,
+            primitive,
+            a,
+            axis,
+            keepdims,
+            where,
+            initial,
+            neutral(aval.dtype),
+            UFUNCS[combine],
+            {},
+        )
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = doc
@@ -209,12 +257,18 @@ def _extreme(name: str, primitive: str, neutral: Callable[[Any], Any], combine: 
     return reduction
 
 
-max = amax = _extreme("max", "reduce_max", lowest, "maximum", "The largest value over axes; nan if any is nan.")
-min = amin = _extreme("min", "reduce_min", highest, "minimum", "The smallest value over axes; nan if any is nan.")
+max = amax = _extreme(
+    "max", "reduce_max", lowest, "maximum", "The largest value over axes; nan if any is nan."
+)
+min = amin = _extreme(
+    "min", "reduce_min", highest, "minimum", "The smallest value over axes; nan if any is nan."
+)
 
 
 def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Any:
-    def reduction(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    def reduction(
+        a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+    ) -> Any:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
@@ -239,7 +293,14 @@ def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     return n
 
 
-def counted(a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: Any, names: tuple[str, ...] = ()) -> Any:
+def counted(
+    a: Any,
+    axes: tuple[int, ...],
+    where: Any,
+    keepdims: bool,
+    dtype: Any,
+    names: tuple[str, ...] = (),
+) -> Any:
     """How many values each fold takes, as a number or, with a mask, an array."""
     shape = typeof(a).shape
     if where is None:
@@ -251,7 +312,13 @@ def counted(a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: An
 
 
 def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
 ) -> Any:
     """The arithmetic mean over axes.
 
@@ -266,7 +333,9 @@ def mean(
     x = convert(x, work, typeof(x).weak_type and dtype is None and work == typeof(x).dtype)
     axes, names = axes_and_names(axis, typeof(x).ndim)
     total = sum(x, axis=(*axes, *names), keepdims=keepdims, where=where, promote_integers=False)
-    return convert(do.div(total, counted(x, axes, where, keepdims, work, names)), target, typeof(x).weak_type)
+    return convert(
+        do.div(total, counted(x, axes, where, keepdims, work, names)), target, typeof(x).weak_type
+    )
 
 
 def var(
@@ -294,7 +363,12 @@ def var(
         ddof = correction  # type: ignore[assignment]
     (x,) = promote_inexact(as_operand(a))
     target = result_dtype(dtype, real_part(typeof(x).dtype))
-    if is_complex(typeof(x).dtype) and dtype is not None and not is_complex(target) and not is_float(target):
+    if (
+        is_complex(typeof(x).dtype)
+        and dtype is not None
+        and not is_complex(target)
+        and not is_float(target)
+    ):
         raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("var: a variance cannot have dtype bool")
@@ -313,7 +387,11 @@ def var(
     kind = typeof(squares).dtype
     n = counted(squares, axes, where, keepdims, kind, names)
     freedom = np.asarray(ddof).astype(kind)
-    left = UFUNCS["subtract"](n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
+    left = (
+        UFUNCS["subtract"](n, freedom)
+        if where is not None or isinstance(n, Tracer)
+        else n - freedom
+    )
     few = count(typeof(squares).shape, axes)
     if is_found(few) and ddof > 0:  # no values, or too few: NaN as well
         zero, nan = np.zeros((), kind), np.full((), np.nan, kind)
@@ -344,24 +422,34 @@ def std(
     refuse_out("std", out)
     if dtype is not None and not is_inexact(canonicalize(dtype)):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return do.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    return do.sqrt(
+        var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    )
 
 
 # ---------------------------------------------------------------- positions
 
 
 def _position(name: str, primitive: str, doc: str) -> Any:
-    def reduction(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    def reduction(
+        a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Any:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
         aval = typeof(a)
         flat = axis is None
-        x = do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None) if flat and aval.ndim != 1 else a
+        x = (
+            do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None)
+            if flat and aval.ndim != 1
+            else a
+        )
         k = 0 if flat else canonical_axis(axis, aval.ndim)  # type: ignore[arg-type]
         if typeof(x).shape[k] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
-        refuse_empty([typeof(x).shape[k]], ValueError(f"attempt to get {name} of an empty sequence"))
+        refuse_empty(
+            [typeof(x).shape[k]], ValueError(f"attempt to get {name} of an empty sequence")
+        )
         result = getattr(do, primitive)(x, axes=(k,), index_dtype=canonicalize(int))
         if not keepdims:
             return result
@@ -373,8 +461,12 @@ def _position(name: str, primitive: str, doc: str) -> Any:
     return reduction
 
 
-argmax = _position("argmax", "argmax", "The position of the largest value; of the first nan if there is one.")
-argmin = _position("argmin", "argmin", "The position of the smallest value; of the first nan if there is one.")
+argmax = _position(
+    "argmax", "argmax", "The position of the largest value; of the first nan if there is one."
+)
+argmin = _position(
+    "argmin", "argmin", "The position of the smallest value; of the first nan if there is one."
+)
 
 
 # ---------------------------------------------------------------- running
@@ -403,8 +495,15 @@ def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> 
     return scan
 
 
-cumsum = _cumulative("cumsum", "cumsum", "The running sum along an axis, of the flattened array for None.", True)
-cumprod = _cumulative("cumprod", "cumprod", "The running product along an axis, of the flattened array for None.", True)
+cumsum = _cumulative(
+    "cumsum", "cumsum", "The running sum along an axis, of the flattened array for None.", True
+)
+cumprod = _cumulative(
+    "cumprod",
+    "cumprod",
+    "The running product along an axis, of the flattened array for None.",
+    True,
+)
 
 
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:

@@ -11,14 +11,17 @@ from calque.core import dtypes
 from calque.numpy.creation import asarray
 
 __all__ = [
-    "bfloat16", "bool_", "complex64", "complex128", "complex_", "csingle", "cdouble", "double", "float16", "float32", "float64", "float_", "int16",
+    "bfloat16", "bool_", "complex64", "complex128", "complex_", "csingle", "cdouble", "double",
+    "float16", "float32", "float64", "float_", "int16",
     "int32", "int64", "int8", "int_", "single", "uint", "uint16", "uint32", "uint64", "uint8",
-    "float6_e2m3fn", "float6_e3m2fn", "int1", "uint1", *(d.name for d in (*dtypes.FLOAT8, *dtypes.INT4, *dtypes.UINT4)),
+    "float6_e2m3fn", "float6_e3m2fn", "int1", "uint1", *(d.name for d in (*dtypes.FLOAT8,
+    *dtypes.INT4, *dtypes.UINT4)),
 ]  # fmt: skip
 
 
 class ScalarType(type):
-    """The type of `jnp.float32` and its like. `jnp.float32(x)` is an array; `dtype=jnp.float32` names the dtype."""
+    """The type of `jnp.float32` and its like. `jnp.float32(x)` is an array; `dtype=jnp.float32`
+    names the dtype."""
 
     dtype: np.dtype
 
@@ -27,7 +30,9 @@ class ScalarType(type):
 
     def __eq__(cls, other: object) -> bool:
         return cls is other or (
-            other is not None and not isinstance(other, ScalarType) and bool(cls.dtype.type == other)
+            other is not None
+            and not isinstance(other, ScalarType)
+            and bool(cls.dtype.type == other)
         )
 
     def __ne__(cls, other: object) -> bool:
@@ -45,7 +50,9 @@ class ScalarType(type):
 
 def scalar_type(dtype: Any) -> Any:
     return ScalarType(
-        dtype.name, (), {"dtype": dtype, "__doc__": f"The dtype {dtype.name}; called, a 0-d array of it."}
+        dtype.name,
+        (),
+        {"dtype": dtype, "__doc__": f"The dtype {dtype.name}; called, a 0-d array of it."},
     )
 
 
@@ -57,7 +64,11 @@ _NAMED_ONLY = tuple(
 )
 SCALAR_TYPES = {d.name: scalar_type(d) for d in (*dtypes.ALL, *_NAMED_ONLY)}
 __all__ = [
-    n for n in __all__ if n in SCALAR_TYPES or not n.startswith(("float6", "int1", "uint1")) or n in ("int16", "uint16")
+    n
+    for n in __all__
+    if n in SCALAR_TYPES
+    or not n.startswith(("float6", "int1", "uint1"))
+    or n in ("int16", "uint16")
 ]
 globals().update(SCALAR_TYPES)
 bool_ = SCALAR_TYPES["bool"]

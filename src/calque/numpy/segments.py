@@ -1,4 +1,5 @@
-"""Folds of segments: elements with the same number are summed, multiplied, or the largest or smallest of them taken."""
+"""Folds of segments: elements with the same number are summed, multiplied, or the largest or
+smallest of them taken."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ CLIP = ("clip", GatherScatterMode.CLIP)
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
-def _fold(name: str, update: str, neutral: Callable[[Any], Any], over: Callable[..., Any], doc: str) -> Any:
+def _fold(
+    name: str, update: str, neutral: Callable[[Any], Any], over: Callable[..., Any], doc: str
+) -> Any:
     def fold(
         data: Any,
         segment_ids: Any,
@@ -41,7 +44,8 @@ def _fold(name: str, update: str, neutral: Callable[[Any], Any], over: Callable[
             raise TypeError(f"{name}: segment_ids must be integers, got {ids.dtype.name}")
         if ids.shape != data.shape[: ids.ndim]:
             raise ValueError(
-                f"{name}: data of shape {data.shape} does not begin with the shape of segment_ids, {ids.shape}"
+                f"{name}: data of shape {data.shape} does not begin with the shape of segment_ids,"
+                f" {ids.shape}"
             )
         count = _count(name, ids, num_segments)
 
@@ -75,10 +79,13 @@ def _count(name: str, ids: Any, num_segments: int | None) -> Any:
 
 
 def _places(ids: Any, mode: Any) -> Any:
-    """The numbers as indices: negative ones do not count from the end here, they lie outside (or at 0, for "clip")."""
+    """The numbers as indices: negative ones do not count from the end here, they lie outside (or at
+    0, for "clip")."""
     if ids.dtype.kind == "u":
         return ids
-    return where(ids < 0, np.asarray(0 if mode in CLIP else np.iinfo(ids.dtype).max, ids.dtype), ids)
+    return where(
+        ids < 0, np.asarray(0 if mode in CLIP else np.iinfo(ids.dtype).max, ids.dtype), ids
+    )
 
 
 def _buckets(name: str, data: Any, ids: Any, size: int) -> tuple[Any, Any]:
@@ -105,11 +112,16 @@ segment_sum = _fold(
     >>> calque.ops.segment_sum(jnp.arange(4.0), jnp.array([0, 0, 2, 2]), num_segments=3)
     Array([1., 0., 5.], dtype=float32)
 
-    Numbers that are no segment are left out. Without `num_segments` there are as many as the largest number says. With
-    `bucket_size` that many elements are folded at a time, and the results of the buckets then.""",
+    Numbers that are no segment are left out. Without `num_segments` there are as many as the
+    largest number says. With `bucket_size` that many elements are folded at a time, and the
+    results of the buckets then.""",
 )
 segment_prod = _fold(
-    "segment_prod", "multiply", lambda dtype: 1, reductions.prod, "The product of each segment; 1 of an empty one."
+    "segment_prod",
+    "multiply",
+    lambda dtype: 1,
+    reductions.prod,
+    "The product of each segment; 1 of an empty one.",
 )
 segment_max = _fold(
     "segment_max",

@@ -10,13 +10,21 @@ from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.numpy import reductions
 from calque.numpy.creation import asarray, ones, zeros
-from calque.numpy.promotion import array_of, arrays, broadcast_to, canonical_axis, convert, promote_dtypes
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_to,
+    canonical_axis,
+    convert,
+    promote_dtypes,
+)
 from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, searchsorted, sort
 from calque.numpy.ufuncs import UFUNCS
 
 __all__ = [
-    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 
@@ -82,7 +90,11 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> _Uniq
     values = x[first]
     if size is not None and size > 0:
         there = starts < n
-        fill = reductions.min(x, axis=0) if fill_value is None else convert(array_of("unique", fill_value), x.dtype)
+        fill = (
+            reductions.min(x, axis=0)
+            if fill_value is None
+            else convert(array_of("unique", fill_value), x.dtype)
+        )
         fill = values[0] if fill_value is None else broadcast_to(fill, x.shape[1:])
         values = where(reshape(there, (-1,) + (1,) * (x.ndim - 1)), values, fill)
         first = where(there, first, first[0])
@@ -94,8 +106,15 @@ def _unique_of_nothing(x: Any, size: int | None, fill_value: Any) -> _Unique:
     n = x.shape[0]
     m = (1 if n else 0) if size is None else size
     if m and not n and fill_value is None:
-        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
-    fill = np.zeros((), x.dtype) if fill_value is None else convert(array_of("unique", fill_value), x.dtype)
+        raise ValueError(
+            "jnp.unique: for zero-sized input with nonzero size argument, fill_value must be"
+            " specified"
+        )
+    fill = (
+        np.zeros((), x.dtype)
+        if fill_value is None
+        else convert(array_of("unique", fill_value), x.dtype)
+    )
     values = broadcast_to(fill, (m, *x.shape[1:]))
     counts = zeros((m,), index).at[0].add(n) if m else zeros((0,), index)
     return _Unique(asarray(values), zeros((m,), index), zeros((n,), index), counts)
@@ -137,18 +156,29 @@ class _UniqueInverseResult(NamedTuple):
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
-    """The different values, their first places, the inverse, and the counts; every nan is different."""
-    return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+    """The different values, their first places, the inverse, and the counts; every nan is
+    different."""
+    return _UniqueAllResult(
+        *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    )
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCountsResult:
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> _UniqueCountsResult:
     """The different values and how often each occurs; every nan is different."""
-    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+    return _UniqueCountsResult(
+        *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueInverseResult:
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> _UniqueInverseResult:
     """The different values and the place of each element among them; every nan is different."""
-    return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+    return _UniqueInverseResult(
+        *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -160,7 +190,12 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
 ) -> Any:
     """Is each element among the others?
 
@@ -169,7 +204,10 @@ def isin(
     Array([False,  True, False], dtype=bool)"""
     element, tests = arrays("isin", element, test_elements)
     if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ValueError(f"isin: method must be one of 'auto', 'compare_all', 'binary_search', 'sort'; got {method!r}")
+        raise ValueError(
+            "isin: method must be one of 'auto', 'compare_all', 'binary_search', 'sort'; got"
+            f" {method!r}"
+        )
     element, tests = (convert(asarray(v), v.dtype) for v in promote_dtypes(element, tests))
     found = _among(element, ravel(tests))
     return UFUNCS["logical_not"](found) if invert else found
@@ -206,7 +244,12 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """The values of the first array that the second does not have.
 
@@ -242,14 +285,23 @@ def _first(x: Any, keep: Any) -> Any:
 
 def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
     (places,) = nonzero(keep, size=size, fill_value=x.shape[0])
-    fill = np.zeros((), x.dtype) if fill_value is None else convert(array_of("setdiff1d", fill_value), x.dtype)
+    fill = (
+        np.zeros((), x.dtype)
+        if fill_value is None
+        else convert(array_of("setdiff1d", fill_value), x.dtype)
+    )
     if x.shape[0] == 0:
         return asarray(broadcast_to(fill, (size,)))
     return where(places < x.shape[0], x[UFUNCS["minimum"](places, x.shape[0] - 1)], fill)
 
 
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """The values that exactly one of the arrays has, in order.
 

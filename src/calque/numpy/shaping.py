@@ -40,7 +40,9 @@ from calque.transforms.functions.checks import raise_if
 
 
 @placed
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+def reshape(
+    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Any:
     """The same values in another shape; one size may be -1.
 
     >>> import calque.numpy as jnp
@@ -57,15 +59,23 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
         rest = math.prod(d for d in new if not (type(d) is int and d == -1))
         if rest == 0 or size % rest:
             raise TypeError(
-                f"cannot reshape array of shape {old} (size {size}) into shape {new}: {size} is not a multiple of {rest}"
+                f"cannot reshape array of shape {old} (size {size}) into shape {new}: {size} is not"
+                f" a multiple of {rest}"
             )
         new = tuple(size // rest if type(d) is int and d == -1 else d for d in new)
     if math.prod(new) != size or any(d < 0 for d in new):
-        raise TypeError(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
+        raise TypeError(
+            f"cannot reshape array of shape {old} (size {size}) into shape {new} (size"
+            f" {math.prod(new)})"
+        )
     if order == "F":
-        out = transpose(do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None))
+        out = transpose(
+            do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None)
+        )
     elif order == "A":
-        raise NotImplementedError("reshape with order='A' is not implemented: arrays have no order of their own")
+        raise NotImplementedError(
+            "reshape with order='A' is not implemented: arrays have no order of their own"
+        )
     elif order != "C":
         raise ValueError(f"order must be 'C' or 'F' for reshape, got {order!r}")
     elif surely_same(new, old):
@@ -85,10 +95,16 @@ def _wanted(old: tuple[Any, ...], shape: Any) -> tuple[Any, ...]:
     size = math.prod(old)
     if (type(rest) is int and rest <= 0) or size % rest:
         return canonical_shape(shape)
-    error = lambda n: TypeError(
-        f"cannot reshape array of shape {old} (size {size}): a size is {n}, {size // rest} is left for it"
+
+    def error(n):
+        return TypeError(
+            f"cannot reshape array of shape {old} (size {size}): a size is {n},"
+            f" {size // rest} is left for it"
+        )
+
+    return tuple(
+        [known_extent(n, size // rest, error) if n is traced[0] else as_size(n) for n in dims]
     )
-    return tuple([known_extent(n, size // rest, error) if n is traced[0] else as_size(n) for n in dims])
 
 
 @placed
@@ -96,7 +112,8 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All values in one axis."""
     if order == "K":
         raise NotImplementedError(
-            "ravel with order='K' is not implemented: arrays have no order of their own, use order='C'"
+            "ravel with order='K' is not implemented: arrays have no order of their own, use"
+            " order='C'"
         )
     return reshape(a, (-1,) if typeof(a).size else (0,), order)
 
@@ -106,10 +123,13 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     check_arraylike("transpose", a)
     a = as_operand(a)
     n = typeof(a).ndim
-    order = tuple(range(n))[::-1] if axes is None else tuple(canonical_axis(i, n, "axes") for i in axes)
+    order = (
+        tuple(range(n))[::-1] if axes is None else tuple(canonical_axis(i, n, "axes") for i in axes)
+    )
     if sorted(order) != list(range(n)):
         raise TypeError(
-            f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for operand shape {typeof(a).shape}"
+            "transpose permutation isn't a permutation of operand dimensions, got permutation"
+            f" {axes} for operand shape {typeof(a).shape}"
         )
     return do.transpose(a, permutation=order) if order != tuple(range(n)) else ensure(a)
 
@@ -123,7 +143,9 @@ def matrix_transpose(x: Any, /) -> Any:
     """The last two axes exchanged."""
     check_arraylike("matrix_transpose", x)
     if typeof(x).ndim < 2:
-        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={typeof(x).ndim}")
+        raise ValueError(
+            f"x must be at least two-dimensional for matrix_transpose; got ndim={typeof(x).ndim}"
+        )
     return swapaxes(x, -1, -2)
 
 
@@ -145,7 +167,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     src = [canonical_axis(i, n, "source") for i in sources]
     if len(set(src)) != len(src):
         raise TypeError(f"duplicate value in 'source': {source}")
-    dst = canonical_axes(destination if isinstance(destination, (tuple, list)) else (destination,), n, "destination")
+    dst = canonical_axes(
+        destination if isinstance(destination, (tuple, list)) else (destination,), n, "destination"
+    )
     if len(src) != len(dst):
         raise ValueError(f"Inconsistent number of elements: {len(src)} vs {len(dst)}")
     order = [i for i in range(n) if i not in src]
@@ -173,10 +197,15 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     check_arraylike("squeeze", a)
     a = as_operand(a)
     shape = typeof(a).shape
-    axes = tuple(i for i, d in enumerate(shape) if d == 1) if axis is None else canonical_axes(axis, len(shape))
+    axes = (
+        tuple(i for i, d in enumerate(shape) if d == 1)
+        if axis is None
+        else canonical_axes(axis, len(shape))
+    )
     if any(shape[i] != 1 for i in axes):
         raise ValueError(
-            f"cannot select an axis to squeeze out which has size not equal to one, got shape={shape} and dimensions={axes}"
+            "cannot select an axis to squeeze out which has size not equal to one, got"
+            f" shape={shape} and dimensions={axes}"
         )
     return do.squeeze(a, dimensions=axes) if axes else ensure(a)
 
@@ -239,7 +268,9 @@ def parts_of(name: str, arrays: Any) -> list[Any]:
     else:
         check_arraylike(name, arrays)
         if typeof(arrays).ndim == 0:
-            raise TypeError(f"{name}: zero-dimensional arrays cannot be joined; pass a sequence of arrays")
+            raise TypeError(
+                f"{name}: zero-dimensional arrays cannot be joined; pass a sequence of arrays"
+            )
         out = [arrays[i] for i in range(typeof(arrays).shape[0])]
     if not out:
         raise ValueError(f"Need at least one array to {name}.")
@@ -266,7 +297,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         s, first = typeof(a).shape, typeof(parts[0]).shape
         if len(s) != n or any(p != q for i, (p, q) in enumerate(zip(s, first)) if i != k):
             raise TypeError(
-                f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: concatenating along dimension {k} for shapes {', '.join(str(typeof(p).shape) for p in parts)}."
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the"
+                f" one being concatenated: concatenating along dimension {k} for shapes"
+                f" {', '.join(str(typeof(p).shape) for p in parts)}."
             )
     return do.concatenate(*parts, dimension=k) if len(parts) > 1 else ensure(parts[0])
 
@@ -279,11 +312,15 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Arrays of one shape along a new axis."""
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.stack is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.stack is not supported: arrays are immutable."
+        )
     parts = parts_of("stack", arrays)
     shapes = {typeof(a).shape for a in parts}
     if len(shapes) > 1:
-        raise ValueError(f"All input arrays must have the same shape, got {', '.join(map(str, shapes))}")
+        raise ValueError(
+            f"All input arrays must have the same shape, got {', '.join(map(str, shapes))}"
+        )
     k = canonical_axis(axis, typeof(parts[0]).ndim + 1)
     return concatenate([expand_dims(a, k) for a in parts], axis=k, dtype=dtype)
 
@@ -306,7 +343,10 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
 
 def column_stack(tup: Any) -> Any:
     """1-D arrays as the columns of a matrix."""
-    parts = [a if typeof(a).ndim >= 2 else transpose(atleast_2d(a)) for a in parts_of("column_stack", tup)]
+    parts = [
+        a if typeof(a).ndim >= 2 else transpose(atleast_2d(a))
+        for a in parts_of("column_stack", tup)
+    ]
     return concatenate(parts, axis=1)
 
 
@@ -337,7 +377,9 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
             raise ValueError(f"{name}: the number of sections must be larger than 0, got {n}")
         small, extra = divmod(size, n)
         if extra and name == "split":
-            raise ValueError(f"array split does not result in an equal division: size {size} in {n} parts")
+            raise ValueError(
+                f"array split does not result in an equal division: size {size} in {n} parts"
+            )
         cuts = [0]
         for i in range(n):
             cuts.append(cuts[-1] + small + (i < extra))
@@ -375,7 +417,9 @@ def flip(m: Any, axis: Any = None) -> Any:
     m = as_operand(m)
     n = typeof(m).ndim
     axes = (
-        canonical_axes(axis, n) if not isinstance(axis, (tuple, list)) else tuple([canonical_axis(i, n) for i in axis])
+        canonical_axes(axis, n)
+        if not isinstance(axis, (tuple, list))
+        else tuple([canonical_axis(i, n) for i in axis])
     )
     if len(set(axes)) != len(axes):
         raise TypeError(f"duplicate value in 'axis': {axis}")
@@ -393,22 +437,34 @@ def flipud(m: Any) -> Any:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Elements moved along axes, those that leave come back at the other end. Shifts may be traced."""
+    """Elements moved along axes, those that leave come back at the other end. Shifts may be
+    traced."""
     check_arraylike("roll", a)
     a = as_operand(a)
     shape = typeof(a).shape
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), shape)
-    axes = [canonical_axis(i, len(shape)) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    axes = [
+        canonical_axis(i, len(shape))
+        for i in (axis if isinstance(axis, (tuple, list)) else (axis,))
+    ]
     if getattr(shift, "ndim", 0) > 1:
-        raise ValueError(f"roll: shift must be a number or of one dimension, got shape {shift.shape}")
-    shifts = list(shift) if isinstance(shift, (tuple, list)) or getattr(shift, "ndim", 0) else [shift] * len(axes)
+        raise ValueError(
+            f"roll: shift must be a number or of one dimension, got shape {shift.shape}"
+        )
+    shifts = (
+        list(shift)
+        if isinstance(shift, (tuple, list)) or getattr(shift, "ndim", 0)
+        else [shift] * len(axes)
+    )
     if len(shifts) == 1 and len(axes) > 1:
         shifts = shifts * len(axes)
     if len(axes) == 1 and len(shifts) > 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
-        raise ValueError(f"Mismatched lengths between shift ({len(shifts)}) and axis ({len(axes)}) for jnp.roll.")
+        raise ValueError(
+            f"Mismatched lengths between shift ({len(shifts)}) and axis ({len(axes)}) for jnp.roll."
+        )
     for s, k in zip(shifts, axes):
         a = _roll_one(a, s, k, shape[k])
     return ensure(a)
@@ -427,15 +483,24 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
         r = do.rem(convert(shift, i32), n)
         start = do.rem(do.sub(n, do.select_n(do.lt(r, np.zeros((), i32)), r, do.add(r, n))), n)
         starts = [start if i == axis else np.zeros((), i32) for i in range(typeof(a).ndim)]
-        return do.dynamic_slice(do.concatenate(a, a, dimension=axis), *starts, slice_sizes=typeof(a).shape)
+        return do.dynamic_slice(
+            do.concatenate(a, a, dimension=axis), *starts, slice_sizes=typeof(a).shape
+        )
     if s == 0:
         return a
-    return do.concatenate(section(a, axis, size - s, size), section(a, axis, 0, size - s), dimension=axis)
+    return do.concatenate(
+        section(a, axis, size - s, size), section(a, axis, 0, size - s), dimension=axis
+    )
 
 
 @placed
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Each element several times in a row."""
     check_arraylike("repeat", a)
@@ -457,7 +522,10 @@ def _total(repeats: Any, n: Any) -> Any:
     """The size that traced counts make."""
     dtype = typeof(repeats).dtype
     if not is_integer(dtype) or typeof(repeats).ndim > 1:
-        raise TypeError(f"repeat: repeats must be integers, a scalar or a vector, got {typeof(repeats).str_short()}")
+        raise TypeError(
+            "repeat: repeats must be integers, a scalar or a vector, got"
+            f" {typeof(repeats).str_short()}"
+        )
     c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
     negative = do.reduce_or(do.lt(c, np.zeros((), canonicalize(int))), axes=(0,), out_sharding=None)
     raise_if(negative, lambda: ValueError("repeat: repeats may not contain negative values"))
@@ -493,11 +561,21 @@ def tile(A: Any, reps: Any) -> Any:
     shape, counts = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(counts)) + counts
     A = reshape(A, shape)
     pairs = tuple(x for pair in zip(counts, shape) for x in pair)
-    wide = do.broadcast_in_dim(A, shape=pairs, broadcast_dimensions=tuple(range(1, 2 * rank, 2)), sharding=None)
+    wide = do.broadcast_in_dim(
+        A, shape=pairs, broadcast_dimensions=tuple(range(1, 2 * rank, 2)), sharding=None
+    )
     return reshape(wide, tuple(c * d for c, d in zip(counts, shape)))
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
     """x where the condition holds, y elsewhere; with one argument, the places where it holds.
 
     >>> import calque.numpy as jnp
@@ -508,10 +586,13 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         return ensure(as_operand(condition)).nonzero(size=size, fill_value=fill_value)
     if x is None or y is None:
         raise TypeError(
-            f"Either both or neither of the x and y arguments should be provided to jnp.where, got {x} and {y}."
+            "Either both or neither of the x and y arguments should be provided to jnp.where, got"
+            f" {x} and {y}."
         )
     if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
+        raise ValueError(
+            "size and fill_value arguments cannot be used in three-term where function."
+        )
     check_arraylike("where", condition, x, y)
     c = as_operand(condition)
     if typeof(c).dtype != np.dtype(bool):
@@ -533,7 +614,9 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr, *(v for v in (min, max) if v is not None))
     if any(is_complex(typeof(v).dtype) for v in (arr, min, max) if v is not None):
-        raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts.")
+        raise ValueError(
+            "clip: complex numbers have no order; clip their real and imaginary parts."
+        )
     out = as_operand(arr)
     for bound, primitive in ((min, "max"), (max, "min")):
         if bound is not None:

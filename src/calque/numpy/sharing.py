@@ -15,19 +15,30 @@ from calque.numpy.creation import asarray, placed
 __all__ = ["export", "from_dlpack"]
 
 _BFLOAT = 4  # DLPack's number of the kind of dtype
-_OFFSETS = {b"dltensor": 20, b"dltensor_versioned": 52}  # from the start of the managed tensor to the code of its dtype
+_OFFSETS = {
+    b"dltensor": 20,
+    b"dltensor_versioned": 52,
+}  # from the start of the managed tensor to the code of its dtype
 
 
 def export(x: Any, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
-    """A DLPack capsule of an array. Consumers that speak version 1 are told that the memory is read-only; older ones must not write."""
+    """A DLPack capsule of an array. Consumers that speak version 1 are told that the memory is
+    read-only; older ones must not write."""
     values = to_numpy(x)
     is_bfloat = values.dtype == bfloat16
     if not is_bfloat and (values.dtype.kind == "V" or values.dtype.name not in np.sctypeDict):
         raise BufferError(
-            f"DLPack export of dtype {values.dtype.name} is not supported: bitcast it with .view(jnp.uint16) or .view(jnp.uint8) first"
+            f"DLPack export of dtype {values.dtype.name} is not supported: bitcast it with"
+            " .view(jnp.uint16) or .view(jnp.uint8) first"
         )
     bits = values.view(np.uint16) if is_bfloat else values.view()
-    bits = bits.copy() if copy else bits if max_version and max_version[0] >= 1 else _writeable_alias(bits)
+    bits = (
+        bits.copy()
+        if copy
+        else bits
+        if max_version and max_version[0] >= 1
+        else _writeable_alias(bits)
+    )
     capsule = bits.__dlpack__(max_version=max_version, dl_device=dl_device)
     if is_bfloat:
         _mark_as_bfloat(capsule)
@@ -57,7 +68,8 @@ def _mark_as_bfloat(capsule: Any) -> None:
 
 @placed
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy array) where it can.
+    """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy
+    array) where it can.
 
     >>> import numpy as np, calque.numpy as jnp
     >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
@@ -65,16 +77,22 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if isinstance(x, (ArrayImpl, Tracer)):
         return asarray(x, copy=copy)
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
-        raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x)}")
+        raise TypeError(
+            f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x)}"
+        )
     kind = int(x.__dlpack_device__()[0])
     if kind not in (1, 3, 11):
-        raise ValueError(f"from_dlpack takes arrays in the memory of the CPU, got one on DLPack device type {kind}")
+        raise ValueError(
+            "from_dlpack takes arrays in the memory of the CPU, got one on DLPack device type"
+            f" {kind}"
+        )
     values = _values_of(x)
     out = from_numpy(values, copy=bool(copy))
     if copy is False and values.size and not np.shares_memory(to_numpy(out), values):
         raise ValueError(
-            "from_dlpack with copy=False: the elements must be copied, since they are not contiguous, not aligned"
-            f" or of a dtype that is not enabled ({values.dtype}, shape {values.shape}, strides {values.strides})"
+            "from_dlpack with copy=False: the elements must be copied, since they are not"
+            f" contiguous, not aligned or of a dtype that is not enabled ({values.dtype}, shape"
+            f" {values.shape}, strides {values.strides})"
         )
     return out
 

@@ -97,11 +97,17 @@ def argsort(
         )
         return UFUNCS["subtract"](np.asarray(shape[k] - 1, dtype), flip(places, k))
     return do.sort(
-        a, do.iota(dtype=dtype, shape=shape, dimension=k, sharding=None), dimension=k, is_stable=stable, num_keys=1
+        a,
+        do.iota(dtype=dtype, shape=shape, dimension=k, sharding=None),
+        dimension=k,
+        is_stable=stable,
+        num_keys=1,
     )[1]
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
     """Where values belong in a sorted 1-D array.
 
     >>> import calque.numpy as jnp
@@ -109,7 +115,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     Array(3, dtype=int32)"""
     check_arraylike("searchsorted", a, v)
     if side not in ("left", "right"):
-        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
+        raise ValueError(
+            f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right']."
+        )
     if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
         raise ValueError(f"{method!r} is an invalid value for keyword 'method'.")
     if typeof(a).ndim != 1:
@@ -162,7 +170,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     check_arraylike("nonzero", a)
     a = as_operand(a)
     if typeof(a).ndim == 0:
-        raise ValueError("nonzero of an array of rank 0 is not allowed: use jnp.nonzero(jnp.atleast_1d(a))")
+        raise ValueError(
+            "nonzero of an array of rank 0 is not allowed: use jnp.nonzero(jnp.atleast_1d(a))"
+        )
     dtype = canonicalize(int)
     _check_fill(fill_value, typeof(a).ndim)
     if size is None:
@@ -174,24 +184,36 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 def _check_fill(fill_value: Any, ndim: int) -> None:
     """What stands where no places are left: one index, or one for each axis."""
-    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * (fill_value is not None)
+    fills = (
+        fill_value if isinstance(fill_value, tuple) else (fill_value,) * (fill_value is not None)
+    )
     check_arraylike("nonzero", *fills)
-    if any(typeof(f).ndim for f in fills) or (isinstance(fill_value, tuple) and len(fill_value) != ndim):
-        raise ValueError(f"nonzero: fill_value must be a scalar or a tuple of length {ndim}, got {fill_value!r}")
+    if any(typeof(f).ndim for f in fills) or (
+        isinstance(fill_value, tuple) and len(fill_value) != ndim
+    ):
+        raise ValueError(
+            f"nonzero: fill_value must be a scalar or a tuple of length {ndim}, got {fill_value!r}"
+        )
 
 
 def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     shape = typeof(a).shape
-    mask = ravel(a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype)))
+    mask = ravel(
+        a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
+    )
     n = typeof(mask).shape[0]
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if n == 0:
         return tuple(
-            do.broadcast_in_dim(np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=(), sharding=None)
+            do.broadcast_in_dim(
+                np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=(), sharding=None
+            )
             for f in fills
         )
     rank = do.cumsum(
-        do.convert_element_type(mask, new_dtype=dtype, weak_type=False, sharding=None), axis=0, reverse=False
+        do.convert_element_type(mask, new_dtype=dtype, weak_type=False, sharding=None),
+        axis=0,
+        reverse=False,
     )
     total = indexing.getitem(rank, n - 1)
     order = do.iota(dtype=dtype, shape=(size,), dimension=0, sharding=None)
@@ -219,30 +241,39 @@ def take(
 ) -> Any:
     """Elements along an axis, by position; positions outside give `fill_value` (nan) by default.
 
-    With mode "clip" they give the element at the nearest end, and negative ones are outside; with "wrap" positions go round.
+    With mode "clip" they give the element at the nearest end, and negative ones are outside; with
+    "wrap" positions go round.
 
     >>> import calque.numpy as jnp
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
     Array([30, 10], dtype=int32)"""
     check_arraylike("take", a, indices)
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.take is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.take is not supported: arrays are immutable."
+        )
     if mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.take is not supported: use mode='fill' or 'clip'.")
+        raise NotImplementedError(
+            "The 'raise' mode to jnp.take is not supported: use mode='fill' or 'clip'."
+        )
     if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"Invalid mode {mode!r} for np.take: use 'fill', 'clip' or 'wrap'.")
     a, k = _along("take", a, axis)
     if typeof(indices).dtype == np.dtype(bool):
         indices = convert(indices, canonicalize(int))
     if not is_integer(typeof(indices).dtype):
-        raise ValueError(f"take requires indices of integer dtype, got {typeof(indices).dtype.name}")
+        raise ValueError(
+            f"take requires indices of integer dtype, got {typeof(indices).dtype.name}"
+        )
     if typeof(a).shape[k] == 0 and typeof(indices).size:
         raise IndexError("take: cannot do a non-empty jnp.take() from an empty axis")
     indices = np.asarray(indices) if isinstance(indices, int) else indices
     if mode == "clip":
         indices = UFUNCS["maximum"](indices, 0)
     index = (*(slice(None),) * k, indices)
-    return indexing.getitem(a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted)
+    return indexing.getitem(
+        a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted
+    )
 
 
 def take_along_axis(
@@ -260,18 +291,30 @@ def take_along_axis(
     check_arraylike("take_along_axis", arr, indices)
     if wrap_negative_indices is False:
         # a position beyond the end stands for every negative one
-        n = typeof(arr).size if axis is None else typeof(arr).shape[canonical_axis(axis, typeof(arr).ndim)]
+        n = (
+            typeof(arr).size
+            if axis is None
+            else typeof(arr).shape[canonical_axis(axis, typeof(arr).ndim)]
+        )
         clamped = mode in ("clip", "promise_in_bounds")
         indices = where(UFUNCS["less"](indices, 0), 0 if clamped else n, indices)
     if not is_integer(typeof(indices).dtype):
-        raise TypeError(f"take_along_axis indices must be of integer type, got {typeof(indices).dtype.name}")
+        raise TypeError(
+            f"take_along_axis indices must be of integer type, got {typeof(indices).dtype.name}"
+        )
     if axis is None:
         if typeof(indices).ndim != 1:
-            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {typeof(indices).shape}")
+            raise ValueError(
+                "take_along_axis indices must be 1D if axis=None, got shape"
+                f" {typeof(indices).shape}"
+            )
         return take_along_axis(ravel(arr), indices, 0, mode, fill_value)
     n = typeof(arr).ndim
     if typeof(indices).ndim != n:
-        raise ValueError(f"indices and arr must have the same number of dimensions; {typeof(indices).ndim} vs. {n}")
+        raise ValueError(
+            f"indices and arr must have the same number of dimensions; {typeof(indices).ndim}"
+            f" vs. {n}"
+        )
     k = canonical_axis(axis, n)
     shape, own = typeof(indices).shape, typeof(arr).shape
     full = tuple(own[i] if d == 1 and i != k else d for i, d in enumerate(shape))
@@ -283,7 +326,9 @@ def take_along_axis(
             parts.append(broadcast_to(as_operand(indices), full))
         else:
             line = places(full[i] if own[i] != 1 else 1).reshape((-1,) + (1,) * (n - i - 1))
-            parts.append(broadcast_to(line, full) if is_symbolic(full) else np.broadcast_to(line, full))
+            parts.append(
+                broadcast_to(line, full) if is_symbolic(full) else np.broadcast_to(line, full)
+            )
     return indexing.getitem(arr, tuple(parts), mode or "fill", fill_value)
 
 
@@ -291,7 +336,9 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """Values rounded to so many decimals, halves to even."""
     check_arraylike("round", a)
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.round is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.round is not supported: arrays are immutable."
+        )
     a, decimals = as_operand(a), operator.index(decimals)
     dtype = typeof(a).dtype
     if is_integer(dtype) or dtype == np.dtype(bool):
@@ -319,7 +366,11 @@ def view(a: Any, dtype: Any) -> Any:
         return a
     if np.dtype(bool) in (own, dtype):
         narrow = np.dtype("uint8")
-        a = do.convert_element_type(a, new_dtype=narrow, weak_type=False, sharding=None) if own == np.dtype(bool) else a
+        a = (
+            do.convert_element_type(a, new_dtype=narrow, weak_type=False, sharding=None)
+            if own == np.dtype(bool)
+            else a
+        )
         out = a if dtype == narrow else view(a, narrow if dtype == np.dtype(bool) else dtype)
         return do.ne(out, np.zeros((), narrow)) if dtype == np.dtype(bool) else out
     if own.itemsize == dtype.itemsize:
@@ -332,6 +383,7 @@ def view(a: Any, dtype: Any) -> Any:
     ratio = dtype.itemsize // own.itemsize
     if typeof(a).shape[-1] % ratio:
         raise ValueError(
-            f"When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis: {own.name} to {dtype.name} with shape {typeof(a).shape}"
+            "When changing to a larger dtype, its size must be a divisor of the total size in"
+            f" bytes of the last axis: {own.name} to {dtype.name} with shape {typeof(a).shape}"
         )
     return do.bitcast_convert_type(reshape(a, (*typeof(a).shape[:-1], -1, ratio)), new_dtype=dtype)

@@ -1,4 +1,5 @@
-"""Universal functions as objects: `jnp.add.reduce`, `jnp.frompyfunc(f, 2, 1).outer`, and the class `jnp.ufunc`."""
+"""Universal functions as objects: `jnp.add.reduce`, `jnp.frompyfunc(f, 2, 1).outer`, and the class
+`jnp.ufunc`."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -10,7 +11,15 @@ from calque.core.dtypes import is_integer
 from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.elementwise import logaddexp, logaddexp2
-from calque.numpy.promotion import array_of, arrays, broadcast_to, canonical_axes, canonical_axis, convert, result_dtype
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    result_dtype,
+)
 from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape
 from calque.numpy.shaping import where as where_
 from calque.numpy.ufuncs import UFUNCS
@@ -65,17 +74,22 @@ class ufunc:
 
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         if out is not None:
-            raise NotImplementedError(f"out argument of {self!r}: arrays are immutable, use the result")
+            raise NotImplementedError(
+                f"out argument of {self!r}: arrays are immutable, use the result"
+            )
         if where is not None:
             raise NotImplementedError(f"where argument of {self!r}: use jnp.where")
         if len(args) != self.nin:
-            raise TypeError(f"{self.__name__}() takes {self.nin} positional arguments, got {len(args)}")
+            raise TypeError(
+                f"{self.__name__}() takes {self.nin} positional arguments, got {len(args)}"
+            )
         return self._call(*args)
 
     def _need_pair(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
             raise TypeError(
-                f"{method} is only supported for binary ufuncs with one result; {self.__name__} has nin={self.nin}, nout={self.nout}"
+                f"{method} is only supported for binary ufuncs with one result; {self.__name__} has"
+                f" nin={self.nin}, nout={self.nout}"
             )
 
     def reduce(
@@ -93,24 +107,36 @@ class ufunc:
         _refuse_out("reduce", out)
         if where is not None and self.identity is None and initial is None:
             raise ValueError(
-                f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has to specify 'initial'."
+                f"reduction operation {self.__name__!r} does not have an identity, so to use a"
+                " where mask one has to specify 'initial'."
             )
         if self._reduce is not None:
             options = {} if dtype is None else {"dtype": dtype}
-            return self._reduce(a, axis=axis, keepdims=keepdims, initial=initial, where=where, **options)
-        return self._folded(array_of(f"{self.__name__}.reduce", a), axis, dtype, keepdims, initial, where)
+            return self._reduce(
+                a, axis=axis, keepdims=keepdims, initial=initial, where=where, **options
+            )
+        return self._folded(
+            array_of(f"{self.__name__}.reduce", a), axis, dtype, keepdims, initial, where
+        )
 
-    def _folded(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    def _folded(
+        self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
+    ) -> Any:
         axes = canonical_axes(axis, a.ndim)
         if isinstance(axis, (tuple, list)) and len(axes) > 1 and self.identity is None:
             raise ValueError(
-                f"reduction operation {self.__name__!r} is not reorderable, so at most one axis may be specified"
+                f"reduction operation {self.__name__!r} is not reorderable, so at most one axis may"
+                " be specified"
             )
         start = self.identity if initial is None else initial
         if start is None and 0 in [a.shape[i] for i in axes]:
-            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+            raise ValueError(
+                f"zero-size array to reduction operation {self.__name__} which has no identity"
+            )
         x = _rows(a, axes)
-        mask = None if where is None else _rows(broadcast_to(array_of("where", where), a.shape), axes)
+        mask = (
+            None if where is None else _rows(broadcast_to(array_of("where", where), a.shape), axes)
+        )
         dtype = (
             result_dtype(dtype) or typeof(self._call(x[:1], x[:1])).dtype
             if x.shape[0]
@@ -136,7 +162,8 @@ class ufunc:
         a = array_of(f"{self.__name__}.accumulate", a)
         if axis is None or not a.ndim:
             raise ValueError(
-                f"{self.__name__}.accumulate needs one axis of an array, got axis={axis} for shape {a.shape}"
+                f"{self.__name__}.accumulate needs one axis of an array, got axis={axis} for shape"
+                f" {a.shape}"
             )
         k = canonical_axis(axis, a.ndim)
         if a.shape[k] == 0:
@@ -159,10 +186,12 @@ class ufunc:
         return self._call(reshape(A, A.shape + (1,) * B.ndim), reshape(B, (1,) * A.ndim + B.shape))
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Any:
-        """`a` with the function applied at places; repeated places count each time. Needs `inplace=False`."""
+        """`a` with the function applied at places; repeated places count each time. Needs
+        `inplace=False`."""
         if inplace:
             raise NotImplementedError(
-                f"calque arrays are immutable: pass inplace=False to {self.__name__}.at and use its result"
+                f"calque arrays are immutable: pass inplace=False to {self.__name__}.at and use its"
+                " result"
             )
         a = array_of(f"{self.__name__}.at", a)
         if self.nin == 1:
@@ -184,14 +213,18 @@ class ufunc:
 
         return reshape(scan(step, flat, (ravel(places), values))[0], a.shape)
 
-    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """Folds over the pieces of an axis that begin at `indices`; a piece that ends before it begins is its first element."""
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
+        """Folds over the pieces of an axis that begin at `indices`; a piece that ends before it
+        begins is its first element."""
         self._need_pair("reduceat")
         _refuse_out("reduceat", out)
         a, indices = arrays(f"{self.__name__}.reduceat", a, indices)
         if not is_integer(indices.dtype) or indices.ndim != 1:
             raise IndexError(
-                f"{self.__name__}.reduceat: indices must be a 1-D array of integers, got {typeof(indices).str_short()}"
+                f"{self.__name__}.reduceat: indices must be a 1-D array of integers, got"
+                f" {typeof(indices).str_short()}"
             )
         k = canonical_axis(axis, a.ndim)
         x = moveaxis(a, k, 0)
@@ -213,7 +246,9 @@ class ufunc:
 
 def _refuse_out(method: str, out: Any) -> None:
     if out is not None:
-        raise NotImplementedError(f"out argument of {method}(): arrays are immutable, use the result")
+        raise NotImplementedError(
+            f"out argument of {method}(): arrays are immutable, use the result"
+        )
 
 
 def _rows(a: Any, axes: Sequence[int]) -> Any:
@@ -252,14 +287,19 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     return ufunc(func, nin, nout, identity=identity)
 
 
-# ---------------------------------------------------------------- the functions that JAX offers as objects
+# ---------------------------------------------------------------- the functions that JAX offers as
 
 
 def _logical(name: str) -> Callable[..., Any]:
     fold = {"logical_and": reductions.all, "logical_or": reductions.any}[name]
 
     def reduce(
-        a: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = None, dtype: Any = None
+        a: Any,
+        axis: Any = 0,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+        dtype: Any = None,
     ) -> Any:
         out = fold(a, axis=axis, keepdims=keepdims, where=where)
         return out if initial is None else UFUNCS[name](out, initial)
@@ -269,18 +309,30 @@ def _logical(name: str) -> Callable[..., Any]:
 
 def _bitwise(primitive: str, name: str, identity: int) -> Callable[..., Any]:
     def reduce(
-        a: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = None, dtype: Any = None
+        a: Any,
+        axis: Any = 0,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+        dtype: Any = None,
     ) -> Any:
         a = array_of(f"{name}.reduce", a)
         a = a if dtype is None else convert(a, result_dtype(dtype))
         neutral = bool(identity) if a.dtype == np.dtype(bool) else identity
-        return reductions.fold(name, primitive, a, axis, keepdims, where, initial, neutral, UFUNCS[name], {})
+        return reductions.fold(
+            name, primitive, a, axis, keepdims, where, initial, neutral, UFUNCS[name], {}
+        )
 
     return reduce
 
 
 def _odd(
-    a: Any, axis: Any = 0, keepdims: bool = False, initial: Any = None, where: Any = None, dtype: Any = None
+    a: Any,
+    axis: Any = 0,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    dtype: Any = None,
 ) -> Any:
     a = array_of("logical_xor.reduce", a)
     return _bitwise("reduce_xor", "logical_xor", 0)(a != 0, axis, keepdims, initial, where)
@@ -291,7 +343,12 @@ def _accumulated(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _OBJECTS: dict[str, dict[str, Any]] = {
-    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": _accumulated(reductions.cumsum), "at": "add"},
+    "add": {
+        "identity": 0,
+        "reduce": reductions.sum,
+        "accumulate": _accumulated(reductions.cumsum),
+        "at": "add",
+    },
     "multiply": {
         "identity": 1,
         "reduce": reductions.prod,

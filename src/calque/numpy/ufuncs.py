@@ -10,7 +10,14 @@ import numpy as np
 
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import canonicalize, is_complex, is_float, is_inexact, is_integer, is_unsigned
+from calque.core.dtypes import (
+    canonicalize,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_integer,
+    is_unsigned,
+)
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import (
@@ -42,11 +49,15 @@ def named(f: Callable[..., Any], name: str, doc: str) -> Any:
 
 def _parameters(f: Any, *names: str) -> Any:
     """The signature of a function made by a factory, with the parameter names of its family."""
-    f.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names])
+    f.__signature__ = inspect.Signature(
+        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
+    )
     return f
 
 
-def unary(name: str, apply: Callable[[Any], Any], promotion: Promotion, doc: str, parameter: str = "x") -> Any:
+def unary(
+    name: str, apply: Callable[[Any], Any], promotion: Promotion, doc: str, parameter: str = "x"
+) -> Any:
     def ufunc(x: Any, /) -> Any:
         check_arraylike(name, x)
         return to_array(apply(promotion(as_operand(x))[0]))
@@ -96,7 +107,10 @@ def _integers(*args: Any) -> list[Any]:
 
 def _subtract(x: Any, y: Any) -> Any:
     if typeof(x).dtype == np.dtype(bool):
-        raise TypeError("calque.numpy.subtract does not take bools; use logical_xor or convert with .astype(int)")
+        raise TypeError(
+            "calque.numpy.subtract does not take bools; use logical_xor or convert with"
+            " .astype(int)"
+        )
     return do.sub(x, y)
 
 
@@ -147,7 +161,11 @@ def promote_full(*xs: Any) -> list[Any]:
     """All operands with the full common shape, scalars too."""
     shape = next((typeof(x).shape for x in xs if typeof(x).shape), ())
     return [
-        x if typeof(x).shape == shape else do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(), sharding=None)
+        (
+            x
+            if typeof(x).shape == shape
+            else do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(), sharding=None)
+        )
         for x in xs
     ]
 
@@ -160,9 +178,13 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _integer_power(x: Any, y: Any) -> Any:
-    """Square and multiply over the bits of the exponent; negative exponents give 0, except for bases 1 and -1."""
+    """Square and multiply over the bits of the exponent; negative exponents give 0, except for
+    bases 1 and -1."""
     if typeof(x).dtype == np.dtype(bool):
-        x, y = (do.convert_element_type(v, new_dtype=canonicalize(int), weak_type=False, sharding=None) for v in (x, y))
+        x, y = (
+            do.convert_element_type(v, new_dtype=canonicalize(int), weak_type=False, sharding=None)
+            for v in (x, y)
+        )
     dtype = typeof(x).dtype
     x, y = promote_full(x, y)
     one, zero = (promote_full(x, const(x, v))[1] for v in (1, 0))
@@ -177,12 +199,15 @@ def _integer_power(x: Any, y: Any) -> Any:
     negative = do.lt(y, const(y, 0))
     minus = do.neg(one)
     odd = do.ne(getattr(do, "and")(y, const(y, 1)), const(y, 0))
-    inverse = do.select_n(do.eq(x, one), do.select_n(do.eq(x, minus), zero, do.select_n(odd, one, minus)), one)
+    inverse = do.select_n(
+        do.eq(x, one), do.select_n(do.eq(x, minus), zero, do.select_n(odd, one, minus)), one
+    )
     return do.select_n(negative, acc, inverse)
 
 
 def power(x1: Any, x2: Any, /) -> Any:
-    """x1 raised to x2, elementwise. An exponent that is a Python int becomes repeated multiplication.
+    """x1 raised to x2, elementwise. An exponent that is a Python int becomes repeated
+    multiplication.
 
     >>> import calque.numpy as jnp
     >>> jnp.power(jnp.arange(3.0), 2)
@@ -191,7 +216,9 @@ def power(x1: Any, x2: Any, /) -> Any:
     x1, x2 = as_operand(x1), as_operand(x2)
     if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
         if typeof(x1).dtype == np.dtype(bool):
-            x1 = do.convert_element_type(x1, new_dtype=canonicalize(int), weak_type=False, sharding=None)
+            x1 = do.convert_element_type(
+                x1, new_dtype=canonicalize(int), weak_type=False, sharding=None
+            )
         return do.integer_pow(x1, y=x2)
     return binary_power(x1, x2)
 
@@ -218,7 +245,8 @@ def _positive(x: Any) -> Any:
 def _negative(x: Any) -> Any:
     if typeof(x).dtype == np.dtype(bool):
         raise TypeError(
-            "The calque.numpy boolean negative, the `-` operator, is not supported; use the `~` operator or logical_not instead."
+            "The calque.numpy boolean negative, the `-` operator, is not supported; use the `~`"
+            " operator or logical_not instead."
         )
     return do.neg(x)
 
@@ -246,13 +274,17 @@ def _rint(x: Any) -> Any:
     if is_complex(dtype):
         return do.complex(_rint(do.real(x)), _rint(do.imag(x)))
     if not is_float(dtype):
-        return do.convert_element_type(x, new_dtype=canonicalize(float), weak_type=False, sharding=None)
+        return do.convert_element_type(
+            x, new_dtype=canonicalize(float), weak_type=False, sharding=None
+        )
     return do.round(x, rounding_method=1)
 
 
 def _trunc(x: Any) -> Any:
     if is_complex(typeof(x).dtype):
-        raise TypeError("trunc is not defined for complex numbers: take the real and imaginary parts")
+        raise TypeError(
+            "trunc is not defined for complex numbers: take the real and imaginary parts"
+        )
     return do.mul(do.sign(x), do.floor(do.abs(x))) if is_float(typeof(x).dtype) else x
 
 
@@ -288,18 +320,26 @@ def _isinf(x: Any) -> Any:
     dtype = typeof(x).dtype
     if is_complex(dtype):
         return getattr(do, "or")(_isinf(do.real(x)), _isinf(do.imag(x)))
-    return do.eq(do.abs(x), np.asarray(np.inf).astype(dtype)) if is_float(dtype) else _constant(x, False)
+    return (
+        do.eq(do.abs(x), np.asarray(np.inf).astype(dtype))
+        if is_float(dtype)
+        else _constant(x, False)
+    )
 
 
 def _constant(x: Any, value: bool) -> Any:
-    return do.broadcast_in_dim(np.asarray(value), shape=typeof(x).shape, broadcast_dimensions=(), sharding=None)
+    return do.broadcast_in_dim(
+        np.asarray(value), shape=typeof(x).shape, broadcast_dimensions=(), sharding=None
+    )
 
 
 def _sign_infinite(value: float) -> Callable[[Any], Any]:
     def apply(x: Any) -> Any:
         dtype = typeof(x).dtype
         if is_complex(dtype):
-            raise ValueError(f"is{'pos' if value > 0 else 'neg'}inf is not defined for complex numbers")
+            raise ValueError(
+                f"is{'pos' if value > 0 else 'neg'}inf is not defined for complex numbers"
+            )
         return do.eq(x, np.asarray(value).astype(dtype)) if is_float(dtype) else _constant(x, False)
 
     return apply
@@ -327,7 +367,11 @@ def _compare(prim: str) -> Callable[[Any, Any], Any]:
 def _lexicographic(prim: str, x: Any, y: Any) -> Any:
     """Complex numbers are ordered by real part, then by imaginary part."""
     a, b = do.real(x), do.real(y)
-    return do.select_n(*promote_full(do.eq(a, b), getattr(do, prim)(a, b), getattr(do, prim)(do.imag(x), do.imag(y))))
+    return do.select_n(
+        *promote_full(
+            do.eq(a, b), getattr(do, prim)(a, b), getattr(do, prim)(do.imag(x), do.imag(y))
+        )
+    )
 
 
 # ---------------------------------------------------------------- the tables
@@ -376,7 +420,10 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Promotion, str]] = {
     "bitwise_not": (lambda x: getattr(do, "not")(x), _integers, "The bits of x inverted."),
     "bitwise_count": (
         lambda x: do.convert_element_type(
-            do.population_count(_countable(_abs(x))), new_dtype=np.dtype("uint8"), weak_type=False, sharding=None
+            do.population_count(_countable(_abs(x))),
+            new_dtype=np.dtype("uint8"),
+            weak_type=False,
+            sharding=None,
         ),
         _integers,
         "The number of set bits of |x|.",
@@ -412,7 +459,11 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Promotion, str]] = {
     "bitwise_xor": (lambda x, y: do.xor(x, y), _integers, "x ^ y."),
     "left_shift": (lambda x, y: do.shift_left(x, y), _integers, "x << y."),
     "right_shift": (
-        lambda x, y: do.shift_right_logical(x, y) if is_unsigned(typeof(x).dtype) else do.shift_right_arithmetic(x, y),
+        lambda x, y: (
+            do.shift_right_logical(x, y)
+            if is_unsigned(typeof(x).dtype)
+            else do.shift_right_arithmetic(x, y)
+        ),
         _integers,
         "x >> y.",
     ),
@@ -432,11 +483,28 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Promotion, str]] = {
     },
 }
 
-_XY = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "nextafter", "left_shift"))
+_XY = frozenset(
+    (
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "nextafter",
+        "left_shift",
+    )
+)
 
 UFUNCS: dict[str, Any] = {
-    **{name: unary(name, *row, "val" if name in ("real", "imag") else "x") for name, row in UNARY.items()},
-    **{name: binary(name, *row, ("x", "y") if name in _XY else ("x1", "x2")) for name, row in BINARY.items()},
+    **{
+        name: unary(name, *row, "val" if name in ("real", "imag") else "x")
+        for name, row in UNARY.items()
+    },
+    **{
+        name: binary(name, *row, ("x", "y") if name in _XY else ("x1", "x2"))
+        for name, row in BINARY.items()
+    },
     "power": power,
 }
 _ALIASES = {
@@ -467,7 +535,9 @@ def _with_out(name: str) -> Any:
 
     def ufunc(x: Any, /, out: None = None) -> Any:
         if out is not None:
-            raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported: arrays are immutable.")
+            raise NotImplementedError(
+                f"The 'out' argument to jnp.{name} is not supported: arrays are immutable."
+            )
         return f(x)
 
     return named(ufunc, name, f.__doc__)

@@ -1,4 +1,5 @@
-"""Functions of single elements applied to whole arrays: vectorize, apply_along_axis, apply_over_axes."""
+"""Functions of single elements applied to whole arrays: vectorize, apply_along_axis,
+apply_over_axes."""
 
 import functools
 import re
@@ -6,7 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from calque.core.trace import typeof
-from calque.numpy.promotion import array_of, arrays, broadcast_shapes, canonical_axis, check_arraylike
+from calque.numpy.promotion import (
+    array_of,
+    arrays,
+    broadcast_shapes,
+    canonical_axis,
+    check_arraylike,
+)
 from calque.numpy.shaping import expand_dims, squeeze
 from calque.transforms.functions.vmap import vmap
 
@@ -14,7 +21,9 @@ __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 _NAME = r"\s*\w+\s*"
 _CORE = rf"\s*\((?:{_NAME}(?:,{_NAME})*)?\s*\)\s*"
-_SIGNATURE = re.compile(rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$|^\s*->{_CORE}(?:,{_CORE})*$")
+_SIGNATURE = re.compile(
+    rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$|^\s*->{_CORE}(?:,{_CORE})*$"
+)
 
 Core = list[tuple[str, ...]]
 
@@ -31,9 +40,13 @@ def parse_signature(signature: str) -> tuple[Core, Core]:
 
 
 def vectorize(
-    pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
 ) -> Callable[..., Any]:
-    """`pyfunc` over all elements of its broadcast arguments, or over all core arrays that a signature such as "(n),(n)->()" names.
+    """`pyfunc` over all elements of its broadcast arguments, or over all core arrays that a
+    signature such as "(n),(n)->()" names.
 
     >>> import calque.numpy as jnp
     >>> f = jnp.vectorize(lambda m, v: m @ v, signature="(m,n),(n)->(m)")
@@ -41,7 +54,8 @@ def vectorize(
     (5, 2)"""
     if any(not isinstance(e, (str, int)) for e in excluded):
         raise TypeError(
-            f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(excluded)!r}"
+            "jax.numpy.vectorize can only exclude integer or string arguments, but"
+            f" excluded={set(excluded)!r}"
         )
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
@@ -51,7 +65,10 @@ def vectorize(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {k: v for k, v in kwargs.items() if k in excluded}
         if signature is not None and len(kwargs) > len(fixed):
-            raise TypeError("keyword arguments must be excluded when a signature is given: pass them by position")
+            raise TypeError(
+                "keyword arguments must be excluded when a signature is given: pass them by"
+                " position"
+            )
         names = [k for k in kwargs if k not in excluded]
         given = [*args, *(kwargs[k] for k in names)]
         skipped = {i: a for i, a in enumerate(args) if i in excluded}
@@ -69,12 +86,17 @@ def vectorize(
 
 
 def _mapped(
-    call: Callable[..., Any], given: Sequence[Any], cores: tuple[Core, Core] | None, signature: str | None
+    call: Callable[..., Any],
+    given: Sequence[Any],
+    cores: tuple[Core, Core] | None,
+    signature: str | None,
 ) -> Any:
     xs = arrays("vectorize", *given)
     in_cores = [()] * len(xs) if cores is None else cores[0]
     if len(in_cores) != len(xs):
-        raise TypeError(f"wrong number of positional arguments: expected {len(in_cores)}, got {len(xs)}")
+        raise TypeError(
+            f"wrong number of positional arguments: expected {len(in_cores)}, got {len(xs)}"
+        )
     sizes: dict[str, int] = {}
     for x, core in zip(xs, in_cores):
         _bind_sizes(sizes, x.shape, core, signature)
@@ -82,18 +104,28 @@ def _mapped(
     lead = broadcast_shapes("vectorize", *leads) if leads else ()
     f = call if cores is None else _checked(call, cores[1], sizes, signature)
     for level in reversed(range(len(lead))):
-        # one vmap for each leading axis; an argument without it, or with size 1 there, is not mapped
-        axes = tuple(0 if len(s) > len(lead) - 1 - level and s[level - len(lead)] != 1 else None for s in leads)
+        # one vmap for each leading axis; an argument without it, or with size 1 there, is not
+        # mapped
+        axes = tuple(
+            0 if len(s) > len(lead) - 1 - level and s[level - len(lead)] != 1 else None
+            for s in leads
+        )
         if lead[level] == 1 or all(a is None for a in axes):
             f = _kept(f, tuple(len(s) > len(lead) - 1 - level for s in leads))
         else:
-            f = _squeezed(vmap(f, in_axes=axes), axes, tuple(len(s) > len(lead) - 1 - level for s in leads))
+            f = _squeezed(
+                vmap(f, in_axes=axes), axes, tuple(len(s) > len(lead) - 1 - level for s in leads)
+            )
     return f(*xs)
 
 
-def _squeezed(f: Callable[..., Any], axes: Sequence[int | None], has: Sequence[bool]) -> Callable[..., Any]:
+def _squeezed(
+    f: Callable[..., Any], axes: Sequence[int | None], has: Sequence[bool]
+) -> Callable[..., Any]:
     """Arguments that broadcast along this axis lose it before the map."""
-    return lambda *xs: f(*[squeeze(x, 0) if h and a is None else x for x, a, h in zip(xs, axes, has)])
+    return lambda *xs: f(
+        *[squeeze(x, 0) if h and a is None else x for x, a, h in zip(xs, axes, has)]
+    )
 
 
 def _kept(f: Callable[..., Any], has: Sequence[bool]) -> Callable[..., Any]:
@@ -101,20 +133,28 @@ def _kept(f: Callable[..., Any], has: Sequence[bool]) -> Callable[..., Any]:
 
     def g(*xs: Any) -> Any:
         out = f(*[squeeze(x, 0) if h else x for x, h in zip(xs, has)])
-        return tuple(expand_dims(o, 0) for o in out) if isinstance(out, (tuple, list)) else expand_dims(out, 0)
+        return (
+            tuple(expand_dims(o, 0) for o in out)
+            if isinstance(out, (tuple, list))
+            else expand_dims(out, 0)
+        )
 
     return g
 
 
-def _bind_sizes(sizes: dict[str, int], shape: tuple[int, ...], core: tuple[str, ...], signature: str | None) -> None:
+def _bind_sizes(
+    sizes: dict[str, int], shape: tuple[int, ...], core: tuple[str, ...], signature: str | None
+) -> None:
     if len(shape) < len(core):
         raise ValueError(
-            f"input with shape {shape} does not have enough dimensions for all core dimensions {core} on vectorized function with signature {signature}"
+            f"input with shape {shape} does not have enough dimensions for all core dimensions"
+            f" {core} on vectorized function with signature {signature}"
         )
     for name, size in zip(core, shape[len(shape) - len(core) :]):
         if sizes.setdefault(name, size) != size:
             raise ValueError(
-                f"inconsistent size for core dimension {name!r}: {size} vs {sizes[name]} on vectorized function with signature {signature}"
+                f"inconsistent size for core dimension {name!r}: {size} vs {sizes[name]} on"
+                f" vectorized function with signature {signature}"
             )
 
 
@@ -126,7 +166,8 @@ def _checked(
         outs = out if isinstance(out, tuple) else (out,)
         if len(outs) != len(out_cores):
             raise TypeError(
-                f"wrong number of output arguments: expected {len(out_cores)}, got {len(outs)} on vectorized function with signature {signature}"
+                f"wrong number of output arguments: expected {len(out_cores)}, got {len(outs)} on"
+                f" vectorized function with signature {signature}"
             )
         known = dict(sizes)
         for o, core in zip(outs, out_cores):
@@ -134,7 +175,8 @@ def _checked(
             shape = typeof(o).shape
             if len(shape) != len(core):
                 raise ValueError(
-                    f"output shape {shape} does not match core dimensions {core} on vectorized function with signature {signature}"
+                    f"output shape {shape} does not match core dimensions {core} on vectorized"
+                    f" function with signature {signature}"
                 )
             _bind_sizes(known, shape, core, signature)
         return out
@@ -142,7 +184,9 @@ def _checked(
     return f
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
     """A function of 1-D arrays applied to every line along an axis.
 
     >>> import calque.numpy as jnp
@@ -150,7 +194,10 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     Array([2., 2., 2.], dtype=float32)"""
     a = array_of("apply_along_axis", arr)
     k = canonical_axis(axis, a.ndim)
-    f: Callable[..., Any] = lambda line: func1d(line, *args, **kwargs)
+
+    def f(line) -> Any:
+        return func1d(line, *args, **kwargs)
+
     for _ in range(a.ndim - 1 - k):
         f = vmap(f, in_axes=-1, out_axes=-1)
     for _ in range(k):
@@ -159,7 +206,8 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
-    """A function of (array, axis) applied for each axis in turn; it keeps the rank or drops the axis.
+    """A function of (array, axis) applied for each axis in turn; it keeps the rank or drops the
+    axis.
 
     >>> import calque.numpy as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))

@@ -1,7 +1,9 @@
-"""The vocabulary: every primitive with its NumPy meaning and its shape, jvp, transpose and batching rules side by side.
+"""The vocabulary: every primitive with its NumPy meaning and its shape, jvp, transpose and batching
+rules side by side.
 
-Importing the package registers all of them: rules name the primitives they use (`do.mul`), which may be of any file. For users the
-package has the folds of segments as well (`calque.ops.segment_sum`), which the library makes."""
+Importing the package registers all of them: rules name the primitives they use (`do.mul`), which
+may be of any file. For users the package has the folds of segments as well
+(`calque.ops.segment_sum`), which the library makes."""
 
 from calque.core import lazy
 from calque.ops import (
@@ -91,5 +93,6 @@ __all__ = [
 ]
 
 segment_sum, segment_prod, segment_max, segment_min = (
-    lazy.function("calque.numpy.segments", f"segment_{name}") for name in ("sum", "prod", "max", "min")
+    lazy.function("calque.numpy.segments", f"segment_{name}")
+    for name in ("sum", "prod", "max", "min")
 )

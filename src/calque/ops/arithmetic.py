@@ -70,8 +70,11 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     return do.real(do.mul(t, unit))
 
 
-def lexicographic(choose_x: Callable[[Any, Any], Any], reals: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """max or min: NaN wins among reals; complex numbers by real, then imaginary part, the second where neither comes first."""
+def lexicographic(
+    choose_x: Callable[[Any, Any], Any], reals: Callable[..., Any]
+) -> Callable[..., np.ndarray]:
+    """max or min: NaN wins among reals; complex numbers by real, then imaginary part, the second
+    where neither comes first."""
 
     def meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not is_complex(x.dtype):
@@ -95,13 +98,19 @@ neg_p = unary(
 )
 sign_p = unary("sign", NUMBER, _sign_meaning, None)
 abs_p = unary("abs", SIGNED_NUMBER, _abs_meaning, _abs_tangent, result=real_part)
-square_p = unary("square", NUMBER, same_dtype(lambda x: x * x), lambda t, x, out: do.mul(t, do.mul(const(x, 2), x)))
+square_p = unary(
+    "square",
+    NUMBER,
+    same_dtype(lambda x: x * x),
+    lambda t, x, out: do.mul(t, do.mul(const(x, 2), x)),
+)
 
 # ---------------------------------------------------------------- two operands
 
 
 def int_div(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Integer division that truncates; x/0 is -1 (all bits set), and the smallest number over -1 is itself."""
+    """Integer division that truncates; x/0 is -1 (all bits set), and the smallest number over -1 is
+    itself."""
     a, b, none = _safe_operands(x, y)
     q = a // b
     q = q + ((a - q * b != 0) & ((a < 0) != (b < 0)))
@@ -144,7 +153,8 @@ def _toward_zero(q: Any) -> Any:
 
 
 def share_of(x: Any, out: Any, y: Any) -> Any:
-    """How much of the derivative of max or min goes to x: all where it is chosen, half where x and y are equal."""
+    """How much of the derivative of max or min goes to x: all where it is chosen, half where x and
+    y are equal."""
     shape = typeof(out).shape
     x, y, one = spread(x, shape), spread(y, shape), filled_like(out, 1)
     taken = do.select_n(do.eq(x, out), filled_like(out, 0), one)
@@ -168,8 +178,22 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 
 _both = linear_nary(lambda ct, x, y: ct, lambda ct, x, y: ct)
 
-add_p = nary("add", NUMBER, same_dtype(np.add), lambda t, out, x, y: t, lambda t, out, x, y: t, transpose=_both)
-add_any_p = nary("add_any", PLAIN, same_dtype(np.add), lambda t, out, x, y: t, lambda t, out, x, y: t, transpose=_both)
+add_p = nary(
+    "add",
+    NUMBER,
+    same_dtype(np.add),
+    lambda t, out, x, y: t,
+    lambda t, out, x, y: t,
+    transpose=_both,
+)
+add_any_p = nary(
+    "add_any",
+    PLAIN,
+    same_dtype(np.add),
+    lambda t, out, x, y: t,
+    lambda t, out, x, y: t,
+    transpose=_both,
+)
 sub_p = nary(
     "sub",
     NUMBER,
@@ -290,7 +314,8 @@ def _integer_pow_shape(x: ShapedArray, *, y: int) -> ShapedArray:
         raise refuse_dtype("integer_pow", x.dtype, NUMBER)
     if y < 0 and is_integer(x.dtype):
         raise TypeError(
-            f"Integers cannot be raised to negative powers, got integer_pow({x.str_short()}, {y}): convert to float first"
+            f"Integers cannot be raised to negative powers, got integer_pow({x.str_short()}, {y}):"
+            " convert to float first"
         )
     return x
 
@@ -302,7 +327,9 @@ def _integer_pow_tangent(t: Any, x: Any, out: Any, *, y: int) -> Any:
     return t if y == 1 else do.mul(t, do.mul(const(x, y), slope))
 
 
-integer_pow_p = unary("integer_pow", NUMBER, _integer_pow_meaning, _integer_pow_tangent, shape=_integer_pow_shape)
+integer_pow_p = unary(
+    "integer_pow", NUMBER, _integer_pow_meaning, _integer_pow_tangent, shape=_integer_pow_shape
+)
 
 
 nextafter_p = nary(
@@ -322,7 +349,8 @@ def neg(x: Any) -> Any:
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1 by the sign of `x`, NaN for NaN; for complex numbers `x / abs(x)`: `sign(-3.) == -1.`"""
+    """-1, 0 or 1 by the sign of `x`, NaN for NaN; for complex numbers `x / abs(x)`: `sign(-3.) ==
+    -1.`"""
     return apply_unary(sign_p, x)
 
 
@@ -347,34 +375,40 @@ def sub(x: Any, y: Any) -> Any:
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """The elementwise product, of operands converted to `out_dtype` if that is given: `mul(3., 2.) == 6.`"""
+    """The elementwise product, of operands converted to `out_dtype` if that is given: `mul(3., 2.)
+    == 6.`"""
     if out_dtype is not None:
         x, y = (_as_dtype(v, canonicalize(out_dtype)) for v in operands("mul", x, y))
     return apply_nary(mul_p, x, y)
 
 
 def mulhi(x: Any, y: Any, /) -> Any:
-    """The high half of the integer product that is twice as wide: `mulhi(2**30, 8) == 2` for int32."""
+    """The high half of the integer product that is twice as wide: `mulhi(2**30, 8) == 2` for
+    int32."""
     return apply_nary(mulhi_p, x, y)
 
 
 def div(x: Any, y: Any) -> Any:
-    """The elementwise quotient. Integers are truncated towards zero, and x/0 is -1: `div(-7, 2) == -3`, `div(1., 2.) == .5`"""
+    """The elementwise quotient. Integers are truncated towards zero, and x/0 is -1: `div(-7, 2) ==
+    -3`, `div(1., 2.) == .5`"""
     return apply_nary(div_p, x, y)
 
 
 def rem(x: Any, y: Any) -> Any:
-    """The remainder of the truncated quotient, with the sign of `x`; by integer 0 it is `x`: `rem(-7, 2) == -1`"""
+    """The remainder of the truncated quotient, with the sign of `x`; by integer 0 it is `x`:
+    `rem(-7, 2) == -1`"""
     return apply_nary(rem_p, x, y)
 
 
 def max(x: Any, y: Any) -> Any:
-    """The larger of two, NaN if either is; complex numbers by real, then imaginary part: `max(1., 2.) == 2.`"""
+    """The larger of two, NaN if either is; complex numbers by real, then imaginary part: `max(1.,
+    2.) == 2.`"""
     return apply_nary(max_p, x, y)
 
 
 def min(x: Any, y: Any) -> Any:
-    """The smaller of two, NaN if either is; complex numbers by real, then imaginary part: `min(1., 2.) == 1.`"""
+    """The smaller of two, NaN if either is; complex numbers by real, then imaginary part: `min(1.,
+    2.) == 1.`"""
     return apply_nary(min_p, x, y)
 
 
@@ -398,7 +432,8 @@ def reciprocal(x: Any) -> Any:
 
 
 def nextafter(x1: Any, x2: Any) -> Any:
-    """The next floating-point number after `x1` in the direction of `x2`: `nextafter(0., 1.) == 1e-45`"""
+    """The next floating-point number after `x1` in the direction of `x2`: `nextafter(0., 1.) ==
+    1e-45`"""
     return apply_nary(nextafter_p, x1, x2)
 
 

@@ -1,4 +1,5 @@
-"""Folding and scanning with an associative function, written with slices: for derivatives and for generic reductions.
+"""Folding and scanning with an associative function, written with slices: for derivatives and for
+generic reductions.
 
 `combine(a, b)` takes and gives lists of arrays, a before b."""
 
@@ -19,25 +20,35 @@ def part(x: Any, axis: int, start: int, stop: int, step: int = 1) -> Any:
     starts, stops, steps = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis], stops[axis], steps[axis] = start, stop, step
     return do.slice(
-        x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None if step == 1 else tuple(steps)
+        x,
+        start_indices=tuple(starts),
+        limit_indices=tuple(stops),
+        strides=None if step == 1 else tuple(steps),
     )
 
 
 def fold(combine: Combine, xs: Sequence[Any], axis: int = 0) -> list[Any]:
-    """All elements along `axis`, of which there must be one at least, combined in order, pairs first."""
+    """All elements along `axis`, of which there must be one at least, combined in order, pairs
+    first."""
     xs = list(xs)
     n = typeof(xs[0]).shape[axis]
     while n > 1:
         even = n - n % 2
-        pairs = combine([part(x, axis, 0, even, 2) for x in xs], [part(x, axis, 1, even, 2) for x in xs])
+        pairs = combine(
+            [part(x, axis, 0, even, 2) for x in xs], [part(x, axis, 1, even, 2) for x in xs]
+        )
         if n % 2:
-            pairs = [do.concatenate(p, part(x, axis, n - 1, n), dimension=axis) for p, x in zip(pairs, xs)]
+            pairs = [
+                do.concatenate(p, part(x, axis, n - 1, n), dimension=axis)
+                for p, x in zip(pairs, xs)
+            ]
         xs, n = pairs, even // 2 + n % 2
     return [do.squeeze(x, dimensions=(axis,)) for x in xs]
 
 
 def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) -> list[Any]:
-    """The combinations of the first, the first two, ... elements along `axis`; from the end with `reverse`."""
+    """The combinations of the first, the first two, ... elements along `axis`; from the end with
+    `reverse`."""
     if not reverse:
         return _scan(combine, list(xs), axis)
     turned = [do.rev(x, dimensions=(axis,)) for x in xs]
@@ -45,12 +56,15 @@ def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = Fal
 
 
 def _scan(combine: Combine, xs: list[Any], axis: int) -> list[Any]:
-    """Combine pairs, scan those: that is every second result; the others need one more combination each."""
+    """Combine pairs, scan those: that is every second result; the others need one more combination
+    each."""
     n = typeof(xs[0]).shape[axis]
     if n < 2:
         return xs
     even = n - n % 2
-    pairs = combine([part(x, axis, 0, even, 2) for x in xs], [part(x, axis, 1, even, 2) for x in xs])
+    pairs = combine(
+        [part(x, axis, 0, even, 2) for x in xs], [part(x, axis, 1, even, 2) for x in xs]
+    )
     odd = _scan(combine, pairs, axis)
     first = [part(x, axis, 0, 1) for x in xs]
     if n == 2:
@@ -69,7 +83,9 @@ def _interleaved(even: Any, odd: Any, axis: int, n: int) -> Any:
     paired = shape[: axis + 1] + (1,) + shape[axis + 1 :]
     both = [do.reshape(x, new_sizes=paired, dimensions=None, sharding=None) for x in (even, odd)]
     flat = shape[:axis] + (2 * shape[axis],) + shape[axis + 1 :]
-    joined = do.reshape(do.concatenate(*both, dimension=axis + 1), new_sizes=flat, dimensions=None, sharding=None)
+    joined = do.reshape(
+        do.concatenate(*both, dimension=axis + 1), new_sizes=flat, dimensions=None, sharding=None
+    )
     return part(joined, axis, 0, n) if n % 2 else joined
 
 
@@ -83,4 +99,6 @@ def axes_in_front(x: Any, axes: Sequence[int]) -> Any:
     merged = 1
     for i in axes:
         merged *= shape[i]
-    return do.reshape(x, new_sizes=(merged, *(shape[i] for i in kept)), dimensions=None, sharding=None)
+    return do.reshape(
+        x, new_sizes=(merged, *(shape[i] for i in kept)), dimensions=None, sharding=None
+    )

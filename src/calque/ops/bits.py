@@ -29,7 +29,9 @@ def from_unsigned(x: np.ndarray, dtype: Any) -> np.ndarray:
     small = np.asarray(x).astype(np.int64)
     bits = bit_width(dtype)
     small = small & ((1 << bits) - 1)
-    return np.where(is_signed(dtype) & (small >> (bits - 1) == 1), small - (1 << bits), small).astype(dtype)
+    return np.where(
+        is_signed(dtype) & (small >> (bits - 1) == 1), small - (1 << bits), small
+    ).astype(dtype)
 
 
 def _shift_meaning(left: bool) -> Any:
@@ -51,7 +53,9 @@ def _shift_right_arithmetic(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "u" or not is_signed(x.dtype):
         signed = as_unsigned(x).astype(np.int64)
         top = bit_width(x.dtype)
-        signed = np.where((signed >> (top - 1)) & 1 == 1, signed | np.int64(-1 << (top - 1)), signed)
+        signed = np.where(
+            (signed >> (top - 1)) & 1 == 1, signed | np.int64(-1 << (top - 1)), signed
+        )
         return from_unsigned((signed >> by.astype(np.int64)).astype(np.uint64), x.dtype)
     return np.asarray(x.astype(np.int64) >> by.astype(np.int64)).astype(x.dtype)
 
@@ -124,7 +128,8 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """The bits of `x` moved down, copies of the sign moving in: `shift_right_arithmetic(-8, 1) == -4`"""
+    """The bits of `x` moved down, copies of the sign moving in: `shift_right_arithmetic(-8, 1) ==
+    -4`"""
     return apply_nary(shift_right_arithmetic_p, x, y)
 
 

@@ -1,4 +1,5 @@
-"""What the rules of all primitives share: which dtypes they take, constants, zeros, operands of public functions, batching."""
+"""What the rules of all primitives share: which dtypes they take, constants, zeros, operands of
+public functions, batching."""
 
 from __future__ import annotations
 
@@ -68,13 +69,21 @@ def refuse_dtype(name: str, dtype: Any, accepts: Accepts, position: int | None =
     advice = _REMEDY.get(accepts)
     tail = f" To use it, {advice}." if advice and not is_extended(dtype) else ""
     return TypeError(
-        f"{name} does not accept dtype {what}{at}. Accepted dtypes{at} are subtypes of {accepts.words}.{tail}"
+        f"{name} does not accept dtype {what}{at}. Accepted dtypes{at} are subtypes of"
+        f" {accepts.words}.{tail}"
     )
 
 
 # ---------------------------------------------------------------- constants and zeros
 
-_PYTHON_KIND: dict[str, type] = {"f": float, "V": float, "i": int, "u": int, "b": bool, "c": complex}
+_PYTHON_KIND: dict[str, type] = {
+    "f": float,
+    "V": float,
+    "i": int,
+    "u": int,
+    "b": bool,
+    "c": complex,
+}
 _constants: dict[tuple[Any, ...], np.ndarray] = {}
 
 
@@ -88,7 +97,9 @@ def const(like: Any, value: float | complex) -> Any:
 
 def scalar_of(dtype: Any, value: Any) -> np.ndarray:
     """The number `value` as a rank-0 NumPy array. Kept, so that equal constants are one object."""
-    exact = value and type(value) is not complex  # 0.0 and -0.0 are equal, and so are complex numbers with them
+    exact = (
+        value and type(value) is not complex
+    )  # 0.0 and -0.0 are equal, and so are complex numbers with them
     key = (dtype, type(value), value if exact else repr(value))
     x = _constants.get(key)
     if x is None:
@@ -117,19 +128,26 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     """An array of `shape` filled with one number: `full((2,), 1., jnp.float32) == [1., 1.]`"""
     x = operand(fill_value)
     if typeof(x).shape:
-        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {typeof(x).shape}.")
+        raise TypeError(
+            f"full must be called with scalar fill_value, got fill_value.shape {typeof(x).shape}."
+        )
     if dtype is not None:
         x = _scalar_as(x, canonicalize(dtype))
     return do.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=(), sharding=sharding)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, sharding: Any = None) -> Any:
-    """An array of the shape and dtype of `x` filled with one number: `full_like(jnp.zeros(2), 1.) == [1., 1.]`"""
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, sharding: Any = None
+) -> Any:
+    """An array of the shape and dtype of `x` filled with one number: `full_like(jnp.zeros(2), 1.)
+    == [1., 1.]`"""
     aval = typeof(x)
     if dtype is None and aval.weak_type and isinstance(fill_value, PYTHON_SCALARS):
         value = const(x, fill_value)
     else:
-        value = _scalar_as(operand(fill_value), aval.dtype if dtype is None else canonicalize(dtype))
+        value = _scalar_as(
+            operand(fill_value), aval.dtype if dtype is None else canonicalize(dtype)
+        )
     return full(aval.shape if shape is None else shape, value, sharding=sharding)
 
 
@@ -220,15 +238,19 @@ def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
 
 
 def expanded(x: Any, ndim: int) -> Any:
-    """A batched value whose batch dimension is first, with size-1 dimensions after it up to rank `ndim`."""
+    """A batched value whose batch dimension is first, with size-1 dimensions after it up to rank
+    `ndim`."""
     shape = typeof(x).shape
     if len(shape) == ndim:
         return x
-    return do.reshape(x, new_sizes=shape + (1,) * (ndim - len(shape)), dimensions=None, sharding=None)
+    return do.reshape(
+        x, new_sizes=shape + (1,) * (ndim - len(shape)), dimensions=None, sharding=None
+    )
 
 
 def batch_elementwise(name: str) -> Callable[..., Any]:
-    """The batching rule of elementwise primitives: batch dimensions are brought to one place, shapes made equal."""
+    """The batching rule of elementwise primitives: batch dimensions are brought to one place,
+    shapes made equal."""
 
     def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         args, dim = aligned(args, dims)
@@ -239,15 +261,21 @@ def batch_elementwise(name: str) -> Callable[..., Any]:
 
 
 def aligned(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
-    """Elementwise operands with one batch dimension in common. Unbatched operands of rank 0 stay as they are."""
+    """Elementwise operands with one batch dimension in common. Unbatched operands of rank 0 stay as
+    they are."""
     shapes = [typeof(x).shape for x in args]
     first = next(i for i, d in enumerate(dims) if d is not None)
-    if all((d is None and not s) or (d == dims[first] and s == shapes[first]) for s, d in zip(shapes, dims)):
+    if all(
+        (d is None and not s) or (d == dims[first] and s == shapes[first])
+        for s, d in zip(shapes, dims)
+    ):
         return list(args), dims[first]  # type: ignore[return-value]
     size = shapes[first][dims[first]]  # type: ignore[index]
     rank = max(len(s) - (d is not None) for s, d in zip(shapes, dims))
     base = next(
-        s if d is None else s[:d] + s[d + 1 :] for s, d in zip(shapes, dims) if len(s) - (d is not None) == rank
+        s if d is None else s[:d] + s[d + 1 :]
+        for s, d in zip(shapes, dims)
+        if len(s) - (d is not None) == rank
     )
     dim = next((d for s, d in zip(shapes, dims) if d is not None and len(s) == rank + 1), 0)
     target = base[:dim] + (size,) + base[dim:]
@@ -269,7 +297,8 @@ def _align(x: Any, shape: tuple[int, ...], d: int | None, dim: int, target: tupl
 
 
 def operand(x: Any) -> Any:
-    """An operand that primitives take: NumPy arrays with the dtype that calque gives them, Python scalars as they are."""
+    """An operand that primitives take: NumPy arrays with the dtype that calque gives them, Python
+    scalars as they are."""
     if hasattr(x, "aval"):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
@@ -294,12 +323,14 @@ def dtype_of(x: Any) -> Any:
 
 
 def operands(name: str, *xs: Any) -> list[Any]:
-    """Operands of one elementwise operation: one dtype, and one shape (or rank 0). Python scalars take the others' dtype."""
+    """Operands of one elementwise operation: one dtype, and one shape (or rank 0). Python scalars
+    take the others' dtype."""
     return same_shapes(name, same_dtypes(name, [operand(x) for x in xs]))
 
 
 def same_dtypes(name: str, xs: list[Any]) -> list[Any]:
-    """Operands of one dtype: Python scalars take that of the arrays, arrays of two dtypes are refused."""
+    """Operands of one dtype: Python scalars take that of the arrays, arrays of two dtypes are
+    refused."""
     dtypes = [dtype_of(x) for x in xs]
     known = set(dtypes) - {None}
     if len(known) > 1:
@@ -309,15 +340,18 @@ def same_dtypes(name: str, xs: list[Any]) -> list[Any]:
     if None in dtypes:
         (dtype,) = known
         weak = all(typeof(x).weak_type for x, d in zip(xs, dtypes) if d is not None)
-        return [x if d is not None else python_scalar(name, x, dtype, weak) for x, d in zip(xs, dtypes)]
+        return [
+            x if d is not None else python_scalar(name, x, dtype, weak) for x, d in zip(xs, dtypes)
+        ]
     return xs
 
 
 def dtype_mismatch(name: str, dtypes: Sequence[Any]) -> TypeError:
     listed = ", ".join(str(getattr(d, "name", d)) for d in dtypes)
     return TypeError(
-        f"lax.{name} requires arguments to have the same dtypes, got {listed}. (Tip: jnp.{name} is a similar function"
-        " that does automatic type promotion on inputs; lax.convert_element_type converts one of them.)"
+        f"lax.{name} requires arguments to have the same dtypes, got {listed}. (Tip: jnp.{name} is"
+        " a similar function that does automatic type promotion on inputs;"
+        " lax.convert_element_type converts one of them.)"
     )
 
 
@@ -338,7 +372,8 @@ def quick_scalar(name: str, x: Any, aval: ShapedArray) -> Any:
 
 
 def python_scalar(name: str, x: Any, dtype: Any, weak: bool) -> Any:
-    """A Python scalar beside an array of `dtype`: that dtype, when it holds numbers of this kind."""
+    """A Python scalar beside an array of `dtype`: that dtype, when it holds numbers of this
+    kind."""
     kind = type(x) if type(x) in _KIND_RANK else next(p for p in PYTHON_SCALARS if isinstance(x, p))
     own = _PYTHON_KIND[dtype.kind]
     if is_extended(dtype) or dtype == float0 or _KIND_RANK[kind] > _dtype_rank(dtype):
@@ -375,18 +410,24 @@ def same_shapes(name: str, xs: Sequence[Any]) -> list[Any]:
         return list(xs)
     if len({len(s) for s in ranked}) > 1:
         raise TypeError(
-            f"{name}: arrays must have the same number of dimensions, got shapes {', '.join(map(str, shapes))}."
-            f" (Tip: jnp.{name} broadcasts; lax.broadcast_in_dim adds dimensions.)"
+            f"{name}: arrays must have the same number of dimensions, got shapes"
+            f" {', '.join(map(str, shapes))}. (Tip: jnp.{name} broadcasts; lax.broadcast_in_dim"
+            " adds dimensions.)"
         )
     target = tuple(next((d for d in ds if d != 1), 1) for ds in zip(*ranked))
     if any(d != t and d != 1 for s in ranked for d, t in zip(s, target)):
         raise incompatible(name, shapes)
     every = tuple(range(len(target)))
     return [
-        x
-        if not s or s == target
-        else do.broadcast_in_dim(
-            squeezed(x, target), shape=target, broadcast_dimensions=_kept(s, target, every), sharding=None
+        (
+            x
+            if not s or s == target
+            else do.broadcast_in_dim(
+                squeezed(x, target),
+                shape=target,
+                broadcast_dimensions=_kept(s, target, every),
+                sharding=None,
+            )
         )
         for x, s in zip(xs, shapes)
     ]
@@ -398,14 +439,16 @@ def squeezed(x: Any, target: tuple[int, ...]) -> Any:
     return do.squeeze(x, dimensions=gone)
 
 
-def _kept(shape: tuple[int, ...], target: tuple[int, ...], every: tuple[int, ...]) -> tuple[int, ...]:
+def _kept(
+    shape: tuple[int, ...], target: tuple[int, ...], every: tuple[int, ...]
+) -> tuple[int, ...]:
     return tuple(i for i in every if shape[i] == target[i])
 
 
 def incompatible(name: str, shapes: Sequence[tuple[int, ...]]) -> TypeError:
     return TypeError(
-        f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}. Dimensions must be equal, or 1:"
-        " reshape or slice one of the operands."
+        f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}."
+        " Dimensions must be equal, or 1: reshape or slice one of the operands."
     )
 
 

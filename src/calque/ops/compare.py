@@ -51,7 +51,12 @@ def total_order(x: np.ndarray) -> np.ndarray:
     if not is_float(x.dtype):
         return x
     x = wide(x) if x.dtype.itemsize == 1 else x  # some of these have padding bits above the sign
-    bits = np.ascontiguousarray(x).view(np.dtype(f"i{x.dtype.itemsize}")).reshape(x.shape).astype(np.int64)
+    bits = (
+        np.ascontiguousarray(x)
+        .view(np.dtype(f"i{x.dtype.itemsize}"))
+        .reshape(x.shape)
+        .astype(np.int64)
+    )
     low = (1 << (8 * x.dtype.itemsize - 1)) - 1
     return np.where(bits < 0, bits ^ low, bits)
 
@@ -91,17 +96,21 @@ def _select_shape(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     if which.dtype is not bool_ and which.dtype != bool_ and not is_integer(which.dtype):
         raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype.name}.")
     if len(cases) > 2 and which.dtype == bool_:
-        raise TypeError("select with boolean `which` cannot have > 2 cases: use an integer `which`.")
+        raise TypeError(
+            "select with boolean `which` cannot have > 2 cases: use an integer `which`."
+        )
     first = cases[0]
     for c in cases[1:]:
         if c is not first:
             if c.shape != first.shape:
-                raise TypeError(f"select cases must have the same shapes, got {[a.shape for a in cases]}.")
+                raise TypeError(
+                    f"select cases must have the same shapes, got {[a.shape for a in cases]}."
+                )
             first = common_aval("select_n", cases)
     if which.shape and which.shape != first.shape:
         raise TypeError(
-            f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case"
-            f" shape {first.shape}."
+            "select `which` must be scalar or have the same shape as cases, got `which` shape"
+            f" {which.shape} but case shape {first.shape}."
         )
     return first
 
@@ -131,7 +140,8 @@ def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
 
 
 def _select_batch(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
-    """A scalar predicate that is batched is repeated over the shape of the cases; an unbatched one stays scalar."""
+    """A scalar predicate that is batched is repeated over the shape of the cases; an unbatched one
+    stays scalar."""
     which, *cases = args
     if dims[0] is None and typeof(which).ndim == 0:
         cases, dim = _align_cases(cases, dims[1:])
@@ -139,7 +149,11 @@ def _select_batch(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any,
     every, dim = aligned(args, dims)
     size = next(s for s in (typeof(x).shape for x in every) if s)
     every = [
-        x if typeof(x).shape == size else do.broadcast_in_dim(x, shape=size, broadcast_dimensions=(), sharding=None)
+        (
+            x
+            if typeof(x).shape == size
+            else do.broadcast_in_dim(x, shape=size, broadcast_dimensions=(), sharding=None)
+        )
         for x in every
     ]
     return do.select_n(*every), dim
@@ -173,12 +187,13 @@ def _clamp_shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedA
     for name, bound in (("min", low), ("max", high)):
         if bound.dtype != x.dtype:
             raise TypeError(
-                f"clamp requires arguments to have the same dtypes, got {bound.dtype.name} for {name} and {x.dtype.name}."
+                f"clamp requires arguments to have the same dtypes, got {bound.dtype.name} for"
+                f" {name} and {x.dtype.name}."
             )
         if bound.shape and bound.shape != x.shape:
             raise TypeError(
-                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape},"
-                f" operand.shape={x.shape}."
+                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got"
+                f" {name}.shape={bound.shape}, operand.shape={x.shape}."
             )
     return x if not x.weak_type or (low.weak_type and high.weak_type) else x.strip_weak_type()
 
@@ -256,9 +271,12 @@ def ge(x: Any, y: Any) -> Any:
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """Where `which` is i, take the element of `cases[i]`; False is 0: `select_n(True, 1., 2.) == 2.`
+    """Where `which` is i, take the element of `cases[i]`; False is 0: `select_n(True, 1., 2.) ==
+    2.`
 
-    `which` is a boolean with two cases or an int32 with any number, a scalar or of the shape of the cases."""
+    `which` is a boolean with two cases or an int32 with any number, a scalar or of the shape of the
+    cases.
+    """
     if not cases:
         raise ValueError("select_n() must have at least one case")
     return select_n_p.bind(operand(which), *same_dtypes("select_n", [operand(c) for c in cases]))
@@ -270,5 +288,6 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """`x` brought between `min` and `max`, which are scalars or of its shape: `clamp(0., 1.5, 1.) == 1.`"""
+    """`x` brought between `min` and `max`, which are scalars or of its shape: `clamp(0., 1.5, 1.)
+    == 1.`"""
     return clamp_p.bind(*same_dtypes("clamp", [operand(min), operand(x), operand(max)]))

@@ -1,4 +1,5 @@
-"""Changing the type of values, and identities with a purpose: copy, stop_gradient, optimization_barrier."""
+"""Changing the type of values, and identities with a purpose: copy, stop_gradient,
+optimization_barrier."""
 
 from __future__ import annotations
 
@@ -33,12 +34,17 @@ from calque.ops.kinds import linear_unary, not_linear, unary, wide
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of a value, or that which a type stands for: `dtype(1.0) == dtype(float) == float32`"""
+    """The dtype of a value, or that which a type stands for: `dtype(1.0) == dtype(float) ==
+    float32`"""
     if x is None:
         raise ValueError(f"Invalid argument to dtype: {x}.")
     if isinstance(x, (type, str, np.dtype)) or is_extended(x):
         return canonicalize(x)
-    if not hasattr(x, "dtype") and not isinstance(x, PYTHON_SCALARS) and not hasattr(x, "__jax_array__"):
+    if (
+        not hasattr(x, "dtype")
+        and not isinstance(x, PYTHON_SCALARS)
+        and not hasattr(x, "__jax_array__")
+    ):
         raise TypeError(f"Cannot determine dtype of {x}")
     return typeof(x).dtype
 
@@ -47,7 +53,8 @@ def dtype(x: Any) -> Any:
 
 
 def converted(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """`x` in another dtype: integers wrap, floats saturate at the ends of integer types and NaN becomes 0."""
+    """`x` in another dtype: integers wrap, floats saturate at the ends of integer types and NaN
+    becomes 0."""
     if is_complex(x.dtype) and not is_complex(dtype):
         return x != 0 if dtype.kind == "b" else converted(x.real, dtype)
     if dtype.kind == "b":
@@ -58,27 +65,35 @@ def converted(x: np.ndarray, dtype: Any) -> np.ndarray:
         if x.dtype.kind != "b":
             wide_bits = x if x.dtype.kind == "u" else x.astype(np.int64)
             return from_unsigned(wide_bits.astype(np.uint64), dtype)
-    narrow = x.dtype.itemsize == dtype.itemsize == 1 and x.dtype.kind != "b"  # between some of these NumPy knows no way
+    narrow = (
+        x.dtype.itemsize == dtype.itemsize == 1 and x.dtype.kind != "b"
+    )  # between some of these NumPy knows no way
     return (x.astype(np.float32) if narrow else x).astype(dtype)
 
 
 def _saturated(x: np.ndarray, dtype: Any) -> np.ndarray:
     info = iinfo(dtype)
     low, high = x <= float(info.min), x >= float(info.max)
-    inner = np.trunc(np.where(low | high | np.isnan(x), 0, x)).astype(np.uint64 if info.max > 2**63 else np.int64)
+    inner = np.trunc(np.where(low | high | np.isnan(x), 0, x)).astype(
+        np.uint64 if info.max > 2**63 else np.int64
+    )
     out = np.where(low, np.asarray(int(info.min)).astype(inner.dtype), inner)
     return np.where(high, np.asarray(int(info.max)).astype(inner.dtype), out).astype(dtype)
 
 
-def _convert_meaning(x: np.ndarray, *, new_dtype: Any, weak_type: bool, sharding: Any = None) -> np.ndarray:
+def _convert_meaning(
+    x: np.ndarray, *, new_dtype: Any, weak_type: bool, sharding: Any = None
+) -> np.ndarray:
     return x.copy() if is_extended(new_dtype) else converted(x, new_dtype)
 
 
-def _convert_shape(x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any = None) -> ShapedArray:
+def _convert_shape(
+    x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any = None
+) -> ShapedArray:
     if x.dtype != new_dtype and (is_extended(x.dtype) or is_extended(new_dtype)):
         raise TypeError(
-            f"Cannot convert {short_name(x.dtype)} to {short_name(new_dtype)}: typed keys convert to and from integers"
-            " only by random.key_data and random.wrap_key_data"
+            f"Cannot convert {short_name(x.dtype)} to {short_name(new_dtype)}: typed keys convert"
+            " to and from integers only by random.key_data and random.wrap_key_data"
         )
     if x.dtype not in PLAIN and x.dtype != new_dtype:
         raise refuse_dtype("convert_element_type", x.dtype, PLAIN)
@@ -140,24 +155,26 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
         return x.strip_weak_type()
     if any(d.kind == "b" or is_complex(d) for d in (x.dtype, new_dtype)):
         raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types"
-            f" match. Got operand dtype={x.dtype.name}, new_dtype={new_dtype.name}. Consider using the arr.view() method."
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand"
+            f" and destination types match. Got operand dtype={x.dtype.name},"
+            f" new_dtype={new_dtype.name}. Consider using the arr.view() method."
         )
     old, new = bit_width_of(x.dtype), bit_width_of(new_dtype)
     if old == new:
         return ShapedArray(x.shape, new_dtype)
     if min(old, new) < 8:
         raise NotImplementedError(
-            f"bitcast_convert_type from {x.dtype.name} to {new_dtype.name}: types of less than a byte convert only to"
-            " types of their own width"
+            f"bitcast_convert_type from {x.dtype.name} to {new_dtype.name}: types of less than a"
+            " byte convert only to types of their own width"
         )
     if old > new:
         return ShapedArray((*x.shape, old // new), new_dtype)
     if not x.shape or x.shape[-1] * old != new:
         last = x.shape[-1] if x.shape else 1
         raise ValueError(
-            f"Attempting to convert array of shape {x.shape} from {x.dtype.name} of size {old} bits to {new_dtype.name}"
-            f" of size {new} bits, but {last} * {old} != {new}: the last dimension must hold one new element"
+            f"Attempting to convert array of shape {x.shape} from {x.dtype.name} of size {old} bits"
+            f" to {new_dtype.name} of size {new} bits, but {last} * {old} != {new}: the last"
+            " dimension must hold one new element"
         )
     return ShapedArray(x.shape[:-1], new_dtype)
 
@@ -192,8 +209,11 @@ copy_p = unary(
     lambda t, x, out: do.copy(t),
     transpose=linear_unary(lambda ct, aval: ct),
 )
-# its derivative is none, but as a map of values it is linear: a rule that is to be transposed may hold it
-stop_gradient_p = unary("stop_gradient", ANY, lambda x: x.copy(), None, transpose=linear_unary(lambda ct, aval: ct))
+# its derivative is none, but as a map of values it is linear: a rule that is to be transposed may
+# hold it
+stop_gradient_p = unary(
+    "stop_gradient", ANY, lambda x: x.copy(), None, transpose=linear_unary(lambda ct, aval: ct)
+)
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -224,7 +244,8 @@ optimization_barrier_p = Primitive(
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """`operand` with another dtype. Floats become integers by truncation; out of range they saturate, NaN becomes 0.
+    """`operand` with another dtype. Floats become integers by truncation; out of range they
+    saturate, NaN becomes 0.
 
     `convert_element_type(1.7, jnp.int32) == 1`"""
     return converted_to(operand, canonicalize(new_dtype), weak_type=False)
@@ -240,7 +261,9 @@ def converted_to(x: Any, dtype: Any, weak_type: bool) -> Any:
         return x
     if is_complex(aval.dtype) and not is_complex(dtype) and getattr(dtype, "kind", "") != "b":
         warnings.warn(
-            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=3
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
+            stacklevel=3,
         )
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type, sharding=None)
 
@@ -254,20 +277,29 @@ def _python_converted(x: Any, dtype: Any) -> np.ndarray:
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The bits of `operand` read as another type. A narrower type adds a last dimension, a wider one takes it away.
+    """The bits of `operand` read as another type. A narrower type adds a last dimension, a wider
+    one takes it away.
 
     `bitcast_convert_type(1.0, jnp.int32) == 0x3f800000`"""
     x, dtype = as_operand(operand), canonicalize(new_dtype)
     aval = typeof(x)
-    return x if aval.dtype == dtype and not aval.weak_type else bitcast_convert_type_p.bind(x, new_dtype=dtype)
+    return (
+        x
+        if aval.dtype == dtype and not aval.weak_type
+        else bitcast_convert_type_p.bind(x, new_dtype=dtype)
+    )
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x`, any pytree of arrays, as a constant to differentiation: `grad(lambda x: stop_gradient(x) * x)(3.) == 3.`"""
+    """`x`, any pytree of arrays, as a constant to differentiation: `grad(lambda x: stop_gradient(x)
+    * x)(3.) == 3.`"""
     return pytrees.tree_map(lambda leaf: stop_gradient_p.bind(as_operand(leaf)), x)
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """`operand`, any pytree of arrays, unchanged; what computes it is not merged with what uses it."""
+    """`operand`, any pytree of arrays, unchanged; what computes it is not merged with what uses
+    it."""
     leaves, tree = pytrees.flatten(operand)
-    return tree.unflatten(optimization_barrier_p.bind(*map(as_operand, leaves))) if leaves else operand
+    return (
+        tree.unflatten(optimization_barrier_p.bind(*map(as_operand, leaves))) if leaves else operand
+    )

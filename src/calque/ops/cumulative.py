@@ -13,7 +13,16 @@ from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.ops.arithmetic import lexicographic, share_of
 from calque.ops.associative import Combine, prefixes
-from calque.ops.common import FLOAT, NUMBER, PLAIN, Accepts, filled_like, operand, refuse_dtype, tangent_aval
+from calque.ops.common import (
+    FLOAT,
+    NUMBER,
+    PLAIN,
+    Accepts,
+    filled_like,
+    operand,
+    refuse_dtype,
+    tangent_aval,
+)
 from calque.ops.kinds import linear_unary, not_linear, wide
 
 # ---------------------------------------------------------------- meaning
@@ -55,7 +64,8 @@ def _shape(name: str, accepts: Accepts) -> Callable[..., ShapedArray]:
             raise refuse_dtype(name, x.dtype, accepts)
         if not 0 <= axis < x.ndim:
             raise ValueError(
-                f"{name}: axis {axis} is out of bounds for {x.str_short()}; it counts from 0, not from the end"
+                f"{name}: axis {axis} is out of bounds for {x.str_short()}; it counts from 0, not"
+                " from the end"
             )
         return x
 
@@ -63,7 +73,9 @@ def _shape(name: str, accepts: Accepts) -> Callable[..., ShapedArray]:
 
 
 def _batch(name: str) -> Callable[..., Any]:
-    def batch(args: Sequence[Any], dims: Sequence[int], *, axis: int, reverse: bool) -> tuple[Any, int]:
+    def batch(
+        args: Sequence[Any], dims: Sequence[int], *, axis: int, reverse: bool
+    ) -> tuple[Any, int]:
         (x,), (d,) = args, dims
         return REGISTRY[name].bind(x, axis=axis + (axis >= d), reverse=reverse), d
 
@@ -73,7 +85,9 @@ def _batch(name: str) -> Callable[..., Any]:
 def _jvp_by_pairs(name: str, combine: Combine) -> Callable[..., Any]:
     """The tangent as an associative scan over pairs (value, tangent)."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> tuple[Any, Any]:
+    def jvp(
+        primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = REGISTRY[name].bind(x, axis=axis, reverse=reverse)
         if type(t) is Zero:
@@ -139,12 +153,23 @@ def _cumsum_cotangent(ct: Any, aval: ShapedArray, *, axis: int, reverse: bool) -
     return do.cumsum(ct, axis=axis, reverse=not reverse)
 
 
-cumsum_p = _cumulative("cumsum", NUMBER, _accumulated(np.add), _cumsum_jvp, linear_unary(_cumsum_cotangent))
-cumprod_p = _cumulative("cumprod", NUMBER, _accumulated(np.multiply), _jvp_by_pairs("cumprod", _product_pair))
-cummax_p = _cumulative("cummax", PLAIN, _extreme(np.greater, np.maximum), _jvp_by_pairs("cummax", _choice_pair("max")))
-cummin_p = _cumulative("cummin", PLAIN, _extreme(np.less, np.minimum), _jvp_by_pairs("cummin", _choice_pair("min")))
+cumsum_p = _cumulative(
+    "cumsum", NUMBER, _accumulated(np.add), _cumsum_jvp, linear_unary(_cumsum_cotangent)
+)
+cumprod_p = _cumulative(
+    "cumprod", NUMBER, _accumulated(np.multiply), _jvp_by_pairs("cumprod", _product_pair)
+)
+cummax_p = _cumulative(
+    "cummax", PLAIN, _extreme(np.greater, np.maximum), _jvp_by_pairs("cummax", _choice_pair("max"))
+)
+cummin_p = _cumulative(
+    "cummin", PLAIN, _extreme(np.less, np.minimum), _jvp_by_pairs("cummin", _choice_pair("min"))
+)
 cumlogsumexp_p = _cumulative(
-    "cumlogsumexp", FLOAT, _accumulated(np.logaddexp), _jvp_by_pairs("cumlogsumexp", _logsumexp_pair)
+    "cumlogsumexp",
+    FLOAT,
+    _accumulated(np.logaddexp),
+    _jvp_by_pairs("cumlogsumexp", _logsumexp_pair),
 )
 
 # ---------------------------------------------------------------- public functions
@@ -155,7 +180,8 @@ def _apply(prim: Primitive, x: Any, axis: int, reverse: bool) -> Any:
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running sums along `axis`, from the end with `reverse`: `cumsum(jnp.array([1., 2., 3.])) == [1., 3., 6.]`"""
+    """Running sums along `axis`, from the end with `reverse`: `cumsum(jnp.array([1., 2., 3.])) ==
+    [1., 3., 6.]`"""
     return _apply(cumsum_p, operand, axis, reverse)
 
 
@@ -175,5 +201,6 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running values of log(sum(exp(x))) along `axis`: `cumlogsumexp(jnp.zeros(2)) == [0., log(2.)]`"""
+    """Running values of log(sum(exp(x))) along `axis`: `cumlogsumexp(jnp.zeros(2)) == [0.,
+    log(2.)]`"""
     return _apply(cumlogsumexp_p, operand, axis, reverse)

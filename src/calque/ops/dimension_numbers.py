@@ -1,5 +1,5 @@
-"""Parameters that name dimensions and modes: GatherDimensionNumbers, ScatterDimensionNumbers, GatherScatterMode,
-ConvDimensionNumbers, RaggedDotDimensionNumbers, Precision, FftType."""
+"""Parameters that name dimensions and modes: GatherDimensionNumbers, ScatterDimensionNumbers,
+GatherScatterMode, ConvDimensionNumbers, RaggedDotDimensionNumbers, Precision, FftType."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class GatherDimensionNumbers(NamedTuple):
     offset_dims              dimensions of the result that run through the slices
     collapsed_slice_dims     operand dimensions, of slice size 1, that the result does not have
     start_index_map          operand dimension that each entry of an index vector points into
-    operand_batching_dims    operand dimensions that are walked together with the indices' batch dimensions ...
-    start_indices_batching_dims   ... these ones"""
+    operand_batching_dims    operand dimensions that are walked together with the indices' batch
+    dimensions ... start_indices_batching_dims   ... these ones"""
 
     offset_dims: Dims
     collapsed_slice_dims: Dims
@@ -33,7 +33,8 @@ class ScatterDimensionNumbers(NamedTuple):
 
     update_window_dims            dimensions of the updates that run through the windows
     inserted_window_dims          operand dimensions, of window size 1, that the updates do not have
-    scatter_dims_to_operand_dims  operand dimension that each entry of an index vector points into"""
+    scatter_dims_to_operand_dims  operand dimension that each entry of an index vector points into
+    """
 
     update_window_dims: Dims
     inserted_window_dims: Dims
@@ -47,8 +48,8 @@ class GatherScatterMode(enum.Enum):
 
     CLIP               move them inside
     FILL_OR_DROP       gather gives `fill_value` for them, scatter leaves them out
-    PROMISE_IN_BOUNDS  the caller says that there are none; calque then clips in gather and leaves out in scatter
-    ONE_HOT            as PROMISE_IN_BOUNDS (a hint for accelerators)"""
+    PROMISE_IN_BOUNDS  the caller says that there are none; calque then clips in gather and leaves
+    out in scatter ONE_HOT            as PROMISE_IN_BOUNDS (a hint for accelerators)"""
 
     CLIP = enum.auto()
     FILL_OR_DROP = enum.auto()
@@ -57,7 +58,8 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
-        """The mode with this name: "clip", "fill", "drop" or "promise_in_bounds"; None is "fill"."""
+        """The mode with this name: "clip", "fill", "drop" or "promise_in_bounds"; None is
+        "fill"."""
         if isinstance(s, GatherScatterMode):
             return s
         try:
@@ -76,8 +78,8 @@ _MODES: dict[str | None, GatherScatterMode] = {
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """The layout of a convolution: for each array the positions of (batch, feature, *spatial); of the kernel
-    (out feature, in feature, *spatial)."""
+    """The layout of a convolution: for each array the positions of (batch, feature, *spatial); of
+    the kernel (out feature, in feature, *spatial)."""
 
     lhs_spec: Dims
     rhs_spec: Dims
@@ -85,7 +87,8 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """The dimensions of `ragged_dot_general`: those of a dot, which dimension of lhs is ragged, which of rhs lists the groups."""
+    """The dimensions of `ragged_dot_general`: those of a dot, which dimension of lhs is ragged,
+    which of rhs lists the groups."""
 
     dot_dimension_numbers: Any
     lhs_ragged_dimensions: Dims
@@ -102,7 +105,8 @@ class FftType(enum.IntEnum):
 
 
 class Precision(enum.Enum):
-    """How exact a product of arrays should be. On this CPU every product has the precision of its operands' dtype."""
+    """How exact a product of arrays should be. On this CPU every product has the precision of its
+    operands' dtype."""
 
     DEFAULT = 0
     HIGH = 1
@@ -116,7 +120,8 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """An algorithm for dot products, by the dtypes of its parts. calque's products accumulate at least this exactly."""
+    """An algorithm for dot products, by the dtypes of its parts. calque's products accumulate at
+    least this exactly."""
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -128,7 +133,8 @@ class DotAlgorithm(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Named algorithms for dot products. calque accepts them all: its products are at least as exact."""
+    """Named algorithms for dot products. calque accepts them all: its products are at least as
+    exact."""
 
     DEFAULT = enum.auto()
     ANY_F8_ANY_F8_F32 = enum.auto()
@@ -167,7 +173,8 @@ _PRECISIONS = {
 
 
 def canonical_precision(precision: Any) -> Any:
-    """A `precision=` argument in the form that equations carry: None, a pair of Precision, or an algorithm."""
+    """A `precision=` argument in the form that equations carry: None, a pair of Precision, or an
+    algorithm."""
     if precision is None:
         precision = config.default_matmul_precision
         if precision is None:
@@ -177,17 +184,30 @@ def canonical_precision(precision: Any) -> Any:
     if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
         return DotAlgorithmPreset[precision]
     pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
-    if len(pair) == 2 and all(isinstance(p, Precision) or p in _PRECISIONS or p is None for p in pair):
-        left, right = [p if isinstance(p, Precision) else _PRECISIONS.get(p, Precision.DEFAULT) for p in pair]
+    if len(pair) == 2 and all(
+        isinstance(p, Precision) or p in _PRECISIONS or p is None for p in pair
+    ):
+        left, right = [
+            p if isinstance(p, Precision) else _PRECISIONS.get(p, Precision.DEFAULT) for p in pair
+        ]
         return left, right
     raise ValueError(
-        f"Precision argument must be None, one of {sorted(_PRECISIONS)}, a lax.Precision value, a tuple of two of these, a"
-        f" lax.DotAlgorithm, or a lax.DotAlgorithmPreset or its name; got {precision!r}"
+        f"Precision argument must be None, one of {sorted(_PRECISIONS)}, a lax.Precision value, a"
+        " tuple of two of these, a lax.DotAlgorithm, or a lax.DotAlgorithmPreset or its name; got"
+        f" {precision!r}"
     )
 
 
-DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
 ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
 PrecisionLike = (
-    str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
+    str
+    | Precision
+    | tuple[str, str]
+    | tuple[Precision, Precision]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+    | None
 )

@@ -1,4 +1,5 @@
-"""Fourier transforms over the last dimensions: complex, inverse, real to complex, complex to real."""
+"""Fourier transforms over the last dimensions: complex, inverse, real to complex, complex to
+real."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def _fft_shape(x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape) -> Shap
     n = len(fft_lengths)
     if n > x.ndim:
         raise ValueError(
-            f"FFT input shape {x.shape} must have at least as many input dimensions as fft_lengths {fft_lengths}."
+            f"FFT input shape {x.shape} must have at least as many input dimensions as fft_lengths"
+            f" {fft_lengths}."
         )
     if n == 0:
         raise ValueError("FFT needs at least one length")
@@ -34,12 +36,14 @@ def _fft_shape(x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape) -> Shap
         if x.dtype not in (np.float32, np.float64):
             raise ValueError(f"RFFT input must be float32 or float64, got {x.dtype.name}")
     elif not is_complex(x.dtype):
-        raise ValueError(f"{fft_type.name} input must be complex64 or complex128, got {x.dtype.name}")
+        raise ValueError(
+            f"{fft_type.name} input must be complex64 or complex128, got {x.dtype.name}"
+        )
     half = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1)
     if x.shape[x.ndim - n :] != (half if fft_type is IRFFT else fft_lengths):
         raise ValueError(
-            f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to fft_lengths {fft_lengths}"
-            + (f", the last one halved: {half}" if fft_type is IRFFT else "")
+            f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to fft_lengths"
+            f" {fft_lengths}" + (f", the last one halved: {half}" if fft_type is IRFFT else "")
         )
     head = x.shape[: x.ndim - n]
     if fft_type is RFFT:
@@ -53,20 +57,28 @@ def _fft_meaning(x: np.ndarray, *, fft_type: FftType, fft_lengths: Shape) -> np.
     aval = _fft_shape(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
     if x.size == 0 or aval.size == 0:
         return np.zeros(aval.shape, aval.dtype)
-    function = {FFT: scipy_fft.fftn, IFFT: scipy_fft.ifftn, RFFT: scipy_fft.rfftn, IRFFT: scipy_fft.irfftn}[fft_type]
+    function = {
+        FFT: scipy_fft.fftn,
+        IFFT: scipy_fft.ifftn,
+        RFFT: scipy_fft.rfftn,
+        IRFFT: scipy_fft.irfftn,
+    }[fft_type]
     axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
     return np.asarray(function(x, s=fft_lengths, axes=axes)).astype(aval.dtype, copy=False)
 
 
 def _mirrored(x: Any, n: int, inverse: bool) -> Any:
-    """`x`, the first half of a spectrum of length `n`, with the entries that stand for two doubled (or halved)."""
+    """`x`, the first half of a spectrum of length `n`, with the entries that stand for two doubled
+    (or halved)."""
     aval = typeof(x)
     weights = np.full(n // 2 + 1, 0.5 if inverse else 2.0, aval.dtype)
     weights[0] = 1
     if n % 2 == 0:
         weights[-1] = 1
     last = (aval.ndim - 1,)
-    return do.mul(x, do.broadcast_in_dim(weights, shape=aval.shape, broadcast_dimensions=last, sharding=None))
+    return do.mul(
+        x, do.broadcast_in_dim(weights, shape=aval.shape, broadcast_dimensions=last, sharding=None)
+    )
 
 
 def _scaled(x: Any, factor: float) -> Any:
@@ -127,7 +139,9 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         if is_complex(dtype):
             raise ValueError("only real valued inputs supported for rfft")
         if dtype.kind in "iub":
-            x = do.convert_element_type(x, new_dtype=real_part(complex_of(dtype)), weak_type=False, sharding=None)
+            x = do.convert_element_type(
+                x, new_dtype=real_part(complex_of(dtype)), weak_type=False, sharding=None
+            )
     elif not is_complex(dtype):
         x = do.convert_element_type(x, new_dtype=complex_of(dtype), weak_type=False, sharding=None)
     return do.fft(x, fft_type=kind, fft_lengths=lengths) if lengths else x

@@ -1,9 +1,11 @@
 """Sizes that a program finds while it runs, and the arrays that have them.
 
-    let_size[size=k] n          from here on k is the value of n, an integer scalar: an equation without results
-    places[size=k] mask         where a vector of k true values is true
+    let_size[size=k] n          from here on k is the value of n, an integer scalar: an equation
+    without results places[size=k] mask         where a vector of k true values is true
 
-A size is found once in every run of its equation; arrays of that size are allocated then. See `core.dims`."""
+A size is found once in every run of its equation; arrays of that size are allocated then. See
+`core.dims`.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,8 +42,9 @@ def _let_size_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: Any)
 def _of_different_sizes(args: Sequence[Any], dims: Sequence[Any], *, size: Any, **_: Any) -> Any:
     maker = size.symbols.maker(size)
     raise DataDependentSizeError(
-        f"vmap: the lanes of a batch would get results of different sizes from {maker}. Give that function a static size= (and"
-        " fill_value=), so that every lane has as many elements, or loop over the lanes with calque.lax.map or Python."
+        f"vmap: the lanes of a batch would get results of different sizes from {maker}. Give that"
+        " function a static size= (and fill_value=), so that every lane has as many elements, or"
+        " loop over the lanes with calque.lax.map or Python."
     )
 
 
@@ -58,7 +61,8 @@ let_size_p = Primitive(
 
 
 def found_size(n: Any, maker: str, most: Any = None) -> Any:
-    """The size that an integer scalar is: an int if it is known now, else a new size of the program, at most `most`."""
+    """The size that an integer scalar is: an int if it is known now, else a new size of the
+    program, at most `most`."""
     if is_concrete(n):
         return int(to_numpy(n))
     if type(most) is int and most == 0:
@@ -66,8 +70,8 @@ def found_size(n: Any, maker: str, most: Any = None) -> Any:
     symbols = symbols_of_recording()
     if symbols is None:
         raise DataDependentSizeError(
-            f"{maker}: the size of the result depends on a value that differs between the lanes of vmap, or is not known."
-            f"{origin(n)}\nGive the keyword size= where there is one."
+            f"{maker}: the size of the result depends on a value that differs between the lanes of"
+            f" vmap, or is not known.{origin(n)}\nGive the keyword size= where there is one."
         )
     if most is None:
         most = min(int(np.iinfo(typeof(n).dtype).max) - 1, dims.LARGEST)

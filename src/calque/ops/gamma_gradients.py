@@ -1,11 +1,13 @@
-"""How the gamma distribution moves with its shape parameter, in float64: the meaning of igamma_grad_a and random_gamma_grad.
+"""How the gamma distribution moves with its shape parameter, in float64: the meaning of
+igamma_grad_a and random_gamma_grad.
 
-With p the density and P the distribution function of Gamma(a), the derivative of P(a, x) by a is an integral of
-(log t - digamma(a)) p(t), over [0, x] or, with the other sign, over [x, inf): the one without cancellation is taken. In
-logarithmic variables both are smooth,
+With p the density and P the distribution function of Gamma(a), the derivative of P(a, x) by a is an
+integral of (log t - digamma(a)) p(t), over [0, x] or, with the other sign, over [x, inf): the one
+without cancellation is taken. In logarithmic variables both are smooth,
 
-    log x < digamma(a):   G = -x/a integral of (log x - v/a - digamma(a)) exp(-x (exp(-v/a) - 1) - v) dv        t = x exp(-v/a)
-    otherwise:            G =  x integral of (log x + w - digamma(a)) exp(a w - x (exp(w) - 1)) dw            t = x exp(w)
+    log x < digamma(a):   G = -x/a integral of (log x - v/a - digamma(a)) exp(-x (exp(-v/a) - 1) -
+    v) dv        t = x exp(-v/a) otherwise:            G =  x integral of (log x + w - digamma(a))
+    exp(a w - x (exp(w) - 1)) dw            t = x exp(w)
 
 where G = -(dP/da) / p(x) is the derivative by a of a random number drawn as x."""
 
@@ -28,7 +30,10 @@ def sample_gradient(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     out = np.full(a.shape, np.nan)
     inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     flat_a, flat_x = a[inside], x[inside]
-    pieces = [_ratio(flat_a[i : i + _CHUNK], flat_x[i : i + _CHUNK]) for i in range(0, flat_a.size, _CHUNK)]
+    pieces = [
+        _ratio(flat_a[i : i + _CHUNK], flat_x[i : i + _CHUNK])
+        for i in range(0, flat_a.size, _CHUNK)
+    ]
     out[inside] = np.concatenate(pieces) if pieces else 0.0
     out[(x == 0) & (a > 0)] = 0.0
     return out
@@ -53,7 +58,10 @@ def _ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _lower(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     a, x = a[:, None], x[:, None]
-    fall = lambda v: x * np.expm1(-v / a) + v
+
+    def fall(v):
+        return x * np.expm1(-v / a) + v
+
     v, weight = _nodes(fall, a.shape)
     values = (np.log(x) - v / a - special.digamma(a)) * np.exp(-fall(v))
     return np.asarray(-x[:, 0] / a[:, 0] * np.sum(values * weight, axis=1))
@@ -61,14 +69,18 @@ def _lower(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _upper(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     a, x = a[:, None], x[:, None]
-    fall = lambda w: x * np.expm1(w) - a * w
+
+    def fall(w):
+        return x * np.expm1(w) - a * w
+
     w, weight = _nodes(fall, a.shape)
     values = (np.log(x) + w - special.digamma(a)) * np.exp(-fall(w))
     return np.asarray(x[:, 0] * np.sum(values * weight, axis=1))
 
 
 def _nodes(fall: object, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre nodes and weights in equal panels from 0 to where the convex function `fall` reaches _DEPTH."""
+    """Gauss-Legendre nodes and weights in equal panels from 0 to where the convex function `fall`
+    reaches _DEPTH."""
     assert callable(fall)
     end = np.full(shape, 1e-300)
     end = np.maximum(end, 1e-9)

@@ -16,10 +16,14 @@ from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops.common import front, zero_like, zeros
 from calque.ops.common import operand as as_operand
-from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from calque.ops.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from calque.ops.layout import Shape, canonical_shape, expand_dims, unary_transpose
 
-# ---------------------------------------------------------------- positions: what gather and scatter have in common
+# ---------------------------------------------------------------- positions: what gather and scatte
 
 
 def offsets_of(ndim: int, dropped: Sequence[int]) -> Shape:
@@ -30,9 +34,11 @@ def offsets_of(ndim: int, dropped: Sequence[int]) -> Shape:
 def window_starts(
     indices: np.ndarray, ndim: int, index_map: Shape, batching: Shape, indices_batching: Shape
 ) -> dict[int, np.ndarray]:
-    """Operand dimension -> where each window starts in it, an array that broadcasts to the indices' batch shape."""
+    """Operand dimension -> where each window starts in it, an array that broadcasts to the indices'
+    batch shape."""
     out: dict[int, np.ndarray] = {}
-    # indices are compared with sizes as signed numbers: uint64 ones beyond int64 are out of bounds in any case
+    # indices are compared with sizes as signed numbers: uint64 ones beyond int64 are out of bounds
+    # in any case
     wide = (
         np.minimum(indices, np.iinfo(np.int64).max).astype(np.int64)
         if indices.dtype == np.uint64
@@ -47,7 +53,9 @@ def window_starts(
     return out
 
 
-def windows_inside(starts: dict[int, np.ndarray], shape: Shape, sizes: Sequence[int], batch: Shape) -> np.ndarray:
+def windows_inside(
+    starts: dict[int, np.ndarray], shape: Shape, sizes: Sequence[int], batch: Shape
+) -> np.ndarray:
     """Which windows lie wholly inside the operand."""
     inside = np.ones(batch, bool)
     for d, s in starts.items():
@@ -55,7 +63,9 @@ def windows_inside(starts: dict[int, np.ndarray], shape: Shape, sizes: Sequence[
     return inside
 
 
-def clipped(starts: dict[int, np.ndarray], shape: Shape, sizes: Sequence[int]) -> dict[int, np.ndarray]:
+def clipped(
+    starts: dict[int, np.ndarray], shape: Shape, sizes: Sequence[int]
+) -> dict[int, np.ndarray]:
     """Starts moved so that the windows lie inside."""
     return {d: np.clip(s, 0, shape[d] - sizes[d]) for d, s in starts.items()}
 
@@ -63,8 +73,8 @@ def clipped(starts: dict[int, np.ndarray], shape: Shape, sizes: Sequence[int]) -
 def element_indices(
     starts: dict[int, np.ndarray], sizes: Sequence[int], dropped: Sequence[int], batch: Shape
 ) -> tuple[np.ndarray, ...]:
-    """For each operand dimension the position of each element of each window: arrays that broadcast to
-    (batch dimensions, window dimensions), the window dimensions being those not in `dropped`."""
+    """For each operand dimension the position of each element of each window: arrays that broadcast
+    to (batch dimensions, window dimensions), the window dimensions being those not in `dropped`."""
     kept = offsets_of(len(sizes), dropped)
     out = []
     for d, n in enumerate(sizes):
@@ -95,15 +105,19 @@ def _gather_shape(
     offset, collapsed, index_map, batching, indices_batching = dimension_numbers
     if not is_integer(indices.dtype) or indices.ndim == 0:
         raise TypeError(
-            f"gather: start indices must be integers with an index vector dimension, got {indices.str_short()}"
+            "gather: start indices must be integers with an index vector dimension, got"
+            f" {indices.str_short()}"
         )
     if len(slice_sizes) != x.ndim:
         raise TypeError(
-            f"gather: slice_sizes {slice_sizes} must have one size for each dimension of operand {x.str_short()}"
+            f"gather: slice_sizes {slice_sizes} must have one size for each dimension of operand"
+            f" {x.str_short()}"
         )
     for n, size in zip(slice_sizes, x.shape):
         if n < 0 or surely_less(size, n):
-            raise TypeError(f"gather: slice_sizes {slice_sizes} must be within the operand's shape {x.shape}")
+            raise TypeError(
+                f"gather: slice_sizes {slice_sizes} must be within the operand's shape {x.shape}"
+            )
     dropped = (*collapsed, *batching)
     ndim = indices.ndim - 1 + len(offset)
     if collapsed or batching:
@@ -115,22 +129,32 @@ def _gather_shape(
         or list(offset) != sorted(set(offset))
     ):
         raise TypeError(
-            f"gather: offset_dims {offset} must be sorted, within the result's rank {ndim}, one for each slice dimension that is kept"
-            f" ({x.ndim - len(dropped)} for operand {x.str_short()})"
+            f"gather: offset_dims {offset} must be sorted, within the result's rank {ndim}, one for"
+            f" each slice dimension that is kept ({x.ndim - len(dropped)} for operand"
+            f" {x.str_short()})"
         )
-    batch, window = iter(indices.shape[:-1]), iter([n for d, n in enumerate(slice_sizes) if d not in dropped])
-    return ShapedArray(tuple([next(window if d in offset else batch) for d in range(ndim)]), x.dtype, x.weak_type)
+    batch, window = (
+        iter(indices.shape[:-1]),
+        iter([n for d, n in enumerate(slice_sizes) if d not in dropped]),
+    )
+    return ShapedArray(
+        tuple([next(window if d in offset else batch) for d in range(ndim)]), x.dtype, x.weak_type
+    )
 
 
-def check_index_map(name: str, x: ShapedArray, indices: ShapedArray, index_map: Shape, batching: Shape) -> None:
+def check_index_map(
+    name: str, x: ShapedArray, indices: ShapedArray, index_map: Shape, batching: Shape
+) -> None:
     if len(index_map) != indices.shape[-1]:
         raise TypeError(
-            f"{name}: index vectors have {indices.shape[-1]} entries (indices {indices.str_short()}), but {index_map} maps {len(index_map)}"
+            f"{name}: index vectors have {indices.shape[-1]} entries (indices"
+            f" {indices.str_short()}), but {index_map} maps {len(index_map)}"
         )
     seen = set(index_map)
     if len(seen) != len(index_map) or any(not 0 <= d < x.ndim or d in batching for d in index_map):
         raise TypeError(
-            f"{name}: {index_map} must be distinct dimensions of operand {x.str_short()} that are not batching dimensions {batching}"
+            f"{name}: {index_map} must be distinct dimensions of operand {x.str_short()} that are"
+            f" not batching dimensions {batching}"
         )
 
 
@@ -145,20 +169,26 @@ def _check_dropped(
 ) -> None:
     if len(set(dropped)) != len(dropped) or any(not 0 <= d < x.ndim for d in dropped):
         raise TypeError(
-            f"{name}: collapsed and batching dimensions {dropped} must be distinct dimensions of operand {x.str_short()}"
+            f"{name}: collapsed and batching dimensions {dropped} must be distinct dimensions of"
+            f" operand {x.str_short()}"
         )
     if any(sizes[d] > 1 for d in dropped):
         raise TypeError(
-            f"{name}: collapsed and batching dimensions {dropped} must have slice size 1, got slice sizes {sizes}"
+            f"{name}: collapsed and batching dimensions {dropped} must have slice size 1, got slice"
+            f" sizes {sizes}"
         )
-    if len(batching) != len(indices_batching) or len(set(indices_batching)) != len(indices_batching):
+    if len(batching) != len(indices_batching) or len(set(indices_batching)) != len(
+        indices_batching
+    ):
         raise TypeError(
-            f"{name}: operand batching dimensions {batching} and those of the indices {indices_batching} must pair up"
+            f"{name}: operand batching dimensions {batching} and those of the indices"
+            f" {indices_batching} must pair up"
         )
     for d, b in zip(batching, indices_batching):
         if not 0 <= b < indices.ndim - 1 or indices.shape[b] != x.shape[d]:
             raise TypeError(
-                f"{name}: batching dimension {d} of operand {x.str_short()} does not match dimension {b} of indices {indices.str_short()}"
+                f"{name}: batching dimension {d} of operand {x.str_short()} does not match"
+                f" dimension {b} of indices {indices.str_short()}"
             )
 
 
@@ -166,7 +196,8 @@ def _check_dropped(
 
 
 def fill_of(dtype: Any, fill_value: Any) -> Any:
-    """The value of elements out of bounds: NaN, the least signed integer, the largest unsigned one, or True, unless given."""
+    """The value of elements out of bounds: NaN, the least signed integer, the largest unsigned one,
+    or True, unless given."""
     if fill_value is not None:
         return fill_value
     if is_float(dtype) or is_complex(dtype):
@@ -187,13 +218,18 @@ def _gather_meaning(
     mode: GatherScatterMode,
     fill_value: Any,
 ) -> np.ndarray:
-    """Dimensions that are read whole stand last, so that NumPy copies them as runs; the others by computed positions."""
+    """Dimensions that are read whole stand last, so that NumPy copies them as runs; the others by
+    computed positions."""
     offset, collapsed, index_map, batching, indices_batching = dimension_numbers
     batch = indices.shape[:-1]
     starts = window_starts(indices, x.ndim, index_map, batching, indices_batching)
     safe = clipped(starts, x.shape, slice_sizes)
     dropped = (*collapsed, *batching)
-    whole = [d for d in range(x.ndim) if d not in starts and d not in dropped and slice_sizes[d] == x.shape[d]]
+    whole = [
+        d
+        for d in range(x.ndim)
+        if d not in starts and d not in dropped and slice_sizes[d] == x.shape[d]
+    ]
     picked = [d for d in range(x.ndim) if d not in whole]
     turned = np.transpose(x, [*picked, *whole])
     position = {d: i for i, d in enumerate(picked)}
@@ -210,7 +246,9 @@ def _gather_meaning(
         if not inside.all():
             out = np.array(out)
             out[~inside] = np.asarray(fill_of(x.dtype, fill_value)).astype(x.dtype)
-    window = [d for d in picked if d not in dropped] + whole  # the order in which `out` has the window dimensions
+    window = [
+        d for d in picked if d not in dropped
+    ] + whole  # the order in which `out` has the window dimensions
     place = {d: o for d, o in zip(offsets_of(x.ndim, dropped), offset)}
     target = [*offsets_of(out.ndim, offset), *[place[d] for d in window]]
     return np.transpose(out, np.argsort(target))
@@ -244,13 +282,18 @@ def _gather_transpose(
 ) -> Any:
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     if mode is not GatherScatterMode.FILL_OR_DROP:
-        mode = GatherScatterMode.CLIP if mode is GatherScatterMode.CLIP else GatherScatterMode.PROMISE_IN_BOUNDS
+        mode = (
+            GatherScatterMode.CLIP
+            if mode is GatherScatterMode.CLIP
+            else GatherScatterMode.PROMISE_IN_BOUNDS
+        )
     return add_at(zeros(aval), indices, ct, numbers, indices_are_sorted, unique_indices, mode)
 
 
 @functools.cache
 def combiner(name: str, dtype: Any) -> Jaxpr:
-    """The program of two scalars that a scatter combines its elements with: `{ lambda ; a b. let c = add a b in (c,) }`."""
+    """The program of two scalars that a scatter combines its elements with: `{ lambda ; a b. let c
+    = add a b in (c,) }`."""
     scalar = ShapedArray((), dtype)
     return trace_to_jaxpr(lambda a, b: [getattr(do, name)(a, b)], [scalar, scalar]).jaxpr
 
@@ -296,20 +339,41 @@ def _gather_batch(
         x = front(x, bx, 0)
         size = typeof(x).shape[0]
         numbers = GatherDimensionNumbers(
-            (0, *_later(offset)), _later(collapsed), _later(index_map), _later(batching), indices_batching
+            (0, *_later(offset)),
+            _later(collapsed),
+            _later(index_map),
+            _later(batching),
+            indices_batching,
         )
-        return do.gather(x, indices, dimension_numbers=numbers, slice_sizes=(size, *slice_sizes), **params), 0
+        return (
+            do.gather(
+                x, indices, dimension_numbers=numbers, slice_sizes=(size, *slice_sizes), **params
+            ),
+            0,
+        )
     indices = front(indices, bi, 0)
     if bx is None:
-        numbers = GatherDimensionNumbers(_later(offset), collapsed, index_map, batching, _later(indices_batching))
+        numbers = GatherDimensionNumbers(
+            _later(offset), collapsed, index_map, batching, _later(indices_batching)
+        )
         params = {**params, "indices_are_sorted": False, "unique_indices": False}
-        return do.gather(x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes, **params), 0
+        return (
+            do.gather(x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes, **params),
+            0,
+        )
     x = front(x, bx, 0)
     numbers = GatherDimensionNumbers(
-        _later(offset), _later(collapsed), _later(index_map), (0, *_later(batching)), (0, *_later(indices_batching))
+        _later(offset),
+        _later(collapsed),
+        _later(index_map),
+        (0, *_later(batching)),
+        (0, *_later(indices_batching)),
     )
     one = min(typeof(x).shape[0], 1)
-    return do.gather(x, indices, dimension_numbers=numbers, slice_sizes=(one, *slice_sizes), **params), 0
+    return (
+        do.gather(x, indices, dimension_numbers=numbers, slice_sizes=(one, *slice_sizes), **params),
+        0,
+    )
 
 
 gather_p = Primitive(
@@ -336,17 +400,25 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Slices of `operand` that start where `start_indices` say. The last dimension of `start_indices` holds index vectors.
+    """Slices of `operand` that start where `start_indices` say. The last dimension of
+    `start_indices` holds index vectors.
 
-    >>> rows = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> rows = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,),
+    ...     start_index_map=(0,))
     >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), rows, (1, 2))
     Array([[4, 5],
            [0, 1]], dtype=int32)
     """
     operand, start_indices = as_operand(operand), as_operand(start_indices)
     # the default is what JAX's is: a promise, which out-of-bounds indices break without harm
-    parsed = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
-    fill = fill_of(typeof(operand).dtype, fill_value) if parsed is GatherScatterMode.FILL_OR_DROP else None
+    parsed = (
+        GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    )
+    fill = (
+        fill_of(typeof(operand).dtype, fill_value)
+        if parsed is GatherScatterMode.FILL_OR_DROP
+        else None
+    )
     return do.gather(
         operand,
         start_indices,
@@ -368,7 +440,10 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """
     src, columns = as_operand(src), [as_operand(i) for i in idxs]
     shape = typeof(src).shape
-    vectors = [expand_dims(_wrapped(i, shape[a]), (typeof(i).ndim,)) for i, a in zip(columns, axes, strict=True)]
+    vectors = [
+        expand_dims(_wrapped(i, shape[a]), (typeof(i).ndim,))
+        for i, a in zip(columns, axes, strict=True)
+    ]
     last = typeof(vectors[0]).ndim - 1
     indices = vectors[0] if len(vectors) == 1 else do.concatenate(*vectors, dimension=last)
     kept = len(shape) - len(axes)
@@ -385,7 +460,9 @@ def _wrapped(i: Any, size: Any) -> Any:
     """Positions modulo the size, as index_take counts them; the result has the sign of the size."""
     dtype = typeof(i).dtype
     shape = typeof(i).shape
-    n = do.broadcast_in_dim(np.asarray(max(size, 1), dtype), shape=shape, broadcast_dimensions=(), sharding=None)
+    n = do.broadcast_in_dim(
+        np.asarray(max(size, 1), dtype), shape=shape, broadcast_dimensions=(), sharding=None
+    )
     rest = do.rem(i, n)
     if not is_signed(dtype):
         return rest

@@ -25,8 +25,8 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
     for a in avals:
         if a.dtype != first:
             raise TypeError(
-                f"{name} requires arguments to have the same dtypes, got {', '.join(v.dtype.name for v in avals)};"
-                " convert them first (jnp functions do)"
+                f"{name} requires arguments to have the same dtypes, got"
+                f" {', '.join(v.dtype.name for v in avals)}; convert them first (jnp functions do)"
             )
 
 
@@ -37,21 +37,27 @@ def _concatenate_shape(*avals: ShapedArray, dimension: int) -> ShapedArray:
     ndim, dtype = first.ndim, first.dtype
     if not 0 <= dimension < ndim:
         raise TypeError(
-            f"concatenate dimension out of bounds: dimension {dimension} for shapes {', '.join(str(a.shape) for a in avals)}."
+            f"concatenate dimension out of bounds: dimension {dimension} for shapes"
+            f" {', '.join(str(a.shape) for a in avals)}."
         )
     rest = first.shape[:dimension] + first.shape[dimension + 1 :]
     for a in avals:
         shape = a.shape
-        if a.ndim != ndim or (a is not first and shape[:dimension] + shape[dimension + 1 :] != rest):
+        if a.ndim != ndim or (
+            a is not first and shape[:dimension] + shape[dimension + 1 :] != rest
+        ):
             raise TypeError(
-                f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: concatenating along"
-                f" dimension {dimension} for shapes {', '.join(str(v.shape) for v in avals)}."
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the"
+                f" one being concatenated: concatenating along dimension {dimension} for shapes"
+                f" {', '.join(str(v.shape) for v in avals)}."
             )
         if a.dtype != dtype:
             same_dtype("concatenate", avals)
         total = total + shape[dimension]
         weak = weak and a.weak_type
-    return ShapedArray((*first.shape[:dimension], total, *first.shape[dimension + 1 :]), dtype, weak)
+    return ShapedArray(
+        (*first.shape[:dimension], total, *first.shape[dimension + 1 :]), dtype, weak
+    )
 
 
 def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]:
@@ -72,9 +78,14 @@ def _cut(x: Any, dimension: int, start: Any, stop: Any) -> Any:
     return do.slice(x, start_indices=starts, limit_indices=limits, strides=None)
 
 
-def _concatenate_batch(args: Sequence[Any], dims: Sequence[int | None], *, dimension: int) -> tuple[Any, int]:
+def _concatenate_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, dimension: int
+) -> tuple[Any, int]:
     size = batch_size(args, dims)
-    return do.concatenate(*[front(x, d, size) for x, d in zip(args, dims)], dimension=dimension + 1), 0
+    return (
+        do.concatenate(*[front(x, d, size) for x, d in zip(args, dims)], dimension=dimension + 1),
+        0,
+    )
 
 
 concatenate_p = Primitive(
@@ -103,34 +114,45 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
 # ---------------------------------------------------------------- pad
 
 
-def _pad_shape(x: ShapedArray, value: ShapedArray, *, padding_config: tuple[Shape, ...]) -> ShapedArray:
+def _pad_shape(
+    x: ShapedArray, value: ShapedArray, *, padding_config: tuple[Shape, ...]
+) -> ShapedArray:
     if value.ndim:
         raise ValueError(f"padding_value must be a scalar; got shape {value.shape}")
     if x.dtype != value.dtype:
-        raise TypeError(f"pad: operand and padding_value must be same dtype: got {x.dtype.name} and {value.dtype.name}")
+        raise TypeError(
+            f"pad: operand and padding_value must be same dtype: got {x.dtype.name} and"
+            f" {value.dtype.name}"
+        )
     if len(padding_config) != x.ndim:
         raise ValueError(
-            f"length of padding_config must equal the number of axes of operand, got padding_config {padding_config} for operand shape {x.shape}"
+            "length of padding_config must equal the number of axes of operand, got padding_config"
+            f" {padding_config} for operand shape {x.shape}"
         )
     shape = []
     for size, (low, high, interior) in zip(x.shape, padding_config):
         if interior < 0:
             raise ValueError(
-                f"interior padding in padding_config must be nonnegative, got padding_config {padding_config}"
+                "interior padding in padding_config must be nonnegative, got padding_config"
+                f" {padding_config}"
             )
         out = low + high + size
         if interior and size > 1:
             out = out + (size - 1) * interior
         if out < 0:
             raise ValueError(
-                f"Dimension size after padding is not at least 0, got {out} for operand shape {x.shape} and padding_config {padding_config}"
+                f"Dimension size after padding is not at least 0, got {out} for operand shape"
+                f" {x.shape} and padding_config {padding_config}"
             )
         shape.append(out)
     return ShapedArray(tuple(shape), x.dtype, x.weak_type and value.weak_type)
 
 
-def _pad_meaning(x: np.ndarray, value: np.ndarray, *, padding_config: tuple[Shape, ...]) -> np.ndarray:
-    """Place the elements in an array of the padding value, wide enough for no padding to be negative; then cut that to size."""
+def _pad_meaning(
+    x: np.ndarray, value: np.ndarray, *, padding_config: tuple[Shape, ...]
+) -> np.ndarray:
+    """Place the elements in an array of the padding value, wide enough for no padding to be
+    negative; then cut that to size."""
     wide, place, cut = [], [], []
     for size, (low, high, interior) in zip(x.shape, padding_config):
         extent = max(size + (size - 1) * interior, 0)
@@ -160,9 +182,12 @@ def _total(x: Any) -> Any:
 
 
 def _unpad(ct: Any, padding_config: tuple[Shape, ...]) -> Any:
-    """The elements of the padded array that came from the operand; zero for those that negative padding cut away."""
+    """The elements of the padded array that came from the operand; zero for those that negative
+    padding cut away."""
     zero = common.scalar_of(typeof(ct).dtype, 0)
-    out = do.pad(ct, zero, padding_config=tuple([(-low, -high, 0) for low, high, _ in padding_config]))
+    out = do.pad(
+        ct, zero, padding_config=tuple([(-low, -high, 0) for low, high, _ in padding_config])
+    )
     steps = tuple([interior + 1 for _, _, interior in padding_config])
     if all(s == 1 for s in steps):
         return out
@@ -198,12 +223,15 @@ pad_p = Primitive(
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """`operand` with padding: for each dimension how much before, after and between its elements. Negative padding cuts.
+    """`operand` with padding: for each dimension how much before, after and between its elements.
+    Negative padding cuts.
 
     >>> lax.pad(jnp.array([1., 2.]), 0., ((1, 0, 1),))
     Array([0., 1., 0., 2.], dtype=float32)
     """
-    operand, padding_value = common.same_dtypes("pad", [as_operand(operand), as_operand(padding_value)])
+    operand, padding_value = common.same_dtypes(
+        "pad", [as_operand(operand), as_operand(padding_value)]
+    )
     config = tuple([canonical_shape(c, "padding_config") for c in padding_config])
     return do.pad(operand, padding_value, padding_config=config)
 
@@ -219,7 +247,9 @@ def _rev_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     return x
 
 
-def _rev_batch(args: Sequence[Any], dims: Sequence[int | None], *, dimensions: Shape) -> tuple[Any, int]:
+def _rev_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, dimensions: Shape
+) -> tuple[Any, int]:
     (x,), (b,) = args, dims
     assert b is not None
     return do.rev(x, dimensions=tuple([d + (d >= b) for d in dimensions])), b
@@ -250,7 +280,8 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 def _tile_shape(x: ShapedArray, *, reps: Shape) -> ShapedArray:
     if len(reps) != x.ndim:
         raise TypeError(
-            f"tile: reps must have one number for each dimension, got reps={reps} for operand shape {x.shape}"
+            f"tile: reps must have one number for each dimension, got reps={reps} for operand shape"
+            f" {x.shape}"
         )
     if any(r < 0 for r in reps):
         raise ValueError(f"tile: reps must be non-negative, got {reps}")
@@ -301,18 +332,28 @@ def _split_shape(x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray
             raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
         total = total + n
     if total != x.shape[axis]:
-        raise ValueError(f"Sum of sizes {total} must be equal to dimension {axis} of the operand shape {list(x.shape)}")
-    return [ShapedArray((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
+        raise ValueError(
+            f"Sum of sizes {total} must be equal to dimension {axis} of the operand shape"
+            f" {list(x.shape)}"
+        )
+    return [
+        ShapedArray((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes
+    ]
 
 
 def _split_meaning(x: np.ndarray, *, sizes: Shape, axis: int) -> list[np.ndarray]:
     return np.split(x, list(itertools.accumulate(sizes))[:-1], axis) if sizes else []
 
 
-def _split_transpose(cts: Sequence[Any], x: UndefinedPrimal, *, sizes: Shape, axis: int) -> list[Any]:
+def _split_transpose(
+    cts: Sequence[Any], x: UndefinedPrimal, *, sizes: Shape, axis: int
+) -> list[Any]:
     if all(type(ct) is Zero for ct in cts):
         return [Zero(x.aval)]
-    parts = [zeros(a) if type(ct) is Zero else ct for ct, a in zip(cts, _split_shape(x.aval, sizes=sizes, axis=axis))]
+    parts = [
+        zeros(a) if type(ct) is Zero else ct
+        for ct, a in zip(cts, _split_shape(x.aval, sizes=sizes, axis=axis))
+    ]
     return [do.concatenate(*parts, dimension=axis)]
 
 
@@ -342,7 +383,11 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     [(2,), (3,)]
     """
     operand = as_operand(operand)
-    return do.split(operand, sizes=canonical_shape(sizes, "sizes"), axis=canonical_axis(axis, typeof(operand).ndim))
+    return do.split(
+        operand,
+        sizes=canonical_shape(sizes, "sizes"),
+        axis=canonical_axis(axis, typeof(operand).ndim),
+    )
 
 
 # ---------------------------------------------------------------- stack and unstack
@@ -353,7 +398,9 @@ def _stack_shape(*avals: ShapedArray, axis: int) -> ShapedArray:
         raise ValueError("stack expects at least one operand, got 0.")
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
-        raise ValueError(f"stack requires operands of one shape, got {', '.join(str(a.shape) for a in avals)}")
+        raise ValueError(
+            f"stack requires operands of one shape, got {', '.join(str(a.shape) for a in avals)}"
+        )
     same_dtype("stack", avals)
     if not 0 <= axis <= first.ndim:
         raise ValueError(f"stack: axis {axis} is out of bounds for operands of rank {first.ndim}")
@@ -364,7 +411,10 @@ def _stack_shape(*avals: ShapedArray, axis: int) -> ShapedArray:
 def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
     if type(ct) is Zero:
         return [Zero(x.aval) if type(x) is UndefinedPrimal else None for x in operands]
-    return [part if type(x) is UndefinedPrimal else None for x, part in zip(operands, do.unstack(ct, axis=axis))]
+    return [
+        part if type(x) is UndefinedPrimal else None
+        for x, part in zip(operands, do.unstack(ct, axis=axis))
+    ]
 
 
 def _stack_batch(args: Sequence[Any], dims: Sequence[int | None], *, axis: int) -> tuple[Any, int]:
@@ -395,7 +445,9 @@ def _unstack_transpose(cts: Sequence[Any], x: UndefinedPrimal, *, axis: int) -> 
     return [do.stack(*[instantiate(ct) for ct in cts], axis=axis)]
 
 
-def _unstack_batch(args: Sequence[Any], dims: Sequence[int | None], *, axis: int) -> tuple[list[Any], list[int]]:
+def _unstack_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, axis: int
+) -> tuple[list[Any], list[int]]:
     (x,), (b,) = args, dims
     assert b is not None
     outs = do.unstack(move(x, b, 0), axis=axis + 1)

@@ -1,6 +1,9 @@
-"""Primitives by kind: the factories that make elementwise primitives from a meaning and a derivative.
+"""Primitives by kind: the factories that make elementwise primitives from a meaning and a
+derivative.
 
-`unary` and `nary` fill in the shape, jvp, transpose and batching rules that all elementwise primitives have in common."""
+`unary` and `nary` fill in the shape, jvp, transpose and batching rules that all elementwise
+primitives have in common.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,9 @@ def same_dtype(fn: Callable[..., Any]) -> Callable[..., Any]:
 # ---------------------------------------------------------------- shape
 
 
-def unary_shape(name: str, accepts: Accepts, result: Callable[[Any], Any] | None = None) -> Callable[..., ShapedArray]:
+def unary_shape(
+    name: str, accepts: Accepts, result: Callable[[Any], Any] | None = None
+) -> Callable[..., ShapedArray]:
     dtypes = accepts.dtypes
 
     def shape(x: ShapedArray, **params: Any) -> ShapedArray:
@@ -72,7 +77,9 @@ def unary_shape(name: str, accepts: Accepts, result: Callable[[Any], Any] | None
     return shape
 
 
-def nary_shape(name: str, accepts: Accepts, result: Callable[[Any], Any] | None = None) -> Callable[..., ShapedArray]:
+def nary_shape(
+    name: str, accepts: Accepts, result: Callable[[Any], Any] | None = None
+) -> Callable[..., ShapedArray]:
     dtypes = accepts.dtypes
 
     def shape(*avals: ShapedArray, **params: Any) -> ShapedArray:
@@ -83,13 +90,18 @@ def nary_shape(name: str, accepts: Accepts, result: Callable[[Any], Any] | None 
             if a is not first:
                 first = common_aval(name, avals)
                 break
-        return first if result is None else ShapedArray(first.shape, result(first.dtype), first.weak_type)
+        return (
+            first
+            if result is None
+            else ShapedArray(first.shape, result(first.dtype), first.weak_type)
+        )
 
     return shape
 
 
 def common_aval(name: str, avals: Sequence[ShapedArray]) -> ShapedArray:
-    """The aval of an elementwise result: one dtype; one shape, or rank 0; weak when all operands are."""
+    """The aval of an elementwise result: one dtype; one shape, or rank 0; weak when all operands
+    are."""
     dtype = avals[0].dtype
     shape: tuple[int, ...] = ()
     weak = True
@@ -107,7 +119,8 @@ def common_aval(name: str, avals: Sequence[ShapedArray]) -> ShapedArray:
 def dtypes_differ(name: str, avals: Sequence[ShapedArray]) -> TypeError:
     listed = ", ".join(str(getattr(a.dtype, "name", a.dtype)) for a in avals)
     return TypeError(
-        f"{name} requires arguments to have the same dtypes, got {listed}. Convert one of them explicitly."
+        f"{name} requires arguments to have the same dtypes, got {listed}. Convert one of them"
+        " explicitly."
     )
 
 
@@ -119,7 +132,8 @@ def to_bool(dtype: Any) -> Any:
 
 
 def unary_jvp(name: str, tangent: Tangent | None) -> Callable[..., Any]:
-    """`tangent(t, x, out, **params)` is the tangent of the result; None means that it is zero everywhere."""
+    """`tangent(t, x, out, **params)` is the tangent of the result; None means that it is zero
+    everywhere."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -132,7 +146,8 @@ def unary_jvp(name: str, tangent: Tangent | None) -> Callable[..., Any]:
 
 
 def nary_jvp(name: str, tangents_of: Sequence[Tangent | None]) -> Callable[..., Any]:
-    """`tangents_of[i](t, out, *primals, **params)` is the part of the tangent that comes from operand i."""
+    """`tangents_of[i](t, out, *primals, **params)` is the part of the tangent that comes from
+    operand i."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         out = REGISTRY[name].bind(*primals, **params)
@@ -163,7 +178,8 @@ def not_linear(name: str) -> NotApplicable:
 
 
 def linear_unary(cotangent: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """The transpose of a linear primitive of one operand: `cotangent(ct, aval of the operand, **params)`."""
+    """The transpose of a linear primitive of one operand: `cotangent(ct, aval of the operand,
+    **params)`."""
 
     def transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
         if type(ct) is Zero:
@@ -174,7 +190,8 @@ def linear_unary(cotangent: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 
 def linear_nary(*cotangents: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """The transpose of a primitive that is linear in its UndefinedPrimal operands: `cotangents[i](ct, *args)`."""
+    """The transpose of a primitive that is linear in its UndefinedPrimal operands:
+    `cotangents[i](ct, *args)`."""
 
     def transpose(ct: Any, *args: Any, **params: Any) -> list[Any]:
         out: list[Any] = []
@@ -244,14 +261,17 @@ def apply_unary(prim: Primitive, x: Any, **params: Any) -> Any:
 
 
 def apply_nary(prim: Primitive, *xs: Any) -> Any:
-    """Bind `prim` to operands as users give them: converted to one dtype, size-1 dimensions repeated."""
+    """Bind `prim` to operands as users give them: converted to one dtype, size-1 dimensions
+    repeated."""
     first = getattr(xs[0], "aval", None)
     if first is not None:
         if len(xs) == 2 and type(xs[1]) in (float, int):
             return prim.bind(xs[0], quick_scalar(prim.name, xs[1], first))
         for x in xs:
             aval = getattr(x, "aval", None)
-            if aval is not first and (aval is None or aval.dtype != first.dtype or aval.shape != first.shape):
+            if aval is not first and (
+                aval is None or aval.dtype != first.dtype or aval.shape != first.shape
+            ):
                 break
         else:
             return prim.bind(*xs)

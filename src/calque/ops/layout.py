@@ -1,5 +1,6 @@
-"""Layout: the same elements in another arrangement (broadcast_in_dim, reshape, transpose, squeeze), constants without
-operands (iota, empty), and what JAX's lax writes with them (full, expand_dims, collapse, ...)."""
+"""Layout: the same elements in another arrangement (broadcast_in_dim, reshape, transpose, squeeze),
+constants without operands (iota, empty), and what JAX's lax writes with them (full, expand_dims,
+collapse, ...)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from calque.ops.common import operand as as_operand
 Params = Any
 Shape = tuple[int, ...]
 
-# ---------------------------------------------------------------- shared by the rules of layout, slicing and indexing
+# ---------------------------------------------------------------- shared by the rules of layout, sl
 
 
 def canonical_shape(shape: Any, what: str = "shape") -> Shape:
@@ -46,7 +47,11 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
 def permuted(x: Any, permutation: Sequence[int]) -> Any:
     """`x` with its dimensions in this order; `x` itself where that is the order it has."""
     permutation = tuple(permutation)
-    return x if permutation == tuple(range(len(permutation))) else do.transpose(x, permutation=permutation)
+    return (
+        x
+        if permutation == tuple(range(len(permutation)))
+        else do.transpose(x, permutation=permutation)
+    )
 
 
 def linear_jvp(name: str, operands: int = 1) -> Callable[..., Any]:
@@ -64,7 +69,8 @@ def linear_jvp(name: str, operands: int = 1) -> Callable[..., Any]:
 
 
 def unary_transpose(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The transpose of a primitive with one linear operand: `rule(ct, aval, *other_operands, **params)` gives its cotangent."""
+    """The transpose of a primitive with one linear operand: `rule(ct, aval, *other_operands,
+    **params)` gives its cotangent."""
 
     def transpose(ct: Any, operand: UndefinedPrimal, *others: Any, **params: Params) -> list[Any]:
         back = Zero(operand.aval) if type(ct) is Zero else rule(ct, operand.aval, *others, **params)
@@ -89,28 +95,35 @@ def constant_jvp(name: str) -> Callable[..., Any]:
 # ---------------------------------------------------------------- broadcast_in_dim
 
 
-def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any) -> ShapedArray:
+def _broadcast_shape(
+    x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+) -> ShapedArray:
     if len(broadcast_dimensions) != x.ndim:
         raise TypeError(
-            f"broadcast_in_dim needs one broadcast dimension for each of the operand's {x.ndim} dimensions, got"
-            f" broadcast_dimensions={broadcast_dimensions} for operand {x.str_short()}"
+            f"broadcast_in_dim needs one broadcast dimension for each of the operand's {x.ndim}"
+            f" dimensions, got broadcast_dimensions={broadcast_dimensions} for operand"
+            f" {x.str_short()}"
         )
     last = -1
     for size, d in zip(x.shape, broadcast_dimensions):
         if not last < d < len(shape):
             raise TypeError(
-                f"broadcast_dimensions must be strictly increasing and within the result's rank {len(shape)}, got {broadcast_dimensions}"
+                "broadcast_dimensions must be strictly increasing and within the result's rank"
+                f" {len(shape)}, got {broadcast_dimensions}"
             )
         if not surely_equal(size, shape[d]) and size != 1 and size != shape[d]:
             raise TypeError(
-                f"broadcast_in_dim: the operand's size along each dimension must be 1 or the result's: operand {x.str_short()}"
-                f" does not fit shape {shape} with broadcast_dimensions={broadcast_dimensions}"
+                "broadcast_in_dim: the operand's size along each dimension must be 1 or the"
+                f" result's: operand {x.str_short()} does not fit shape {shape} with"
+                f" broadcast_dimensions={broadcast_dimensions}"
             )
         last = d
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def _broadcast_meaning(x: np.ndarray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any) -> np.ndarray:
+def _broadcast_meaning(
+    x: np.ndarray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+) -> np.ndarray:
     sizes = [1] * len(shape)
     for d, size in zip(broadcast_dimensions, x.shape):
         sizes[d] = size
@@ -127,17 +140,29 @@ def _broadcast_transpose(
     if len(kept) == aval.ndim:
         return total
     position = tuple([i for i, d in enumerate(broadcast_dimensions) if d in kept])
-    return do.broadcast_in_dim(total, shape=aval.shape, broadcast_dimensions=position, sharding=None)
+    return do.broadcast_in_dim(
+        total, shape=aval.shape, broadcast_dimensions=position, sharding=None
+    )
 
 
 def _broadcast_batch(
-    args: Sequence[Any], dims: Sequence[int | None], *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    shape: Shape,
+    broadcast_dimensions: Shape,
+    sharding: Any,
 ) -> tuple[Any, int]:
     (x,), (d,) = args, dims
     assert d is not None
     x = move(x, d, 0)
     at = (0, *[i + 1 for i in broadcast_dimensions])
-    return do.broadcast_in_dim(x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=at, sharding=None), 0
+    return (
+        do.broadcast_in_dim(
+            x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=at, sharding=None
+        ),
+        0,
+    )
 
 
 def _broadcast_hidden(params: dict[str, Any]) -> list[str]:
@@ -157,9 +182,14 @@ broadcast_in_dim_p = Primitive(
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+    operand: Any,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
 ) -> Any:
-    """Repeat `operand` so that it has `shape`; its dimension `i` becomes dimension `broadcast_dimensions[i]` of the result.
+    """Repeat `operand` so that it has `shape`; its dimension `i` becomes dimension
+    `broadcast_dimensions[i]` of the result.
 
     >>> lax.broadcast_in_dim(jnp.array([1., 2.]), (2, 3), (0,))
     Array([[1., 1., 1.],
@@ -171,11 +201,14 @@ def broadcast_in_dim(
     aval = typeof(operand)
     if shape == aval.shape and dims == tuple(range(len(shape))) and _is_array(operand):
         return operand
-    return do.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding)
+    return do.broadcast_in_dim(
+        operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding
+    )
 
 
 def _is_array(x: Any) -> bool:
-    """Is `x` one of our arrays or tracers, which an operation without effect can return as it is?"""
+    """Is `x` one of our arrays or tracers, which an operation without effect can return as it
+    is?"""
     return hasattr(x, "aval")
 
 
@@ -189,29 +222,40 @@ def size_of(shape: Sequence[int]) -> Any:
     return n
 
 
-def _reshape_shape(x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any) -> ShapedArray:
+def _reshape_shape(
+    x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+) -> ShapedArray:
     out = ShapedArray(new_sizes, x.dtype, x.weak_type)
     if out.size != x.size:
         raise TypeError(
-            f"reshape total size must be unchanged, got new_sizes {new_sizes} (size {out.size}) for shape {x.shape} (size {x.size})"
+            f"reshape total size must be unchanged, got new_sizes {new_sizes} (size {out.size}) for"
+            f" shape {x.shape} (size {x.size})"
         )
     if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
         raise TypeError(
-            f"reshape dimensions must be a permutation of the operand's dimensions, got {dimensions} for shape {x.shape}"
+            "reshape dimensions must be a permutation of the operand's dimensions, got"
+            f" {dimensions} for shape {x.shape}"
         )
     return out
 
 
-def _reshape_meaning(x: np.ndarray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any) -> np.ndarray:
+def _reshape_meaning(
+    x: np.ndarray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+) -> np.ndarray:
     return (x if dimensions is None else np.transpose(x, dimensions)).reshape(new_sizes)
 
 
 @unary_transpose
-def _reshape_transpose(ct: Any, aval: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any) -> Any:
+def _reshape_transpose(
+    ct: Any, aval: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+) -> Any:
     if dimensions is None:
         return do.reshape(ct, new_sizes=aval.shape, dimensions=None, sharding=None)
     permuted_shape = tuple([aval.shape[d] for d in dimensions])
-    return permuted(do.reshape(ct, new_sizes=permuted_shape, dimensions=None, sharding=None), inverse(dimensions))
+    return permuted(
+        do.reshape(ct, new_sizes=permuted_shape, dimensions=None, sharding=None),
+        inverse(dimensions),
+    )
 
 
 def inverse(permutation: Sequence[int]) -> Shape:
@@ -222,13 +266,21 @@ def inverse(permutation: Sequence[int]) -> Shape:
 
 
 def _reshape_batch(
-    args: Sequence[Any], dims: Sequence[int | None], *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    new_sizes: Shape,
+    dimensions: Shape | None,
+    sharding: Any,
 ) -> tuple[Any, int]:
     (x,), (d,) = args, dims
     assert d is not None
     x = move(x, d, 0)
     order = None if dimensions is None else (0, *[i + 1 for i in dimensions])
-    return do.reshape(x, new_sizes=(typeof(x).shape[0], *new_sizes), dimensions=order, sharding=None), 0
+    return (
+        do.reshape(x, new_sizes=(typeof(x).shape[0], *new_sizes), dimensions=order, sharding=None),
+        0,
+    )
 
 
 reshape_p = Primitive(
@@ -242,9 +294,14 @@ reshape_p = Primitive(
 
 
 def reshape(
-    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+    operand: Any,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
-    """The elements of `operand`, in row-major order, in a new shape. `dimensions` is the order in which to read its dimensions.
+    """The elements of `operand`, in row-major order, in a new shape. `dimensions` is the order in
+    which to read its dimensions.
 
     >>> lax.reshape(jnp.arange(6), (3, 2))
     Array([[0, 1],
@@ -270,12 +327,15 @@ def reshape(
 def _transpose_shape(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError(
-            f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for operand {x.str_short()}."
+            "transpose permutation isn't a permutation of operand dimensions, got permutation"
+            f" {permutation} for operand {x.str_short()}."
         )
     return ShapedArray(tuple([x.shape[d] for d in permutation]), x.dtype, x.weak_type)
 
 
-def _transpose_batch(args: Sequence[Any], dims: Sequence[int | None], *, permutation: Shape) -> tuple[Any, int]:
+def _transpose_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, permutation: Shape
+) -> tuple[Any, int]:
     (x,), (b,) = args, dims
     assert b is not None
     return do.transpose(x, permutation=(b, *[d + (d >= b) for d in permutation])), 0
@@ -286,13 +346,16 @@ transpose_p = Primitive(
     meaning=lambda x, *, permutation: np.transpose(x, permutation),
     shape=_transpose_shape,
     jvp=linear_jvp("transpose"),
-    transpose=unary_transpose(lambda ct, aval, *, permutation: do.transpose(ct, permutation=inverse(permutation))),
+    transpose=unary_transpose(
+        lambda ct, aval, *, permutation: do.transpose(ct, permutation=inverse(permutation))
+    ),
     batch=_transpose_batch,
 )
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """`operand` with its dimensions in another order: dimension `i` of the result is dimension `permutation[i]` of `operand`.
+    """`operand` with its dimensions in another order: dimension `i` of the result is dimension
+    `permutation[i]` of `operand`.
 
     >>> lax.transpose(jnp.zeros((2, 3)), (1, 0)).shape
     (3, 2)
@@ -312,14 +375,19 @@ def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
             raise ValueError(f"squeeze: axis {d} is out of bounds for array of dimension {x.ndim}")
         if x.shape[d] != 1:
             raise ValueError(
-                f"cannot select an axis to squeeze out which has size not equal to one, got shape={x.shape} and dimensions={dimensions}"
+                "cannot select an axis to squeeze out which has size not equal to one, got"
+                f" shape={x.shape} and dimensions={dimensions}"
             )
     if len(set(dimensions)) != len(dimensions):
         raise ValueError(f"squeeze dimensions must be unique, got {dimensions}")
-    return ShapedArray(tuple([s for i, s in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
+    return ShapedArray(
+        tuple([s for i, s in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type
+    )
 
 
-def _squeeze_batch(args: Sequence[Any], dims: Sequence[int | None], *, dimensions: Shape) -> tuple[Any, int]:
+def _squeeze_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, dimensions: Shape
+) -> tuple[Any, int]:
     (x,), (b,) = args, dims
     assert b is not None
     dropped = tuple([d + (d >= b) for d in dimensions])
@@ -374,7 +442,8 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 def _iota_shape(*, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> ShapedArray:
     if not 0 <= dimension < len(shape):
         raise ValueError(
-            f"iota dimension must be between 0 and the rank of the shape, got dimension={dimension} for shape {shape}"
+            f"iota dimension must be between 0 and the rank of the shape, got dimension={dimension}"
+            f" for shape {shape}"
         )
     if dtype == np.bool_:
         raise TypeError(f"iota does not accept dtype {dtype}: it needs a number type")
@@ -415,7 +484,9 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Any:
     """An array of this shape whose elements count along one dimension.
 
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
@@ -433,7 +504,9 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     >>> lax.empty((2,), jnp.float32).shape
     (2,)
     """
-    return do.empty(dtype=canonicalize(dtype), out_sharding=out_sharding, shape=canonical_shape(shape))
+    return do.empty(
+        dtype=canonicalize(dtype), out_sharding=out_sharding, shape=canonical_shape(shape)
+    )
 
 
 # ---------------------------------------------------------------- lax functions written with them
@@ -485,13 +558,16 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
         sizes = [as_size(s[i - rank + len(s)]) for s in shapes if i - rank + len(s) >= 0]
         size = next((n for n in sizes if n != 1), 1)
         if any(n != 1 and n != size for n in sizes):
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}")
+            raise ValueError(
+                f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}"
+            )
         out.append(size)
     return tuple(out)
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """`operand` with the dimensions from `start_dimension` up to, without, `stop_dimension` merged into one.
+    """`operand` with the dimensions from `start_dimension` up to, without, `stop_dimension` merged
+    into one.
 
     >>> lax.collapse(jnp.zeros((2, 3, 4)), 0, 2).shape
     (6, 4)
@@ -499,7 +575,10 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     shape = typeof(operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if last < first:
-        raise ValueError(f"Invalid dimension range passed to collapse: {shape}[{start_dimension}:{stop_dimension}]")
+        raise ValueError(
+            "Invalid dimension range passed to collapse:"
+            f" {shape}[{start_dimension}:{stop_dimension}]"
+        )
     return reshape(operand, (*shape[:first], size_of(shape[first:last]), *shape[last:]))
 
 
@@ -529,9 +608,13 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     shape = canonical_shape(shape)
     aval = typeof(fill_value)
     if aval.ndim:
-        raise TypeError(f"lax.full must be called with scalar fill_value; got fill_value.shape {aval.shape}.")
+        raise TypeError(
+            f"lax.full must be called with scalar fill_value; got fill_value.shape {aval.shape}."
+        )
     weak_type = dtype is None and aval.weak_type
-    return _full(shape, fill_value, aval.dtype if dtype is None else canonicalize(dtype), weak_type, sharding)
+    return _full(
+        shape, fill_value, aval.dtype if dtype is None else canonicalize(dtype), weak_type, sharding
+    )
 
 
 def _full(shape: Shape, fill_value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
@@ -542,19 +625,34 @@ def _full(shape: Shape, fill_value: Any, dtype: Any, weak_type: bool, sharding: 
 
 
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    sharding: Any = None,
 ) -> Any:
     """An array like `x` (its shape and dtype, unless others are given) filled with a scalar.
 
     >>> lax.full_like(jnp.arange(2.), 3)
     Array([3., 3.], dtype=float32)
     """
-    aval = typeof(x) if not (hasattr(x, "shape") and hasattr(x, "dtype")) or hasattr(x, "aval") else x
+    aval = (
+        typeof(x) if not (hasattr(x, "shape") and hasattr(x, "dtype")) or hasattr(x, "aval") else x
+    )
     weak_type = dtype is None and bool(getattr(aval, "weak_type", False))
     if typeof(fill_value).ndim:
-        raise TypeError(f"lax.full_like must be called with scalar fill_value; got shape {typeof(fill_value).shape}.")
+        raise TypeError(
+            "lax.full_like must be called with scalar fill_value; got shape"
+            f" {typeof(fill_value).shape}."
+        )
     dtype = canonicalize(aval.dtype if dtype is None else dtype)
-    return _full(canonical_shape(aval.shape if shape is None else shape), fill_value, dtype, weak_type, sharding)
+    return _full(
+        canonical_shape(aval.shape if shape is None else shape),
+        fill_value,
+        dtype,
+        weak_type,
+        sharding,
+    )
 
 
 def zeros_like_array(x: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Elementary functions: exponentials, logarithms, roots, circular and hyperbolic functions, their inverses."""
+"""Elementary functions: exponentials, logarithms, roots, circular and hyperbolic functions, their
+inverses."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 def _log1p_complex(x: np.ndarray) -> np.ndarray:
-    """log(1 + x) with a real part that keeps its digits near 0: log|1+x|^2 = log1p(r(2+r) + i^2)."""
+    """log(1 + x) with a real part that keeps its digits near 0: log|1+x|^2 = log1p(r(2+r) +
+    i^2)."""
     r, i = x.real, x.imag
     near = 0.5 * np.log1p(r * (2 + r) + i * i)
     far = np.log(np.hypot(1 + r, i))
@@ -68,35 +70,71 @@ def _scaled(factor: float) -> Fn:
 exp_p = unary("exp", INEXACT, widened(np.exp), lambda t, x, out: do.mul(t, out))
 exp2_p = unary("exp2", INEXACT, widened(np.exp2), _scaled(float(np.log(2.0))))
 expm1_p = unary(
-    "expm1", INEXACT, _float_or_complex(np.expm1, _expm1_complex), lambda t, x, out: do.mul(t, do.add(out, const(x, 1)))
+    "expm1",
+    INEXACT,
+    _float_or_complex(np.expm1, _expm1_complex),
+    lambda t, x, out: do.mul(t, do.add(out, const(x, 1))),
 )
 log_p = unary("log", INEXACT, widened(np.log), lambda t, x, out: do.div(t, x))
 log1p_p = unary(
-    "log1p", INEXACT, _float_or_complex(np.log1p, _log1p_complex), lambda t, x, out: do.div(t, do.add(x, const(x, 1)))
+    "log1p",
+    INEXACT,
+    _float_or_complex(np.log1p, _log1p_complex),
+    lambda t, x, out: do.div(t, do.add(x, const(x, 1))),
 )
-sqrt_p = unary("sqrt", INEXACT, widened(np.sqrt), lambda t, x, out: do.div(do.mul(t, const(x, 0.5)), out))
+sqrt_p = unary(
+    "sqrt", INEXACT, widened(np.sqrt), lambda t, x, out: do.div(do.mul(t, const(x, 0.5)), out)
+)
 rsqrt_p = unary("rsqrt", INEXACT, widened(lambda x: 1 / np.sqrt(x)), _rsqrt_tangent)
-cbrt_p = unary("cbrt", FLOAT, widened(np.cbrt), lambda t, x, out: do.div(t, do.mul(const(x, 3), do.square(out))))
+cbrt_p = unary(
+    "cbrt",
+    FLOAT,
+    widened(np.cbrt),
+    lambda t, x, out: do.div(t, do.mul(const(x, 3), do.square(out))),
+)
 logistic_p = unary(
-    "logistic", INEXACT, widened(_logistic), lambda t, x, out: do.mul(t, do.mul(out, do.sub(const(x, 1), out)))
+    "logistic",
+    INEXACT,
+    widened(_logistic),
+    lambda t, x, out: do.mul(t, do.mul(out, do.sub(const(x, 1), out))),
 )
 sin_p = unary("sin", INEXACT, widened(np.sin), lambda t, x, out: do.mul(t, do.cos(x)))
 cos_p = unary("cos", INEXACT, widened(np.cos), lambda t, x, out: do.mul(t, do.neg(do.sin(x))))
 tan_p = unary("tan", INEXACT, widened(np.tan), lambda t, x, out: do.mul(t, _one_plus_square(out)))
-asin_p = unary("asin", INEXACT, widened(np.arcsin), lambda t, x, out: do.mul(t, do.rsqrt(_one_minus_square(x))))
-acos_p = unary("acos", INEXACT, widened(np.arccos), lambda t, x, out: do.neg(do.mul(t, do.rsqrt(_one_minus_square(x)))))
-atan_p = unary("atan", INEXACT, widened(np.arctan), lambda t, x, out: do.div(t, _one_plus_square(x)))
+asin_p = unary(
+    "asin", INEXACT, widened(np.arcsin), lambda t, x, out: do.mul(t, do.rsqrt(_one_minus_square(x)))
+)
+acos_p = unary(
+    "acos",
+    INEXACT,
+    widened(np.arccos),
+    lambda t, x, out: do.neg(do.mul(t, do.rsqrt(_one_minus_square(x)))),
+)
+atan_p = unary(
+    "atan", INEXACT, widened(np.arctan), lambda t, x, out: do.div(t, _one_plus_square(x))
+)
 sinh_p = unary("sinh", INEXACT, widened(np.sinh), lambda t, x, out: do.mul(t, do.cosh(x)))
 cosh_p = unary("cosh", INEXACT, widened(np.cosh), lambda t, x, out: do.mul(t, do.sinh(x)))
-tanh_p = unary("tanh", INEXACT, widened(np.tanh), lambda t, x, out: do.mul(t, _one_minus_square(out)))
-asinh_p = unary("asinh", INEXACT, widened(np.arcsinh), lambda t, x, out: do.mul(t, do.rsqrt(_one_plus_square(x))))
+tanh_p = unary(
+    "tanh", INEXACT, widened(np.tanh), lambda t, x, out: do.mul(t, _one_minus_square(out))
+)
+asinh_p = unary(
+    "asinh",
+    INEXACT,
+    widened(np.arcsinh),
+    lambda t, x, out: do.mul(t, do.rsqrt(_one_plus_square(x))),
+)
 acosh_p = unary(
     "acosh",
     INEXACT,
     widened(np.arccosh),
-    lambda t, x, out: do.mul(t, do.mul(do.rsqrt(do.sub(x, const(x, 1))), do.rsqrt(do.add(x, const(x, 1))))),
+    lambda t, x, out: do.mul(
+        t, do.mul(do.rsqrt(do.sub(x, const(x, 1))), do.rsqrt(do.add(x, const(x, 1))))
+    ),
 )
-atanh_p = unary("atanh", INEXACT, widened(np.arctanh), lambda t, x, out: do.div(t, _one_minus_square(x)))
+atanh_p = unary(
+    "atanh", INEXACT, widened(np.arctanh), lambda t, x, out: do.div(t, _one_minus_square(x))
+)
 
 
 def _atan2_meaning(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -122,7 +160,8 @@ atan2_p = nary(
 
 
 class AccuracyMode(enum.Enum):
-    """How exact an elementary function must be. calque's are always within two units in the last place."""
+    """How exact an elementary function must be. calque's are always within two units in the last
+    place."""
 
     HIGHEST = 1
     DEFAULT = 2
@@ -138,7 +177,9 @@ class Tolerance(NamedTuple):
 
 def _apply(prim: Primitive, x: Any, accuracy: Any) -> Any:
     if accuracy is not None and not isinstance(accuracy, (AccuracyMode, Tolerance)):
-        raise TypeError(f"{prim.name}: accuracy must be None, an AccuracyMode or a Tolerance, got {accuracy!r}")
+        raise TypeError(
+            f"{prim.name}: accuracy must be None, an AccuracyMode or a Tolerance, got {accuracy!r}"
+        )
     return apply_unary(prim, x)
 
 

@@ -27,9 +27,13 @@ def window_count(size: Any, window: Any, stride: int) -> Any:
 
 
 def padtype_to_pads(
-    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
 ) -> list[tuple[int, int]]:
-    """The padding (before, after) of each dimension that "SAME", "SAME_LOWER" or "VALID" stands for.
+    """The padding (before, after) of each dimension that "SAME", "SAME_LOWER" or "VALID" stands
+    for.
 
     >>> lax.padtype_to_pads((5,), (3,), (2,), "SAME")
     [(1, 1)]
@@ -39,7 +43,10 @@ def padtype_to_pads(
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
     if name not in ("SAME", "SAME_LOWER"):
-        raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding!r}.")
+        raise RuntimeError(
+            "Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got"
+            f" {padding!r}."
+        )
     out = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         count = -(-size // stride)
@@ -54,7 +61,8 @@ def canonical_pads(padding: Any, count: int, name: str) -> Pads:
     pads = tuple([(as_size(low), as_size(high)) for low, high in padding])
     if len(pads) != count:
         raise ValueError(
-            f"{name}: padding must have one pair for each of the {count} spatial dimensions, got {padding}"
+            f"{name}: padding must have one pair for each of the {count} spatial dimensions, got"
+            f" {padding}"
         )
     return pads
 

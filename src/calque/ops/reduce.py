@@ -17,7 +17,15 @@ from calque.core.jaxprs import ClosedJaxpr, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops.associative import axes_in_front, fold
-from calque.ops.common import batch_size, filled, front, instantiate, scalar_of, tangent_aval, zero_like
+from calque.ops.common import (
+    batch_size,
+    filled,
+    front,
+    instantiate,
+    scalar_of,
+    tangent_aval,
+    zero_like,
+)
 from calque.ops.common import operand as as_operand
 from calque.ops.kinds import not_linear
 from calque.ops.reductions import IDENTITY, check_axes, shifted_axes
@@ -44,7 +52,10 @@ def _meaning(*args: np.ndarray, jaxpr: Any, dimensions: tuple[int, ...]) -> list
 def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[np.ndarray]:
     env: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, map(np.asarray, closed.consts)))
     env.update(zip(closed.jaxpr.invars, map(np.asarray, args)))
-    read = lambda a: env[a] if isinstance(a, Var) else np.asarray(a.val)
+
+    def read(a):
+        return env[a] if isinstance(a, Var) else np.asarray(a.val)
+
     for e in closed.jaxpr.eqns:
         out = e.primitive.meaning(*[read(a) for a in e.invars], **e.params)
         for v, x in zip(e.outvars, out if e.primitive.multiple_results else (out,)):
@@ -55,31 +66,47 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[np.ndarray]:
 # ---------------------------------------------------------------- rules
 
 
-def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[ShapedArray]:
+def _shape(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]
+) -> list[ShapedArray]:
     n = len(avals) // 2
     for x, init in zip(avals[:n], avals[n:]):
         if x.shape != avals[0].shape:
-            raise TypeError(f"reduce: operands must have equal shapes, got {[a.shape for a in avals[:n]]}")
+            raise TypeError(
+                f"reduce: operands must have equal shapes, got {[a.shape for a in avals[:n]]}"
+            )
         if init.shape or init.dtype != x.dtype:
             raise TypeError(
-                f"reduce: the initial value must be a scalar of the operand's dtype, got {init.str_short()} for {x.str_short()}"
+                "reduce: the initial value must be a scalar of the operand's dtype, got"
+                f" {init.str_short()} for {x.str_short()}"
             )
         check_axes("reduce", dimensions, x)
     if [(v.shape, v.dtype) for v in jaxpr.out_avals] != [((), x.dtype) for x in avals[:n]]:
         got = ", ".join(v.str_short() for v in jaxpr.out_avals)
-        raise TypeError(f"reduce: the function must give scalars of the operands' dtypes, got {got}")
+        raise TypeError(
+            f"reduce: the function must give scalars of the operands' dtypes, got {got}"
+        )
     kept = tuple(d for i, d in enumerate(avals[0].shape) if i not in dimensions)
     return [ShapedArray(kept, x.dtype, x.weak_type) for x in avals[:n]]
 
 
 def over_arrays(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """A program of scalars applied elementwise to arrays of one shape, by the batching rules of its equations."""
+    """A program of scalars applied elementwise to arrays of one shape, by the batching rules of its
+    equations."""
     shape = typeof(args[0]).shape
-    flat = lambda x, s: do.reshape(x, new_sizes=s, dimensions=None, sharding=None)
+
+    def flat(x, s):
+        return do.reshape(x, new_sizes=s, dimensions=None, sharding=None)
+
     size = typeof(args[0]).size
-    env: dict[Var, tuple[Any, int | None]] = {v: (c, None) for v, c in zip(closed.jaxpr.constvars, closed.consts)}
+    env: dict[Var, tuple[Any, int | None]] = {
+        v: (c, None) for v, c in zip(closed.jaxpr.constvars, closed.consts)
+    }
     env.update((v, (flat(x, (size,)), 0)) for v, x in zip(closed.jaxpr.invars, args))
-    read = lambda a: env[a] if isinstance(a, Var) else (a.val, None)
+
+    def read(a):
+        return env[a] if isinstance(a, Var) else (a.val, None)
+
     for e in closed.jaxpr.eqns:
         pairs = [read(a) for a in e.invars]
         values, dims = [x for x, _ in pairs], [d for _, d in pairs]
@@ -95,19 +122,27 @@ def over_arrays(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def tangent_program(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program of (a, b, tangent of a, tangent of b) that gives the results and their tangents, all instantiated."""
+    """The program of (a, b, tangent of a, tangent of b) that gives the results and their tangents,
+    all instantiated."""
     found = closed.cache.get("reduce tangents")
     if found is None:
         avals = closed.in_avals
-        found = trace_to_jaxpr(lambda *xs: _forward(closed, xs[: len(avals)], xs[len(avals) :]), [*avals, *avals])
+        found = trace_to_jaxpr(
+            lambda *xs: _forward(closed, xs[: len(avals)], xs[len(avals) :]), [*avals, *avals]
+        )
         closed.cache["reduce tangents"] = found
     return found
 
 
 def _forward(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    env: dict[Var, tuple[Any, Any]] = {v: (c, zero_like(c)) for v, c in zip(closed.jaxpr.constvars, closed.consts)}
+    env: dict[Var, tuple[Any, Any]] = {
+        v: (c, zero_like(c)) for v, c in zip(closed.jaxpr.constvars, closed.consts)
+    }
     env.update(zip(closed.jaxpr.invars, zip(primals, tangents)))
-    read = lambda a: env[a] if isinstance(a, Var) else (a.val, zero_like(a.val))
+
+    def read(a):
+        return env[a] if isinstance(a, Var) else (a.val, zero_like(a.val))
+
     for e in closed.jaxpr.eqns:
         pairs = [read(a) for a in e.invars]
         out, t = e.primitive.jvp([p for p, _ in pairs], [t for _, t in pairs], **e.params)
@@ -116,9 +151,15 @@ def _forward(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any
     return [x for x, _ in outs] + [instantiate(t) for _, t in outs]
 
 
-def by_pairs(closed: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
-    """The reduction written out: pairs are combined over whole arrays, `starts`, of the shape of the result, first."""
-    combine = lambda a, b: over_arrays(closed, [*a, *b])
+def by_pairs(
+    closed: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], axes: tuple[int, ...]
+) -> list[Any]:
+    """The reduction written out: pairs are combined over whole arrays, `starts`, of the shape of
+    the result, first."""
+
+    def combine(a, b):
+        return over_arrays(closed, [*a, *b])
+
     rows = [axes_in_front(x, axes) for x in xs]
     if not typeof(rows[0]).shape[0]:
         return list(starts)
@@ -126,7 +167,11 @@ def by_pairs(closed: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], axes
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    dimensions: tuple[int, ...],
 ) -> tuple[list[Any], list[Any]]:
     n = len(primals) // 2
     if all(type(t) is Zero for t in tangents):
@@ -148,7 +193,11 @@ def _paired(program: ClosedJaxpr, n: int) -> ClosedJaxpr:
 
 
 def _batch(
-    args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    jaxpr: ClosedJaxpr,
+    dimensions: tuple[int, ...],
 ) -> tuple[list[Any], list[int]]:
     n = len(args) // 2
     size = batch_size(args, dims)
@@ -158,7 +207,9 @@ def _batch(
         return do.reduce(*xs, *args[n:], jaxpr=jaxpr, dimensions=axes), [0] * n
     shape = tuple(d for i, d in enumerate(typeof(xs[0]).shape) if i not in axes)
     inits = [front(x, d, size) for x, d in zip(args[n:], dims[n:])]
-    starts = [do.broadcast_in_dim(i, shape=shape, broadcast_dimensions=(0,), sharding=None) for i in inits]
+    starts = [
+        do.broadcast_in_dim(i, shape=shape, broadcast_dimensions=(0,), sharding=None) for i in inits
+    ]
     return by_pairs(jaxpr, xs, starts, axes), [0] * n
 
 
@@ -192,13 +243,19 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Combine the elements over `dimensions` with an associative function whose identity is `init_values`.
+    """Combine the elements over `dimensions` with an associative function whose identity is
+    `init_values`.
 
-    `reduce(jnp.array([1., 2., 3.]), 0., lax.add, (0,)) == 6.` Operands may be a pytree: `computation` then takes two."""
+    `reduce(jnp.array([1., 2., 3.]), 0., lax.add, (0,)) == 6.` Operands may be a pytree:
+    `computation` then takes two.
+    """
     leaves, tree = pytrees.flatten(operands)
     starts, start_tree = pytrees.flatten(init_values)
     if tree != start_tree:
-        raise ValueError(f"reduce: operands and init_values must have the same structure, got {tree} and {start_tree}")
+        raise ValueError(
+            f"reduce: operands and init_values must have the same structure, got {tree} and"
+            f" {start_tree}"
+        )
     xs = [as_operand(x) for x in leaves]
     inits = [_start(i, typeof(x)) for i, x in zip(starts, xs)]
     axes = tuple(operator.index(d) for d in dimensions)
@@ -208,10 +265,13 @@ def reduce(
         out = computation(tree.unflatten(args[: len(xs)]), tree.unflatten(args[len(xs) :]))
         return pytrees.flatten(out)[0]
 
-    program = trace_to_jaxpr(flat, [*avals, *avals], getattr(computation, "__name__", "computation"))
+    program = trace_to_jaxpr(
+        flat, [*avals, *avals], getattr(computation, "__name__", "computation")
+    )
     if not all_concrete(program.consts):
         raise NotImplementedError(
-            "reduce: the function uses a traced value from outside. Its result may depend on its two arguments only."
+            "reduce: the function uses a traced value from outside. Its result may depend on its"
+            " two arguments only."
         )
     name = _known(program) if len(xs) == 1 else None
     if name is not None:
@@ -226,13 +286,16 @@ def _start(init: Any, aval: ShapedArray) -> Any:
 
 
 def _known(program: ClosedJaxpr) -> str | None:
-    """The name of the one operation that the program consists of, if it has a reduction of its own."""
+    """The name of the one operation that the program consists of, if it has a reduction of its
+    own."""
     if len(program.eqns) != 1:
         return None
     (e,) = program.eqns
     plain = list(e.invars) in ([*program.jaxpr.invars], [*program.jaxpr.invars[::-1]])
     return (
-        e.primitive.name if plain and list(e.outvars) == program.jaxpr.outvars and e.primitive.name in _KNOWN else None
+        e.primitive.name
+        if plain and list(e.outvars) == program.jaxpr.outvars and e.primitive.name in _KNOWN
+        else None
     )
 
 
@@ -240,6 +303,10 @@ def _by_name(name: str, x: Any, init: Any, axes: tuple[int, ...], out_sharding: 
     params = {"axes": axes, **({"out_sharding": out_sharding} if name == "add" else {})}
     out = REGISTRY[_KNOWN[name]].bind(x, **params)
     identity = scalar_of(typeof(x).dtype, IDENTITY[name](typeof(x).dtype))
-    if isinstance(init, (np.ndarray, np.generic)) and init.dtype == identity.dtype and np.array_equal(init, identity):
+    if (
+        isinstance(init, (np.ndarray, np.generic))
+        and init.dtype == identity.dtype
+        and np.array_equal(init, identity)
+    ):
         return out
     return REGISTRY[name].bind(init, out)

@@ -1,4 +1,5 @@
-"""Reductions over axes: sum, product, maximum, minimum, and the logical ones; the index of the largest and smallest."""
+"""Reductions over axes: sum, product, maximum, minimum, and the logical ones; the index of the
+largest and smallest."""
 
 from __future__ import annotations
 
@@ -14,12 +15,29 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import surely_less
-from calque.core.dtypes import bfloat16, canonicalize, finfo, iinfo, is_complex, is_integer, is_signed
+from calque.core.dtypes import (
+    bfloat16,
+    canonicalize,
+    finfo,
+    iinfo,
+    is_complex,
+    is_integer,
+    is_signed,
+)
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.ops.arithmetic import lexicographic
 from calque.ops.associative import axes_in_front, fold
-from calque.ops.common import NUMBER, ORDERED, PLAIN, Accepts, operand, refuse_dtype, scalar_of, tangent_aval
+from calque.ops.common import (
+    NUMBER,
+    ORDERED,
+    PLAIN,
+    Accepts,
+    operand,
+    refuse_dtype,
+    scalar_of,
+    tangent_aval,
+)
 from calque.ops.kinds import linear_unary, not_linear, wide
 
 # ---------------------------------------------------------------- identities
@@ -31,7 +49,11 @@ def smallest(dtype: Any) -> Any:
         return False
     if is_integer(dtype):
         return int(iinfo(dtype).min)
-    return -np.inf if is_complex(dtype) or np.isinf(wide(np.asarray(-np.inf).astype(dtype))) else finfo(dtype).min
+    return (
+        -np.inf
+        if is_complex(dtype) or np.isinf(wide(np.asarray(-np.inf).astype(dtype)))
+        else finfo(dtype).min
+    )
 
 
 def largest(dtype: Any) -> Any:
@@ -40,7 +62,11 @@ def largest(dtype: Any) -> Any:
         return True
     if is_integer(dtype):
         return int(iinfo(dtype).max)
-    return np.inf if is_complex(dtype) or np.isinf(wide(np.asarray(np.inf).astype(dtype))) else finfo(dtype).max
+    return (
+        np.inf
+        if is_complex(dtype) or np.isinf(wide(np.asarray(np.inf).astype(dtype)))
+        else finfo(dtype).max
+    )
 
 
 def all_ones(dtype: Any) -> Any:
@@ -87,13 +113,18 @@ def reducing(op: str) -> Callable[..., np.ndarray]:
         w = x.astype(np.int64) if is_integer(x.dtype) and x.dtype.kind == "V" else wide(x)
         start = np.asarray(identity).astype(w.dtype)
         with np.errstate(all="ignore"):
-            return np.asarray(ufunc.reduce(w, axis=axes, dtype=w.dtype, initial=start)).astype(x.dtype)
+            return np.asarray(ufunc.reduce(w, axis=axes, dtype=w.dtype, initial=start)).astype(
+                x.dtype
+            )
 
     return meaning
 
 
 def _fold_complex(op: str, x: np.ndarray, axes: tuple[int, ...], identity: Any) -> np.ndarray:
-    choose = {"max": lexicographic(np.greater, np.maximum), "min": lexicographic(np.less, np.minimum)}[op]
+    choose = {
+        "max": lexicographic(np.greater, np.maximum),
+        "min": lexicographic(np.less, np.minimum),
+    }[op]
     rows = np.moveaxis(x, axes, range(len(axes)))
     rows = rows.reshape(math.prod(rows.shape[: len(axes)]), *rows.shape[len(axes) :])
     return fold_left(choose, rows, np.full(rows.shape[1:], identity, x.dtype))
@@ -107,8 +138,8 @@ def check_axes(name: str, axes: Sequence[int], x: ShapedArray) -> None:
         raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}")
     if not all(0 <= a < x.ndim for a in axes):
         raise ValueError(
-            f"reduction axes {tuple(axes)} contains out-of-bounds indices for {x.str_short()}: {name} takes"
-            f" dimensions from 0 to {x.ndim - 1}"
+            f"reduction axes {tuple(axes)} contains out-of-bounds indices for {x.str_short()}:"
+            f" {name} takes dimensions from 0 to {x.ndim - 1}"
         )
 
 
@@ -124,13 +155,16 @@ def _reduction_shape(name: str, accepts: Accepts) -> Callable[..., ShapedArray]:
 
 
 def shifted_axes(axes: Sequence[int], d: int) -> tuple[tuple[int, ...], int]:
-    """Axes of a batched operand with batch dimension `d`, and the batch dimension of the reduced result."""
+    """Axes of a batched operand with batch dimension `d`, and the batch dimension of the reduced
+    result."""
     moved = tuple(a + (a >= d) for a in axes)
     return moved, d - builtins.sum(a < d for a in moved)
 
 
 def _reduction_batch(name: str) -> Callable[..., Any]:
-    def batch(args: Sequence[Any], dims: Sequence[int], *, axes: tuple[int, ...], **params: Any) -> tuple[Any, int]:
+    def batch(
+        args: Sequence[Any], dims: Sequence[int], *, axes: tuple[int, ...], **params: Any
+    ) -> tuple[Any, int]:
         axes, out_dim = shifted_axes(axes, dims[0])
         return REGISTRY[name].bind(args[0], axes=axes, **params), out_dim
 
@@ -150,7 +184,9 @@ def _sum(x: Any, axes: tuple[int, ...]) -> Any:
     return do.reduce_sum(x, axes=axes, out_sharding=None)
 
 
-def _sum_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
+def _sum_tangent(
+    t: Any, x: Any, out: Any, *, axes: tuple[int, ...], out_sharding: Any = None
+) -> Any:
     return _sum(t, axes)
 
 
@@ -163,25 +199,33 @@ def _choice_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def _prod_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
-    """Each tangent times the product of all other factors, which zeros do no harm: by pairs (product, tangent), the quicker way, or for a
-    free size by the products of those before and those behind, which is one program for every size."""
+    """Each tangent times the product of all other factors, which zeros do no harm: by pairs
+    (product, tangent), the quicker way, or for a free size by the products of those before and
+    those behind, which is one program for every size.
+    """
     if not axes:
         return t
     x, t = axes_in_front(x, axes), axes_in_front(t, axes)
     factors = typeof(x).shape[0]
     if isinstance(factors, int) and factors:
-        rule = lambda a, b: [do.mul(a[0], b[0]), do.add_any(do.mul(a[1], b[0]), do.mul(a[0], b[1]))]
+
+        def rule(a, b):
+            return [do.mul(a[0], b[0]), do.add_any(do.mul(a[1], b[0]), do.mul(a[0], b[1]))]
+
         return fold(rule, [x, t])[1]
     others = do.mul(_product_of_earlier(x, False), _product_of_earlier(x, True))
     return _sum(do.mul(t, others), (0,))
 
 
 def _product_of_earlier(x: Any, reverse: bool) -> Any:
-    """For each place along the first axis the product of what comes before it (behind it with `reverse`)."""
+    """For each place along the first axis the product of what comes before it (behind it with
+    `reverse`)."""
     aval = typeof(x)
     shift = (-1, 1, 0) if reverse else (1, -1, 0)
     running = do.cumprod(x, axis=0, reverse=reverse)
-    return do.pad(running, scalar_of(aval.dtype, 1), padding_config=(shift, *[(0, 0, 0)] * (aval.ndim - 1)))
+    return do.pad(
+        running, scalar_of(aval.dtype, 1), padding_config=(shift, *[(0, 0, 0)] * (aval.ndim - 1))
+    )
 
 
 def _reduction_jvp(name: str, tangent: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -195,7 +239,9 @@ def _reduction_jvp(name: str, tangent: Callable[..., Any] | None) -> Callable[..
     return jvp
 
 
-def _sum_cotangent(ct: Any, aval: ShapedArray, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
+def _sum_cotangent(
+    ct: Any, aval: ShapedArray, *, axes: tuple[int, ...], out_sharding: Any = None
+) -> Any:
     return put_back(ct, aval.shape, axes)
 
 
@@ -245,7 +291,8 @@ def _arg_shape(name: str) -> Callable[..., ShapedArray]:
             raise TypeError(f"index_dtype must be an integer type, but got {index_dtype.name}")
         if surely_less(x.shape[axis], 1):
             raise ValueError(
-                f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} axis={axis}"
+                f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape}"
+                f" axis={axis}"
             )
         return ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], index_dtype)
 
@@ -277,26 +324,31 @@ _SHORT_FLOATS = (np.dtype("float16"), bfloat16)
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """The sum over `axes`, 0 where there is nothing: `reduce_sum(jnp.ones((2, 3)), (1,)) == [3., 3.]`"""
+    """The sum over `axes`, 0 where there is nothing: `reduce_sum(jnp.ones((2, 3)), (1,)) == [3.,
+    3.]`"""
     if not config.allow_f16_reductions and typeof(operand).dtype in _SHORT_FLOATS:
         raise ValueError(
-            f"reduce_sum on operand {typeof(operand).str_short()} is not allowed when calque_allow_f16_reductions=False."
+            f"reduce_sum on operand {typeof(operand).str_short()} is not allowed when"
+            " calque_allow_f16_reductions=False."
         )
     return _apply(reduce_sum_p, operand, axes, out_sharding=out_sharding)
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
-    """The product over `axes`, 1 where there is nothing: `reduce_prod(jnp.array([2., 3.]), (0,)) == 6.`"""
+    """The product over `axes`, 1 where there is nothing: `reduce_prod(jnp.array([2., 3.]), (0,)) ==
+    6.`"""
     return _apply(reduce_prod_p, operand, axes)
 
 
 def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
-    """The largest over `axes`, NaN if there is one, -inf where there is nothing: `reduce_max(jnp.arange(3.), (0,)) == 2.`"""
+    """The largest over `axes`, NaN if there is one, -inf where there is nothing:
+    `reduce_max(jnp.arange(3.), (0,)) == 2.`"""
     return _apply(reduce_max_p, operand, axes)
 
 
 def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
-    """The smallest over `axes`, NaN if there is one, inf where there is nothing: `reduce_min(jnp.arange(3.), (0,)) == 0.`"""
+    """The smallest over `axes`, NaN if there is one, inf where there is nothing:
+    `reduce_min(jnp.arange(3.), (0,)) == 0.`"""
     return _apply(reduce_min_p, operand, axes)
 
 
@@ -316,10 +368,12 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The first index of the largest along `axis`, or of the first NaN: `argmax(jnp.array([1., 3., 3.]), 0, jnp.int32) == 1`"""
+    """The first index of the largest along `axis`, or of the first NaN: `argmax(jnp.array([1., 3.,
+    3.]), 0, jnp.int32) == 1`"""
     return _apply(argmax_p, operand, (axis,), index_dtype=canonicalize(index_dtype))
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The first index of the smallest along `axis`, or of the first NaN: `argmin(jnp.array([3., 1., 1.]), 0, jnp.int32) == 1`"""
+    """The first index of the smallest along `axis`, or of the first NaN: `argmin(jnp.array([3., 1.,
+    1.]), 0, jnp.int32) == 1`"""
     return _apply(argmin_p, operand, (axis,), index_dtype=canonicalize(index_dtype))

@@ -32,15 +32,25 @@ def _round_meaning(x: np.ndarray, *, rounding_method: int) -> np.ndarray:
 _EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
 
 
-def _reduce_precision_meaning(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
-    """Round the bits to nearest even; beyond the largest exponent is inf, below the smallest normal is 0."""
+def _reduce_precision_meaning(
+    x: np.ndarray, *, exponent_bits: int, mantissa_bits: int
+) -> np.ndarray:
+    """Round the bits to nearest even; beyond the largest exponent is inf, below the smallest normal
+    is 0."""
     own = _EXPONENT_BITS.get(x.dtype.name)
     if own is None:
-        y = _reduce_precision_meaning(x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+        y = _reduce_precision_meaning(
+            x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+        )
         return y.astype(x.dtype)
     width = 8 * x.dtype.itemsize
     own_mantissa = width - 1 - own
-    bits = np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}")).reshape(x.shape).astype(np.uint64)
+    bits = (
+        np.ascontiguousarray(x)
+        .view(np.dtype(f"u{x.dtype.itemsize}"))
+        .reshape(x.shape)
+        .astype(np.uint64)
+    )
     sign = bits & np.uint64(1 << (width - 1))
     size = bits ^ sign
     if mantissa_bits < own_mantissa:
@@ -56,13 +66,17 @@ def _reduce_precision_meaning(x: np.ndarray, *, exponent_bits: int, mantissa_bit
     return np.where(np.isnan(x), x, out)
 
 
-def _reduce_precision_shape(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> ShapedArray:
+def _reduce_precision_shape(
+    x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
+) -> ShapedArray:
     if x.dtype not in FLOAT:
         raise refuse_dtype("reduce_precision", x.dtype, FLOAT)
     if exponent_bits < 1:
         raise ValueError(f"reduce_precision: exponent_bits must be positive, got {exponent_bits}")
     if mantissa_bits < 0:
-        raise ValueError(f"reduce_precision: mantissa_bits must not be negative, got {mantissa_bits}")
+        raise ValueError(
+            f"reduce_precision: mantissa_bits must not be negative, got {mantissa_bits}"
+        )
     return x
 
 
@@ -107,5 +121,11 @@ def is_finite(x: Any) -> Any:
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """`operand` rounded to a floating-point format with these field widths: `reduce_precision(1.1, 5, 3) == 1.125`"""
-    return apply_unary(reduce_precision_p, operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
+    """`operand` rounded to a floating-point format with these field widths: `reduce_precision(1.1,
+    5, 3) == 1.125`"""
+    return apply_unary(
+        reduce_precision_p,
+        operand,
+        exponent_bits=int(exponent_bits),
+        mantissa_bits=int(mantissa_bits),
+    )

@@ -1,4 +1,5 @@
-"""Programs of scalars, as scatter and reduce_window carry them, run on whole arrays: by meaning, by primitives, forward."""
+"""Programs of scalars, as scatter and reduce_window carry them, run on whole arrays: by meaning, by
+primitives, forward."""
 
 from __future__ import annotations
 
@@ -13,20 +14,34 @@ from calque.core.trace import eval_jaxpr
 from calque.ops.common import zero_like
 
 _SHAPED = frozenset(
-    ("shape", "new_sizes", "jaxpr", "branches", "dimensions", "axes", "cond_jaxpr", "body_jaxpr", "call_jaxpr")
+    (
+        "shape",
+        "new_sizes",
+        "jaxpr",
+        "branches",
+        "dimensions",
+        "axes",
+        "cond_jaxpr",
+        "body_jaxpr",
+        "call_jaxpr",
+    )
 )
 
 
 def is_elementwise(jaxpr: Jaxpr) -> bool:
     """Does the program of scalars mean the same thing for arrays, element by element?"""
-    return all(v.aval.ndim == 0 for v in (*jaxpr.invars, *jaxpr.outvars)) and all(_elementwise(e) for e in jaxpr.eqns)
+    return all(v.aval.ndim == 0 for v in (*jaxpr.invars, *jaxpr.outvars)) and all(
+        _elementwise(e) for e in jaxpr.eqns
+    )
 
 
 def _elementwise(e: Eqn) -> bool:
     inner = _inner(e)
     if inner is not None:
         return is_elementwise(inner.jaxpr)
-    return all(v.aval.ndim == 0 for v in (*e.outvars, *e.invars)) and not _SHAPED.intersection(e.params)
+    return all(v.aval.ndim == 0 for v in (*e.outvars, *e.invars)) and not _SHAPED.intersection(
+        e.params
+    )
 
 
 def _inner(e: Eqn) -> ClosedJaxpr | None:
@@ -36,7 +51,8 @@ def _inner(e: Eqn) -> ClosedJaxpr | None:
 
 
 def run_scalars(jaxpr: Jaxpr, consts: Sequence[Any], *arrays: np.ndarray) -> list[np.ndarray]:
-    """The program for each element of NumPy arrays of one shape: all at once where it is elementwise."""
+    """The program for each element of NumPy arrays of one shape: all at once where it is
+    elementwise."""
     shape = arrays[0].shape
     if is_elementwise(jaxpr):
         return [np.broadcast_to(x, shape) for x in _run(jaxpr, consts, *arrays)]
@@ -46,8 +62,13 @@ def run_scalars(jaxpr: Jaxpr, consts: Sequence[Any], *arrays: np.ndarray) -> lis
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[np.ndarray]:
-    env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), map(np.asarray, (*consts, *args)), strict=True))
-    read = lambda v: np.asarray(v.val) if isinstance(v, Literal) else env[v]
+    env: dict[Var, Any] = dict(
+        zip((*jaxpr.constvars, *jaxpr.invars), map(np.asarray, (*consts, *args)), strict=True)
+    )
+
+    def read(v):
+        return np.asarray(v.val) if isinstance(v, Literal) else env[v]
+
     for e in jaxpr.eqns:
         inner, args_in = _inner(e), [read(v) for v in e.invars]
         if inner is not None:
@@ -67,10 +88,16 @@ def apply_scalars(jaxpr: Jaxpr, consts: Sequence[Any], *arrays: Any) -> list[Any
 def jvp_scalars(
     jaxpr: Jaxpr, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """An elementwise program on arrays and the tangents of its results, by the jvp rules of its primitives."""
-    env: dict[Var, tuple[Any, Any]] = {v: (c, zero_like(c)) for v, c in zip(jaxpr.constvars, consts)}
+    """An elementwise program on arrays and the tangents of its results, by the jvp rules of its
+    primitives."""
+    env: dict[Var, tuple[Any, Any]] = {
+        v: (c, zero_like(c)) for v, c in zip(jaxpr.constvars, consts)
+    }
     env.update(zip(jaxpr.invars, zip(primals, tangents)))
-    read = lambda v: (v.val, zero_like(v.val)) if isinstance(v, Literal) else env[v]
+
+    def read(v):
+        return (v.val, zero_like(v.val)) if isinstance(v, Literal) else env[v]
+
     for e in jaxpr.eqns:
         pairs = [read(v) for v in e.invars]
         ps, ts = [p for p, _ in pairs], [t for _, t in pairs]

@@ -1,7 +1,8 @@
-"""Scatters: an array with windows of it replaced by, or combined with, updates at positions that another array holds.
+"""Scatters: an array with windows of it replaced by, or combined with, updates at positions that
+another array holds.
 
-Updates are applied one after the other, in row-major order of the index vectors: of several updates of one element by
-`scatter` the last remains."""
+Updates are applied one after the other, in row-major order of the index vectors: of several updates
+of one element by `scatter` the last remains."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ from calque.core.trace_state import Tracer
 from calque.ops import common
 from calque.ops.common import batch_size, front, instantiate, zero_like, zeros
 from calque.ops.common import operand as as_operand
-from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from calque.ops.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from calque.ops.indexing import (
     add_at,
     check_index_map,
@@ -38,7 +43,9 @@ Params = Any
 # ---------------------------------------------------------------- shape
 
 
-def window_sizes(x: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
+def window_sizes(
+    x: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
+) -> list[int]:
     """The size of the windows along each dimension of the operand."""
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     window = iter([updates.shape[d] for d in numbers.update_window_dims])
@@ -57,18 +64,21 @@ def _scatter_shape(name: str) -> Callable[..., ShapedArray]:
         batching, indices_batching = dimension_numbers[3:]
         if not is_integer(indices.dtype) or indices.ndim == 0:
             raise TypeError(
-                f"{name}: indices must be integers with an index vector dimension, got {indices.str_short()}"
+                f"{name}: indices must be integers with an index vector dimension, got"
+                f" {indices.str_short()}"
             )
         if x.dtype != updates.dtype:
             raise TypeError(
-                f"{name}: operand and updates must have the same dtype, got {x.str_short()} and {updates.str_short()}"
+                f"{name}: operand and updates must have the same dtype, got {x.str_short()} and"
+                f" {updates.str_short()}"
             )
         check_index_map(name, x, indices, dimension_numbers.scatter_dims_to_operand_dims, batching)
         _check_windows(name, x, indices, updates, dimension_numbers)
         for d, b in zip(batching, indices_batching, strict=True):
             if indices.shape[b] != x.shape[d]:
                 raise TypeError(
-                    f"{name}: batching dimension {d} of {x.str_short()} does not match dimension {b} of {indices.str_short()}"
+                    f"{name}: batching dimension {d} of {x.str_short()} does not match dimension"
+                    f" {b} of {indices.str_short()}"
                 )
         return x.strip_weak_type() if not updates.weak_type else x
 
@@ -76,13 +86,18 @@ def _scatter_shape(name: str) -> Callable[..., ShapedArray]:
 
 
 def _check_windows(
-    name: str, x: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
+    name: str,
+    x: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    numbers: ScatterDimensionNumbers,
 ) -> None:
     window, inserted = numbers.update_window_dims, numbers.inserted_window_dims
     dropped = (*inserted, *numbers.operand_batching_dims)
     if list(window) != sorted(set(window)) or any(not 0 <= d < updates.ndim for d in window):
         raise TypeError(
-            f"{name}: update_window_dims {window} must be sorted dimensions of the updates {updates.str_short()}"
+            f"{name}: update_window_dims {window} must be sorted dimensions of the updates"
+            f" {updates.str_short()}"
         )
     if (
         len(set(dropped)) != len(dropped)
@@ -90,29 +105,40 @@ def _check_windows(
         or len(window) + len(dropped) != x.ndim
     ):
         raise TypeError(
-            f"{name}: update window dimensions {window} and inserted and batching dimensions {dropped} must together stand for"
-            f" each dimension of operand {x.str_short()} once"
+            f"{name}: update window dimensions {window} and inserted and batching dimensions"
+            f" {dropped} must together stand for each dimension of operand {x.str_short()} once"
         )
     batch = tuple([updates.shape[d] for d in offsets_of(updates.ndim, window)])
     if batch != indices.shape[:-1]:
         raise TypeError(
-            f"{name}: updates {updates.str_short()} have scatter dimensions {batch}, but indices {indices.str_short()} have {indices.shape[:-1]}"
+            f"{name}: updates {updates.str_short()} have scatter dimensions {batch}, but indices"
+            f" {indices.str_short()} have {indices.shape[:-1]}"
         )
     for n, size in zip(window_sizes(x, updates, numbers), x.shape):
         if surely_less(size, n) and updates.size:
-            raise TypeError(f"{name}: windows of updates {updates.str_short()} exceed the operand {x.str_short()}")
+            raise TypeError(
+                f"{name}: windows of updates {updates.str_short()} exceed the operand"
+                f" {x.str_short()}"
+            )
 
 
 # ---------------------------------------------------------------- meaning
 
 
 def _targets(
-    x: np.ndarray, indices: np.ndarray, updates: np.ndarray, numbers: ScatterDimensionNumbers, mode: GatherScatterMode
+    x: np.ndarray,
+    indices: np.ndarray,
+    updates: np.ndarray,
+    numbers: ScatterDimensionNumbers,
+    mode: GatherScatterMode,
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Positions in the operand and the updates that go there, both in the order of application, those outside left out."""
+    """Positions in the operand and the updates that go there, both in the order of application,
+    those outside left out."""
     window, inserted, index_map, batching, indices_batching = numbers
     batch = indices.shape[:-1]
-    sizes = window_sizes(ShapedArray(x.shape, np.dtype(bool)), ShapedArray(updates.shape, np.dtype(bool)), numbers)
+    sizes = window_sizes(
+        ShapedArray(x.shape, np.dtype(bool)), ShapedArray(updates.shape, np.dtype(bool)), numbers
+    )
     starts = window_starts(indices, x.ndim, index_map, batching, indices_batching)
     ordered = np.transpose(updates, [*offsets_of(updates.ndim, window), *window])
     if mode is GatherScatterMode.CLIP:
@@ -155,7 +181,11 @@ def _combine(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replace(
-    out: np.ndarray, at: tuple[np.ndarray, ...], values: np.ndarray, update_jaxpr: Any, update_consts: Any
+    out: np.ndarray,
+    at: tuple[np.ndarray, ...],
+    values: np.ndarray,
+    update_jaxpr: Any,
+    update_consts: Any,
 ) -> None:
     if update_jaxpr is None:
         out[at] = values
@@ -165,7 +195,8 @@ def _replace(
 
 
 def _rounds(out: np.ndarray, at: tuple[np.ndarray, ...], values: np.ndarray) -> Any:
-    """Updates in rounds in which no element occurs twice: the first update of each element, then the second, ..."""
+    """Updates in rounds in which no element occurs twice: the first update of each element, then
+    the second, ..."""
     flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*at)), out.shape).reshape(-1)
     line = np.broadcast_to(values, np.broadcast_shapes(*(a.shape for a in at))).reshape(-1)
     order = np.argsort(flat, kind="stable")
@@ -179,7 +210,11 @@ def _rounds(out: np.ndarray, at: tuple[np.ndarray, ...], values: np.ndarray) -> 
 
 def _accumulate(ufunc: np.ufunc) -> Callable[..., None]:
     def apply(
-        out: np.ndarray, at: tuple[np.ndarray, ...], values: np.ndarray, update_jaxpr: Any, update_consts: Any
+        out: np.ndarray,
+        at: tuple[np.ndarray, ...],
+        values: np.ndarray,
+        update_jaxpr: Any,
+        update_consts: Any,
     ) -> None:
         ufunc.at(out, at, values)
 
@@ -192,7 +227,8 @@ Tangents = Sequence[Any]
 
 
 def _gather_like(x: Any, indices: Any, updates: ShapedArray, p: dict[str, Any]) -> Any:
-    """The elements of `x` (of the operand's shape) that the updates meet; zero for updates outside."""
+    """The elements of `x` (of the operand's shape) that the updates meet; zero for updates
+    outside."""
     if updates.size == 0:  # windows of an operand without elements do not fit into it
         return zeros(ShapedArray(updates.shape, typeof(x).dtype))
     numbers: ScatterDimensionNumbers = p["dimension_numbers"]
@@ -210,7 +246,15 @@ def _gather_like(x: Any, indices: Any, updates: ShapedArray, p: dict[str, Any]) 
 
 
 def _scatter_add(x: Any, indices: Any, updates: Any, p: dict[str, Any]) -> Any:
-    return add_at(x, indices, updates, p["dimension_numbers"], p["indices_are_sorted"], p["unique_indices"], p["mode"])
+    return add_at(
+        x,
+        indices,
+        updates,
+        p["dimension_numbers"],
+        p["indices_are_sorted"],
+        p["unique_indices"],
+        p["mode"],
+    )
 
 
 def _set(x: Any, indices: Any, updates: Any, p: dict[str, Any]) -> Any:
@@ -231,38 +275,52 @@ def _jvp(name: str, tangent: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _linear_tangent(name: str) -> Callable[..., Any]:
-    def tangent(out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]) -> Any:
+    def tangent(
+        out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]
+    ) -> Any:
         return getattr(do, name)(instantiate(dx), indices, instantiate(du), **p)
 
     return tangent
 
 
-def _set_tangent(out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]) -> Any:
+def _set_tangent(
+    out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]
+) -> Any:
     if p["update_jaxpr"] is not None:
         raise NotImplementedError(
-            "scatter_apply has no derivative; gather the elements, apply the function, and scatter the results:"
-            " x.at[i].set(f(x[i]))"
+            "scatter_apply has no derivative; gather the elements, apply the function, and scatter"
+            " the results: x.at[i].set(f(x[i]))"
         )
     return _set(instantiate(dx), indices, instantiate(du), p)
 
 
-def _mul_tangent(out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]) -> Any:
+def _mul_tangent(
+    out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]
+) -> Any:
     terms = []
     if type(dx) is not Zero:
         terms.append(getattr(do, "scatter-mul")(dx, indices, updates, **p))
     if type(du) is not Zero:
         if not p["unique_indices"]:
-            raise NotImplementedError("scatter_mul gradients are only implemented if `unique_indices=True`")
+            raise NotImplementedError(
+                "scatter_mul gradients are only implemented if `unique_indices=True`"
+            )
         factor = _gather_like(x, indices, typeof(updates), p)
         terms.append(_scatter_add(zeros(typeof(x)), indices, do.mul(du, factor), p))
     return terms[0] if len(terms) == 1 else do.add_any(*terms)
 
 
-def _extremal_tangent(out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]) -> Any:
-    """The mean of the tangents of all, the operand's element and the updates, that attain the result."""
-    as_number = lambda mask, like: do.convert_element_type(
-        mask, new_dtype=typeof(like).dtype, weak_type=False, sharding=None
-    )
+def _extremal_tangent(
+    out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]
+) -> Any:
+    """The mean of the tangents of all, the operand's element and the updates, that attain the
+    result."""
+
+    def as_number(mask, like):
+        return do.convert_element_type(
+            mask, new_dtype=typeof(like).dtype, weak_type=False, sharding=None
+        )
+
     mine = as_number(do.eq(x, out), x)
     theirs = as_number(do.eq(updates, _gather_like(out, indices, typeof(updates), p)), x)
     count = _scatter_add(mine, indices, theirs, p)
@@ -274,15 +332,21 @@ def _extremal_tangent(out: Any, x: Any, indices: Any, updates: Any, dx: Any, du:
 
 
 def _transpose(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """`rule(ct, indices, updates_aval, params) -> cotangents of operand and updates`, as functions called when wanted."""
+    """`rule(ct, indices, updates_aval, params) -> cotangents of operand and updates`, as functions
+    called when wanted."""
 
     def transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Params) -> list[Any]:
         linear = [type(v) is UndefinedPrimal for v in (x, updates)]
         if type(ct) is Zero:
-            back = [Zero(v.aval) if is_linear else None for v, is_linear in zip((x, updates), linear)]
+            back = [
+                Zero(v.aval) if is_linear else None for v, is_linear in zip((x, updates), linear)
+            ]
         else:
             aval = updates.aval if linear[1] else typeof(updates)
-            back = [f() if wanted else None for f, wanted in zip(rule(ct, indices, aval, params), linear)]
+            back = [
+                f() if wanted else None
+                for f, wanted in zip(rule(ct, indices, aval, params), linear)
+            ]
         return [back[0], None, back[1]]
 
     return transpose
@@ -327,21 +391,36 @@ def _mul_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Params
 
 def _scatter_batch(name: str) -> Callable[..., Any]:
     def batch(
-        args: Sequence[Any], dims: Sequence[int | None], *, dimension_numbers: ScatterDimensionNumbers, **params: Params
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        **params: Params,
     ) -> tuple[Any, int]:
         size = batch_size(args, dims)
         x, updates = front(args[0], dims[0], size), front(args[2], dims[2], size)
         window, inserted, index_map, batching, indices_batching = dimension_numbers
-        later = lambda ds: tuple([d + 1 for d in ds])
+
+        def later(ds):
+            return tuple([d + 1 for d in ds])
+
         if dims[1] is None:
             indices = args[1]
             numbers = ScatterDimensionNumbers(
-                (0, *later(window)), later(inserted), later(index_map), later(batching), indices_batching
+                (0, *later(window)),
+                later(inserted),
+                later(index_map),
+                later(batching),
+                indices_batching,
             )
         else:
             indices = front(args[1], dims[1], size)
             numbers = ScatterDimensionNumbers(
-                later(window), later(inserted), later(index_map), (0, *later(batching)), (0, *later(indices_batching))
+                later(window),
+                later(inserted),
+                later(index_map),
+                (0, *later(batching)),
+                (0, *later(indices_batching)),
             )
         return getattr(do, name)(x, indices, updates, dimension_numbers=numbers, **params), 0
 
@@ -358,7 +437,10 @@ def _refuse_transpose(ct: Any, *args: Any, **params: Params) -> Any:
 
 
 def _primitive(
-    name: str, apply: Callable[..., None], tangent: Callable[..., Any], transpose: Callable[..., Any]
+    name: str,
+    apply: Callable[..., None],
+    tangent: Callable[..., Any],
+    transpose: Callable[..., Any],
 ) -> Primitive:
     return Primitive(
         name,
@@ -375,11 +457,18 @@ scatter_add_p = _primitive(
     "scatter-add", _accumulate(np.add), _linear_tangent("scatter-add"), _transpose(_add_transpose)
 )
 scatter_sub_p = _primitive(
-    "scatter-sub", _accumulate(np.subtract), _linear_tangent("scatter-sub"), _transpose(_sub_transpose)
+    "scatter-sub",
+    _accumulate(np.subtract),
+    _linear_tangent("scatter-sub"),
+    _transpose(_sub_transpose),
 )
 scatter_mul_p = _primitive("scatter-mul", _accumulate(np.multiply), _mul_tangent, _mul_transpose)
-scatter_min_p = _primitive("scatter-min", _accumulate(np.minimum), _extremal_tangent, _refuse_transpose)
-scatter_max_p = _primitive("scatter-max", _accumulate(np.maximum), _extremal_tangent, _refuse_transpose)
+scatter_min_p = _primitive(
+    "scatter-min", _accumulate(np.minimum), _extremal_tangent, _refuse_transpose
+)
+scatter_max_p = _primitive(
+    "scatter-max", _accumulate(np.maximum), _extremal_tangent, _refuse_transpose
+)
 
 
 # ---------------------------------------------------------------- lax functions
@@ -404,7 +493,9 @@ def _bind(
     unique: bool,
     mode: Any,
 ) -> Any:
-    x, u = common.same_dtypes(prim.name.replace("-", "_"), [as_operand(operand), as_operand(updates)])
+    x, u = common.same_dtypes(
+        prim.name.replace("-", "_"), [as_operand(operand), as_operand(updates)]
+    )
     combine = _COMBINERS[prim.name]
     return prim.bind(
         x,
@@ -429,14 +520,22 @@ def scatter(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with windows replaced by `updates`; of several updates of one element the last remains.
+    """`operand` with windows replaced by `updates`; of several updates of one element the last
+    remains.
 
     >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter(jnp.zeros(3), jnp.array([[1]]), jnp.array([5.]), rows)
     Array([0., 5., 0.], dtype=float32)
     """
     return _bind(
-        scatter_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -457,7 +556,14 @@ def scatter_add(
     Array([1., 6., 1.], dtype=float32)
     """
     return _bind(
-        scatter_add_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_add_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -478,7 +584,14 @@ def scatter_sub(
     Array([ 1., -4.,  1.], dtype=float32)
     """
     return _bind(
-        scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_sub_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -499,7 +612,14 @@ def scatter_mul(
     Array([1., 5., 1.], dtype=float32)
     """
     return _bind(
-        scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_mul_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -520,7 +640,14 @@ def scatter_min(
     Array([1., 1., 1.], dtype=float32)
     """
     return _bind(
-        scatter_min_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_min_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -541,7 +668,14 @@ def scatter_max(
     Array([1., 5., 1.], dtype=float32)
     """
     return _bind(
-        scatter_max_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_max_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -556,7 +690,8 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with a function of scalars applied to elements of it, once for each time that they are named.
+    """`operand` with a function of scalars applied to elements of it, once for each time that they
+    are named.
 
     >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter_apply(jnp.ones(3), jnp.array([[1]]), lambda x: x + 1, rows, update_shape=(1,))
@@ -564,14 +699,19 @@ def scatter_apply(
     """
     x = as_operand(operand)
     scalar = ShapedArray((), typeof(x).dtype)
-    closed = trace_to_jaxpr(lambda a, b: [func(a)], [scalar, scalar], getattr(func, "__name__", "func"))
+    closed = trace_to_jaxpr(
+        lambda a, b: [func(a)], [scalar, scalar], getattr(func, "__name__", "func")
+    )
     if any(isinstance(c, Tracer) for c in closed.consts):
         raise NotImplementedError(
             "the function of scatter_apply uses a traced value from outside: pass it in another way"
         )
     out = closed.jaxpr.outvars[0].aval
     if out.shape != () or out.dtype != scalar.dtype:
-        raise TypeError(f"the function of scatter_apply must give {scalar.str_short()}, it gives {out.str_short()}")
+        raise TypeError(
+            f"the function of scatter_apply must give {scalar.str_short()}, it gives"
+            f" {out.str_short()}"
+        )
     return scatter_p.bind(
         x,
         as_operand(scatter_indices),

@@ -1,5 +1,7 @@
-"""Selection in windows, which the derivatives of maximum and minimum over windows are made of: select_and_gather_add
-takes a value where each window's extreme stands, select_and_scatter_add puts one there; select_and_scatter is general."""
+"""Selection in windows, which the derivatives of maximum and minimum over windows are made of:
+select_and_gather_add takes a value where each window's extreme stands, select_and_scatter_add puts
+one there; select_and_scatter is general.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def _without_dilation(p: Params) -> Params:
 
 
 def _selected(x: np.ndarray, select_prim: Primitive, p: Params) -> tuple[np.ndarray, np.ndarray]:
-    """For each window the position, among the window's, of its first greatest (least) element; and whether it has any.
-    NaN counts as greater (less) than all. Padding is never selected."""
+    """For each window the position, among the window's, of its first greatest (least) element; and
+    whether it has any. NaN counts as greater (less) than all. Padding is never selected."""
     values = _flat_windows(x, 0, p)
     real = _flat_windows(np.ones(x.shape, bool), False, p)
     if select_prim.name not in ("ge", "le"):
@@ -47,10 +49,14 @@ def _selected(x: np.ndarray, select_prim: Primitive, p: Params) -> tuple[np.ndar
 
 def _flat_windows(x: np.ndarray, fill: Any, p: Params) -> np.ndarray:
     view = windows_of(padded_for_windows(x, fill, p), p)
-    return view.reshape((*view.shape[: x.ndim], int(np.prod(p["window_dimensions"], dtype=np.int64))))
+    return view.reshape(
+        (*view.shape[: x.ndim], int(np.prod(p["window_dimensions"], dtype=np.int64)))
+    )
 
 
-def _gather_windows(values: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **p: Any) -> np.ndarray:
+def _gather_windows(
+    values: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **p: Any
+) -> np.ndarray:
     at, some = _selected(x, select_prim, p)
     view = _flat_windows(values, 0, p)
     if view.shape[-1] == 0:
@@ -59,7 +65,9 @@ def _gather_windows(values: np.ndarray, x: np.ndarray, *, select_prim: Primitive
     return np.where(some, picked, np.zeros((), values.dtype))
 
 
-def _scatter_windows(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **p: Any) -> np.ndarray:
+def _scatter_windows(
+    source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **p: Any
+) -> np.ndarray:
     p = _without_dilation(p)
     at, some = _selected(x, select_prim, p)
     numbers = np.arange(x.size, dtype=np.int64).reshape(x.shape)
@@ -74,19 +82,25 @@ def _scatter_windows(source: np.ndarray, x: np.ndarray, *, select_prim: Primitiv
 # ---------------------------------------------------------------- shapes
 
 
-def _gather_shape(values: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **p: Any) -> ShapedArray:
+def _gather_shape(
+    values: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **p: Any
+) -> ShapedArray:
     if values.shape != x.shape:
         raise TypeError(
-            f"select_and_gather_add: tangents {values.str_short()} and operand {x.str_short()} must have one shape"
+            f"select_and_gather_add: tangents {values.str_short()} and operand {x.str_short()} must"
+            " have one shape"
         )
     return ShapedArray(window_shape("select_and_gather_add", x.shape, p), values.dtype)
 
 
-def _scatter_shape(source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **p: Any) -> ShapedArray:
+def _scatter_shape(
+    source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **p: Any
+) -> ShapedArray:
     want = window_shape("select_and_scatter_add", x.shape, _without_dilation(p))
     if source.shape != want:
         raise TypeError(
-            f"select_and_scatter_add: source {source.str_short()} must have the shape of the windows, {want}, over {x.str_short()}"
+            f"select_and_scatter_add: source {source.str_short()} must have the shape of the"
+            f" windows, {want}, over {x.str_short()}"
         )
     return ShapedArray(x.shape, source.dtype)
 
@@ -110,10 +124,13 @@ def _gather_transpose(ct: Any, values: UndefinedPrimal, x: Any, **p: Any) -> lis
     if type(ct) is Zero:
         return [Zero(values.aval), None]
     if any(d != 1 for d in p["window_dilation"]):
-        raise NotImplementedError("the gradient of a maximum or minimum over dilated windows is not implemented")
+        raise NotImplementedError(
+            "the gradient of a maximum or minimum over dilated windows is not implemented"
+        )
     if any(d != 1 for d in p["base_dilation"]):
         raise NotImplementedError(
-            "the gradient of a maximum or minimum over windows of a dilated operand is not implemented"
+            "the gradient of a maximum or minimum over windows of a dilated operand is not"
+            " implemented"
         )
     rest = {k: p[k] for k in ("select_prim", "window_dimensions", "window_strides", "padding")}
     return [do.select_and_scatter_add(ct, x, **rest), None]
@@ -168,13 +185,18 @@ def _general_shape(
     padding: Pads,
 ) -> ShapedArray:
     p = _without_dilation(
-        {"window_dimensions": window_dimensions, "window_strides": window_strides, "padding": padding}
+        {
+            "window_dimensions": window_dimensions,
+            "window_strides": window_strides,
+            "padding": padding,
+        }
     )
     want = window_shape("select_and_scatter", x.shape, p)
     if source.shape != want or init.ndim or not x.dtype == source.dtype == init.dtype:
         raise TypeError(
-            f"select_and_scatter: source {source.str_short()} must have the shape of the windows, {want}, over {x.str_short()},"
-            f" and the initial value {init.str_short()} must be a scalar of the same dtype"
+            f"select_and_scatter: source {source.str_short()} must have the shape of the windows,"
+            f" {want}, over {x.str_short()}, and the initial value {init.str_short()} must be a"
+            " scalar of the same dtype"
         )
     return ShapedArray(x.shape, x.dtype)
 
@@ -202,7 +224,9 @@ def _general_meaning(
         some = some | take
     out = np.full(x.size, init, x.dtype)
     for t, s in zip(target[some], source[some]):
-        out[t : t + 1] = run_scalars(scatter_jaxpr, scatter_consts, out[t : t + 1], np.array([s], x.dtype))[0]
+        out[t : t + 1] = run_scalars(
+            scatter_jaxpr, scatter_consts, out[t : t + 1], np.array([s], x.dtype)
+        )[0]
     return out.reshape(x.shape)
 
 

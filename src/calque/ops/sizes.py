@@ -35,7 +35,10 @@ def places(n: Any, dtype: Any = np.int32) -> Any:
 
 
 def as_number(n: Any, dtype: Any) -> Any:
-    """A size as an operand of this dtype: a NumPy scalar, or a traced number where the size is free."""
+    """A size as an operand of this dtype: a NumPy scalar, or a traced number where the size is
+    free."""
     if type(n) is dims.Dim:
-        return do.convert_element_type(value_of(n), new_dtype=np.dtype(dtype), weak_type=False, sharding=None)
+        return do.convert_element_type(
+            value_of(n), new_dtype=np.dtype(dtype), weak_type=False, sharding=None
+        )
     return np.asarray(n).astype(dtype)

@@ -1,4 +1,5 @@
-"""Slices: static (slice), at positions known only while running (dynamic_slice, dynamic_update_slice), and their wrappers."""
+"""Slices: static (slice), at positions known only while running (dynamic_slice,
+dynamic_update_slice), and their wrappers."""
 
 from __future__ import annotations
 
@@ -16,8 +17,19 @@ from calque.core.trace_state import Tracer
 from calque.ops import common
 from calque.ops.common import batch_size, front, instantiate, zero_like, zeros
 from calque.ops.common import operand as as_operand
-from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from calque.ops.layout import Shape, broadcast_in_dim, canonical_axis, canonical_shape, linear_jvp, unary_transpose
+from calque.ops.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from calque.ops.layout import (
+    Shape,
+    broadcast_in_dim,
+    canonical_axis,
+    canonical_shape,
+    linear_jvp,
+    unary_transpose,
+)
 from calque.ops.sizes import as_number
 
 _slice = slice  # Python's own: the public function below has its name
@@ -25,18 +37,24 @@ _slice = slice  # Python's own: the public function below has its name
 # ---------------------------------------------------------------- slice
 
 
-def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None) -> ShapedArray:
-    if not len(start_indices) == len(limit_indices) == x.ndim or (strides is not None and len(strides) != x.ndim):
+def _slice_shape(
+    x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
+) -> ShapedArray:
+    if not len(start_indices) == len(limit_indices) == x.ndim or (
+        strides is not None and len(strides) != x.ndim
+    ):
         raise TypeError(
-            f"slice needs one start, limit and stride for each dimension of operand {x.str_short()}, got start_indices"
-            f" {start_indices}, limit_indices {limit_indices}, strides {strides}"
+            "slice needs one start, limit and stride for each dimension of operand"
+            f" {x.str_short()}, got start_indices {start_indices}, limit_indices {limit_indices},"
+            f" strides {strides}"
         )
     shape = []
     for i, (size, start, limit) in enumerate(zip(x.shape, start_indices, limit_indices)):
         if surely_less(start, 0) or surely_less(limit, start) or surely_less(size, limit):
             raise TypeError(
-                "slice start_indices must be greater than or equal to zero, not beyond limit_indices, which must be within"
-                f" operand shape {x.shape}; got start_indices {start_indices} and limit_indices {limit_indices}"
+                "slice start_indices must be greater than or equal to zero, not beyond"
+                f" limit_indices, which must be within operand shape {x.shape}; got start_indices"
+                f" {start_indices} and limit_indices {limit_indices}"
             )
         step = 1 if strides is None else strides[i]
         if step < 1:
@@ -45,7 +63,9 @@ def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, 
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _slice_meaning(x: np.ndarray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None) -> np.ndarray:
+def _slice_meaning(
+    x: np.ndarray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
+) -> np.ndarray:
     steps = strides or (1,) * x.ndim
     return x[tuple([_slice(*s) for s in zip(start_indices, limit_indices, steps)])]
 
@@ -93,16 +113,20 @@ slice_p = Primitive(
 def _check_indices(name: str, x: ShapedArray, sizes: Shape, indices: Sequence[ShapedArray]) -> None:
     if len(indices) != x.ndim or len(sizes) != x.ndim:
         raise TypeError(
-            f"{name}: operand {x.str_short()} needs {x.ndim} start indices and sizes, got {len(indices)} indices and sizes {sizes}"
+            f"{name}: operand {x.str_short()} needs {x.ndim} start indices and sizes, got"
+            f" {len(indices)} indices and sizes {sizes}"
         )
     for i in indices:
         if i.ndim or not is_integer(i.dtype) or i.dtype != indices[0].dtype:
             raise TypeError(
-                f"index arguments to {name} must be scalar integers of the same type, got: {', '.join(a.str_short() for a in indices)}"
+                f"index arguments to {name} must be scalar integers of the same type, got:"
+                f" {', '.join(a.str_short() for a in indices)}"
             )
     for size, n in zip(x.shape, sizes):
         if surely_less(n, 0) or surely_less(size, n):
-            raise TypeError(f"{name}: slice sizes must be within operand shape {x.shape}, got {sizes}")
+            raise TypeError(
+                f"{name}: slice sizes must be within operand shape {x.shape}, got {sizes}"
+            )
 
 
 def _dynamic_slice_shape(x: ShapedArray, *indices: ShapedArray, slice_sizes: Shape) -> ShapedArray:
@@ -125,7 +149,9 @@ def _dynamic_slice_transpose(ct: Any, aval: ShapedArray, *indices: Any, slice_si
     return do.dynamic_update_slice(zeros(aval), ct, *indices)
 
 
-def _dynamic_slice_batch(args: Sequence[Any], dims: Sequence[int | None], *, slice_sizes: Shape) -> tuple[Any, int]:
+def _dynamic_slice_batch(
+    args: Sequence[Any], dims: Sequence[int | None], *, slice_sizes: Shape
+) -> tuple[Any, int]:
     x, indices = args[0], args[1:]
     b, ndim = dims[0], len(indices)
     if all(d is None for d in dims[1:]):
@@ -159,7 +185,9 @@ def index_vectors(indices: Sequence[Any], dims: Sequence[int | None]) -> Any:
     """Scalar indices, some of them batched, as one array [batch, number of indices]."""
     size = batch_size(indices, dims)
     columns = [
-        do.broadcast_in_dim(i, shape=(size, 1), broadcast_dimensions=() if d is None else (0,), sharding=None)
+        do.broadcast_in_dim(
+            i, shape=(size, 1), broadcast_dimensions=() if d is None else (0,), sharding=None
+        )
         for i, d in zip(indices, dims)
     ]
     return columns[0] if len(columns) == 1 else do.concatenate(*columns, dimension=1)
@@ -181,11 +209,13 @@ dynamic_slice_p = Primitive(
 def _update_shape(x: ShapedArray, update: ShapedArray, *indices: ShapedArray) -> ShapedArray:
     if x.dtype != update.dtype:
         raise TypeError(
-            f"dynamic_update_slice: operand and update must have the same dtype, got {x.str_short()} and {update.str_short()}"
+            "dynamic_update_slice: operand and update must have the same dtype, got"
+            f" {x.str_short()} and {update.str_short()}"
         )
     if update.ndim != x.ndim:
         raise TypeError(
-            f"dynamic_update_slice update must have the same rank as operand, got update shape {update.shape} for operand shape {x.shape}."
+            "dynamic_update_slice update must have the same rank as operand, got update shape"
+            f" {update.shape} for operand shape {x.shape}."
         )
     _check_indices("dynamic_update_slice", x, update.shape, indices)
     return ShapedArray(x.shape, x.dtype, x.weak_type and update.weak_type)
@@ -202,19 +232,29 @@ def _update_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
     out = do.dynamic_update_slice(x, update, *indices)
     if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
         return out, zero_like(out)
-    return out, do.dynamic_update_slice(instantiate(tangents[0]), instantiate(tangents[1]), *indices)
+    return out, do.dynamic_update_slice(
+        instantiate(tangents[0]), instantiate(tangents[1]), *indices
+    )
 
 
 def _update_transpose(ct: Any, x: Any, update: Any, *indices: Any) -> list[Any]:
     linear = [type(v) is UndefinedPrimal for v in (x, update)]
     rest = [None] * len(indices)
     if type(ct) is Zero:
-        return [Zero(v.aval) if is_linear else None for v, is_linear in zip((x, update), linear)] + rest
+        return [
+            Zero(v.aval) if is_linear else None for v, is_linear in zip((x, update), linear)
+        ] + rest
     aval = update.aval if linear[1] else typeof(update)
     x_ct = (
-        do.dynamic_update_slice(ct, zeros(ShapedArray(aval.shape, typeof(ct).dtype)), *indices) if linear[0] else None
+        do.dynamic_update_slice(ct, zeros(ShapedArray(aval.shape, typeof(ct).dtype)), *indices)
+        if linear[0]
+        else None
     )
-    return [x_ct, do.dynamic_slice(ct, *indices, slice_sizes=aval.shape) if linear[1] else None, *rest]
+    return [
+        x_ct,
+        do.dynamic_slice(ct, *indices, slice_sizes=aval.shape) if linear[1] else None,
+        *rest,
+    ]
 
 
 def _update_batch(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
@@ -253,19 +293,28 @@ dynamic_update_slice_p = Primitive(
 
 
 def slice(
-    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
 ) -> Any:
-    """The part of `operand` from `start_indices` up to, without, `limit_indices`, in steps of `strides`.
+    """The part of `operand` from `start_indices` up to, without, `limit_indices`, in steps of
+    `strides`.
 
     >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)
     """
     steps = None if strides is None else canonical_shape(strides, "strides")
-    starts, limits = canonical_shape(start_indices, "start_indices"), canonical_shape(limit_indices, "limit_indices")
+    starts, limits = (
+        canonical_shape(start_indices, "start_indices"),
+        canonical_shape(limit_indices, "limit_indices"),
+    )
     return do.slice(as_operand(operand), start_indices=starts, limit_indices=limits, strides=steps)
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Any:
     """`slice` along one axis; None and negative positions mean what they mean in `x[start:limit]`.
 
     >>> lax.slice_in_dim(jnp.arange(5), 1, -1)
@@ -304,25 +353,33 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
-    """A start index with the negative ones counted from the end, as JAX does; numbers known now become constants."""
+    """A start index with the negative ones counted from the end, as JAX does; numbers known now
+    become constants."""
     if not isinstance(i, Tracer):
         value = int(np.asarray(i))
         return as_number(value + size if value < 0 and allow_negative else value, dtype)
     aval = i.aval
     if is_unsigned(aval.dtype) or not allow_negative:
         return i
-    strong = do.convert_element_type(i, new_dtype=aval.dtype, weak_type=False, sharding=None) if aval.weak_type else i
+    strong = (
+        do.convert_element_type(i, new_dtype=aval.dtype, weak_type=False, sharding=None)
+        if aval.weak_type
+        else i
+    )
     negative = do.lt(i, common.scalar_of(aval.dtype, 0))
     return do.select_n(negative, i, do.add(strong, as_number(size, aval.dtype)))
 
 
-def _start_indices(x: Any, start_indices: Any, allow_negative_indices: bool | Sequence[bool]) -> list[Any]:
+def _start_indices(
+    x: Any, start_indices: Any, allow_negative_indices: bool | Sequence[bool]
+) -> list[Any]:
     shape = typeof(x).shape
     if hasattr(start_indices, "aval") or isinstance(start_indices, np.ndarray):
         start_indices = _components(start_indices)
     if len(start_indices) != len(shape):
         raise ValueError(
-            f"Length of start_indices must match the rank of the operand: got {len(start_indices)} for shape {shape}"
+            f"Length of start_indices must match the rank of the operand: got {len(start_indices)}"
+            f" for shape {shape}"
         )
     indices = [i if type(i) is int else as_operand(i) for i in start_indices]
     avals = [None if type(i) is int else typeof(i) for i in indices]
@@ -331,7 +388,9 @@ def _start_indices(x: Any, start_indices: Any, allow_negative_indices: bool | Se
     dtype = next((a.dtype for a in avals if a is not None and not a.weak_type), None)
     dtype = dtype or next((a.dtype for a in avals if a is not None), np.dtype("int32"))
     allow = (
-        [allow_negative_indices] * len(shape) if isinstance(allow_negative_indices, bool) else allow_negative_indices
+        [allow_negative_indices] * len(shape)
+        if isinstance(allow_negative_indices, bool)
+        else allow_negative_indices
     )
     return [_start_index(i, n, dtype, a) for i, n, a in zip(indices, shape, allow, strict=True)]
 
@@ -340,7 +399,10 @@ def _components(vector: Any) -> list[Any]:
     """The elements of a rank-1 array of start indices."""
     aval = typeof(vector)
     if aval.ndim != 1:
-        raise ValueError(f"start_indices must be a sequence of scalars or an array of rank 1, got shape {aval.shape}")
+        raise ValueError(
+            "start_indices must be a sequence of scalars or an array of rank 1, got shape"
+            f" {aval.shape}"
+        )
     if not isinstance(vector, Tracer):
         return list(np.asarray(vector))
     return [index_in_dim(vector, i, 0, keepdims=False) for i in range(aval.shape[0])]
@@ -353,18 +415,26 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """A window of `operand` of static size at a position known only while running, moved inside where it does not fit.
+    """A window of `operand` of static size at a position known only while running, moved inside
+    where it does not fit.
 
     >>> lax.dynamic_slice(jnp.arange(5), (4,), (2,))
     Array([3, 4], dtype=int32)
     """
     operand = as_operand(operand)
     indices = _start_indices(operand, start_indices, allow_negative_indices)
-    return do.dynamic_slice(operand, *indices, slice_sizes=canonical_shape(slice_sizes, "slice_sizes"))
+    return do.dynamic_slice(
+        operand, *indices, slice_sizes=canonical_shape(slice_sizes, "slice_sizes")
+    )
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Any:
     """`dynamic_slice` along one axis.
 
@@ -380,7 +450,12 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Any:
     """The slice of size 1 at a position of an axis known only while running.
 
@@ -388,20 +463,31 @@ def dynamic_index_in_dim(
     Array(2, dtype=int32)
     """
     axis = canonical_axis(axis, typeof(operand).ndim)
-    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    out = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
     return out if keepdims else do.squeeze(out, dimensions=(axis,))
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """`operand` with the window at `start_indices` replaced by `update`. The window is moved inside where it does not fit.
+    """`operand` with the window at `start_indices` replaced by `update`. The window is moved inside
+    where it does not fit.
 
     >>> lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,))
     Array([0., 1., 1., 0.], dtype=float32)
     """
-    operand, update = common.same_dtypes("dynamic_update_slice", [as_operand(operand), as_operand(update)])
-    return do.dynamic_update_slice(operand, update, *_start_indices(operand, start_indices, allow_negative_indices))
+    operand, update = common.same_dtypes(
+        "dynamic_update_slice", [as_operand(operand), as_operand(update)]
+    )
+    return do.dynamic_update_slice(
+        operand, update, *_start_indices(operand, start_indices, allow_negative_indices)
+    )
 
 
 def dynamic_update_slice_in_dim(
@@ -415,25 +501,33 @@ def dynamic_update_slice_in_dim(
     ndim = typeof(operand).ndim
     starts: list[Any] = [0] * ndim
     starts[canonical_axis(axis, ndim)] = start_index
-    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
+    return dynamic_update_slice(
+        operand, update, starts, allow_negative_indices=allow_negative_indices
+    )
 
 
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with the slice at `index` of an axis replaced by `update`, which may lack that axis.
+    """`operand` with the slice at `index` of an axis replaced by `update`, which may lack that
+    axis.
 
     >>> lax.dynamic_update_index_in_dim(jnp.zeros(3), 1., 2, 0)
     Array([0., 0., 1.], dtype=float32)
     """
-    operand, update = common.same_dtypes("dynamic_update_index_in_dim", [as_operand(operand), as_operand(update)])
+    operand, update = common.same_dtypes(
+        "dynamic_update_index_in_dim", [as_operand(operand), as_operand(update)]
+    )
     ndim, aval = typeof(operand).ndim, typeof(update)
     axis = canonical_axis(axis, ndim)
     if aval.ndim != ndim:
         if aval.ndim + 1 != ndim:
             raise TypeError(
-                f"update of rank {aval.ndim} does not fit operand of rank {ndim}: it must have that rank or one less"
+                f"update of rank {aval.ndim} does not fit operand of rank {ndim}: it must have that"
+                " rank or one less"
             )
         kept = tuple([d for d in range(ndim) if d != axis])
         update = broadcast_in_dim(update, (*aval.shape[:axis], 1, *aval.shape[axis:]), kept)
-    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )

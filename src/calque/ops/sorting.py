@@ -12,7 +12,16 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_extended, is_float
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import typeof
-from calque.ops.common import PLAIN, axis_in, batch_size, move, operand, refuse_dtype, repeated, tangent_aval
+from calque.ops.common import (
+    PLAIN,
+    axis_in,
+    batch_size,
+    move,
+    operand,
+    refuse_dtype,
+    repeated,
+    tangent_aval,
+)
 from calque.ops.compare import total_order
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 from calque.ops.kinds import not_linear, wide
@@ -21,7 +30,8 @@ _INT32 = np.dtype("int32")
 
 
 def taken(x: Any, indices: Any, axis: int) -> Any:
-    """`x[..., indices[...], ...]`: an element of `x` along `axis` for each index, other dimensions walked together."""
+    """`x[..., indices[...], ...]`: an element of `x` along `axis` for each index, other dimensions
+    walked together."""
     aval, ndim = typeof(indices), typeof(x).ndim
     others = tuple(i for i in range(ndim) if i != axis)
     places = do.reshape(indices, new_sizes=(*aval.shape, 1), dimensions=None, sharding=None)
@@ -29,7 +39,9 @@ def taken(x: Any, indices: Any, axis: int) -> Any:
         x,
         places,
         dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), others, others),
-        slice_sizes=tuple(1 if i == axis else builtins.min(d, 1) for i, d in enumerate(typeof(x).shape)),
+        slice_sizes=tuple(
+            1 if i == axis else builtins.min(d, 1) for i, d in enumerate(typeof(x).shape)
+        ),
         unique_indices=False,
         indices_are_sorted=False,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,
@@ -41,7 +53,8 @@ def taken(x: Any, indices: Any, axis: int) -> Any:
 
 
 def ranks(x: np.ndarray) -> list[np.ndarray]:
-    """Integers in the order of the keys, the most significant first: -0 and 0 are equal, NaN is last."""
+    """Integers in the order of the keys, the most significant first: -0 and 0 are equal, NaN is
+    last."""
     if is_complex(x.dtype):
         return [*ranks(x.real), *ranks(x.imag)]
     if not is_float(x.dtype):
@@ -50,19 +63,28 @@ def ranks(x: np.ndarray) -> list[np.ndarray]:
     return [total_order(np.where(np.isnan(w), np.nan, w + 0.0))]
 
 
-def _sort_meaning(*xs: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
+def _sort_meaning(
+    *xs: np.ndarray, dimension: int, is_stable: bool, num_keys: int
+) -> list[np.ndarray]:
     keys = [rank for x in xs[:num_keys] for rank in ranks(x)]
     order = np.lexsort(keys[::-1], axis=dimension)
     return [np.take_along_axis(x, order, axis=dimension) for x in xs]
 
 
-def _sort_shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
+def _sort_shape(
+    *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
+) -> list[ShapedArray]:
     if not avals:
         raise TypeError("sort needs at least one operand")
     if not 1 <= num_keys <= len(avals):
-        raise ValueError(f"sort: num_keys={num_keys} must be between 1 and the number of operands, {len(avals)}")
+        raise ValueError(
+            f"sort: num_keys={num_keys} must be between 1 and the number of operands, {len(avals)}"
+        )
     if any(a.shape != avals[0].shape for a in avals):
-        raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(str(a.shape) for a in avals)}")
+        raise TypeError(
+            "Arguments to sort must have equal shapes, got:"
+            f" {' '.join(str(a.shape) for a in avals)}"
+        )
     if not 0 <= dimension < avals[0].ndim:
         raise ValueError(f"sort: dimension {dimension} is out of bounds for {avals[0].str_short()}")
     for i, a in enumerate(avals[:num_keys]):
@@ -71,7 +93,9 @@ def _sort_shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: 
     return list(avals)
 
 
-def _sort_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _sort_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[list[Any], list[Any]]:
     """Positions are sorted along with the operands: they say where each tangent goes."""
     if all(type(t) is Zero for t in tangents):
         out = do.sort(*primals, **params)
@@ -128,8 +152,8 @@ def _picked_avals(name: str, x: ShapedArray, k: int, axis: int) -> list[ShapedAr
         raise ValueError(f"k argument to {name} must be nonnegative, got {k}")
     if k > x.shape[axis]:
         raise ValueError(
-            f"k argument to {name} must be no larger than size along axis; got k={k} with shape={list(x.shape)} and"
-            f" axis={axis}"
+            f"k argument to {name} must be no larger than size along axis; got k={k} with"
+            f" shape={list(x.shape)} and axis={axis}"
         )
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype, x.weak_type), ShapedArray(shape, _INT32)]
@@ -143,11 +167,15 @@ def _picked_jvp(out: list[Any], t: Any, axis: int) -> tuple[list[Any], list[Any]
     return out, [taken(t, indices, axis), none]
 
 
-def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:
+def _top_k_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int
+) -> tuple[list[Any], list[Any]]:
     return _picked_jvp(do.top_k(primals[0], k=k, axis=axis), tangents[0], axis)
 
 
-def _top_k_batch(args: Sequence[Any], dims: Sequence[int], *, k: int, axis: int) -> tuple[list[Any], list[int]]:
+def _top_k_batch(
+    args: Sequence[Any], dims: Sequence[int], *, k: int, axis: int
+) -> tuple[list[Any], list[int]]:
     d = dims[0]
     return do.top_k(args[0], k=k, axis=axis + (axis >= d)), [d, d]
 
@@ -163,20 +191,28 @@ top_k_p = Primitive(
 )
 
 
-def _approx_meaning(x: np.ndarray, *, k: int, reduction_dimension: int, is_max_k: bool, **_: Any) -> list[np.ndarray]:
+def _approx_meaning(
+    x: np.ndarray, *, k: int, reduction_dimension: int, is_max_k: bool, **_: Any
+) -> list[np.ndarray]:
     return _largest(x, k, reduction_dimension % x.ndim, is_max_k)
 
 
-def _approx_shape(x: ShapedArray, *, k: int, reduction_dimension: int, **_: Any) -> list[ShapedArray]:
+def _approx_shape(
+    x: ShapedArray, *, k: int, reduction_dimension: int, **_: Any
+) -> list[ShapedArray]:
     return _picked_avals("approx_top_k", x, k, axis_in("approx_top_k", reduction_dimension, x.ndim))
 
 
-def _approx_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _approx_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[list[Any], list[Any]]:
     axis = params["reduction_dimension"] % typeof(primals[0]).ndim
     return _picked_jvp(do.approx_top_k(primals[0], **params), tangents[0], axis)
 
 
-def _approx_batch(args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[list[Any], list[int]]:
+def _approx_batch(
+    args: Sequence[Any], dims: Sequence[int], **params: Any
+) -> tuple[list[Any], list[int]]:
     (x,), (d,) = args, dims
     axis = params["reduction_dimension"] % (typeof(x).ndim - 1)
     return do.approx_top_k(x, **{**params, "reduction_dimension": axis + (axis >= d)}), [d, d]
@@ -196,9 +232,12 @@ approx_top_k_p = Primitive(
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """`operand` in ascending order along `dimension`, NaN last: `sort(jnp.array([3., 1.])) == [1., 3.]`
+    """`operand` in ascending order along `dimension`, NaN last: `sort(jnp.array([3., 1.])) == [1.,
+    3.]`
 
-    Of several operands, the first `num_keys` decide the order, one after the other, and the others go along."""
+    Of several operands, the first `num_keys` decide the order, one after the other, and the others
+    go along.
+    """
     several = isinstance(operand, (tuple, list))
     xs = _as_operands(operand if several else [operand])
     if not xs:
@@ -209,12 +248,14 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> Any:
-    """`keys` sorted along `dimension`, and `values` in the same order: `sort_key_val(jnp.array([3, 1]), jnp.array([7, 8]))`"""
+    """`keys` sorted along `dimension`, and `values` in the same order: `sort_key_val(jnp.array([3,
+    1]), jnp.array([7, 8]))`"""
     return sort((keys, values), dimension, is_stable, num_keys=1)
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> Any:
-    """The `k` largest along `axis`, in descending order, and where they stand: `top_k(jnp.array([1., 3.]), 1) == ([3.], [1])`
+    """The `k` largest along `axis`, in descending order, and where they stand:
+    `top_k(jnp.array([1., 3.]), 1) == ([3.], [1])`
 
     Of equal elements the first one comes first; NaN is the largest."""
     (x,) = _as_operands([operand])
@@ -233,7 +274,13 @@ def approx_max_k(
 ) -> Any:
     """As `top_k`, which on this processor is exact: there are always `k` results, in order."""
     return _approx(
-        operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        True,
+        reduction_input_size_override,
+        aggregate_to_topk,
     )
 
 
@@ -245,13 +292,22 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> Any:
-    """The `k` smallest along a dimension, in ascending order, and where they stand. Exact on this processor."""
+    """The `k` smallest along a dimension, in ascending order, and where they stand. Exact on this
+    processor."""
     return _approx(
-        operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        False,
+        reduction_input_size_override,
+        aggregate_to_topk,
     )
 
 
-def _approx(x: Any, k: int, axis: int, recall: float, largest: bool, size: int, aggregate: bool) -> Any:
+def _approx(
+    x: Any, k: int, axis: int, recall: float, largest: bool, size: int, aggregate: bool
+) -> Any:
     return approx_top_k_p.bind(
         _as_operands([x])[0],
         k=int(k),

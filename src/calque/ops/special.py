@@ -1,4 +1,5 @@
-"""Special functions: error functions, the gamma family, incomplete gamma and beta, Bessel functions."""
+"""Special functions: error functions, the gamma family, incomplete gamma and beta, Bessel
+functions."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def _polygamma(m: np.ndarray, x: np.ndarray) -> np.ndarray:
     whole = (m >= 0) & (m == np.floor(m))
     n = np.where(whole, m, 1)
     sign = np.where(n % 2 == 1, 1.0, -1.0)
-    return np.where(whole, np.where(n == 0, _digamma(x), sign * sp.gamma(n + 1) * sp.zeta(n + 1, x)), np.nan)
+    return np.where(
+        whole, np.where(n == 0, _digamma(x), sign * sp.gamma(n + 1) * sp.zeta(n + 1, x)), np.nan
+    )
 
 
 def _igamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -88,12 +91,23 @@ def _bessel_i0e_tangent(t: Any, x: Any, out: Any) -> Any:
 
 
 _NO_ZETA = refusing("zeta(x, q) has no derivative by its exponent x here: stop_gradient it")
-_NO_POLYGAMMA = refusing("polygamma gradient with respect to m is not supported: m is a whole number")
-_NO_BETAINC = refusing("The gradient of betainc with respect to a and b is not supported: stop_gradient them")
-_NO_SECOND = refusing("The second derivative of igamma with respect to a is not supported: stop_gradient a")
+_NO_POLYGAMMA = refusing(
+    "polygamma gradient with respect to m is not supported: m is a whole number"
+)
+_NO_BETAINC = refusing(
+    "The gradient of betainc with respect to a and b is not supported: stop_gradient them"
+)
+_NO_SECOND = refusing(
+    "The second derivative of igamma with respect to a is not supported: stop_gradient a"
+)
 
 erf_p = unary("erf", FLOAT, widened(lambda *x: sp.erf(*x)), _erf_tangent)
-erfc_p = unary("erfc", FLOAT, widened(lambda *x: sp.erfc(*x)), lambda t, x, out: do.neg(_erf_tangent(t, x, out)))
+erfc_p = unary(
+    "erfc",
+    FLOAT,
+    widened(lambda *x: sp.erfc(*x)),
+    lambda t, x, out: do.neg(_erf_tangent(t, x, out)),
+)
 erf_inv_p = unary(
     "erf_inv",
     FLOAT,
@@ -101,7 +115,9 @@ erf_inv_p = unary(
     lambda t, x, out: do.mul(t, do.mul(const(x, 1 / _TWO_OVER_ROOT_PI), do.exp(do.square(out)))),
 )
 lgamma_p = unary("lgamma", FLOAT, widened(_lgamma), lambda t, x, out: do.mul(t, do.digamma(x)))
-digamma_p = unary("digamma", FLOAT, widened(_digamma), lambda t, x, out: do.mul(t, do.polygamma(const(x, 1), x)))
+digamma_p = unary(
+    "digamma", FLOAT, widened(_digamma), lambda t, x, out: do.mul(t, do.polygamma(const(x, 1), x))
+)
 polygamma_p = nary(
     "polygamma",
     FLOAT,
@@ -138,7 +154,11 @@ igamma_grad_a_p = nary(
     lambda t, out, a, x: do.mul(t, do.mul(_gamma_density(a, x), do.sub(do.log(x), do.digamma(a)))),
 )
 random_gamma_grad_p = nary(
-    "random_gamma_grad", FLOAT, widened(gamma_gradients.sample_gradient), _NO_SECOND, _random_gamma_tangent_x
+    "random_gamma_grad",
+    FLOAT,
+    widened(gamma_gradients.sample_gradient),
+    _NO_SECOND,
+    _random_gamma_tangent_x,
 )
 regularized_incomplete_beta_p = nary(
     "regularized_incomplete_beta",
@@ -185,7 +205,8 @@ def polygamma(m: Any, x: Any) -> Any:
 
 
 def zeta(x: Any, q: Any) -> Any:
-    """The Hurwitz zeta function, the sum of (q + n)^-x over n = 0, 1, ...: `zeta(2., 1.) == pi**2 / 6`"""
+    """The Hurwitz zeta function, the sum of (q + n)^-x over n = 0, 1, ...: `zeta(2., 1.) == pi**2 /
+    6`"""
     return apply_nary(zeta_p, x, q)
 
 
@@ -205,7 +226,8 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 
 
 def random_gamma_grad(a: Any, x: Any) -> Any:
-    """The derivative by `a` of a random number `x` drawn from Gamma(a): `random_gamma_grad(1., 0.) == 0.`"""
+    """The derivative by `a` of a random number `x` drawn from Gamma(a): `random_gamma_grad(1., 0.)
+    == 0.`"""
     return apply_nary(random_gamma_grad_p, a, x)
 
 

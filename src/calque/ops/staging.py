@@ -1,4 +1,5 @@
-"""Values that enter a program as they are, values that must be computed though nobody reads them, tokens that order effects."""
+"""Values that enter a program as they are, values that must be computed though nobody reads them,
+tokens that order effects."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from calque.ops.common import operand
 
 
 class _Stage(Primitive):
-    """The identity. In a program that is being recorded a constant becomes a traced value, without an equation."""
+    """The identity. In a program that is being recorded a constant becomes a traced value, without
+    an equation."""
 
     __slots__ = ()
 
@@ -49,7 +51,8 @@ stage_p = _Stage(
 
 
 def stage(x: Any, /) -> Any:
-    """`x` as a value of the program that is being recorded; as an array where none is: `stage(2.0) == 2.0`"""
+    """`x` as a value of the program that is being recorded; as an array where none is: `stage(2.0)
+    == 2.0`"""
     return stage_p.bind(operand(x))
 
 
@@ -79,14 +82,17 @@ dce_sink_p: Primitive = Primitive(
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """The leaves of `val` are computed wherever the program runs, though nobody reads them: `dce_sink(jnp.sin(x))`"""
+    """The leaves of `val` are computed wherever the program runs, though nobody reads them:
+    `dce_sink(jnp.sin(x))`"""
     for leaf in pytrees.leaves(val):
         dce_sink_p.bind(operand(leaf), prevent_mlir_dce=bool(prevent_mlir_dce))
 
 
 # ---------------------------------------------------------------- tokens
 
-TOKEN = ShapedArray((0,), np.dtype(bool))  # an array of no elements: it says in which order things happen, nothing else
+TOKEN = ShapedArray(
+    (0,), np.dtype(bool)
+)  # an array of no elements: it says in which order things happen, nothing else
 _NO_TANGENT = NotApplicable("tokens have no derivative")
 
 
@@ -94,7 +100,8 @@ def _merged(*tokens: ShapedArray) -> ShapedArray:
     for i, t in enumerate(tokens):
         if t.shape != TOKEN.shape or t.dtype != TOKEN.dtype:
             raise TypeError(
-                f"after_all takes tokens, as create_token() and after_all make them: operand {i} is {t.str_short()}"
+                f"after_all takes tokens, as create_token() and after_all make them: operand {i} is"
+                f" {t.str_short()}"
             )
     return TOKEN
 
@@ -115,7 +122,9 @@ def _after_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
 
 def _after_batch(args: Sequence[Any], dims: Sequence[Any]) -> Any:
-    raise NotImplementedError("after_all under vmap: a token belongs to the program, not to a member of the batch")
+    raise NotImplementedError(
+        "after_all under vmap: a token belongs to the program, not to a member of the batch"
+    )
 
 
 after_all_p: Primitive = Primitive(
@@ -129,7 +138,8 @@ after_all_p: Primitive = Primitive(
 
 
 def create_token(_: Any = None) -> Any:
-    """A token that waits for nothing. The argument is ignored, as in JAX: it is there for old callers."""
+    """A token that waits for nothing. The argument is ignored, as in JAX: it is there for old
+    callers."""
     return create_token_p.bind()
 
 

@@ -1,4 +1,5 @@
-"""Reductions over windows: reduce_window_sum, _max, _min, and reduce_window with any program of scalars."""
+"""Reductions over windows: reduce_window_sum, _max, _min, and reduce_window with any program of
+scalars."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ from calque.ops.common import batch_size, front, instantiate, zero_like
 from calque.ops.common import operand as as_operand
 from calque.ops.joining import pad_p
 from calque.ops.layout import Shape, linear_jvp
-from calque.ops.padding import Pads, canonical_pads, dilated, padtype_to_pads, per_dimension, window_count
+from calque.ops.padding import (
+    Pads,
+    canonical_pads,
+    dilated,
+    padtype_to_pads,
+    per_dimension,
+    window_count,
+)
 from calque.ops.scalar_programs import is_elementwise, jvp_scalars, run_scalars
 
 Params = dict[str, Any]
@@ -32,7 +40,10 @@ def window_shape(name: str, shape: Shape, p: Params) -> Shape:
     """The shape of the array of windows."""
     for key in WINDOW:
         if len(p[key]) != len(shape):
-            raise ValueError(f"{name}: {key} {p[key]} must have one entry for each dimension of operand shape {shape}")
+            raise ValueError(
+                f"{name}: {key} {p[key]} must have one entry for each dimension of operand shape"
+                f" {shape}"
+            )
     for key in ("window_dimensions", "window_strides", "base_dilation", "window_dilation"):
         if any(v < 1 for v in p[key]):
             raise ValueError(f"{name}: {key} must be positive, got {p[key]}")
@@ -69,19 +80,27 @@ def windows_of(x: np.ndarray, p: Params) -> np.ndarray:
     """A view (windows, positions in a window) of an array that is padded already."""
     counts = [
         window_count(n, dilated(w, wd), s)
-        for n, w, s, wd in zip(x.shape, p["window_dimensions"], p["window_strides"], p["window_dilation"])
+        for n, w, s, wd in zip(
+            x.shape, p["window_dimensions"], p["window_strides"], p["window_dilation"]
+        )
     ]
     strides = [b * s for b, s in zip(x.strides, p["window_strides"])]
     strides += [b * d for b, d in zip(x.strides, p["window_dilation"])]
-    raw = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # NumPy cannot name all types of one byte
-    view = np.lib.stride_tricks.as_strided(raw, (*counts, *p["window_dimensions"]), strides, writeable=False)
+    raw = (
+        x.view(np.uint8) if x.dtype.itemsize == 1 else x
+    )  # NumPy cannot name all types of one byte
+    view = np.lib.stride_tricks.as_strided(
+        raw, (*counts, *p["window_dimensions"]), strides, writeable=False
+    )
     return view.view(x.dtype)
 
 
 def _sum_meaning(x: np.ndarray, **p: Any) -> np.ndarray:
     view = windows_of(padded_for_windows(x, 0, p), p)
     narrow = is_float(x.dtype) and x.dtype.itemsize < 4
-    total = np.sum(view, axis=tuple(range(x.ndim, 2 * x.ndim)), dtype=np.float32 if narrow else x.dtype)
+    total = np.sum(
+        view, axis=tuple(range(x.ndim, 2 * x.ndim)), dtype=np.float32 if narrow else x.dtype
+    )
     return np.asarray(total).astype(x.dtype)
 
 
@@ -112,11 +131,14 @@ def _extremal_meaning(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
 
 
 def _sum_transpose(ct: Any, x: UndefinedPrimal, **p: Any) -> list[Any]:
-    """Each element receives the cotangents of the windows that contain it: windows over the dilated cotangent."""
+    """Each element receives the cotangents of the windows that contain it: windows over the dilated
+    cotangent."""
     if type(ct) is Zero:
         return [Zero(x.aval)]
     pads = []
-    for n, m, w, s, (low, _), bd, wd in zip(x.aval.shape, typeof(ct).shape, *[p[k] for k in WINDOW]):
+    for n, m, w, s, (low, _), bd, wd in zip(
+        x.aval.shape, typeof(ct).shape, *[p[k] for k in WINDOW]
+    ):
         reach = dilated(w, wd) - 1
         pads.append((reach - low, dilated(n, bd) - dilated(m, s) + low))
     return [
@@ -192,21 +214,27 @@ def _halves(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return list(values[:n]), list(values[n:])
 
 
-def _general_shape(*avals: ShapedArray, jaxpr: Jaxpr, consts: Sequence[Any], **p: Any) -> list[ShapedArray]:
+def _general_shape(
+    *avals: ShapedArray, jaxpr: Jaxpr, consts: Sequence[Any], **p: Any
+) -> list[ShapedArray]:
     xs, inits = _halves(avals)
     if not xs or len(xs) != len(inits):
         raise TypeError("reduce_window needs an initial value for each operand, and at least one")
     for x, i in zip(xs, inits):
         if i.ndim or i.dtype != x.dtype or x.shape != xs[0].shape:
             raise TypeError(
-                f"reduce_window: operands must have one shape and scalar initial values of their dtype, got {[a.str_short() for a in avals]}"
+                "reduce_window: operands must have one shape and scalar initial values of their"
+                f" dtype, got {[a.str_short() for a in avals]}"
             )
     shape = window_shape("reduce_window", xs[0].shape, p)
     return [ShapedArray(shape, x.dtype, x.weak_type and i.weak_type) for x, i in zip(xs, inits)]
 
 
-def _general_meaning(*args: np.ndarray, jaxpr: Jaxpr, consts: Sequence[Any], **p: Any) -> list[np.ndarray]:
-    """Position by position of the window, in row-major order, for all windows at once. Padding does not take part."""
+def _general_meaning(
+    *args: np.ndarray, jaxpr: Jaxpr, consts: Sequence[Any], **p: Any
+) -> list[np.ndarray]:
+    """Position by position of the window, in row-major order, for all windows at once. Padding does
+    not take part."""
     xs, inits = _halves(args)
     views = [windows_of(padded_for_windows(x, i, p), p) for x, i in zip(xs, inits)]
     ndim = xs[0].ndim
@@ -224,25 +252,39 @@ def _real_positions(shape: Shape, p: Params) -> list[np.ndarray]:
 
 
 def _general_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, consts: Sequence[Any], **p: Any
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    **p: Any,
 ) -> tuple[list[Any], list[Any]]:
-    """The fold over the positions of a window, written out, forward by the rules of the program's own operations."""
+    """The fold over the positions of a window, written out, forward by the rules of the program's
+    own operations."""
     if all(type(t) is Zero for t in tangents):
         out = do.reduce_window(*primals, jaxpr=jaxpr, consts=consts, **p)
         return out, [zero_like(o) for o in out]
     if not is_elementwise(jaxpr):
         raise NotImplementedError(
-            "reduce_window has a derivative only when its computation is made of elementwise operations"
+            "reduce_window has a derivative only when its computation is made of elementwise"
+            " operations"
         )
     (xs, inits), (dxs, dinits) = _halves(primals), _halves(tangents)
     parts = [_positions(x, i, p) for x, i in zip(xs, inits)]
     dparts = [
-        None if type(d) is Zero and type(di) is Zero else _positions(instantiate(d), instantiate(di), p)
+        (
+            None
+            if type(d) is Zero and type(di) is Zero
+            else _positions(instantiate(d), instantiate(di), p)
+        )
         for d, di in zip(dxs, dinits)
     ]
     shape = typeof(parts[0][0]).shape
     totals = [common.full(shape, i) for i in inits]
-    dtotals = [zero_like(t) if type(di) is Zero else common.full(shape, di) for t, di in zip(totals, dinits)]
+    dtotals = [
+        zero_like(t) if type(di) is Zero else common.full(shape, di)
+        for t, di in zip(totals, dinits)
+    ]
     real = _real_positions(typeof(xs[0]).shape, p)
     for k in range(len(parts[0])):
         values = [part[k] for part in parts]
@@ -252,7 +294,9 @@ def _general_jvp(
             totals, dtotals = new, dnew
         else:
             totals = [do.select_n(real[k], t, n) for t, n in zip(totals, new)]
-            dtotals = [do.select_n(real[k], instantiate(t), instantiate(n)) for t, n in zip(dtotals, dnew)]
+            dtotals = [
+                do.select_n(real[k], instantiate(t), instantiate(n)) for t, n in zip(dtotals, dnew)
+            ]
     return totals, dtotals
 
 
@@ -264,18 +308,28 @@ def _positions(x: Any, init: Any, p: Params) -> list[Any]:
     out = []
     for k in np.ndindex(*p["window_dimensions"]):
         starts = tuple([i * d for i, d in zip(k, p["window_dilation"])])
-        limits = tuple([a + max((n - 1) * s + 1, 0) for a, n, s in zip(starts, counts, p["window_strides"])])
-        out.append(do.slice(x, start_indices=starts, limit_indices=limits, strides=p["window_strides"]))
+        limits = tuple(
+            [a + max((n - 1) * s + 1, 0) for a, n, s in zip(starts, counts, p["window_strides"])]
+        )
+        out.append(
+            do.slice(x, start_indices=starts, limit_indices=limits, strides=p["window_strides"])
+        )
     return out
 
 
 def _general_batch(
-    args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, consts: Sequence[Any], **p: Any
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    **p: Any,
 ) -> tuple[list[Any], list[int]]:
     (xs, inits), (bxs, binits) = _halves(args), _halves(dims)
     if any(b is not None for b in binits):
         raise NotImplementedError(
-            "reduce_window cannot be batched over its initial values; combine them with the result instead"
+            "reduce_window cannot be batched over its initial values; combine them with the result"
+            " instead"
         )
     size = batch_size(xs, bxs)
     xs = [front(x, b, size) for x, b in zip(xs, bxs)]
@@ -299,14 +353,21 @@ _MONOIDS = {"add": "reduce_window_sum", "max": "reduce_window_max", "min": "redu
 
 
 def _monoid(jaxpr: Jaxpr, init: Any, dtype: Any) -> str | None:
-    """The primitive for this computation, if it is a sum, maximum or minimum that starts from its identity."""
+    """The primitive for this computation, if it is a sum, maximum or minimum that starts from its
+    identity."""
     if len(jaxpr.eqns) != 1 or len(jaxpr.invars) != 2 or isinstance(init, Tracer):
         return None
     e = jaxpr.eqns[0]
-    if e.primitive.name not in _MONOIDS or set(e.invars) != set(jaxpr.invars) or jaxpr.outvars != e.outvars:
+    if (
+        e.primitive.name not in _MONOIDS
+        or set(e.invars) != set(jaxpr.invars)
+        or jaxpr.outvars != e.outvars
+    ):
         return None
     try:
-        same = np.asarray(init).astype(dtype) == np.asarray(identity_of(e.primitive.name, dtype)).astype(dtype)
+        same = np.asarray(init).astype(dtype) == np.asarray(
+            identity_of(e.primitive.name, dtype)
+        ).astype(dtype)
     except TypeError:
         return None
     return _MONOIDS[e.primitive.name] if bool(same) and dtype != bool_ else None
@@ -326,7 +387,10 @@ def window_params(
         per_dimension(window_dimensions, n, "window_dimensions"),
         per_dimension(window_strides, n, "window_strides"),
     )
-    bd, wd = per_dimension(base_dilation, n, "base_dilation"), per_dimension(window_dilation, n, "window_dilation")
+    bd, wd = (
+        per_dimension(base_dilation, n, "base_dilation"),
+        per_dimension(window_dilation, n, "window_dilation"),
+    )
     if isinstance(padding, str):
         extents = [dilated(w, d) for w, d in zip(window, wd)]
         padding = padtype_to_pads(shape, extents, strides, padding)
@@ -344,7 +408,8 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Combine the elements of each window of an array (or of a tree of arrays) by a computation of two scalars.
+    """Combine the elements of each window of an array (or of a tree of arrays) by a computation of
+    two scalars.
 
     >>> lax.reduce_window(jnp.arange(5.), 0., lax.add, (2,))
     Array([1., 3., 5., 7.], dtype=float32)
@@ -353,9 +418,13 @@ def reduce_window(
     inits, init_tree = flatten(init_value)
     if not flat or tree != init_tree:
         raise ValueError(
-            f"reduce_window: operands and initial values must be trees of one structure, with leaves, got {tree} and {init_tree}"
+            "reduce_window: operands and initial values must be trees of one structure, with"
+            f" leaves, got {tree} and {init_tree}"
         )
-    pairs = [common.same_dtypes("reduce_window", [as_operand(x), as_operand(i)]) for x, i in zip(flat, inits)]
+    pairs = [
+        common.same_dtypes("reduce_window", [as_operand(x), as_operand(i)])
+        for x, i in zip(flat, inits)
+    ]
     xs, inits = [x for x, _ in pairs], [i for _, i in pairs]
     scalars = [ShapedArray((), typeof(x).dtype) for x in xs]
 
@@ -363,17 +432,29 @@ def reduce_window(
         left, right = _halves(values)
         return flatten(computation(unflatten(tree, left), unflatten(tree, right)))[0]
 
-    closed = trace_to_jaxpr(combine, [*scalars, *scalars], getattr(computation, "__name__", "computation"))
+    closed = trace_to_jaxpr(
+        combine, [*scalars, *scalars], getattr(computation, "__name__", "computation")
+    )
     if any(isinstance(c, Tracer) for c in closed.consts):
         raise NotImplementedError(
-            "the computation of reduce_window uses a traced value from outside: pass it in another way"
+            "the computation of reduce_window uses a traced value from outside: pass it in"
+            " another way"
         )
-    p = window_params(typeof(xs[0]).shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    p = window_params(
+        typeof(xs[0]).shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    )
     monoid = _monoid(closed.jaxpr, inits[0], scalars[0].dtype) if len(xs) == 1 else None
     if monoid is not None:
         out = [REGISTRY[monoid].bind(xs[0], **p)]
     else:
-        out = reduce_window_p.bind(*xs, *inits, jaxpr=closed.jaxpr, consts=tuple(closed.consts), **p)
+        out = reduce_window_p.bind(
+            *xs, *inits, jaxpr=closed.jaxpr, consts=tuple(closed.consts), **p
+        )
     return unflatten(tree, out)
 
 
@@ -391,5 +472,7 @@ def reduce_window_shape_tuple(
     (4,)
     """
     shape = tuple(operand_shape)
-    p = window_params(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    p = window_params(
+        shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
     return window_shape("reduce_window", shape, p)

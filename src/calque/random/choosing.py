@@ -19,7 +19,9 @@ from calque.random.uniform import pair, randint, random_bits, uniform_between
 
 
 @placed
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Any:
     """The elements of an axis, or the first x integers, in random order.
 
     >>> import calque
@@ -85,7 +87,10 @@ def choice(
     if n <= 0 and draws:
         raise ValueError("a must be greater than 0 unless no samples are taken")
     if not replace and draws > n:
-        raise ValueError(f"Cannot take a larger sample (size {draws}) than population (size {n}) when 'replace=False'")
+        raise ValueError(
+            f"Cannot take a larger sample (size {draws}) than population (size {n}) when"
+            " 'replace=False'"
+        )
     if p is None:
         picked = _even(typed, a, n, shape, replace, k)
         if picked is not None:
@@ -104,7 +109,9 @@ def _even(key: Any, a: Any, n: int, shape: tuple[int, ...], replace: bool, axis:
     mixed = permutation(key, n if typeof(a).ndim == 0 else a, axis)
     cut = mixed[(slice(None),) * axis + (slice(0, math.prod(shape)),)]
     own = typeof(mixed).shape
-    return do.reshape(cut, new_sizes=(*own[:axis], *shape, *own[axis + 1 :]), dimensions=None, sharding=None)
+    return do.reshape(
+        cut, new_sizes=(*own[:axis], *shape, *own[axis + 1 :]), dimensions=None, sharding=None
+    )
 
 
 def _weighted(key: Any, p: Any, n: int, shape: tuple[int, ...], replace: bool, mode: Any) -> Any:
@@ -112,7 +119,8 @@ def _weighted(key: Any, p: Any, n: int, shape: tuple[int, ...], replace: bool, m
     (p,) = promote_inexact(p)
     if typeof(p).shape != (n,):
         raise ValueError(
-            f"p must be None or a 1D vector with the same size as a.shape[axis]. p has shape {typeof(p).shape} and a.shape[axis] is {n}."
+            "p must be None or a 1D vector with the same size as a.shape[axis]. p has shape"
+            f" {typeof(p).shape} and a.shape[axis] is {n}."
         )
     dtype = typeof(p).dtype
     if replace:

@@ -1,8 +1,8 @@
 """Distributions of whole numbers: geometric, Poisson, binomial, multinomial.
 
-Poisson and binomial values are drawn by inversion where the mean is small and by the transformed rejection of Hoermann
-("The transformed rejection method for generating Poisson random variables", 1993) where it is large; all elements at once,
-until the last one is accepted."""
+Poisson and binomial values are drawn by inversion where the mean is small and by the transformed
+rejection of Hoermann ("The transformed rejection method for generating Poisson random variables",
+1993) where it is large; all elements at once, until the last one is accepted."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,13 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.creation import canonical_shape, placed
-from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert, promote_inexact
+from calque.numpy.promotion import (
+    broadcast_shapes,
+    broadcast_to,
+    check_arraylike,
+    convert,
+    promote_inexact,
+)
 from calque.numpy.shaping import clip, flip, moveaxis, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.random.keys import wrapped
@@ -35,7 +41,9 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 @placed
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def geometric(
+    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """The number of trials up to the first success, each with probability p.
 
     >>> import calque
@@ -55,7 +63,9 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
 
 
 @placed
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def poisson(
+    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Poisson values with rate lam.
 
     >>> import calque
@@ -95,9 +105,14 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
 
 
 def _accept(
-    key: Any, shape: tuple[int, ...], dtype: Any, limit: Any, propose: Callable[[Any, Any], tuple[Any, Any]]
+    key: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    limit: Any,
+    propose: Callable[[Any, Any], tuple[Any, Any]],
 ) -> Any:
-    """The first proposals that are accepted. `propose(u, v)` makes (value, accepted) of two uniform numbers."""
+    """The first proposals that are accepted. `propose(u, v)` makes (value, accepted) of two uniform
+    numbers."""
 
     def go_on(state: Any) -> Any:
         i, _, accepted, _ = state
@@ -131,21 +146,25 @@ def _poisson_rejection(key: Any, rate: Any, shape: tuple[int, ...]) -> Any:
         refused = (k < 0) | ((room < 0.013) & (v > room))
         return k, inside | (~refused & (s <= bound))
 
-    return convert(_accept(key, shape, f32, np.asarray(_INT32_MAX, np.int32), propose), np.dtype("int32"))
+    return convert(
+        _accept(key, shape, f32, np.asarray(_INT32_MAX, np.int32), propose), np.dtype("int32")
+    )
 
 
 # ---------------------------------------------------------------- binomial
 
 # log(k!) less Stirling's approximation of it, for k = 0, 1, ..., 9
 _STIRLING_TAILS = (
-    0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
-    0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287,
+    0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+    0.0166446911898211,
+    0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273,
+    0.00833056343336287,
 )  # fmt: skip
 
 
 def _stirling_tail(k: Any) -> Any:
-    """What Stirling's approximation of log(k!) lacks. Above 9 the value at 9 stands for all, so that the same numbers
-    are accepted as in JAX."""
+    """What Stirling's approximation of log(k!) lacks. Above 9 the value at 9 stands for all, so
+    that the same numbers are accepted as in JAX."""
     dtype = typeof(k).dtype
     small = do.clamp(scalar(0, dtype), k, scalar(9, dtype))
     square = (small + 1) * (small + 1)
@@ -182,7 +201,9 @@ def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any) -> Any:
     few = UF["logical_or"](bad_n, UF["less_equal"](UF["multiply"](n, q), scalar(10, d)))
     whole = UF["floor"](n)
     small = _binomial_inversion(key, where(few, whole, scalar(0, d)), q, shape, d)
-    large = _binomial_rejection(key, where(few, scalar(1e4, d), whole), where(few, scalar(0.5, d), q), shape, d)
+    large = _binomial_rejection(
+        key, where(few, scalar(1e4, d), whole), where(few, scalar(0.5, d), q), shape, d
+    )
     out = where(few, small, large)
     invalid = UF["logical_or"](UF["logical_or"](bad_q, UF["isnan"](p)), bad_n)
     out = where(invalid, scalar(np.nan, d), out)
@@ -241,7 +262,9 @@ def _binomial_rejection(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any
     return _accept(key, shape, d, scalar(finfo(d).max, d), propose)
 
 
-def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
+def multinomial(
+    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
+) -> Any:
     """How often each of several outcomes with probabilities p (the last axis) occurs in n trials.
 
     >>> import calque, calque.numpy as jnp
@@ -259,7 +282,10 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     else:
         whole = canonical_shape(shape)
         if broadcast_shapes("multinomial", whole, (*batch, own[-1])) != whole:
-            raise ValueError(f"multinomial: parameters of shape {(*batch, own[-1])} do not broadcast to shape {whole}")
+            raise ValueError(
+                f"multinomial: parameters of shape {(*batch, own[-1])} do not broadcast to shape"
+                f" {whole}"
+            )
     lead = whole[:-1]
     n, p = parameter(n, d, lead), parameter(p, d, whole)
     rest = flip(reductions.cumsum(flip(p, -1), axis=-1), -1)

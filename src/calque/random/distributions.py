@@ -4,7 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.dtypes import as_dtype, canonicalize, complex_of, finfo, is_complex, is_inexact, real_part
+from calque.core.dtypes import (
+    as_dtype,
+    canonicalize,
+    complex_of,
+    finfo,
+    is_complex,
+    is_inexact,
+    real_part,
+)
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
@@ -47,7 +55,9 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     typed, _ = wrapped(key, "normal")
     d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     if not is_inexact(d):
-        raise ValueError(f"dtype argument to `normal` must be a float or complex dtype, got {d.name}")
+        raise ValueError(
+            f"dtype argument to `normal` must be a float or complex dtype, got {d.name}"
+        )
     shape = canonical_shape(shape)
     if not is_complex(d):
         return real_normal(typed, shape, d)
@@ -65,7 +75,13 @@ def real_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @placed
 def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Standard normal values within [lower, upper]."""
     typed, _ = wrapped(key, "truncated_normal")
@@ -90,7 +106,14 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 
 
 @placed
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
+def gumbel(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Standard Gumbel values: -log(-log(u))."""
     typed, _ = wrapped(key, "gumbel")
     d = float_dtype("gumbel", dtype)
@@ -135,7 +158,9 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 
 @placed
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def pareto(
+    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Pareto values with shape parameter b."""
     d = float_dtype("pareto", dtype)
     shape = parameter_shape("pareto", shape, b)
@@ -144,18 +169,28 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
 
 
 @placed
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rayleigh(
+    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Rayleigh values."""
     typed, _ = wrapped(key, "rayleigh")
     d = float_dtype("rayleigh", dtype)
     shape = parameter_shape("rayleigh", shape, scale)
     log_u = do.log(uniform_between(typed, shape, d, 0.0, 1.0))
-    return UFUNCS["multiply"](broadcast_one(convert(scale, d), shape), do.sqrt(do.mul(log_u, scalar(-2, d))))
+    return UFUNCS["multiply"](
+        broadcast_one(convert(scale, d), shape), do.sqrt(do.mul(log_u, scalar(-2, d)))
+    )
 
 
 @placed
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+    key: Any,
+    scale: Any,
+    concentration: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Weibull values."""
     typed, _ = wrapped(key, "weibull_min")
@@ -176,7 +211,8 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Maxwell values with random signs, scaled and shifted: `shape` of them (by default as many as parameters) for each of the parameters."""
+    """Maxwell values with random signs, scaled and shifted: `shape` of them (by default as many as
+    parameters) for each of the parameters."""
     typed, _ = wrapped(key, "double_sided_maxwell")
     d = float_dtype("double_sided_maxwell", dtype)
     check_arraylike("double_sided_maxwell", loc, scale)
@@ -190,7 +226,9 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 
 @placed
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def wald(
+    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Wald (inverse Gaussian) values with scale 1."""
     typed, _ = wrapped(key, "wald")
     d = float_dtype("wald", dtype)
@@ -206,7 +244,14 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
 
 @placed
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: Any,
+    left: Any,
+    mode: Any,
+    right: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Values with a density that rises from left to mode and falls to right."""
     typed, _ = wrapped(key, "triangular")
@@ -222,7 +267,9 @@ def triangular(
 
 
 @placed
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def lognormal(
+    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """exp of normal values with standard deviation sigma."""
     typed, _ = wrapped(key, "lognormal")
     d = float_dtype("lognormal", dtype)
@@ -254,7 +301,9 @@ def categorical(
     batch = own[:k] + own[k + 1 :]
     shape = batch if shape is None else canonical_shape(shape)
     if shape[len(shape) - len(batch) :] != batch:
-        raise ValueError(f"categorical: shape {shape} must end with the batch shape {batch} of logits")
+        raise ValueError(
+            f"categorical: shape {shape} must end with the batch shape {batch} of logits"
+        )
     lead = shape[: len(shape) - len(batch)]
     if not replace:
         return _without_replacement(typed, logits, k, lead, mode)
@@ -267,7 +316,8 @@ def _without_replacement(key: Any, logits: Any, axis: int, lead: tuple[int, ...]
     own = typeof(logits).shape
     if n > own[axis]:
         raise ValueError(
-            f"Number of samples without replacement ({n}) cannot exceed number of categories ({own[axis]})."
+            f"Number of samples without replacement ({n}) cannot exceed number of categories"
+            f" ({own[axis]})."
         )
     scores = do.add(gumbel(key, own, typeof(logits).dtype, mode), logits)
     order = [i for i in range(len(own)) if i != axis] + [axis]

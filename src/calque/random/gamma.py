@@ -1,7 +1,9 @@
 """The gamma distribution, and those that are made of it.
 
-Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): each element draws from a key of its own until
-a candidate is accepted. Derivatives by the shape parameter are those of the implicit reparametrisation."""
+Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): each element draws
+from a key of its own until a candidate is accepted. Derivatives by the shape parameter are those of
+the implicit reparametrisation.
+"""
 
 import functools
 from typing import Any
@@ -49,9 +51,13 @@ def _candidate(key: Any, slope: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def _one(key: Any, alpha: Any, log_space: bool) -> Any:
-    """A gamma value. For alpha below 1 that of alpha + 1 is scaled by a power of a uniform number."""
+    """A gamma value. For alpha below 1 that of alpha + 1 is scaled by a power of a uniform
+    number."""
     dtype = typeof(alpha).dtype
-    number = lambda v: scalar(v, dtype)
+
+    def number(v):
+        return scalar(v, dtype)
+
     large = do.ge(alpha, number(1))
     d = do.sub(do.select_n(large, do.add(alpha, number(1)), alpha), number(1 / 3))
     slope = do.div(number(1 / 3), do.sqrt(d))
@@ -98,7 +104,9 @@ def _values_jvp(key: Any, log_space: bool, primals: Any, tangents: Any) -> Any:
     out = _values(key, alpha, log_space)
     if not log_space:
         return out, do.mul(t, do.random_gamma_grad(alpha, out))
-    smallest = broadcast_to(scalar(finfo(typeof(out).dtype).tiny, typeof(out).dtype), typeof(out).shape)
+    smallest = broadcast_to(
+        scalar(finfo(typeof(out).dtype).tiny, typeof(out).dtype), typeof(out).shape
+    )
     value = do.exp(out)
     value = do.select_n(do.eq(value, scalar(0, typeof(out).dtype)), value, smallest)
     return out, do.mul(t, do.div(do.random_gamma_grad(alpha, value), value))
@@ -112,7 +120,9 @@ def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, log_space: bool)
 
 
 @placed
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def gamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Gamma values with shape parameter a and scale 1.
 
     >>> import calque
@@ -122,7 +132,9 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
 
 
 @placed
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def loggamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Logarithms of gamma values, precise for small a.
 
     >>> import calque
@@ -132,7 +144,9 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
 
 
 @placed
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def beta(
+    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Beta values in (0, 1)."""
     typed, _ = wrapped(key, "beta")
     d = float_dtype("beta", dtype)
@@ -145,7 +159,9 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
 
 
 @placed
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def dirichlet(
+    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Probabilities that sum to 1 over the last axis, with concentrations alpha.
 
     >>> import calque, calque.numpy as jnp
@@ -165,7 +181,9 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
 
 
 @placed
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def chisquare(
+    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Chi-square values with df degrees of freedom."""
     typed, _ = wrapped(key, "chisquare")
     d = float_dtype("chisquare", dtype)
@@ -175,7 +193,15 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
 
 
 @placed
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def f(
+    key: Any,
+    dfnum: Any,
+    dfden: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """F values with dfnum and dfden degrees of freedom."""
     typed, _ = wrapped(key, "f")
     d = float_dtype("f", dtype)
@@ -200,7 +226,9 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 
 @placed
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def generalized_normal(
+    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Values with density proportional to exp(-|x|^p)."""
     typed, _ = wrapped(key, "generalized_normal")
     d = float_dtype("generalized_normal", dtype)
@@ -212,7 +240,9 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
 
 
 @placed
-def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def ball(
+    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Points evenly distributed in the unit ball of the p-norm in d dimensions.
 
     >>> import calque

@@ -1,4 +1,5 @@
-"""Random keys: typed ones (dtype key<fry>) and raw uint32 pairs. Every function takes both and gives back the kind it got."""
+"""Random keys: typed ones (dtype key<fry>) and raw uint32 pairs. Every function takes both and
+gives back the kind it got."""
 
 import operator
 import os
@@ -38,7 +39,9 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
 def _chosen(name: str, impl: Any, dtype: Any) -> Any:
     """The algorithm that one of `impl` and `dtype` names."""
     if impl is not None and dtype is not None:
-        raise TypeError(f"{name}: give only one of the arguments impl ({impl!r}) and dtype ({dtype!r})")
+        raise TypeError(
+            f"{name}: give only one of the arguments impl ({impl!r}) and dtype ({dtype!r})"
+        )
     return default_impl(impl if dtype is None else dtype)
 
 
@@ -69,7 +72,8 @@ def seed_operand(seed: Any) -> Any:
             raise TypeError(f"PRNG key seed must be an integer; got {aval.dtype.name}")
         if aval.ndim:
             raise TypeError(
-                f"PRNGKey accepts a scalar seed, but was given an array of shape {aval.shape}. Use calque.vmap for batching"
+                f"PRNGKey accepts a scalar seed, but was given an array of shape {aval.shape}. Use"
+                " calque.vmap for batching"
             )
         return seed
     try:
@@ -78,7 +82,9 @@ def seed_operand(seed: Any) -> Any:
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}") from None
     bits = 64 if config.enable_x64 else 32
     low = n & ((1 << bits) - 1)
-    return np.asarray(low - (1 << bits) if low >= 1 << (bits - 1) else low, np.int64 if bits == 64 else np.int32)
+    return np.asarray(
+        low - (1 << bits) if low >= 1 << (bits - 1) else low, np.int64 if bits == 64 else np.int32
+    )
 
 
 def is_typed(k: Any) -> bool:
@@ -96,13 +102,15 @@ def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
         aval = typeof(k)
         if aval.dtype != np.dtype("uint32") or not aval.shape:
             raise TypeError(
-                f"{name}: a random key is needed, from calque.random.key(seed), or an array of uint32; got {aval.str_short()}"
+                f"{name}: a random key is needed, from calque.random.key(seed), or an array of"
+                f" uint32; got {aval.str_short()}"
             )
         _legacy()
         typed, raw = do.random_wrap(k, impl=default_impl()), True
     if single and typeof(typed).ndim:
         raise ValueError(
-            f"{name} accepts a single key, but was given a key array of shape {typeof(k).shape}. Use calque.vmap for batching."
+            f"{name} accepts a single key, but was given a key array of shape {typeof(k).shape}."
+            " Use calque.vmap for batching."
         )
     return typed, raw
 
@@ -125,8 +133,9 @@ def _legacy() -> None:
     if config.legacy_prng_key == "allow":
         return
     message = (
-        "Legacy uint32 key array passed as key to calque.random function. Please create keys using calque.random.key(). If use of a "
-        'raw key array was intended, set calque_legacy_prng_key="allow".'
+        "Legacy uint32 key array passed as key to calque.random function. Please create keys using"
+        " calque.random.key(). If use of a raw key array was intended, set"
+        ' calque_legacy_prng_key="allow".'
     )
     if config.legacy_prng_key == "error":
         raise ValueError(message)
@@ -158,11 +167,14 @@ def fold_in(key: Any, data: Any) -> Any:
     check_arraylike("fold_in", data)
     if typeof(data).ndim:
         raise TypeError(
-            f"fold_in accepts a scalar, but was given an array of shape {typeof(data).shape}. Use calque.vmap for batching."
+            f"fold_in accepts a scalar, but was given an array of shape {typeof(data).shape}. Use"
+            " calque.vmap for batching."
         )
     if isinstance(data, int) and data < 0:
         raise OverflowError(f"fold_in: Python integer {data} out of bounds for uint32")
-    word = np.asarray(data, np.uint32) if isinstance(data, int) else convert(data, np.dtype("uint32"))
+    word = (
+        np.asarray(data, np.uint32) if isinstance(data, int) else convert(data, np.dtype("uint32"))
+    )
     return unwrapped(do.random_fold_in(typed, word), raw)
 
 

@@ -30,7 +30,8 @@ def multivariate_normal(
     """Normal vectors with this mean and covariance.
 
     >>> import calque, calque.numpy as jnp
-    >>> calque.random.multivariate_normal(calque.random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
+    >>> calque.random.multivariate_normal(calque.random.key(0), jnp.zeros(2), jnp.eye(2),
+    ...     (3,)).shape
     (3, 2)"""
     typed, _ = wrapped(key, "multivariate_normal")
     check_arraylike("multivariate_normal", mean, cov)
@@ -40,21 +41,29 @@ def multivariate_normal(
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
     if not is_inexact(d) or is_complex(d):
-        raise ValueError(f"dtype argument to `multivariate_normal` must be a float dtype, got {d.name}")
+        raise ValueError(
+            f"dtype argument to `multivariate_normal` must be a float dtype, got {d.name}"
+        )
     rows, square = typeof(mean).shape, typeof(cov).shape
     if not rows:
         raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
     if len(square) < 2:
-        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(square)}")
+        raise ValueError(
+            f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(square)}"
+        )
     n = rows[-1]
     if square[-2:] != (n, n):
         raise ValueError(
-            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {square}."
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape =="
+            f" {square}."
         )
     common = broadcast_shapes("multivariate_normal", rows[:-1], square[:-2])
     lead = common if shape is None else canonical_shape(shape)
     if broadcast_shapes("multivariate_normal", common, lead) != lead:
-        raise ValueError(f"multivariate_normal: parameters of batch shape {common} do not broadcast to shape {lead}")
+        raise ValueError(
+            f"multivariate_normal: parameters of batch shape {common} do not broadcast to shape"
+            f" {lead}"
+        )
     z = normal(typed, (*lead, n), d)
     moved = squeeze(matmul(_root(cov, method), expand_dims(z, -1)), -1)
     return UFUNCS["add"](mean, moved)
@@ -73,9 +82,16 @@ def _root(cov: Any, method: str) -> Any:
 
 @placed
 def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+    key: Any,
+    n: int,
+    shape: Any = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
-    """Evenly distributed orthogonal (or unitary) matrices, n by n; n by m with orthonormal rows or columns.
+    """Evenly distributed orthogonal (or unitary) matrices, n by n; n by m with orthonormal rows or
+    columns.
 
     >>> import calque
     >>> calque.random.orthogonal(calque.random.key(0), 3, (2,)).shape
@@ -83,7 +99,9 @@ def orthogonal(
     typed, _ = wrapped(key, "orthogonal")
     d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     if not is_inexact(d):
-        raise ValueError(f"dtype argument to `orthogonal` must be a float or complex dtype, got {d.name}")
+        raise ValueError(
+            f"dtype argument to `orthogonal` must be a float or complex dtype, got {d.name}"
+        )
     lead = canonical_shape(shape)
     (rows,), (columns,) = canonical_shape(n), canonical_shape(n if m is None else m)
     z = normal(typed, (*lead, max(rows, columns), min(rows, columns)), d)

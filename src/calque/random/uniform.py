@@ -44,7 +44,9 @@ def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     except TypeError as e:
         raise ValueError(str(e)) from None
     if wanted is not None and common != wanted:
-        raise ValueError(f"{name}: parameters of shapes {shapes} do not broadcast to shape {wanted}")
+        raise ValueError(
+            f"{name}: parameters of shapes {shapes} do not broadcast to shape {wanted}"
+        )
     return common
 
 
@@ -73,7 +75,13 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 
 @placed
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Floats evenly distributed in [minval, maxval).
 
@@ -110,7 +118,9 @@ def broadcast_one(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 @placed
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def randint(
+    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Integers evenly distributed in [minval, maxval).
 
     >>> import calque
@@ -129,7 +139,11 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
         i32 = np.dtype("int32")
         low, high = clipped(minval, i32, bottom, top), clipped(maxval, i32, bottom, top + 1)
         return convert(_randint(typed, shape, low, high, np.asarray(False), i32), d)
-    beyond = np.asarray(maxval > top) if isinstance(maxval, int) else UFUNCS["greater"](maxval, np.asarray(top, d))
+    beyond = (
+        np.asarray(maxval > top)
+        if isinstance(maxval, int)
+        else UFUNCS["greater"](maxval, np.asarray(top, d))
+    )
     low, high = clipped(minval, d, bottom, top), clipped(maxval, d, bottom, top)
     return _randint(typed, shape, low, high, beyond, d)
 
@@ -160,9 +174,13 @@ def _randint(key: Any, shape: tuple[int, ...], low: Any, high: Any, beyond: Any,
     span = where(wider, UFUNCS["add"](span, one), span)
     half = UFUNCS["fmod"](scalar(1 << (width // 2), unsigned), span)
     multiplier = UFUNCS["fmod"](UFUNCS["multiply"](half, half), span)
-    offset = UFUNCS["add"](UFUNCS["multiply"](UFUNCS["fmod"](upper, span), multiplier), UFUNCS["fmod"](lower, span))
+    offset = UFUNCS["add"](
+        UFUNCS["multiply"](UFUNCS["fmod"](upper, span), multiplier), UFUNCS["fmod"](lower, span)
+    )
     offset = UFUNCS["fmod"](offset, span)
-    return UFUNCS["add"](low, do.convert_element_type(offset, new_dtype=dtype, weak_type=False, sharding=None))
+    return UFUNCS["add"](
+        low, do.convert_element_type(offset, new_dtype=dtype, weak_type=False, sharding=None)
+    )
 
 
 def where(mask: Any, x: Any, y: Any) -> Any:
@@ -190,7 +208,9 @@ def pair(key: Any) -> list[Any]:
 
 
 @placed
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+def bernoulli(
+    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
+) -> Any:
     """True with probability p.
 
     >>> import calque
@@ -202,7 +222,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     check_arraylike("bernoulli", p)
     dtype = typeof(p).dtype
     if not is_float(dtype):
-        raise TypeError(f"bernoulli: the probability p must have a floating dtype, got {dtype.name}")
+        raise TypeError(
+            f"bernoulli: the probability p must have a floating dtype, got {dtype.name}"
+        )
     p = convert(p, dtype)
     shape = parameter_shape("bernoulli", shape, p)
     p = broadcast_one(p, shape)

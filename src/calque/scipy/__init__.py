@@ -5,7 +5,8 @@ from typing import Any
 from calque.machine.lazy import imported
 
 _MODULES = (
-    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats",
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+    "sparse", "spatial", "special", "stats",
 )  # fmt: skip
 
 

@@ -21,7 +21,9 @@ def _operand(name: str, x: Any, type: int, norm: str | None) -> Any:
     if not isinstance(type, (int, np.integer)) or type not in _INVERSE:
         raise NotImplementedError(f"{name}: cosine transforms have types 1 to 4, got type={type!r}")
     if norm not in _NORMS:
-        raise ValueError(f"jax.scipy.fft.{name}: norm={norm!r} is not implemented: it must be one of {_NORMS}")
+        raise ValueError(
+            f"jax.scipy.fft.{name}: norm={norm!r} is not implemented: it must be one of {_NORMS}"
+        )
     (x,) = promote_inexact(array_of(name, x))
     x = jnp.asarray(x)
     return x.astype("float32" if x.dtype.itemsize < 4 else x.dtype)
@@ -53,7 +55,8 @@ def _twiddles(n: int, type: int) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def _scales(n: int, type: int, norm: str | None, inverse: bool) -> tuple[np.ndarray, np.ndarray]:
-    """What the elements are multiplied with before and after the transform, for its normalisation."""
+    """What the elements are multiplied with before and after the transform, for its
+    normalisation."""
     whole = 2 * (n - 1) if type == 1 else 2 * n
     before, after = np.ones(n), np.ones(n)
     if norm == "ortho":
@@ -72,7 +75,9 @@ def _scales(n: int, type: int, norm: str | None, inverse: bool) -> tuple[np.ndar
 
 def _transform(name: str, x: Any, type: int, axis: int, norm: str | None, inverse: bool) -> Any:
     if is_complex(x.dtype):
-        real, imaginary = (_transform(name, part, type, axis, norm, inverse) for part in (x.real, x.imag))
+        real, imaginary = (
+            _transform(name, part, type, axis, norm, inverse) for part in (x.real, x.imag)
+        )
         return real + 1j * imaginary
     n = x.shape[axis]
     type = _INVERSE[type] if inverse else type
@@ -81,14 +86,23 @@ def _transform(name: str, x: Any, type: int, axis: int, norm: str | None, invers
     length, before, after = _twiddles(n, type)
     first, last = _scales(n, type, norm, inverse)
     along = (n,) + (1,) * (x.ndim - 1 - axis)
-    spread = lambda v: v.reshape(along).astype(x.dtype if np.isrealobj(v) else jnp.promote_types(x.dtype, "complex64"))
-    y = jnp.fft.fft(x * spread(before * first), n=length, axis=axis)[(slice(None),) * axis + (slice(n),)]
+
+    def spread(v):
+        return v.reshape(along).astype(
+            x.dtype if np.isrealobj(v) else jnp.promote_types(x.dtype, "complex64")
+        )
+
+    y = jnp.fft.fft(x * spread(before * first), n=length, axis=axis)[
+        (slice(None),) * axis + (slice(n),)
+    ]
     return (y * spread(after.astype(complex))).real * spread(2 * last)
 
 
-def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The cosine transform of type 1 to 4 along an axis, of `n` elements: x is cut or padded. `norm`: "backward" (no factor),
-    "ortho" or "forward", as in SciPy.
+def dct(
+    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Any:
+    """The cosine transform of type 1 to 4 along an axis, of `n` elements: x is cut or padded.
+    `norm`: "backward" (no factor), "ortho" or "forward", as in SciPy.
 
     >>> import calque.scipy.fft as fft
     >>> fft.dct(jnp.array([1.0, 0.0]))
@@ -98,7 +112,9 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return _transform("dct", _resized("dct", x, n, axis), type, axis, norm, False)
 
 
-def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def idct(
+    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Any:
     """The inverse of `dct` with the same arguments.
 
     >>> import calque.scipy.fft as fft
@@ -130,7 +146,9 @@ def _along_all(
     if len(set(places)) != len(places):
         raise ValueError(f"repeated axis: {tuple(places)}")
     if sizes is not None and len(sizes) != len(places):
-        raise ValueError(f"{name}: s and axes must be of one length, got s={sizes} and axes={tuple(places)}")
+        raise ValueError(
+            f"{name}: s and axes must be of one length, got s={sizes} and axes={tuple(places)}"
+        )
     for k, axis in enumerate(places):
         x = _resized(name, x, None if sizes is None else sizes[k], axis)
         x = _transform(name, x, type, axis, norm, inverse)
@@ -138,9 +156,14 @@ def _along_all(
 
 
 def dctn(
-    x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    x: Any,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
 ) -> Any:
-    """The cosine transform along several axes (all of them, or the last ones if only the sizes `s` are given).
+    """The cosine transform along several axes (all of them, or the last ones if only the sizes `s`
+    are given).
 
     >>> import calque.scipy.fft as fft
     >>> fft.dctn(jnp.ones((2, 2)))[0]
@@ -149,7 +172,11 @@ def dctn(
 
 
 def idctn(
-    x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    x: Any,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
 ) -> Any:
     """The inverse of `dctn` with the same arguments.
 

@@ -8,7 +8,8 @@ __all__ = ["trapezoid"]
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral along an axis by the trapezoidal rule, of samples at the points `x` or `dx` apart.
+    """The integral along an axis by the trapezoidal rule, of samples at the points `x` or `dx`
+    apart.
 
     >>> import calque.scipy.integrate as integrate
     >>> integrate.trapezoid(jnp.array([1.0, 2.0, 4.0]))

@@ -20,7 +20,8 @@ _METHODS = ("linear", "nearest")
 class RegularGridInterpolator:
     """A function of points between the points of a rectangular grid, whose axes must increase.
 
-    `method` is "linear" or "nearest". Points off the grid get `fill_value`; with None they are extrapolated.
+    `method` is "linear" or "nearest". Points off the grid get `fill_value`; with None they are
+    extrapolated.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy.interpolate import RegularGridInterpolator
@@ -40,18 +41,21 @@ class RegularGridInterpolator:
         self.bounds_error = bounds_error
         if bounds_error:
             raise NotImplementedError(
-                "RegularGridInterpolator: bounds_error=True cannot raise inside compiled code; use fill_value"
+                "RegularGridInterpolator: bounds_error=True cannot raise inside compiled code; use"
+                " fill_value"
             )
         values = array_of("RegularGridInterpolator", values)
         grid = tuple(arrays("RegularGridInterpolator", *points))
         if len(grid) > values.ndim:
             raise ValueError(
-                f"RegularGridInterpolator: there are {len(grid)} point arrays, but values has {values.ndim} dimensions"
+                f"RegularGridInterpolator: there are {len(grid)} point arrays, but values has"
+                f" {values.ndim} dimensions"
             )
         for i, (g, n) in enumerate(zip(grid, values.shape)):
             if g.shape != (n,):
                 raise ValueError(
-                    f"RegularGridInterpolator: points {i} have shape {g.shape}, but values has {n} along that axis"
+                    f"RegularGridInterpolator: points {i} have shape {g.shape}, but values has {n}"
+                    " along that axis"
                 )
             if n < 2:
                 raise ValueError(f"RegularGridInterpolator: points {i} must be at least 2, got {n}")
@@ -64,8 +68,8 @@ class RegularGridInterpolator:
         fill = array_of("RegularGridInterpolator", fill_value)
         if not jnp.can_cast(fill.dtype, self.values.dtype, casting="same_kind"):
             raise ValueError(
-                "RegularGridInterpolator: fill_value must be either 'None' or of a type compatible with values; "
-                f"got {fill.dtype.name} for {self.values.dtype.name}"
+                "RegularGridInterpolator: fill_value must be either 'None' or of a type compatible"
+                f" with values; got {fill.dtype.name} for {self.values.dtype.name}"
             )
         return fill
 
@@ -80,14 +84,15 @@ class RegularGridInterpolator:
         return out
 
     def __call__(self, xi: Any, method: str | None = None) -> Any:
-        """The values at points: an array whose last axis has their coordinates, or a tuple of coordinate arrays."""
+        """The values at points: an array whose last axis has their coordinates, or a tuple of
+        coordinate arrays."""
         method = self.method if method is None else _checked(method)
         n = len(self.grid)
         points = _coordinates(xi, n)
         if points.shape[-1] != n:
             raise ValueError(
-                f"RegularGridInterpolator: the requested sample points xi have dimension {points.shape[-1]},"
-                f" but this RegularGridInterpolator has dimension {n}"
+                "RegularGridInterpolator: the requested sample points xi have dimension"
+                f" {points.shape[-1]}, but this RegularGridInterpolator has dimension {n}"
             )
         flat = jnp.reshape(points, (-1, n)).T
         cells = [_cell(g, x) for g, x in zip(self.grid, flat)]
@@ -96,7 +101,9 @@ class RegularGridInterpolator:
             off = jnp.zeros(flat.shape[1], bool)
             for g, x in zip(self.grid, flat):
                 off = off | (x < g[0]) | (x > g[-1])
-            result = jnp.where(jnp.reshape(off, (-1,) + (1,) * (result.ndim - 1)), self.fill_value, result)
+            result = jnp.where(
+                jnp.reshape(off, (-1,) + (1,) * (result.ndim - 1)), self.fill_value, result
+            )
         return jnp.reshape(result, points.shape[:-1] + self.values.shape[n:])
 
     def _linear(self, cells: Sequence[tuple[Any, Any]]) -> Any:
@@ -118,7 +125,8 @@ class RegularGridInterpolator:
 def _checked(method: str) -> str:
     if method not in _METHODS:
         raise ValueError(
-            f"RegularGridInterpolator: method {method!r} is not defined; the methods are linear and nearest"
+            f"RegularGridInterpolator: method {method!r} is not defined; the methods are linear and"
+            " nearest"
         )
     return method
 
@@ -135,6 +143,7 @@ def _coordinates(xi: Any, n: int) -> Any:
 
 
 def _cell(grid: Any, x: Any) -> tuple[Any, Any]:
-    """The interval of the grid in which x lies, the nearest one for points off the grid, and the place within it from 0 to 1."""
+    """The interval of the grid in which x lies, the nearest one for points off the grid, and the
+    place within it from 0 to 1."""
     i = jnp.clip(jnp.searchsorted(grid, x) - 1, 0, grid.size - 2)
     return i, (x - grid[i]) / (grid[i + 1] - grid[i])

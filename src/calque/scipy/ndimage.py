@@ -33,24 +33,31 @@ _MODES: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0) -> Any:
+def map_coordinates(
+    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
+) -> Any:
     """The values of an array at fractional coordinates, one array of them for each dimension.
 
-    Order 0 takes the nearest value, order 1 interpolates linearly. `mode` says what lies outside: "constant" (`cval`), "nearest", "wrap",
-    "mirror" or "reflect"; "wrap" and "constant" are what SciPy calls "grid-wrap" and "grid-constant".
+    Order 0 takes the nearest value, order 1 interpolates linearly. `mode` says what lies outside:
+    "constant" (`cval`), "nearest", "wrap", "mirror" or "reflect"; "wrap" and "constant" are what
+    SciPy calls "grid-wrap" and "grid-constant".
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import ndimage
-    >>> ndimage.map_coordinates(jnp.arange(6.0).reshape(2, 3), [jnp.array([0.5]), jnp.array([1.5])], order=1)
+    >>> ndimage.map_coordinates(jnp.arange(6.0).reshape(2, 3), [jnp.array([0.5]),
+    ...     jnp.array([1.5])], order=1)
     Array([3.], dtype=float32)"""
     image = array_of("map_coordinates", input)
     places = [array_of("map_coordinates", c) for c in coordinates]
     if len(places) != image.ndim:
         raise ValueError(
-            f"map_coordinates: coordinates must be a sequence of length input.ndim, but {len(places)} != {image.ndim}"
+            "map_coordinates: coordinates must be a sequence of length input.ndim, but"
+            f" {len(places)} != {image.ndim}"
         )
     if mode not in _MODES:
-        raise NotImplementedError(f"map_coordinates: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+        raise NotImplementedError(
+            f"map_coordinates: mode must be one of {', '.join(_MODES)}, got {mode!r}"
+        )
     if order not in (0, 1):
         raise NotImplementedError(f"map_coordinates: order must be 0 or 1, got {order}")
     if not places:
@@ -68,7 +75,8 @@ def _rounded(x: Any) -> Any:
 
 
 def _corners(x: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
-    """(index, is it inside?, weight) of the pixels along one dimension that count; None where all are inside or the weight is 1."""
+    """(index, is it inside?, weight) of the pixels along one dimension that count; None where all
+    are inside or the weight is 1."""
     if order == 0:
         near = [(_rounded(x).astype("int32"), None)]
     else:
@@ -76,7 +84,9 @@ def _corners(x: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, A
         part = x - low
         near = [(low.astype("int32"), 1 - part), (low.astype("int32") + 1, part)]
     fix = _MODES[mode]
-    return [(fix(i, size), (i >= 0) & (i < size) if mode == "constant" else None, w) for i, w in near]
+    return [
+        (fix(i, size), (i >= 0) & (i < size) if mode == "constant" else None, w) for i, w in near
+    ]
 
 
 def _contribution(image: Any, corner: Sequence[tuple[Any, Any, Any]], outside: Any) -> Any:

@@ -1,1 +1,2 @@
-"""What is done to programs: differentiation, batching, control flow, calls, custom rules, rematerialisation, callbacks."""
+"""What is done to programs: differentiation, batching, control flow, calls, custom rules,
+rematerialisation, callbacks."""

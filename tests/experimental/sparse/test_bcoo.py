@@ -1,4 +1,5 @@
-"""BCOO arrays: every function against the same one of the dense array, over batch, sparse and dense dimensions."""
+"""BCOO arrays: every function against the same one of the dense array, over batch, sparse and dense
+dimensions."""
 
 import itertools
 from typing import Any
@@ -45,7 +46,12 @@ def test_there_and_back(n_batch: int, n_dense: int) -> None:
     for dtype in (np.float32, np.int32, bool, np.complex64):
         x = _dense(SHAPE, dtype)
         mat = sparse.bcoo_fromdense(x, n_batch=n_batch, n_dense=n_dense)
-        assert (mat.n_batch, mat.n_dense, mat.shape, mat.dtype) == (n_batch, n_dense, SHAPE, x.dtype)
+        assert (mat.n_batch, mat.n_dense, mat.shape, mat.dtype) == (
+            n_batch,
+            n_dense,
+            SHAPE,
+            x.dtype,
+        )
         np.testing.assert_array_equal(mat.todense(), x)
     more = sparse.bcoo_fromdense(x, n_batch=n_batch, n_dense=n_dense, nse=30)
     assert more.nse == 30
@@ -65,9 +71,14 @@ def test_functions_of_one_array(n_batch: int, n_dense: int) -> None:
         _close(sparse.bcoo_sum_duplicates(m), x)
         _close(m.sum_duplicates(), x)
         _close(
-            sparse.bcoo_slice(m, start_indices=(0, 1, 0), limit_indices=(2, 3, 3), strides=(1, 1, 2)), x[:, 1:, :3:2]
+            sparse.bcoo_slice(
+                m, start_indices=(0, 1, 0), limit_indices=(2, 3, 3), strides=(1, 1, 2)
+            ),
+            x[:, 1:, :3:2],
         )
-        _close(sparse.bcoo_slice(m, start_indices=(0, 1, 1), limit_indices=(1, 2, 2)), x[:1, 1:2, 1:2])
+        _close(
+            sparse.bcoo_slice(m, start_indices=(0, 1, 1), limit_indices=(1, 2, 2)), x[:1, 1:2, 1:2]
+        )
         _close(sparse.bcoo_dynamic_slice(m, (1, jnp.asarray(1), 2), (1, 2, 2)), x[1:, 1:3, 2:])
         _close(sparse.bcoo_dynamic_slice(m, (9, 9, 9), (1, 2, 2)), x[1:, 1:3, 2:])
         _close(sparse.bcoo_concatenate([m, m], dimension=0), np.concatenate([x, x], 0))
@@ -75,7 +86,9 @@ def test_functions_of_one_array(n_batch: int, n_dense: int) -> None:
         _close(sparse.bcoo_concatenate([m, m], dimension=2), np.concatenate([x, x], 2))
         wide = sparse.bcoo_broadcast_in_dim(m, shape=(2, 5, 3, 4), broadcast_dimensions=(0, 2, 3))
         _close(wide, np.broadcast_to(x[:, None], (2, 5, 3, 4)))
-        ones = sparse.bcoo_broadcast_in_dim(m, shape=(2, 1, 3, 4, 1), broadcast_dimensions=(0, 2, 3))
+        ones = sparse.bcoo_broadcast_in_dim(
+            m, shape=(2, 1, 3, 4, 1), broadcast_dimensions=(0, 2, 3)
+        )
         _close(sparse.bcoo_squeeze(ones, dimensions=(1, 4)), x)
         _close(abs(-m), abs(x))
         _close(m * 2.0, x * 2)
@@ -99,7 +112,9 @@ def test_repeated_batches() -> None:
     x = np.asarray(mat.todense())
     assert x.shape == (2, 4, 4) and np.count_nonzero(x) == 24
     _close(sparse.bcoo_reduce_sum(mat, axes=(1,)), x.sum(1))
-    _close(sparse.bcoo_slice(mat, start_indices=(1, 1, 1), limit_indices=(2, 3, 4)), x[1:2, 1:3, 1:4])
+    _close(
+        sparse.bcoo_slice(mat, start_indices=(1, 1, 1), limit_indices=(2, 3, 4)), x[1:2, 1:3, 1:4]
+    )
     _close(mat @ np.ones(4, np.float32), x.sum(-1))
     _close(sparse.bcoo_concatenate([mat, mat], dimension=1), np.concatenate([x, x], 1))
     both = sparse.BCOO((jnp.ones((1, 2)), jnp.array([[[0], [1]]])), shape=(3, 4))
@@ -111,9 +126,9 @@ def test_transposes_and_reshapes(n_batch: int, n_dense: int) -> None:
     x = _dense((2, 3, 4, 5))
     mat = sparse.bcoo_fromdense(x, n_batch=n_batch, n_dense=n_dense)
     for order in itertools.permutations(range(4)):
-        mixes = sorted(order[:n_batch]) != list(range(n_batch)) or sorted(order[4 - n_dense :]) != list(
-            range(4 - n_dense, 4)
-        )
+        mixes = sorted(order[:n_batch]) != list(range(n_batch)) or sorted(
+            order[4 - n_dense :]
+        ) != list(range(4 - n_dense, 4))
         if mixes:
             with pytest.raises(NotImplementedError, match="permute"):
                 sparse.bcoo_transpose(mat, permutation=order)
@@ -155,10 +170,14 @@ def test_products(a: Any, b: Any, dims: Any, n_batch: int) -> None:
     (lc, rc), (lb, rb) = dims
     turned = lax.dot_general(y, x, ((rc, lc), (rb, lb)), precision="highest")
     _close(sparse.bcoo_dot_general(y, mat, dimension_numbers=((rc, lc), (rb, lb))), turned)
-    other = sparse.bcoo_fromdense(y.transpose((*rb, *[i for i in range(y.ndim) if i not in rb])), n_batch=len(rb))
+    other = sparse.bcoo_fromdense(
+        y.transpose((*rb, *[i for i in range(y.ndim) if i not in rb])), n_batch=len(rb)
+    )
     if rb == tuple(range(len(rb))) and lb == tuple(range(n_batch)):
         _close(sparse.bcoo_dot_general(mat, other, dimension_numbers=dims), want)
-        _close(sparse.bcoo_dot_general(_doubled(mat), _doubled(other), dimension_numbers=dims), want)
+        _close(
+            sparse.bcoo_dot_general(_doubled(mat), _doubled(other), dimension_numbers=dims), want
+        )
     out = sparse.bcoo_dot_general(mat, y, dimension_numbers=dims, preferred_element_type=np.float16)
     assert out.dtype == np.float16
 
@@ -166,7 +185,10 @@ def test_products(a: Any, b: Any, dims: Any, n_batch: int) -> None:
 def test_dense_dimensions_in_products() -> None:
     x, y = _dense((4, 5, 3)), _dense((4, 2))
     mat = sparse.bcoo_fromdense(x, n_dense=1)
-    _close(sparse.bcoo_dot_general(mat, y, dimension_numbers=(((0,), (0,)), ((), ()))), np.einsum("abc,ad->bcd", x, y))
+    _close(
+        sparse.bcoo_dot_general(mat, y, dimension_numbers=(((0,), (0,)), ((), ()))),
+        np.einsum("abc,ad->bcd", x, y),
+    )
     with pytest.raises(NotImplementedError, match="dense"):
         sparse.bcoo_dot_general(mat, _dense((3,)), dimension_numbers=(((2,), (0,)), ((), ())))
 
@@ -182,7 +204,9 @@ def test_products_of_two() -> None:
     _close(sparse.bcoo_multiply_sparse(a, sparse.bcoo_fromdense(y[:1])), x * y[:1])
     _close(a @ b.T, x @ y.T)
     places = jnp.array([[0, 1], [2, 2], [3, 3]])
-    got = sparse.bcoo_dot_general_sampled(x, y.T, places, dimension_numbers=(((1,), (0,)), ((), ())))
+    got = sparse.bcoo_dot_general_sampled(
+        x, y.T, places, dimension_numbers=(((1,), (0,)), ((), ()))
+    )
     np.testing.assert_allclose(got, [(x @ y.T)[0, 1], (x @ y.T)[2, 2], 0], rtol=1e-5)
 
 
@@ -190,10 +214,17 @@ def test_convolution() -> None:
     x, y = _dense((1, 1, 9), part=0.7), _dense((1, 1, 4), part=0.7)
     for padding in ("SAME", "VALID", [(3, 3)], [(0, 2)]):
         want = lax.conv_general_dilated(x, y, (1,), padding)
-        for a, b in ((sparse.bcoo_fromdense(x), sparse.bcoo_fromdense(y)), (sparse.bcoo_fromdense(x, n_batch=2), y)):
-            _close(sparse.bcoo_conv_general_dilated(a, b, window_strides=(1,), padding=padding), want)
+        for a, b in (
+            (sparse.bcoo_fromdense(x), sparse.bcoo_fromdense(y)),
+            (sparse.bcoo_fromdense(x, n_batch=2), y),
+        ):
+            _close(
+                sparse.bcoo_conv_general_dilated(a, b, window_strides=(1,), padding=padding), want
+            )
     with pytest.raises(NotImplementedError, match="window_strides"):
-        sparse.bcoo_conv_general_dilated(sparse.bcoo_fromdense(x), y, window_strides=(2,), padding="SAME")
+        sparse.bcoo_conv_general_dilated(
+            sparse.bcoo_fromdense(x), y, window_strides=(2,), padding="SAME"
+        )
 
 
 def test_indexing_and_gathering() -> None:
@@ -212,7 +243,9 @@ def test_indexing_and_gathering() -> None:
             _close(mat[item], x[item])
     mat = sparse.bcoo_fromdense(x)
     np.testing.assert_allclose(np.stack([row.todense() for row in mat]), x)
-    numbers = lax.GatherDimensionNumbers(offset_dims=(0,), collapsed_slice_dims=(1,), start_index_map=(1,))
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=(0,), collapsed_slice_dims=(1,), start_index_map=(1,)
+    )
     got = sparse.bcoo_gather(mat, jnp.array([[[3], [0], [3]]]), numbers, (4, 1))
     _close(got, x[:, [[3, 0, 3]]])
 
@@ -230,7 +263,9 @@ def test_under_transformations() -> None:
     _close(calque.jit(lambda m, v: m @ v)(mat, v), x @ v)
     _close(calque.jit(lambda m: (m + m).T)(mat), 2 * x.T)
     _close(calque.jit(lambda x: sparse.BCOO.fromdense(x, nse=20) @ v)(x), x @ v)
-    slope = calque.grad(lambda d, v: (sparse.BCOO((d, mat.indices), shape=(4, 5)) @ v).sum(), (0, 1))(mat.data, v)
+    slope = calque.grad(
+        lambda d, v: (sparse.BCOO((d, mat.indices), shape=(4, 5)) @ v).sum(), (0, 1)
+    )(mat.data, v)
     rows, columns = np.nonzero(x)
     np.testing.assert_allclose(slope[0], v[columns], rtol=1e-5)
     np.testing.assert_allclose(slope[1], x.sum(0), rtol=1e-4, atol=1e-4)
@@ -285,9 +320,17 @@ def test_as_in_jax() -> None:
 def test_bad_arguments() -> None:
     mat = sparse.bcoo_fromdense(_dense((3, 4)))
     cases: list[tuple[Any, type[Exception], str]] = [
-        (lambda: sparse.BCOO((jnp.ones(3), jnp.zeros((2, 1), int)), shape=(4,)), ValueError, "nse=2"),
+        (
+            lambda: sparse.BCOO((jnp.ones(3), jnp.zeros((2, 1), int)), shape=(4,)),
+            ValueError,
+            "nse=2",
+        ),
         (lambda: sparse.BCOO((jnp.ones(2), jnp.zeros((2, 1))), shape=(4,)), TypeError, "integers"),
-        (lambda: sparse.BCOO((jnp.ones(2), jnp.zeros((2, 2), int)), shape=(4,)), ValueError, "more dimensions"),
+        (
+            lambda: sparse.BCOO((jnp.ones(2), jnp.zeros((2, 2), int)), shape=(4,)),
+            ValueError,
+            "more dimensions",
+        ),
         (lambda: sparse.bcoo_todense(jnp.ones(2)), TypeError, "BCOO"),
         (lambda: sparse.bcoo_fromdense(jnp.ones(2), n_batch=2), ValueError, "n_batch=2"),
         (lambda: sparse.bcoo_transpose(mat, permutation=(0, 0)), TypeError, "permutation"),
@@ -298,7 +341,11 @@ def test_bad_arguments() -> None:
         (lambda: 1.0 / mat, NotImplementedError, "Division"),
         (lambda: mat == mat, NotImplementedError, "eq"),
         (lambda: mat @ np.ones(7), TypeError, "matmul"),
-        (lambda: sparse.bcoo_slice(mat, start_indices=(0, 0), limit_indices=(9, 1)), ValueError, "limit|invalid"),
+        (
+            lambda: sparse.bcoo_slice(mat, start_indices=(0, 0), limit_indices=(9, 1)),
+            ValueError,
+            "limit|invalid",
+        ),
         (lambda: sparse.bcoo_concatenate([mat, mat.T], dimension=0), TypeError, "shapes"),
         (lambda: sparse.bcoo_squeeze(mat, dimensions=(0,)), ValueError, "size 1"),
         (lambda: sparse.bcoo_reshape(mat, new_sizes=(5,)), TypeError, "total size"),

@@ -26,7 +26,13 @@ def _close(got: Any, want: Any) -> None:
 def test_matrices(kind: str) -> None:
     cls = getattr(sparse, kind)
     mat = cls.fromdense(X)
-    assert (mat.shape, mat.nse, mat.ndim, mat.dtype, len(mat)) == (X.shape, np.count_nonzero(X), 2, np.float32, 4)
+    assert (mat.shape, mat.nse, mat.ndim, mat.dtype, len(mat)) == (
+        X.shape,
+        np.count_nonzero(X),
+        2,
+        np.float32,
+        4,
+    )
     assert repr(mat) == f"{kind}(float32[4, 5], nse={mat.nse})"
     _close(mat, X)
     _close(cls.fromdense(X, nse=15), X)
@@ -79,7 +85,9 @@ def test_rows(n_batch: int, n_dense: int) -> None:
         _close(sparse.bcsr_dot_general(mat, V, dimension_numbers=dims), x @ V)
         _close(mat @ V, x @ V)
     wide = (
-        sparse.bcsr_broadcast_in_dim(mat, shape=(*shape, 2), broadcast_dimensions=range(len(shape))) if n_dense else mat
+        sparse.bcsr_broadcast_in_dim(mat, shape=(*shape, 2), broadcast_dimensions=range(len(shape)))
+        if n_dense
+        else mat
     )
     _close(wide, np.broadcast_to(x[..., None], (*shape, 2)) if n_dense else x)
 
@@ -110,7 +118,7 @@ def test_derivatives_in_sparse_places() -> None:
     np.testing.assert_allclose(at_v, whole[1], rtol=1e-4)
     value, slope = sparse.value_and_grad(f)(mat, V)
     assert float(value) == pytest.approx(float(f(X, V)), rel=1e-5) and slope.nse == mat.nse
-    (slope, aux) = sparse.grad(lambda a: (f(a, V), a.nse), has_aux=True)(mat)
+    slope, aux = sparse.grad(lambda a: (f(a, V), a.nse), has_aux=True)(mat)
     assert aux == mat.nse and slope.shape == mat.shape
     full = calque.jacrev(lambda a: a @ V)(X)
     for jacobian in (sparse.jacfwd, sparse.jacrev, sparse.jacobian):
@@ -129,10 +137,13 @@ def test_operations_by_name() -> None:
     mat = sparse.BCOO.fromdense(X)
     info = mat._info
     _close(sparse.bcoo_todense_p.bind(mat.data, mat.indices, spinfo=info), X)
-    data, indices = sparse.bcoo_fromdense_p.bind(X, nse=9, n_batch=0, n_dense=0, index_dtype=np.int32)
+    data, indices = sparse.bcoo_fromdense_p.bind(
+        X, nse=9, n_batch=0, n_dense=0, index_dtype=np.int32
+    )
     _close(sparse.BCOO((data, indices), shape=X.shape), X)
     dims = (((1,), (0,)), ((), ()))
-    out = sparse.bcoo_dot_general_p.bind(mat.data, mat.indices, V, dimension_numbers=dims, preferred_element_type=None, lhs_spinfo=info)  # fmt: skip
+    out = sparse.bcoo_dot_general_p.bind(mat.data, mat.indices, V, dimension_numbers=dims,
+    preferred_element_type=None, lhs_spinfo=info)  # fmt: skip
     _close(out, X @ V)
     data, indices = sparse.bcoo_transpose_p.bind(*mat._bufs, permutation=(1, 0), spinfo=info)
     _close(sparse.BCOO((data, indices), shape=(5, 4)), X.T)

@@ -35,9 +35,9 @@ def test_largest_eigenvalues() -> None:
 
 
 def _system() -> Any:
-    mat = scipy.sparse.random(8, 8, 0.3, random_state=1, dtype=np.float32).tocsr() + 3 * scipy.sparse.identity(
-        8, np.float32
-    )
+    mat = scipy.sparse.random(
+        8, 8, 0.3, random_state=1, dtype=np.float32
+    ).tocsr() + 3 * scipy.sparse.identity(8, np.float32)
     return scipy.sparse.csr_matrix(mat)
 
 
@@ -55,11 +55,20 @@ def test_derivatives_of_solutions() -> None:
     mat = _system()
     b = jnp.asarray(RNG.normal(size=8).astype(np.float32))
     rows, columns = mat.nonzero()
-    f = lambda d, b: (linalg.spsolve(d, mat.indices, mat.indptr, b) ** 2).sum()
-    dense = lambda d, b: (jnp.linalg.solve(jnp.zeros((8, 8)).at[rows, columns].set(d), b) ** 2).sum()
-    for got, want in zip(calque.grad(f, (0, 1))(mat.data, b), calque.grad(dense, (0, 1))(jnp.asarray(mat.data), b)):
+
+    def f(d, b):
+        return (linalg.spsolve(d, mat.indices, mat.indptr, b) ** 2).sum()
+
+    def dense(d, b):
+        return (jnp.linalg.solve(jnp.zeros((8, 8)).at[rows, columns].set(d), b) ** 2).sum()
+
+    for got, want in zip(
+        calque.grad(f, (0, 1))(mat.data, b), calque.grad(dense, (0, 1))(jnp.asarray(mat.data), b)
+    ):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
-    both = calque.vmap(lambda b: linalg.spsolve(mat.data, mat.indices, mat.indptr, b))(jnp.stack([b, 2 * b]))
+    both = calque.vmap(lambda b: linalg.spsolve(mat.data, mat.indices, mat.indptr, b))(
+        jnp.stack([b, 2 * b])
+    )
     np.testing.assert_allclose(both[1], 2 * both[0], rtol=1e-4)
 
 
@@ -71,13 +80,23 @@ def test_bad_arguments() -> None:
         (lambda: linalg.lobpcg_standard(a, jnp.ones(10)), ValueError, "matrix"),
         (lambda: linalg.lobpcg_standard(lambda v: v[:3], x), ValueError, "output"),
         (lambda: linalg.lobpcg_standard(a, x * 1j), TypeError, "complex"),
-        (lambda: linalg.spsolve(jnp.ones(2), jnp.arange(2), jnp.arange(3), jnp.ones(3)), ValueError, "shapes"),
         (
-            lambda: linalg.spsolve(jnp.ones(2), jnp.arange(2), jnp.arange(3), jnp.ones(2), reorder=9),
+            lambda: linalg.spsolve(jnp.ones(2), jnp.arange(2), jnp.arange(3), jnp.ones(3)),
+            ValueError,
+            "shapes",
+        ),
+        (
+            lambda: linalg.spsolve(
+                jnp.ones(2), jnp.arange(2), jnp.arange(3), jnp.ones(2), reorder=9
+            ),
             ValueError,
             "reorder",
         ),
-        (lambda: linalg.spsolve(jnp.ones(2), jnp.arange(2), jnp.arange(3), jnp.ones(2), tol="a"), TypeError, "tol"),
+        (
+            lambda: linalg.spsolve(jnp.ones(2), jnp.arange(2), jnp.arange(3), jnp.ones(2), tol="a"),
+            TypeError,
+            "tol",
+        ),
     ]
     for call, error, text in cases:
         with pytest.raises(error, match=text):

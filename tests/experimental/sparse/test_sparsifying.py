@@ -24,12 +24,28 @@ def _close(got: Any, want: Any) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["abs", "sin", "sinh", "tan", "tanh", "arctan", "arcsinh", "expm1", "log1p", "sqrt", "square", "sign", "negative"],
+    [
+        "abs",
+        "sin",
+        "sinh",
+        "tan",
+        "tanh",
+        "arctan",
+        "arcsinh",
+        "expm1",
+        "log1p",
+        "sqrt",
+        "square",
+        "sign",
+        "negative",
+    ],
 )
 def test_functions_of_values(name: str) -> None:
     f = getattr(jnp, name)
     mat = sparse.BCOO.fromdense(X)
-    twice = sparse.BCOO((jnp.concatenate([mat.data, mat.data]), jnp.concatenate([mat.indices] * 2)), shape=X.shape)
+    twice = sparse.BCOO(
+        (jnp.concatenate([mat.data, mat.data]), jnp.concatenate([mat.indices] * 2)), shape=X.shape
+    )
     _close(sparse.sparsify(f)(mat), f(X))
     _close(sparse.sparsify(f)(twice), f(2 * X))
 

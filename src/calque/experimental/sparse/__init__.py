@@ -1,4 +1,5 @@
-"""Sparse arrays: BCOO, BCSR and the matrix formats COO, CSR and CSC, with functions of them and derivatives."""
+"""Sparse arrays: BCOO, BCSR and the matrix formats COO, CSR and CSC, with functions of them and
+derivatives."""
 
 from calque.experimental.sparse import methods as _methods  # the operators of the classes
 from calque.experimental.sparse.base import (
@@ -19,7 +20,13 @@ from calque.experimental.sparse.bcsr import (
     bcsr_todense,
 )
 from calque.experimental.sparse.conversions import bcoo_extract, bcoo_fromdense, bcoo_todense
-from calque.experimental.sparse.differentiation import grad, jacfwd, jacobian, jacrev, value_and_grad
+from calque.experimental.sparse.differentiation import (
+    grad,
+    jacfwd,
+    jacobian,
+    jacrev,
+    value_and_grad,
+)
 from calque.experimental.sparse.layouts import (
     bcoo_sort_indices,
     bcoo_sum_duplicates,

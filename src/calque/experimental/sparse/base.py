@@ -97,7 +97,9 @@ class JAXSparse:
         return self
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        raise TypeError(f"{type(self).__name__} does not become a NumPy array by itself: use .todense()")
+        raise TypeError(
+            f"{type(self).__name__} does not become a NumPy array by itself: use .todense()"
+        )
 
 
 def is_sparse(x: Any) -> bool:
@@ -106,7 +108,8 @@ def is_sparse(x: Any) -> bool:
 
 
 def per_batch(f: Callable[..., Any], n_batch: int, *args: Any) -> Any:
-    """`f` for each batch: over `n_batch` leading dimensions of all arguments, where those of size 1 are repeated."""
+    """`f` for each batch: over `n_batch` leading dimensions of all arguments, where those of size 1
+    are repeated."""
     if n_batch == 0:
         return f(*args)
     lead = jnp.broadcast_shapes(*(x.shape[:n_batch] for x in args))
@@ -131,5 +134,7 @@ def chosen(indices: Any, kept: Sequence[int]) -> Any:
 def scatter_added(shape: tuple[int, ...], at: Any, values: Any) -> Any:
     """Zeros of `shape` with values added; what lies outside is left out."""
     if values.dtype == bool:
-        return jnp.zeros(shape, np.uint8).at[at].max(values.astype(np.uint8), mode="drop").astype(bool)
+        return (
+            jnp.zeros(shape, np.uint8).at[at].max(values.astype(np.uint8), mode="drop").astype(bool)
+        )
     return jnp.zeros(shape, values.dtype).at[at].add(values, mode="drop")

@@ -11,7 +11,8 @@ from calque.tree_util import register_pytree_node_class
 
 
 class BCOOProperties(NamedTuple):
-    """How the dimensions of a BCOO array are divided, and the number of stored elements of a batch."""
+    """How the dimensions of a BCOO array are divided, and the number of stored elements of a
+    batch."""
 
     n_batch: int
     n_sparse: int
@@ -23,8 +24,8 @@ class BCOOProperties(NamedTuple):
 class BCOO(JAXSparse):
     """A sparse array of `batch + sparse + dense` dimensions.
 
-    `data` has shape (*batch, nse, *dense), `indices` shape (*batch, nse, number of sparse dimensions). Elements whose index lies outside
-    of the array are padding.
+    `data` has shape (*batch, nse, *dense), `indices` shape (*batch, nse, number of sparse
+    dimensions). Elements whose index lies outside of the array are padding.
 
     >>> import calque.numpy as jnp
     >>> from calque.experimental import sparse
@@ -39,7 +40,12 @@ class BCOO(JAXSparse):
     unique_indices: bool
 
     def __init__(
-        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
+        self,
+        args: tuple[Any, Any],
+        *,
+        shape: Sequence[int],
+        indices_sorted: bool = False,
+        unique_indices: bool = False,
     ):
         data, indices = (jnp.asarray(x) for x in args)
         sizes = tuple(operator.index(n) for n in shape)
@@ -55,7 +61,8 @@ class BCOO(JAXSparse):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The sizes of batch, sparse and dense dimensions. Under vmap the mapped batch dimension is gone."""
+        """The sizes of batch, sparse and dense dimensions. Under vmap the mapped batch dimension is
+        gone."""
         n = self.n_batch
         batch = jnp.broadcast_shapes(self.data.shape[:n], self.indices.shape[:n])
         return (*batch, *self.sparse_shape, *self.data.shape[n + 1 :])
@@ -98,10 +105,16 @@ class BCOO(JAXSparse):
         return self.data, self.indices
 
     def _layout(self) -> str:
-        return "".join(f", {n}={v}" for n, v in (("n_batch", self.n_batch), ("n_dense", self.n_dense)) if v)
+        return "".join(
+            f", {n}={v}" for n, v in (("n_batch", self.n_batch), ("n_dense", self.n_dense)) if v
+        )
 
     def tree_flatten(self) -> tuple[Any, Any]:
-        return (self.data, self.indices), (self.sparse_shape, self.indices_sorted, self.unique_indices)
+        return (self.data, self.indices), (
+            self.sparse_shape,
+            self.indices_sorted,
+            self.unique_indices,
+        )
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "BCOO":
@@ -114,7 +127,10 @@ class BCOO(JAXSparse):
 def like(mat: BCOO, data: Any) -> BCOO:
     """The same places with other values."""
     return BCOO(
-        (data, mat.indices), shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices
+        (data, mat.indices),
+        shape=mat.shape,
+        indices_sorted=mat.indices_sorted,
+        unique_indices=mat.unique_indices,
     )
 
 
@@ -122,21 +138,27 @@ def validated(data: Any, indices: Any, shape: tuple[int, ...]) -> BCOOProperties
     """How the dimensions are divided; the parts must fit."""
     if not is_integer(indices.dtype) or indices.ndim < 2:
         raise TypeError(
-            f"BCOO: indices must be integers of shape (*batch, nse, n_sparse), got {indices.dtype.name}{list(indices.shape)}"
+            "BCOO: indices must be integers of shape (*batch, nse, n_sparse), got"
+            f" {indices.dtype.name}{list(indices.shape)}"
         )
     *batch, nse, n_sparse = indices.shape
     n_batch = len(batch)
     n_dense = len(shape) - n_batch - n_sparse
     if n_dense < 0:
-        raise ValueError(f"BCOO: indices of shape {indices.shape} have more dimensions than the array of shape {shape}")
+        raise ValueError(
+            f"BCOO: indices of shape {indices.shape} have more dimensions than the array of shape"
+            f" {shape}"
+        )
     for what, x in (("data", data), ("indices", indices)):
         if any(a not in (1, n) for a, n in zip(x.shape[:n_batch], shape)):
             raise ValueError(
-                f"BCOO: {what} batch dimensions not compatible for {what} of shape {x.shape}, shape={shape}"
+                f"BCOO: {what} batch dimensions not compatible for {what} of shape {x.shape},"
+                f" shape={shape}"
             )
     if data.shape[n_batch:] != (nse, *shape[n_batch + n_sparse :]):
         raise ValueError(
-            f"BCOO: invalid data of shape {data.shape} for nse={nse}, n_batch={n_batch}, n_dense={n_dense}, shape={shape}"
+            f"BCOO: invalid data of shape {data.shape} for nse={nse}, n_batch={n_batch},"
+            f" n_dense={n_dense}, shape={shape}"
         )
     return BCOOProperties(n_batch, n_sparse, n_dense, nse)
 

@@ -10,7 +10,11 @@ from calque import numpy as jnp
 from calque.experimental.sparse.base import JAXSparse, SparseInfo, per_batch
 from calque.experimental.sparse.bcoo import BCOO
 from calque.experimental.sparse.conversions import bcoo_fromdense, bcoo_todense, extract
-from calque.experimental.sparse.layouts import bcoo_eliminate_zeros, bcoo_sort_indices, bcoo_sum_duplicates
+from calque.experimental.sparse.layouts import (
+    bcoo_eliminate_zeros,
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+)
 from calque.experimental.sparse.products import bcoo_dot_general
 from calque.experimental.sparse.reshaping import bcoo_broadcast_in_dim, bcoo_concatenate
 from calque.numpy.promotion import array_of
@@ -21,7 +25,8 @@ from calque.tree_util import register_pytree_node_class
 class BCSR(JAXSparse):
     """A sparse array with two sparse dimensions, between batch and dense ones: values by rows.
 
-    `data` has shape (*batch, nse, *dense), `indices` (columns) shape (*batch, nse), `indptr` shape (*batch, rows + 1).
+    `data` has shape (*batch, nse, *dense), `indices` (columns) shape (*batch, nse), `indptr` shape
+    (*batch, rows + 1).
 
     >>> import calque.numpy as jnp
     >>> from calque.experimental import sparse
@@ -50,16 +55,21 @@ class BCSR(JAXSparse):
             or self.indptr.shape[-1] != self.sparse_shape[0] + 1
         ):
             raise ValueError(
-                f"BCSR: indptr of shape {self.indptr.shape} and indices of shape {self.indices.shape} do not fit shape {sizes}"
+                f"BCSR: indptr of shape {self.indptr.shape} and indices of shape"
+                f" {self.indices.shape} do not fit shape {sizes}"
             )
         if self.data.shape[n:] != (self.nse, *sizes[n + 2 :]) or self.shape[:n] != sizes[:n]:
-            raise ValueError(f"BCSR: data of shape {self.data.shape} do not fit nse={self.nse}, shape={sizes}")
+            raise ValueError(
+                f"BCSR: data of shape {self.data.shape} do not fit nse={self.nse}, shape={sizes}"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         """The sizes of batch, sparse and dense dimensions."""
         n = self.n_batch
-        batch = jnp.broadcast_shapes(self.data.shape[:n], self.indices.shape[:n], self.indptr.shape[:n])
+        batch = jnp.broadcast_shapes(
+            self.data.shape[:n], self.indices.shape[:n], self.indptr.shape[:n]
+        )
         return (*batch, *self.sparse_shape, *self.data.shape[n + 1 :])
 
     @property
@@ -90,7 +100,9 @@ class BCSR(JAXSparse):
         return self.data, self.indices, self.indptr
 
     def _layout(self) -> str:
-        return "".join(f", {n}={v}" for n, v in (("n_batch", self.n_batch), ("n_dense", self.n_dense)) if v)
+        return "".join(
+            f", {n}={v}" for n, v in (("n_batch", self.n_batch), ("n_dense", self.n_dense)) if v
+        )
 
     def tree_flatten(self) -> tuple[Any, Any]:
         return self._bufs, (self.sparse_shape, self.indices_sorted, self.unique_indices)
@@ -128,20 +140,33 @@ class BCSR(JAXSparse):
         unique = arr.unique_indices
         arr = bcoo_sort_indices(arr)
         rows = arr.sparse_shape[0]
-        ends = lambda i: jnp.searchsorted(i[:, 0], jnp.arange(rows + 1)).astype(i.dtype)
+
+        def ends(i):
+            return jnp.searchsorted(i[:, 0], jnp.arange(rows + 1)).astype(i.dtype)
+
         indptr = per_batch(ends, arr.n_batch, arr.indices)
         parts = (arr.data, arr.indices[..., 1], indptr)
         return cls(parts, shape=arr.shape, indices_sorted=True, unique_indices=unique)
 
     @classmethod
     def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0, n_batch: int = 0
+        cls,
+        mat: Any,
+        *,
+        nse: int | None = None,
+        index_dtype: Any = np.int32,
+        n_dense: int = 0,
+        n_batch: int = 0,
     ) -> "BCSR":
         """A dense array by rows."""
-        return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
+        return bcsr_fromdense(
+            mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
+        )
 
     @classmethod
-    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> "BCSR":
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+    ) -> "BCSR":
         """A matrix of scipy.sparse."""
         if n_dense or n_batch:
             raise NotImplementedError("BCSR.from_scipy_sparse with nonzero n_dense or n_batch")
@@ -149,21 +174,35 @@ class BCSR(JAXSparse):
             raise ValueError(f"BCSR.from_scipy_sparse requires a matrix, got {mat.ndim} dimensions")
         rows = mat.tocsr()
         dtype = index_dtype or np.int32
-        parts = (jnp.asarray(rows.data), jnp.asarray(rows.indices, dtype), jnp.asarray(rows.indptr, dtype))
+        parts = (
+            jnp.asarray(rows.data),
+            jnp.asarray(rows.indices, dtype),
+            jnp.asarray(rows.indptr, dtype),
+        )
         return cls(parts, shape=mat.shape)
 
     @classmethod
     def _empty(
-        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32", n_dense: int = 0, n_batch: int = 0,
+        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32",
+        n_dense: int = 0, n_batch: int = 0,
         nse: int = 0,
     ) -> "BCSR":  # fmt: skip
-        batch, places, dense = shape[:n_batch], shape[n_batch : len(shape) - n_dense], shape[len(shape) - n_dense :]
+        batch, places, dense = (
+            shape[:n_batch],
+            shape[n_batch : len(shape) - n_dense],
+            shape[len(shape) - n_dense :],
+        )
         if len(places) != 2 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
-                f"BCSR: must have 2 sparse dimensions, got shape={shape}, n_batch={n_batch}, n_dense={n_dense}, nse={nse}"
+                f"BCSR: must have 2 sparse dimensions, got shape={shape}, n_batch={n_batch},"
+                f" n_dense={n_dense}, nse={nse}"
             )
         data = jnp.zeros((*batch, nse, *dense), dtype or float)
-        parts = data, jnp.full((*batch, nse), places[1], index_dtype), jnp.zeros((*batch, places[0] + 1), index_dtype)
+        parts = (
+            data,
+            jnp.full((*batch, nse), places[1], index_dtype),
+            jnp.zeros((*batch, places[0] + 1), index_dtype),
+        )
         return cls(parts, shape=shape, indices_sorted=True, unique_indices=True)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> "BCSR":
@@ -185,7 +224,12 @@ def _checked(name: str, mat: Any) -> BCSR:
 
 
 def bcsr_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+    mat: Any,
+    *,
+    nse: int | None = None,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: Any = np.int32,
 ) -> BCSR:
     """A dense array by rows. Under jit the number of stored elements, `nse`, must be given.
 
@@ -194,9 +238,12 @@ def bcsr_fromdense(
     mat = array_of("bcsr_fromdense", mat)
     if mat.ndim - n_batch - n_dense != 2:
         raise ValueError(
-            f"bcsr_fromdense: must have 2 sparse dimensions, got shape {mat.shape}, n_batch={n_batch}, n_dense={n_dense}"
+            f"bcsr_fromdense: must have 2 sparse dimensions, got shape {mat.shape},"
+            f" n_batch={n_batch}, n_dense={n_dense}"
         )
-    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+    return BCSR.from_bcoo(
+        bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+    )
 
 
 def bcsr_todense(mat: BCSR) -> Any:
@@ -229,7 +276,8 @@ def bcsr_dot_general(
     """`bcoo_dot_general` for a BCSR array on the left."""
     lhs = _checked("bcsr_dot_general", lhs).to_bcoo()
     return bcoo_dot_general(
-        lhs, rhs, dimension_numbers=dimension_numbers, precision=precision, preferred_element_type=preferred_element_type,
+        lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,
+        preferred_element_type=preferred_element_type,
         out_sharding=out_sharding,
     )  # fmt: skip
 
@@ -239,7 +287,8 @@ def bcsr_broadcast_in_dim(
 ) -> BCSR:
     """`bcoo_broadcast_in_dim` for BCSR arrays: the sparse dimensions stay two."""
     out = bcoo_broadcast_in_dim(
-        _checked("bcsr_broadcast_in_dim", mat).to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
+        _checked("bcsr_broadcast_in_dim", mat).to_bcoo(), shape=shape,
+        broadcast_dimensions=broadcast_dimensions, sharding=sharding
     )  # fmt: skip
     return BCSR.from_bcoo(out)
 
@@ -247,5 +296,7 @@ def bcsr_broadcast_in_dim(
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """BCSR arrays joined along a dimension."""
     return BCSR.from_bcoo(
-        bcoo_concatenate([_checked("bcsr_concatenate", m).to_bcoo() for m in operands], dimension=dimension)
+        bcoo_concatenate(
+            [_checked("bcsr_concatenate", m).to_bcoo() for m in operands], dimension=dimension
+        )
     )

@@ -36,15 +36,22 @@ def todense(data: Any, indices: Any, shape: tuple[int, ...]) -> Any:
 
 
 def extract(indices: Any, arr: Any, assume_unique: bool = True) -> Any:
-    """The values of a dense array at these places; 0 for padding. Unless they are unique only the first of equal places has one."""
+    """The values of a dense array at these places; 0 for padding. Unless they are unique only the
+    first of equal places has one."""
 
     def one(i: Any, a: Any) -> Any:
         at = columns(i)
-        out = a.at[at].get(mode="fill", fill_value=0) if at else jnp.broadcast_to(a, (i.shape[0], *a.shape))
+        out = (
+            a.at[at].get(mode="fill", fill_value=0)
+            if at
+            else jnp.broadcast_to(a, (i.shape[0], *a.shape))
+        )
         if assume_unique:
             return out
         first = first_of_equal(i)
-        return jnp.where(jnp.reshape(first, first.shape + (1,) * (out.ndim - 1)), out, jnp.zeros((), out.dtype))
+        return jnp.where(
+            jnp.reshape(first, first.shape + (1,) * (out.ndim - 1)), out, jnp.zeros((), out.dtype)
+        )
 
     return per_batch(one, indices.ndim - 2, indices, arr)
 
@@ -72,13 +79,19 @@ def counted(name: str, mask: Any) -> int:
     count = jnp.max(mask, initial=0)
     if not is_concrete(count):
         raise ConcretizationTypeError(
-            f"{name}: the number of stored elements depends on traced values: give it as a concrete `nse=`"
+            f"{name}: the number of stored elements depends on traced values: give it as a concrete"
+            " `nse=`"
         )
     return int(count)
 
 
 def bcoo_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: Any = np.int32
+    mat: Any,
+    *,
+    nse: int | None = None,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: Any = np.int32,
 ) -> BCOO:
     """A dense array as a BCOO one. Under jit the number of stored elements, `nse`, must be given.
 
@@ -87,7 +100,9 @@ def bcoo_fromdense(
     mat = array_of("bcoo_fromdense", mat)
     n_sparse = mat.ndim - n_batch - n_dense
     if min(n_sparse, n_batch, n_dense) < 0:
-        raise ValueError(f"bcoo_fromdense: invalid n_batch={n_batch}, n_dense={n_dense} for shape {mat.shape}")
+        raise ValueError(
+            f"bcoo_fromdense: invalid n_batch={n_batch}, n_dense={n_dense} for shape {mat.shape}"
+        )
     mask = mat != 0
     if n_dense:
         mask = jnp.any(mask, axis=tuple(range(mat.ndim - n_dense, mat.ndim)))

@@ -13,7 +13,8 @@ from calque.transforms.functions.vmap import vmap
 
 
 class _Split:
-    """The arguments of a call: what is differentiated (values, of sparse arrays the stored ones), and how to put the rest around it."""
+    """The arguments of a call: what is differentiated (values, of sparse arrays the stored ones),
+    and how to put the rest around it."""
 
     def __init__(self, argnums: int | Sequence[int], args: tuple[Any, ...]):
         self.args = args
@@ -21,7 +22,9 @@ class _Split:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         self.numbers = tuple(n % len(args) if -len(args) <= n < len(args) else n for n in numbers)
         if any(not 0 <= n < len(args) for n in self.numbers):
-            raise ValueError(f"argnums={argnums} are out of bounds for {len(args)} positional arguments")
+            raise ValueError(
+                f"argnums={argnums} are out of bounds for {len(args)} positional arguments"
+            )
         self.leaves, self.tree = pytrees.flatten([args[n] for n in self.numbers], is_leaf=is_sparse)
         self.values = [x.data if is_sparse(x) else x for x in self.leaves]
 
@@ -34,7 +37,8 @@ class _Split:
         return args
 
     def gradient(self, values: Sequence[Any]) -> Any:
-        """Derivatives in the form of the arguments, with more leading dimensions where there are more."""
+        """Derivatives in the form of the arguments, with more leading dimensions where there are
+        more."""
         filled = pytrees.unflatten(self.tree, [_batched(x, v) for x, v in zip(self.leaves, values)])
         return filled[0] if self.single else tuple(filled)
 
@@ -49,18 +53,29 @@ def _with(x: Any, value: Any) -> Any:
 def _batched(x: Any, value: Any) -> Any:
     if not is_sparse(x):
         return value
-    f: Callable[[Any], Any] = lambda v: _with(x, v)
+
+    def f(v: Any) -> Any:
+        return _with(x, v)
+
     for _ in range(typeof(value).ndim - typeof(x.data).ndim):
         f = vmap(f)
     return f(value)
 
 
 def _sparse_aware(transform: Callable[..., Any], with_value: bool, name: str) -> Callable[..., Any]:
-    def make(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **options: Any) -> Any:
+    def make(
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int] = 0,
+        has_aux: bool = False,
+        **options: Any,
+    ) -> Any:
         @functools.wraps(fun)
         def derivative(*args: Any, **kwargs: Any) -> Any:
             parts = _Split(argnums, args)
-            flat = lambda values: fun(*parts.whole(values), **kwargs)
+
+            def flat(values):
+                return fun(*parts.whole(values), **kwargs)
+
             out = transform(flat, has_aux=has_aux, **options)(parts.values)
             if with_value:
                 return out[0], parts.gradient(out[1])
@@ -69,7 +84,7 @@ def _sparse_aware(transform: Callable[..., Any], with_value: bool, name: str) ->
         return derivative
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""As `calque.{name}`, where sparse arguments have sparse derivatives, at the places that they store.
+    make.__doc__ = f"""As `calque.{name}`; derivatives of sparse arguments are sparse.
 
     >>> a = sparse.eye(2)
     >>> sparse.grad(lambda a: (a @ jnp.array([2.0, 3.0])).sum())(a).data

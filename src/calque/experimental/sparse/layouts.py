@@ -9,42 +9,61 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.experimental.sparse.base import SparseEfficiencyError, SparseEfficiencyWarning, chosen, columns, per_batch
+from calque.experimental.sparse.base import (
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+    chosen,
+    columns,
+    per_batch,
+)
 from calque.experimental.sparse.bcoo import BCOO, checked, in_bounds
 from calque.experimental.sparse.conversions import counted, lexicographic, starts
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """A BCOO array with its dimensions in another order, each among its own kind: batch, sparse or dense.
+    """A BCOO array with its dimensions in another order, each among its own kind: batch, sparse or
+    dense.
 
     >>> sparse.bcoo_transpose(sparse.empty((2, 3)), permutation=(1, 0)).shape
     (3, 2)"""
     mat = checked("bcoo_transpose", mat)
     if not isinstance(permutation, (tuple, list, np.ndarray)):
-        raise TypeError(f"bcoo_transpose: permutation must be a tuple, list or ndarray, got {type(permutation)}")
+        raise TypeError(
+            f"bcoo_transpose: permutation must be a tuple, list or ndarray, got {type(permutation)}"
+        )
     order = tuple(operator.index(p) for p in permutation)
     if sorted(order) != list(range(mat.ndim)):
-        raise TypeError(f"bcoo_transpose: {order} is not a permutation of the dimensions of shape {mat.shape}")
+        raise TypeError(
+            f"bcoo_transpose: {order} is not a permutation of the dimensions of shape {mat.shape}"
+        )
     if order == tuple(range(mat.ndim)):
         return mat
     n, s = mat.n_batch, mat.n_sparse
-    batch, places, dense = order[:n], [p - n for p in order[n : n + s]], [p - n - s for p in order[n + s :]]
+    batch, places, dense = (
+        order[:n],
+        [p - n for p in order[n : n + s]],
+        [p - n - s for p in order[n + s :]],
+    )
     for what, part in (("batch", batch), ("dense", dense)):
         if sorted(part) != list(range(len(part))):
             raise NotImplementedError(
-                f"bcoo_transpose: cannot permute {what} axes with others, got {order} for n_batch={n}, n_sparse={s}; see update_layout"
+                f"bcoo_transpose: cannot permute {what} axes with others, got {order} for"
+                f" n_batch={n}, n_sparse={s}; see update_layout"
             )
     data = jnp.transpose(mat.data, (*batch, n, *(d + n + 1 for d in dense)))
     indices = jnp.transpose(chosen(mat.indices, places), (*batch, n, n + 1))
     still = mat.indices_sorted and places == sorted(places)
     shape = tuple(mat.shape[p] for p in order)
-    return BCOO((data, indices), shape=shape, indices_sorted=still, unique_indices=mat.unique_indices)
+    return BCOO(
+        (data, indices), shape=shape, indices_sorted=still, unique_indices=mat.unique_indices
+    )
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
     """A BCOO array whose indices are in order.
 
-    >>> sparse.bcoo_sort_indices(sparse.BCOO((jnp.ones(2), jnp.array([[1], [0]])), shape=(2,))).indices.tolist()
+    >>> sparse.bcoo_sort_indices(sparse.BCOO((jnp.ones(2), jnp.array([[1], [0]])),
+    ...     shape=(2,))).indices.tolist()
     [[0], [1]]"""
     mat = checked("bcoo_sort_indices", mat)
     if mat.indices_sorted or mat.n_sparse == 0:
@@ -55,13 +74,17 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
         return d[order], i[order]
 
     data, indices = per_batch(one, mat.n_batch, mat.data, mat.indices)
-    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
+    return BCOO(
+        (data, indices), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices
+    )
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """A BCOO array with one element for each place, in order. Under jit the number of elements, `nse`, must be given.
+    """A BCOO array with one element for each place, in order. Under jit the number of elements,
+    `nse`, must be given.
 
-    >>> sparse.bcoo_sum_duplicates(sparse.BCOO((jnp.ones(2), jnp.array([[1], [1]])), shape=(2,))).data
+    >>> sparse.bcoo_sum_duplicates(sparse.BCOO((jnp.ones(2), jnp.array([[1], [1]])),
+    ...     shape=(2,))).data
     Array([2.], dtype=float32)"""
     mat = checked("bcoo_sum_duplicates", mat)
     shape = mat.sparse_shape
@@ -81,7 +104,11 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
         order, new = segments(i)
         place = jnp.where(in_bounds(i[order], shape), jnp.cumsum(new) - 1, size)
         total = jnp.zeros((size, *d.shape[1:]), d.dtype).at[place].add(d[order], mode="drop")
-        where = jnp.broadcast_to(jnp.array(shape, i.dtype), (size, i.shape[-1])).at[place].set(i[order], mode="drop")
+        where = (
+            jnp.broadcast_to(jnp.array(shape, i.dtype), (size, i.shape[-1]))
+            .at[place]
+            .set(i[order], mode="drop")
+        )
         return total, where
 
     data, indices = per_batch(one, mat.n_batch, mat.data, mat.indices)
@@ -94,15 +121,21 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     zero = mat.data == 0
     zero = jnp.all(zero, axis=tuple(range(mat.n_batch + 1, mat.data.ndim)))
     outside = jnp.array(mat.sparse_shape, mat.indices.dtype)
-    indices = per_batch(lambda z, i: jnp.where(z[:, None], outside, i), mat.n_batch, zero, mat.indices)
+    indices = per_batch(
+        lambda z, i: jnp.where(z[:, None], outside, i), mat.n_batch, zero, mat.indices
+    )
     return bcoo_sum_duplicates(BCOO((mat.data, indices), shape=mat.shape), nse)
 
 
 def bcoo_update_layout(
-    mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+    mat: BCOO,
+    *,
+    n_batch: int | None = None,
+    n_dense: int | None = None,
+    on_inefficient: str | None = "error",
 ) -> BCOO:
-    """A BCOO array with other numbers of batch and dense dimensions. More of them store more; `on_inefficient` says what then: "error",
-    "warn" or None.
+    """A BCOO array with other numbers of batch and dense dimensions. More of them store more;
+    `on_inefficient` says what then: "error", "warn" or None.
 
     >>> sparse.bcoo_update_layout(sparse.eye(3), n_batch=1, on_inefficient=None)
     BCOO(float32[3, 3], nse=3, n_batch=1)"""
@@ -113,13 +146,17 @@ def bcoo_update_layout(
         return mat
     if on_inefficient not in ("error", "warn", None):
         raise ValueError(
-            f"bcoo_update_layout: on_inefficient={on_inefficient!r}; expected one of ['error', 'warn', None]."
+            f"bcoo_update_layout: on_inefficient={on_inefficient!r}; expected one of ['error',"
+            " 'warn', None]."
         )
     if batch < 0 or dense < 0:
-        raise ValueError(f"bcoo_update_layout: n_batch and n_dense must be non-negative; got {batch} and {dense}")
+        raise ValueError(
+            f"bcoo_update_layout: n_batch and n_dense must be non-negative; got {batch} and {dense}"
+        )
     if batch + dense > mat.ndim:
         raise ValueError(
-            f"bcoo_update_layout: the sum of n_batch={batch} and n_dense={dense} cannot be larger than mat.ndim={mat.ndim}"
+            f"bcoo_update_layout: the sum of n_batch={batch} and n_dense={dense} cannot be larger"
+            f" than mat.ndim={mat.ndim}"
         )
     _complain(mat, batch, dense, on_inefficient)
     if dense < mat.n_dense:
@@ -139,8 +176,9 @@ def _complain(mat: BCOO, batch: int, dense: int, how: str | None) -> None:
     for what, old, new, sizes in more:
         if new > old and any(n > 1 for n in sizes) and how is not None:
             text = (
-                f"bcoo_update_layout: for a matrix of shape {mat.shape}, increasing {what} from {old} to {new} results in inefficient"
-                " storage. Set on_inefficient to 'warn' or None to go on."
+                f"bcoo_update_layout: for a matrix of shape {mat.shape}, increasing {what} from"
+                f" {old} to {new} results in inefficient storage. Set on_inefficient to 'warn' or"
+                " None to go on."
             )
             if how == "error":
                 raise SparseEfficiencyError(text)
@@ -163,7 +201,9 @@ def _dense_to_sparse(mat: BCOO, n: int) -> BCOO:
         return jnp.reshape(d, (d.shape[0] * count, *d.shape[n + 1 :])), places
 
     parts = per_batch(one, mat.n_batch, mat.data, mat.indices)
-    return BCOO(parts, shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+    return BCOO(
+        parts, shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices
+    )
 
 
 def _batch_to_sparse(mat: BCOO, n: int) -> BCOO:

@@ -25,10 +25,12 @@ __all__ = ["lobpcg_standard", "spsolve"]
 
 
 def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any, Any, Any]:
-    """The largest eigenvalues of a symmetric matrix, or of a function that multiplies by it, with eigenvectors and the number of steps.
+    """The largest eigenvalues of a symmetric matrix, or of a function that multiplies by it, with
+    eigenvectors and the number of steps.
 
-    X (n, k) has k independent directions to begin with, 5 k < n. An eigenvector is good when its residual is below
-    `tol * 10 * n * (eigenvalue + |A x|)`; `tol` is the precision of the dtype by default.
+    X (n, k) has k independent directions to begin with, 5 k < n. An eigenvector is good when its
+    residual is below `tol * 10 * n * (eigenvalue + |A x|)`; `tol` is the precision of the dtype by
+    default.
 
     >>> from calque.experimental.sparse import linalg
     >>> theta, U, steps = linalg.lobpcg_standard(jnp.diag(jnp.arange(10.0)), jnp.ones((10, 1)))
@@ -77,12 +79,18 @@ def _checked(times: Callable[[Any], Any], X: Any) -> tuple[int, int]:
     if k == 0:
         raise ValueError(f"lobpcg_standard: must have search dim > 0, got {k}")
     if k * 5 >= n:
-        raise ValueError(f"lobpcg_standard: expected search dim * 5 < matrix dim (got {k * 5}, {n})")
+        raise ValueError(
+            f"lobpcg_standard: expected search dim * 5 < matrix dim (got {k * 5}, {n})"
+        )
     if is_complex(X.dtype):
-        raise TypeError(f"lobpcg_standard: complex matrices are not supported, got X of dtype {X.dtype.name}")
+        raise TypeError(
+            f"lobpcg_standard: complex matrices are not supported, got X of dtype {X.dtype.name}"
+        )
     out = times(jnp.zeros((n, 1), X.dtype))
     if out.dtype != X.dtype:
-        raise ValueError(f"lobpcg_standard: A, X must have same dtypes (were {out.dtype.name}, {X.dtype.name})")
+        raise ValueError(
+            f"lobpcg_standard: A, X must have same dtypes (were {out.dtype.name}, {X.dtype.name})"
+        )
     if out.shape != (n, 1):
         raise ValueError(f"lobpcg_standard: A must be ({n}, {n}) matrix A, got output {out.shape}")
     return n, k
@@ -99,7 +107,8 @@ def _unit(x: Any) -> Any:
 
 
 def _orthonormal(x: Any) -> Any:
-    """An orthonormal basis of the columns, from the eigenvectors of their products; dependent ones become 0."""
+    """An orthonormal basis of the columns, from the eigenvectors of their products; dependent ones
+    become 0."""
     for _ in range(2):
         x = _unit(x)
         inner = _product(x.T, x)
@@ -113,7 +122,8 @@ def _orthonormal(x: Any) -> Any:
 
 
 def _outside(basis: Any, x: Any) -> Any:
-    """An orthonormal basis of what of the columns lies outside of the span of `basis`; doubtful columns become 0."""
+    """An orthonormal basis of what of the columns lies outside of the span of `basis`; doubtful
+    columns become 0."""
     for _ in range(2):
         x = _orthonormal(x - _product(basis, _product(basis.T, x)))
     for _ in range(2):
@@ -126,23 +136,35 @@ def _outside(basis: Any, x: Any) -> Any:
 _ORDERS = ("NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD")
 
 
-def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1) -> Any:
-    """The solution of a square system whose matrix is given by rows (CSR), by SciPy's direct solver. It may be differentiated.
+def spsolve(
+    data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1
+) -> Any:
+    """The solution of a square system whose matrix is given by rows (CSR), by SciPy's direct
+    solver. It may be differentiated.
 
     `reorder` (0 to 3) chooses how columns are ordered first; `tol` concerns solvers on a GPU.
 
     >>> from calque.experimental.sparse import linalg
-    >>> linalg.spsolve(jnp.array([2.0, 4.0]), jnp.array([0, 1]), jnp.array([0, 1, 2]), jnp.array([1.0, 1.0]))
+    >>> linalg.spsolve(jnp.array([2.0, 4.0]), jnp.array([0, 1]), jnp.array([0, 1, 2]),
+    ...     jnp.array([1.0, 1.0]))
     Array([0.5 , 0.25], dtype=float32)"""
     if not isinstance(tol, (int, float)):
         raise TypeError(f"spsolve: tol must be a number, got {tol!r}")
     if reorder not in range(4):
         raise ValueError(f"spsolve: reorder={reorder} not valid, must be between 0 and 3")
-    data, b = (jnp.asarray(x) for x in promote_inexact(array_of("spsolve", data), array_of("spsolve", b)))
+    data, b = (
+        jnp.asarray(x) for x in promote_inexact(array_of("spsolve", data), array_of("spsolve", b))
+    )
     indices, indptr = array_of("spsolve", indices), array_of("spsolve", indptr)
-    if data.ndim != 1 or indices.shape != data.shape or indptr.shape != (b.shape[0] + 1,) or b.ndim != 1:
+    if (
+        data.ndim != 1
+        or indices.shape != data.shape
+        or indptr.shape != (b.shape[0] + 1,)
+        or b.ndim != 1
+    ):
         raise ValueError(
-            f"spsolve: shapes do not fit: data {data.shape}, indices {indices.shape}, indptr {indptr.shape}, b {b.shape}"
+            f"spsolve: shapes do not fit: data {data.shape}, indices {indices.shape}, indptr"
+            f" {indptr.shape}, b {b.shape}"
         )
     n = b.shape[0]
 
@@ -151,15 +173,23 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
         return bcoo_dot_general(mat, x, dimension_numbers=(((1,), (0,)), ((), ())))
 
     def solve(transposed: bool, right: Any) -> Any:
-        run = lambda d, i, e, r: _solved(d, i, e, r, transposed, _ORDERS[reorder])
+        def run(d, i, e, r):
+            return _solved(d, i, e, r, transposed, _ORDERS[reorder])
+
         out = ShapeDtypeStruct(right.shape, right.dtype)
         return pure_callback(run, out, data, indices, indptr, right, vmap_method="sequential")
 
-    return custom_linear_solve(matvec, b, lambda _, right: solve(False, right), lambda _, right: solve(True, right))
+    return custom_linear_solve(
+        matvec, b, lambda _, right: solve(False, right), lambda _, right: solve(True, right)
+    )
 
 
-def _solved(data: Any, indices: Any, indptr: Any, right: Any, transposed: bool, order: str) -> np.ndarray:
+def _solved(
+    data: Any, indices: Any, indptr: Any, right: Any, transposed: bool, order: str
+) -> np.ndarray:
     parts = tuple(np.asarray(x) for x in (data, indices, indptr))
     mat = scipy_sparse.csr_matrix(parts, shape=(right.shape[0],) * 2)
     mat = (mat.T if transposed else mat).tocsc()
-    return np.asarray(scipy_linalg.spsolve(mat, np.asarray(right), permc_spec=order)).astype(right.dtype)
+    return np.asarray(scipy_linalg.spsolve(mat, np.asarray(right), permc_spec=order)).astype(
+        right.dtype
+    )

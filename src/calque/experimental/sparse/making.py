@@ -22,7 +22,10 @@ _FORMATS: dict[str, Any] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, 
 
 def _format(name: str, sparse_format: str) -> Any:
     if sparse_format not in _FORMATS:
-        raise ValueError(f"{name}: sparse_format={sparse_format!r} not recognized; must be one of {list(_FORMATS)}")
+        raise ValueError(
+            f"{name}: sparse_format={sparse_format!r} not recognized; must be one of"
+            f" {list(_FORMATS)}"
+        )
     return _FORMATS[sparse_format]
 
 
@@ -35,14 +38,20 @@ def todense(arr: Any) -> Any:
 
 
 def empty(
-    shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32", sparse_format: str = "bcoo", **kwds: Any
+    shape: Sequence[int],
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+    **kwds: Any,
 ) -> Any:
     """A sparse array of zeros, none of them stored.
 
     >>> sparse.empty((2, 3))
     BCOO(float32[2, 3], nse=0)"""
     sizes = tuple(operator.index(n) for n in shape)
-    return _format("empty", sparse_format)._empty(sizes, dtype=dtype, index_dtype=index_dtype, **kwds)
+    return _format("empty", sparse_format)._empty(
+        sizes, dtype=dtype, index_dtype=index_dtype, **kwds
+    )
 
 
 def eye(
@@ -74,7 +83,12 @@ def eye(
     count = max(0, min(rows, columns - k) if k > 0 else min(rows + k, columns))
     at = jnp.arange(count, dtype=index_dtype)
     indices = jnp.stack([at - min(k, 0), at + max(k, 0)], axis=-1)
-    mat = BCOO((jnp.ones(count, dtype), indices), shape=(rows, columns), indices_sorted=True, unique_indices=True)
+    mat = BCOO(
+        (jnp.ones(count, dtype), indices),
+        shape=(rows, columns),
+        indices_sorted=True,
+        unique_indices=True,
+    )
     if kind is BCOO:
         return mat
     return BCSR.from_bcoo(mat) if kind is BCSR else kind._of(mat)
@@ -94,15 +108,22 @@ def random_bcoo(
     generator: Callable[..., Any] = random.uniform,
     **kwds: Any,
 ) -> BCOO:
-    """A BCOO array with random values, from `generator(key, shape, dtype)`, at random places; `nse` is their number or a fraction.
+    """A BCOO array with random values, from `generator(key, shape, dtype)`, at random places; `nse`
+    is their number or a fraction.
 
     >>> sparse.random_bcoo(calque.random.key(0), (3, 4), nse=0.5)
     BCOO(float32[3, 4], nse=6)"""
     sizes = tuple(operator.index(n) for n in shape)
     n_sparse = len(sizes) - n_batch - n_dense
     if min(n_batch, n_dense, n_sparse) < 0:
-        raise ValueError(f"random_bcoo: invalid n_batch={n_batch}, n_dense={n_dense} for shape={sizes}")
-    batch, places, dense = sizes[:n_batch], sizes[n_batch : n_batch + n_sparse], sizes[n_batch + n_sparse :]
+        raise ValueError(
+            f"random_bcoo: invalid n_batch={n_batch}, n_dense={n_dense} for shape={sizes}"
+        )
+    batch, places, dense = (
+        sizes[:n_batch],
+        sizes[n_batch : n_batch + n_sparse],
+        sizes[n_batch + n_sparse :],
+    )
     most = math.prod(places)
     if not 0 <= nse < most:
         raise ValueError(f"random_bcoo: got nse={nse}, expected to be between 0 and {most}")
@@ -114,7 +135,9 @@ def random_bcoo(
     def of(k: Any) -> Any:
         if not places:
             return jnp.zeros((count, 0), index_dtype)
-        flat = random.choice(k, most, shape=(count,), replace=not unique_indices).astype(index_dtype)
+        flat = random.choice(k, most, shape=(count,), replace=not unique_indices).astype(
+            index_dtype
+        )
         return jnp.stack(jnp.unravel_index(flat, places), axis=-1)
 
     keys = random.split(key, math.prod(batch) + 1)

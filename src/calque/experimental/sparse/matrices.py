@@ -45,7 +45,9 @@ class _Matrix(JAXSparse):
 
     def transpose(self, axes: Any = None) -> Any:
         if axes is not None and tuple(axes) != (1, 0):
-            raise NotImplementedError(f"{type(self).__name__}.transpose: axes={axes}; only the transposed matrix")
+            raise NotImplementedError(
+                f"{type(self).__name__}.transpose: axes={axes}; only the transposed matrix"
+            )
         return self._reversed()
 
     def __matmul__(self, other: Any) -> Any:
@@ -78,7 +80,12 @@ class COO(_Matrix):
     col: Any
 
     def __init__(
-        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False
+        self,
+        args: tuple[Any, Any, Any],
+        *,
+        shape: Sequence[int],
+        rows_sorted: bool = False,
+        cols_sorted: bool = False,
     ):
         super().__init__(args, shape=shape)
         self._rows_sorted, self._cols_sorted = bool(rows_sorted), bool(cols_sorted)
@@ -102,7 +109,11 @@ class COO(_Matrix):
 
     def to_bcoo(self) -> BCOO:
         indices = jnp.stack([self.row, self.col], axis=-1)
-        return BCOO((self.data, indices), shape=self.shape, indices_sorted=self._rows_sorted and self._cols_sorted)
+        return BCOO(
+            (self.data, indices),
+            shape=self.shape,
+            indices_sorted=self._rows_sorted and self._cols_sorted,
+        )
 
     def _reversed(self) -> "COO":
         return COO(
@@ -114,7 +125,9 @@ class COO(_Matrix):
 
     def _sort_indices(self) -> "COO":
         order = jnp.lexsort((self.col, self.row))
-        return COO((self.data[order], self.row[order], self.col[order]), shape=self.shape, rows_sorted=True)
+        return COO(
+            (self.data[order], self.row[order], self.col[order]), shape=self.shape, rows_sorted=True
+        )
 
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> "COO":
@@ -123,12 +136,23 @@ class COO(_Matrix):
 
     @classmethod
     def _of(cls, mat: BCOO) -> "COO":
-        return cls((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape, rows_sorted=mat.indices_sorted)
+        return cls(
+            (mat.data, mat.indices[:, 0], mat.indices[:, 1]),
+            shape=mat.shape,
+            rows_sorted=mat.indices_sorted,
+        )
 
     @classmethod
-    def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> "COO":
+    def _empty(
+        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32"
+    ) -> "COO":
         none = jnp.zeros(0, index_dtype)
-        return cls((jnp.zeros(0, dtype or float), none, none), shape=shape, rows_sorted=True, cols_sorted=True)
+        return cls(
+            (jnp.zeros(0, dtype or float), none, none),
+            shape=shape,
+            rows_sorted=True,
+            cols_sorted=True,
+        )
 
 
 class _Compressed(_Matrix):
@@ -178,7 +202,9 @@ class CSR(_Compressed):
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
-    def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> "CSR":
+    def _empty(
+        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32"
+    ) -> "CSR":
         ends = jnp.zeros(shape[0] + 1, index_dtype)
         return cls((jnp.zeros(0, dtype or float), jnp.zeros(0, index_dtype), ends), shape=shape)
 
@@ -202,7 +228,9 @@ class CSC(_Compressed):
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> "CSC":
         """A dense matrix by columns."""
-        return csr_fromdense(array_of("CSC.fromdense", mat).T, nse=nse, index_dtype=index_dtype)._reversed()
+        return csr_fromdense(
+            array_of("CSC.fromdense", mat).T, nse=nse, index_dtype=index_dtype
+        )._reversed()
 
     @classmethod
     def _of(cls, mat: BCOO) -> "CSC":
@@ -210,7 +238,9 @@ class CSC(_Compressed):
         return CSR._of(turned)._reversed()
 
     @classmethod
-    def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> "CSC":
+    def _empty(
+        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32"
+    ) -> "CSC":
         return CSR._empty(tuple(shape)[::-1], dtype=dtype, index_dtype=index_dtype)._reversed()
 
 
@@ -228,7 +258,8 @@ def _of(name: str, mat: Any, kind: type) -> Any:
 
 
 def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
-    """A dense matrix as values, rows and columns. Under jit the number of stored elements, `nse`, must be given."""
+    """A dense matrix as values, rows and columns. Under jit the number of stored elements, `nse`,
+    must be given."""
     return COO._of(bcoo_fromdense(_matrix("coo_fromdense", mat), nse=nse, index_dtype=index_dtype))
 
 

@@ -15,29 +15,46 @@ from calque.experimental.sparse.reshaping import bcoo_reshape
 from calque.experimental.sparse.sparsifying import sparsify
 
 
-def _from_scipy_sparse(cls: type, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCOO:
+def _from_scipy_sparse(
+    cls: type, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+) -> BCOO:
     """A matrix of scipy.sparse."""
     if n_dense or n_batch:
         raise NotImplementedError("BCOO.from_scipy_sparse with nonzero n_dense or n_batch")
     places = mat.tocoo()
-    indices = jnp.asarray(np.stack([places.row, places.col], axis=-1).astype(index_dtype or np.int32))
+    indices = jnp.asarray(
+        np.stack([places.row, places.col], axis=-1).astype(index_dtype or np.int32)
+    )
     return BCOO((jnp.asarray(places.data), indices), shape=mat.shape)
 
 
 def _fromdense(
-    cls: type, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0, n_batch: int = 0
+    cls: type,
+    mat: Any,
+    *,
+    nse: int | None = None,
+    index_dtype: Any = np.int32,
+    n_dense: int = 0,
+    n_batch: int = 0,
 ) -> BCOO:
     """A dense array as a BCOO one."""
     return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
 
 def _empty(
-    cls: type, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32", n_dense: int = 0, n_batch: int = 0, nse: int = 0
+    cls: type, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32",
+    n_dense: int = 0, n_batch: int = 0, nse: int = 0
 ) -> BCOO:  # fmt: skip
     n_sparse = len(shape) - n_dense - n_batch
     if min(n_sparse, n_dense, n_batch, nse) < 0:
-        raise ValueError(f"BCOO: invalid shape={shape}, n_dense={n_dense}, n_batch={n_batch}, nse={nse}")
-    batch, places, dense = shape[:n_batch], shape[n_batch : n_batch + n_sparse], shape[n_batch + n_sparse :]
+        raise ValueError(
+            f"BCOO: invalid shape={shape}, n_dense={n_dense}, n_batch={n_batch}, nse={nse}"
+        )
+    batch, places, dense = (
+        shape[:n_batch],
+        shape[n_batch : n_batch + n_sparse],
+        shape[n_batch + n_sparse :],
+    )
     indices = jnp.broadcast_to(jnp.array(places, index_dtype), (*batch, nse, n_sparse))
     data = jnp.zeros((*batch, nse, *dense), dtype or float)
     return BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True)
@@ -51,7 +68,9 @@ def _transpose(self: BCOO, axes: Sequence[int] | None = None) -> BCOO:
 
 def _sum_duplicates(self: BCOO, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
     """The array with one element for each place, in order, and without stored zeros."""
-    return (layouts.bcoo_eliminate_zeros if remove_zeros else layouts.bcoo_sum_duplicates)(self, nse)
+    return (layouts.bcoo_eliminate_zeros if remove_zeros else layouts.bcoo_sum_duplicates)(
+        self, nse
+    )
 
 
 def _reshape(self: BCOO, *shape: Any) -> BCOO:
@@ -101,22 +120,27 @@ def _pow(self: BCOO, exponent: Any) -> BCOO:
 
 
 _OPERATORS = {
-    "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "truediv": jnp.true_divide, "matmul": jnp.matmul,
+    "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "truediv": jnp.true_divide,
+    "matmul": jnp.matmul,
 }  # fmt: skip
 _COMPARISONS = {
-    "gt": jnp.greater, "ge": jnp.greater_equal, "lt": jnp.less, "le": jnp.less_equal, "eq": jnp.equal, "ne": jnp.not_equal,
+    "gt": jnp.greater, "ge": jnp.greater_equal, "lt": jnp.less, "le": jnp.less_equal,
+    "eq": jnp.equal, "ne": jnp.not_equal,
 }  # fmt: skip
 
 
 def attach() -> None:
     """Give BCOO and BCSR their methods and operators."""
     methods: dict[str, Any] = {
-        "todense": bcoo_todense, "transpose": _transpose, "sort_indices": layouts.bcoo_sort_indices, "reshape": _reshape, "sum": _sum,
-        "sum_duplicates": _sum_duplicates, "update_layout": layouts.bcoo_update_layout, "astype": _astype, "__iter__": _iterated,
+        "todense": bcoo_todense, "transpose": _transpose,
+        "sort_indices": layouts.bcoo_sort_indices, "reshape": _reshape, "sum": _sum,
+        "sum_duplicates": _sum_duplicates, "update_layout": layouts.bcoo_update_layout,
+        "astype": _astype, "__iter__": _iterated,
         "__getitem__": _getitem, "__pow__": _pow,
         "__neg__": lambda self: sparsify(jnp.negative)(self), "__pos__": lambda self: self,
         "__abs__": lambda self: sparsify(jnp.abs)(self), "fromdense": classmethod(_fromdense),
-        "from_scipy_sparse": classmethod(_from_scipy_sparse), "_empty": classmethod(_empty), "__rpow__": _binary(jnp.power, True),
+        "from_scipy_sparse": classmethod(_from_scipy_sparse), "_empty": classmethod(_empty),
+        "__rpow__": _binary(jnp.power, True),
         **{f"__{name}__": _binary(f) for name, f in _OPERATORS.items()},
         **{f"__r{name}__": _binary(f, True) for name, f in _OPERATORS.items()},
         **{f"__{name}__": _comparison(f) for name, f in _COMPARISONS.items()},

@@ -10,7 +10,11 @@ from calque import numpy as jnp
 from calque.experimental.sparse.base import chosen, columns, is_sparse, per_batch, scatter_added
 from calque.experimental.sparse.bcoo import BCOO, checked, in_bounds
 from calque.experimental.sparse.conversions import extract
-from calque.experimental.sparse.layouts import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
+from calque.experimental.sparse.layouts import (
+    bcoo_sum_duplicates,
+    bcoo_transpose,
+    bcoo_update_layout,
+)
 from calque.numpy.promotion import array_of, promote_dtypes
 from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape
 from calque.transforms.functions.vmap import vmap
@@ -19,7 +23,9 @@ Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tup
 
 
 def _tuples(dimension_numbers: Any) -> Dims:
-    one = lambda d: (int(d),) if np.ndim(d) == 0 else tuple(int(i) for i in d)
+    def one(d):
+        return (int(d),) if np.ndim(d) == 0 else tuple(int(i) for i in d)
+
     (lc, rc), (lb, rb) = dimension_numbers
     return (one(lc), one(rc)), (one(lb), one(rb))
 
@@ -32,7 +38,9 @@ def _result(lhs: Any, rhs: Any, dims: Dims, preferred: Any) -> Any:
     """The shape and dtype of the dense product, which also says what does not fit."""
     dtype = jnp.promote_types(lhs.dtype, rhs.dtype)
     a, b = ShapeDtypeStruct(lhs.shape, dtype), ShapeDtypeStruct(rhs.shape, dtype)
-    return eval_shape(lambda x, y: lax.dot_general(x, y, dims, preferred_element_type=preferred), a, b)
+    return eval_shape(
+        lambda x, y: lax.dot_general(x, y, dims, preferred_element_type=preferred), a, b
+    )
 
 
 def bcoo_dot_general(
@@ -44,22 +52,28 @@ def bcoo_dot_general(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`lax.dot_general` where one or both operands are BCOO arrays: dense if one of them is, else sparse.
+    """`lax.dot_general` where one or both operands are BCOO arrays: dense if one of them is, else
+    sparse.
 
-    Sums of sparse operands are always exact products in the dtype of the result, whatever the `precision`.
+    Sums of sparse operands are always exact products in the dtype of the result, whatever the
+    `precision`.
 
     >>> a = sparse.eye(3)
     >>> sparse.bcoo_dot_general(a, jnp.arange(3.0), dimension_numbers=(((1,), (0,)), ((), ())))
     Array([0., 1., 2.], dtype=float32)"""
     if out_sharding is not None:
-        raise NotImplementedError("bcoo_dot_general: out_sharding is not supported for sparse operands")
+        raise NotImplementedError(
+            "bcoo_dot_general: out_sharding is not supported for sparse operands"
+        )
     dims = _tuples(dimension_numbers)
     if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
         return _sparse_sparse(lhs, rhs, dims, preferred_element_type)
     if isinstance(lhs, BCOO):
         return _sparse_dense(lhs, array_of("bcoo_dot_general", rhs), dims, preferred_element_type)
     if not isinstance(rhs, BCOO):
-        return lax.dot_general(lhs, rhs, dims, precision=precision, preferred_element_type=preferred_element_type)
+        return lax.dot_general(
+            lhs, rhs, dims, precision=precision, preferred_element_type=preferred_element_type
+        )
     lhs = array_of("bcoo_dot_general", lhs)
     (lc, rc), (lb, rb) = dims
     out = _sparse_dense(rhs, lhs, ((rc, lc), (rb, lb)), preferred_element_type)
@@ -68,15 +82,19 @@ def bcoo_dot_general(
 
 
 def _sparse_dense(lhs: BCOO, rhs: Any, dims: Dims, preferred: Any) -> Any:
-    """Each stored element times what of the dense operand its contracted indices point at, added where its others point."""
+    """Each stored element times what of the dense operand its contracted indices point at, added
+    where its others point."""
     (lc, rc), (lb, rb) = dims
     result = _result(lhs, rhs, dims, preferred)
     if any(d >= lhs.n_batch for d in lb):
         raise NotImplementedError(
-            f"bcoo_dot_general: batch dimensions must be batch dimensions of the sparse array, got {lb} and n_batch={lhs.n_batch}"
+            "bcoo_dot_general: batch dimensions must be batch dimensions of the sparse array, got"
+            f" {lb} and n_batch={lhs.n_batch}"
         )
     if any(d >= lhs.n_batch + lhs.n_sparse for d in lc):
-        raise NotImplementedError("bcoo_dot_general: contracting over dense dimensions; see update_layout")
+        raise NotImplementedError(
+            "bcoo_dot_general: contracting over dense dimensions; see update_layout"
+        )
     free = _rest(lhs.n_batch, lb, lc)
     gone = [d for d in lc if d < lhs.n_batch]
     order = (*lb, *free, *gone, *range(lhs.n_batch, lhs.ndim))
@@ -91,10 +109,14 @@ def _sparse_dense(lhs: BCOO, rhs: Any, dims: Dims, preferred: Any) -> Any:
         where = columns(i)
         taken = r.at[tuple(where[k] for k in at)].get(mode="fill", fill_value=0) if at else r[None]
         spread = jnp.reshape(taken, taken.shape[:1] + (1,) * (d.ndim - 1) + taken.shape[1:])
-        product = jnp.reshape(d, d.shape + (1,) * (taken.ndim - 1)).astype(result.dtype) * spread.astype(result.dtype)
+        product = jnp.reshape(d, d.shape + (1,) * (taken.ndim - 1)).astype(
+            result.dtype
+        ) * spread.astype(result.dtype)
         if not out_at:
             return jnp.sum(product, axis=0, dtype=result.dtype)
-        return scatter_added((*target, *product.shape[1:]), tuple(where[k] for k in out_at), product)
+        return scatter_added(
+            (*target, *product.shape[1:]), tuple(where[k] for k in out_at), product
+        )
 
     f: Any = one
     for _ in free:
@@ -111,9 +133,13 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, dims: Dims, preferred: Any) -> BCOO:
     (lc, rc), (lb, rb) = dims
     result = _result(lhs, rhs, dims, preferred)
     if lhs.n_dense or rhs.n_dense:
-        raise NotImplementedError("bcoo_dot_general: dense dimensions in the product of two sparse arrays")
+        raise NotImplementedError(
+            "bcoo_dot_general: dense dimensions in the product of two sparse arrays"
+        )
     if sorted(lb) != list(range(lhs.n_batch)) or sorted(rb) != list(range(rhs.n_batch)):
-        lhs, rhs = (bcoo_update_layout(m, n_batch=0) if not b else m for m, b in ((lhs, lb), (rhs, rb)))
+        lhs, rhs = (
+            bcoo_update_layout(m, n_batch=0) if not b else m for m, b in ((lhs, lb), (rhs, rb))
+        )
     if sorted(lb) != list(range(lhs.n_batch)) or sorted(rb) != list(range(rhs.n_batch)):
         raise NotImplementedError(
             "bcoo_dot_general: batch dimensions of two sparse arrays must be those of the product"
@@ -130,10 +156,13 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, dims: Dims, preferred: Any) -> BCOO:
         same = in_bounds(li, lhs.sparse_shape)[:, None] & in_bounds(ri, rhs.sparse_shape)[None, :]
         for a, b in zip(left, right):
             same = same & (li[:, None, a] == ri[None, :, b])
-        product = jnp.where(same, ld.astype(result.dtype)[:, None] * rd.astype(result.dtype)[None, :], 0)
+        product = jnp.where(
+            same, ld.astype(result.dtype)[:, None] * rd.astype(result.dtype)[None, :], 0
+        )
         pair = same.shape
         rows = [
-            jnp.broadcast_to(x, (*pair, x.shape[-1])) for x in (chosen(li, keep[0])[:, None], chosen(ri, keep[1])[None])
+            jnp.broadcast_to(x, (*pair, x.shape[-1]))
+            for x in (chosen(li, keep[0])[:, None], chosen(ri, keep[1])[None])
         ]
         outside = jnp.array(shape, li.dtype)
         places = jnp.where(same[..., None], jnp.concatenate(rows, axis=-1), outside)
@@ -147,17 +176,31 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     """The elements of a dense product at these places only.
 
     >>> at = jnp.array([[0, 1]])
-    >>> sparse.bcoo_dot_general_sampled(jnp.ones((2, 3)), jnp.ones((3, 2)), at, dimension_numbers=(((1,), (0,)), ((), ())))
+    >>> sparse.bcoo_dot_general_sampled(jnp.ones((2, 3)), jnp.ones((3, 2)), at,
+    ...     dimension_numbers=(((1,), (0,)), ((), ())))
     Array([3.], dtype=float32)"""
-    A, B = promote_dtypes(array_of("bcoo_dot_general_sampled", A), array_of("bcoo_dot_general_sampled", B))
+    A, B = promote_dtypes(
+        array_of("bcoo_dot_general_sampled", A), array_of("bcoo_dot_general_sampled", B)
+    )
     indices = array_of("bcoo_dot_general_sampled", indices)
     dims = _tuples(dimension_numbers)
     (lc, rc), (lb, rb) = dims
-    if lb or rb or indices.ndim != 2 or A.ndim != len(lc) + 1 or B.ndim != len(rc) + 1 or indices.shape[-1] != 2:
+    if (
+        lb
+        or rb
+        or indices.ndim != 2
+        or A.ndim != len(lc) + 1
+        or B.ndim != len(rc) + 1
+        or indices.shape[-1] != 2
+    ):
         return extract(indices, lax.dot_general(A, B, dims, precision=lax.Precision.HIGHEST))
     _result(A, B, dims, None)
-    rows = jnp.transpose(A, (*_rest(A.ndim, lc), *lc)).at[indices[:, 0]].get(mode="fill", fill_value=0)
-    others = jnp.transpose(B, (*_rest(B.ndim, rc), *rc)).at[indices[:, 1]].get(mode="fill", fill_value=0)
+    rows = (
+        jnp.transpose(A, (*_rest(A.ndim, lc), *lc)).at[indices[:, 0]].get(mode="fill", fill_value=0)
+    )
+    others = (
+        jnp.transpose(B, (*_rest(B.ndim, rc), *rc)).at[indices[:, 1]].get(mode="fill", fill_value=0)
+    )
     return jnp.sum(rows * others, axis=tuple(range(1, rows.ndim)))
 
 
@@ -165,7 +208,8 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
-    """The values of a sparse array times those of a dense one, which may be smaller by broadcasting: the new values.
+    """The values of a sparse array times those of a dense one, which may be smaller by
+    broadcasting: the new values.
 
     >>> sparse.bcoo_multiply_dense(sparse.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)"""
@@ -184,7 +228,8 @@ def _with_dense(name: str, mat: BCOO, v: Any, f: Any, fill: int) -> Any:
         return f(mat.data, v)
     if jnp.broadcast_shapes(v.shape, mat.shape) != mat.shape:
         raise NotImplementedError(
-            f"{name}: the dense array of shape {v.shape} must broadcast to the shape {mat.shape} of the sparse one"
+            f"{name}: the dense array of shape {v.shape} must broadcast to the shape {mat.shape} of"
+            " the sparse one"
         )
     v = jnp.reshape(v, (1,) * (mat.ndim - v.ndim) + v.shape)
     n, s = mat.n_batch, mat.n_sparse
@@ -209,10 +254,13 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     lhs, rhs = checked("bcoo_multiply_sparse", lhs), checked("bcoo_multiply_sparse", rhs)
     if lhs.ndim != rhs.ndim:
         raise TypeError(
-            f"bcoo_multiply_sparse: arrays must have the same number of dimensions, got {lhs.shape} and {rhs.shape}"
+            f"bcoo_multiply_sparse: arrays must have the same number of dimensions, got {lhs.shape}"
+            f" and {rhs.shape}"
         )
     if lhs.n_dense != rhs.n_dense:
-        raise NotImplementedError("bcoo_multiply_sparse: arrays with differing numbers of dense dimensions")
+        raise NotImplementedError(
+            "bcoo_multiply_sparse: arrays with differing numbers of dense dimensions"
+        )
     shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
     n = min(lhs.n_batch, rhs.n_batch)
     lhs, rhs = bcoo_update_layout(lhs, n_batch=n), bcoo_update_layout(rhs, n_batch=n)
@@ -228,7 +276,9 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         kept = jnp.reshape(same, same.shape + (1,) * (product.ndim - 2))
         place = jnp.where(same[..., None], place, jnp.array(target, place.dtype))
         product = jnp.where(kept, product, jnp.zeros((), product.dtype))
-        return jnp.reshape(product, (-1, *product.shape[2:])), jnp.reshape(place, (same.size, place.shape[-1]))
+        return jnp.reshape(product, (-1, *product.shape[2:])), jnp.reshape(
+            place, (same.size, place.shape[-1])
+        )
 
     parts = per_batch(one, n, lhs.data, lhs.indices, rhs.data, rhs.indices)
     fits = lhs.sparse_shape == rhs.sparse_shape
@@ -254,16 +304,22 @@ def bcoo_conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> BCOO:
-    """`lax.conv_general_dilated` of sparse arrays of shape (1, 1, n), without strides and dilations.
+    """`lax.conv_general_dilated` of sparse arrays of shape (1, 1, n), without strides and
+    dilations.
 
     >>> a = sparse.BCOO.fromdense(jnp.array([[[0.0, 1.0, 0.0]]]))
-    >>> sparse.bcoo_conv_general_dilated(a, a, window_strides=(1,), padding=[(1, 1)]).todense().tolist()
+    >>> sparse.bcoo_conv_general_dilated(a, a, window_strides=(1,), padding=[(1,
+    ...     1)]).todense().tolist()
     [[[0.0, 1.0, 0.0]]]"""
-    options = [("out_sharding", out_sharding, (None,)), ("feature_group_count", feature_group_count, (1,)), ("batch_group_count", batch_group_count, (1,))]  # fmt: skip
-    options += [(n, None if v is None else tuple(v), (None, (1,))) for n, v in (("window_strides", window_strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation))]  # fmt: skip
+    options = [("out_sharding", out_sharding, (None,)), ("feature_group_count",
+    feature_group_count, (1,)), ("batch_group_count", batch_group_count, (1,))]  # fmt: skip
+    options += [(n, None if v is None else tuple(v), (None, (1,))) for n, v in (("window_strides",
+    window_strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation))]  # fmt: skip
     for name, value, allowed in options:
         if value not in allowed:
-            raise NotImplementedError(f"bcoo_conv_general_dilated: {name}={value} is not supported for sparse arrays")
+            raise NotImplementedError(
+                f"bcoo_conv_general_dilated: {name}={value} is not supported for sparse arrays"
+            )
     if lhs.ndim != 3 or rhs.ndim != 3 or lhs.shape[:2] != (1, 1) or rhs.shape[:2] != (1, 1):
         raise NotImplementedError(
             f"bcoo_conv_general_dilated: shapes must be (1, 1, n), got {lhs.shape} and {rhs.shape}"
@@ -282,7 +338,9 @@ def bcoo_conv_general_dilated(
     product = (ld[:, None] * rd[None, :]).ravel().astype(whole.dtype)
     inside = (place >= 0) & (place < size)
     data, place = jnp.where(inside, product, 0), jnp.where(inside, place, size)
-    line = bcoo_sum_duplicates(BCOO((data, place[:, None]), shape=(size,)), nse=min(place.shape[0], size))
+    line = bcoo_sum_duplicates(
+        BCOO((data, place[:, None]), shape=(size,)), nse=min(place.shape[0], size)
+    )
     return BCOO((line.data[None, None], line.indices[None, None]), shape=whole.shape)
 
 

@@ -11,7 +11,11 @@ from calque import lax
 from calque import numpy as jnp
 from calque.experimental.sparse.base import chosen, columns, per_batch
 from calque.experimental.sparse.bcoo import BCOO, checked, in_bounds
-from calque.experimental.sparse.layouts import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
+from calque.experimental.sparse.layouts import (
+    bcoo_sum_duplicates,
+    bcoo_transpose,
+    bcoo_update_layout,
+)
 from calque.transforms.functions.vmap import vmap
 
 
@@ -23,7 +27,9 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     mat = checked("bcoo_reduce_sum", mat)
     over = sorted({operator.index(a) for a in axes})
     if any(not 0 <= a < mat.ndim for a in over):
-        raise ValueError(f"bcoo_reduce_sum: axes {tuple(axes)} are out of bounds for shape {mat.shape}")
+        raise ValueError(
+            f"bcoo_reduce_sum: axes {tuple(axes)} are out of bounds for shape {mat.shape}"
+        )
     n, s = mat.n_batch, mat.n_sparse
     batch = [a for a in over if a < n]
     order = (*[i for i in range(n) if i not in batch], *batch, *range(n, mat.ndim))
@@ -33,7 +39,9 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
     def one(d: Any, i: Any) -> tuple[Any, Any]:
         there = in_bounds(i, mat.sparse_shape)
-        d = jnp.where(jnp.reshape(there, there.shape + (1,) * (d.ndim - 1)), d, jnp.zeros((), d.dtype))
+        d = jnp.where(
+            jnp.reshape(there, there.shape + (1,) * (d.ndim - 1)), d, jnp.zeros((), d.dtype)
+        )
         return jnp.sum(d, axis=dense, dtype=d.dtype), chosen(i, kept)
 
     shape = tuple(mat.shape[j] for j, i in enumerate(order) if i not in over)
@@ -48,18 +56,28 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     arr = checked("bcoo_squeeze", arr)
     gone = [operator.index(d) for d in dimensions]
     if any(not 0 <= d < arr.ndim or arr.shape[d] != 1 for d in gone):
-        raise ValueError(f"bcoo_squeeze: dimensions {tuple(gone)} of shape {arr.shape} must be of size 1")
+        raise ValueError(
+            f"bcoo_squeeze: dimensions {tuple(gone)} of shape {arr.shape} must be of size 1"
+        )
     out = bcoo_reduce_sum(arr, axes=gone)
     unique = arr.unique_indices and out.n_sparse > 0 and not any(d < arr.n_batch for d in gone)
     return BCOO(
-        (out.data, out.indices), shape=out.shape, indices_sorted=arr.indices_sorted and unique, unique_indices=unique
+        (out.data, out.indices),
+        shape=out.shape,
+        indices_sorted=arr.indices_sorted and unique,
+        unique_indices=unique,
     )
 
 
 def bcoo_reshape(
-    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
+    mat: BCOO,
+    *,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    sharding: Any = None,
 ) -> BCOO:
-    """A BCOO array with other sizes; batch, sparse and dense dimensions are reshaped each among themselves.
+    """A BCOO array with other sizes; batch, sparse and dense dimensions are reshaped each among
+    themselves.
 
     >>> sparse.bcoo_reshape(sparse.eye(2), new_sizes=(4,)).todense()
     Array([1., 0., 0., 1.], dtype=float32)"""
@@ -70,13 +88,17 @@ def bcoo_reshape(
         mat = bcoo_transpose(mat, permutation=dimensions)
     sizes = tuple(operator.index(n) for n in new_sizes)
     if math.prod(sizes) != mat.size:
-        raise TypeError(f"bcoo_reshape: the total size must be unchanged, got new_sizes {sizes} for shape {mat.shape}")
+        raise TypeError(
+            f"bcoo_reshape: the total size must be unchanged, got new_sizes {sizes} for shape"
+            f" {mat.shape}"
+        )
     n = _prefix("batch", sizes, mat.batch_shape, mat)
     m = _prefix("dense", sizes[::-1], mat.dense_shape[::-1], mat)
     batch, places, dense = sizes[:n], sizes[n : len(sizes) - m], sizes[len(sizes) - m :]
     if math.prod(places) != math.prod(mat.sparse_shape):
         raise NotImplementedError(
-            f"bcoo_reshape: {mat.shape} to {sizes} mixes batch, sparse and dense dimensions; see update_layout"
+            f"bcoo_reshape: {mat.shape} to {sizes} mixes batch, sparse and dense dimensions; see"
+            " update_layout"
         )
     data = jnp.broadcast_to(mat.data, mat.batch_shape + mat.data.shape[mat.n_batch :])
     indices = jnp.broadcast_to(mat.indices, mat.batch_shape + mat.indices.shape[mat.n_batch :])
@@ -86,10 +108,17 @@ def bcoo_reshape(
         moved = jnp.stack([flat // w % size for w, size in zip(_strides(places), places)], axis=-1)
         indices = jnp.where(there[..., None], moved, jnp.array(places)).astype(indices.dtype)
     else:
-        data = jnp.where(jnp.reshape(there, there.shape + (1,) * mat.n_dense), data, jnp.zeros((), data.dtype))
+        data = jnp.where(
+            jnp.reshape(there, there.shape + (1,) * mat.n_dense), data, jnp.zeros((), data.dtype)
+        )
         indices = jnp.zeros((*there.shape, len(places)), indices.dtype)
-    parts = jnp.reshape(data, (*batch, mat.nse, *dense)), jnp.reshape(indices, (*batch, mat.nse, len(places)))
-    return BCOO(parts, shape=sizes, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+    parts = (
+        jnp.reshape(data, (*batch, mat.nse, *dense)),
+        jnp.reshape(indices, (*batch, mat.nse, len(places))),
+    )
+    return BCOO(
+        parts, shape=sizes, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices
+    )
 
 
 def _strides(sizes: Sequence[int]) -> list[int]:
@@ -104,7 +133,8 @@ def _prefix(what: str, sizes: Sequence[int], old: Sequence[int], mat: BCOO) -> i
         if math.prod(sizes[:k]) == math.prod(old):
             return k
     raise NotImplementedError(
-        f"bcoo_reshape: cannot mix {what} dimensions with others in the shape {mat.shape}; see update_layout"
+        f"bcoo_reshape: cannot mix {what} dimensions with others in the shape {mat.shape}; see"
+        " update_layout"
     )
 
 
@@ -116,7 +146,9 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     mat = checked("bcoo_rev", operand)
     over = {operator.index(d) for d in dimensions}
     n, s = mat.n_batch, mat.n_sparse
-    data = jnp.flip(mat.data, tuple(d for d in over if d < n) + tuple(d - s + 1 for d in over if d >= n + s))
+    data = jnp.flip(
+        mat.data, tuple(d for d in over if d < n) + tuple(d - s + 1 for d in over if d >= n + s)
+    )
     indices = jnp.flip(mat.indices, tuple(d for d in over if d < n))
     turned = np.array([n + k in over for k in range(s)], bool)
     if turned.any():
@@ -129,30 +161,47 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCOO:
-    """A BCOO array with more or larger dimensions: `broadcast_dimensions` says where the old ones are.
+    """A BCOO array with more or larger dimensions: `broadcast_dimensions` says where the old ones
+    are.
 
-    >>> sparse.bcoo_broadcast_in_dim(sparse.eye(2), shape=(2, 2, 3), broadcast_dimensions=(0, 1)).nse
+    >>> sparse.bcoo_broadcast_in_dim(sparse.eye(2), shape=(2, 2, 3), broadcast_dimensions=(0,
+    ...     1)).nse
     6"""
     mat = checked("bcoo_broadcast_in_dim", mat)
     if sharding is not None:
-        raise NotImplementedError("bcoo_broadcast_in_dim: sharding is not supported for sparse arrays")
+        raise NotImplementedError(
+            "bcoo_broadcast_in_dim: sharding is not supported for sparse arrays"
+        )
     sizes, at = tuple(map(operator.index, shape)), tuple(map(operator.index, broadcast_dimensions))
-    if len(at) != mat.ndim or list(at) != sorted(set(at)) or any(not 0 <= a < len(sizes) for a in at):
+    if (
+        len(at) != mat.ndim
+        or list(at) != sorted(set(at))
+        or any(not 0 <= a < len(sizes) for a in at)
+    ):
         raise ValueError(
-            f"bcoo_broadcast_in_dim: broadcast_dimensions {at} must be increasing places of {mat.shape} in {sizes}"
+            f"bcoo_broadcast_in_dim: broadcast_dimensions {at} must be increasing places of"
+            f" {mat.shape} in {sizes}"
         )
     if any(mat.shape[k] not in (1, sizes[a]) for k, a in enumerate(at)):
-        raise ValueError(f"bcoo_broadcast_in_dim: shape {mat.shape} does not broadcast to {sizes} at {at}")
+        raise ValueError(
+            f"bcoo_broadcast_in_dim: shape {mat.shape} does not broadcast to {sizes} at {at}"
+        )
     n, s = mat.n_batch, mat.n_sparse
     first = at[n - 1] + 1 if n else 0
     last = at[n + s] if mat.n_dense else len(sizes)
     batch, places, dense = sizes[:first], sizes[first:last], sizes[last:]
-    lead = lambda x: lax.broadcast_in_dim(
-        x, tuple(x.shape[at.index(k)] if k in at else 1 for k in range(first)) + x.shape[n:], (*at[:n], *range(first, first + x.ndim - n))
-    )  # fmt: skip
+
+    def lead(x):
+        return lax.broadcast_in_dim(
+            x, tuple(x.shape[at.index(k)] if k in at else 1 for k in range(first)) + x.shape[n:],
+            (*at[:n], *range(first, first + x.ndim - n))
+        )  # fmt: skip
+
     data, indices = lead(mat.data), lead(mat.indices)
     inner = tuple(a - last + first + 1 for a in at[n + s :])
-    data = lax.broadcast_in_dim(data, (*data.shape[: first + 1], *dense), (*range(first + 1), *inner))
+    data = lax.broadcast_in_dim(
+        data, (*data.shape[: first + 1], *dense), (*range(first + 1), *inner)
+    )
     rows = {a - first: k for k, a in enumerate(at[n : n + s])}
 
     def one(d: Any, i: Any) -> tuple[Any, Any]:
@@ -166,7 +215,9 @@ def _whole(data: Any, indices: Any, batch: tuple[int, ...]) -> tuple[Any, Any]:
     return jnp.broadcast_to(data, batch + data.shape[n:]), indices
 
 
-def _repeated(d: Any, i: Any, places: Sequence[int], rows: dict[int, int], old: Sequence[int]) -> tuple[Any, Any]:
+def _repeated(
+    d: Any, i: Any, places: Sequence[int], rows: dict[int, int], old: Sequence[int]
+) -> tuple[Any, Any]:
     """Elements once for every place along the new and enlarged sparse dimensions."""
     grown = [k for k in range(len(places)) if k not in rows or old[rows[k]] != places[k]]
     count = math.prod(places[k] for k in grown)
@@ -179,7 +230,9 @@ def _repeated(d: Any, i: Any, places: Sequence[int], rows: dict[int, int], old: 
         else:
             column = jnp.repeat(i[:, rows[k]], count)
         out.append(jnp.where(there, column, size))
-    indices = jnp.stack(out, axis=-1).astype(i.dtype) if out else jnp.zeros((there.shape[0], 0), i.dtype)
+    indices = (
+        jnp.stack(out, axis=-1).astype(i.dtype) if out else jnp.zeros((there.shape[0], 0), i.dtype)
+    )
     return jnp.repeat(d, count, axis=0), indices
 
 
@@ -191,14 +244,19 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     mats = [checked("bcoo_concatenate", m) for m in operands]
     axis = operator.index(dimension)
     if not mats or not 0 <= axis < mats[0].ndim:
-        raise ValueError(f"bcoo_concatenate: dimension {axis} is out of bounds for {len(mats)} arrays")
+        raise ValueError(
+            f"bcoo_concatenate: dimension {axis} is out of bounds for {len(mats)} arrays"
+        )
     rest = {m.shape[:axis] + m.shape[axis + 1 :] for m in mats}
     if len(rest) > 1 or len({m.ndim for m in mats}) > 1:
         raise TypeError(
-            f"bcoo_concatenate: shapes must agree but along dimension {axis}, got {', '.join(str(m.shape) for m in mats)}"
+            f"bcoo_concatenate: shapes must agree but along dimension {axis}, got"
+            f" {', '.join(str(m.shape) for m in mats)}"
         )
     if len({m.n_dense for m in mats}) > 1:
-        raise ValueError("bcoo_concatenate requires inputs to have matching numbers of dense dimensions")
+        raise ValueError(
+            "bcoo_concatenate requires inputs to have matching numbers of dense dimensions"
+        )
     fewest = min(m.n_batch for m in mats)
     mats = [bcoo_update_layout(m, n_batch=fewest) for m in mats]
     n, s = mats[0].n_batch, mats[0].n_sparse
@@ -208,7 +266,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         nse = max(m.nse for m in mats)
         parts = [_with_nse(m, nse) for m in mats]
         return BCOO(tuple(jnp.concatenate(p, axis=axis) for p in zip(*parts)), shape=shape)
-    whole = [(jnp.broadcast_to(m.data, m.batch_shape + m.data.shape[n:]), jnp.broadcast_to(m.indices, m.batch_shape + m.indices.shape[n:])) for m in mats]  # fmt: skip
+    whole = [(jnp.broadcast_to(m.data, m.batch_shape + m.data.shape[n:]),
+    jnp.broadcast_to(m.indices, m.batch_shape + m.indices.shape[n:])) for m in mats]  # fmt: skip
     data, indices = [d for d, _ in whole], [i for _, i in whole]
     if axis < n + s:
         shifted = []
@@ -221,11 +280,17 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     else:
         k = axis - s + 1
         data = [
-            jnp.pad(d, [(0, 0)] * k + [(int(a), int(shape[axis] - b))] + [(0, 0)] * (d.ndim - k - 1))
+            jnp.pad(
+                d, [(0, 0)] * k + [(int(a), int(shape[axis] - b))] + [(0, 0)] * (d.ndim - k - 1)
+            )
             for d, a, b in zip(data, starts, starts[1:])
         ]
     unique = n <= axis < n + s and all(m.unique_indices for m in mats)
-    return BCOO((jnp.concatenate(data, axis=n), jnp.concatenate(indices, axis=n)), shape=shape, unique_indices=unique)
+    return BCOO(
+        (jnp.concatenate(data, axis=n), jnp.concatenate(indices, axis=n)),
+        shape=shape,
+        unique_indices=unique,
+    )
 
 
 def _with_nse(mat: BCOO, nse: int) -> tuple[Any, Any]:
@@ -236,22 +301,34 @@ def _with_nse(mat: BCOO, nse: int) -> tuple[Any, Any]:
     if not more:
         return data, indices
     data = jnp.pad(data, [(0, more) if k == n else (0, 0) for k in range(data.ndim)])
-    outside = jnp.broadcast_to(jnp.array(mat.sparse_shape, indices.dtype), (*mat.batch_shape, more, mat.n_sparse))
+    outside = jnp.broadcast_to(
+        jnp.array(mat.sparse_shape, indices.dtype), (*mat.batch_shape, more, mat.n_sparse)
+    )
     return data, jnp.concatenate([indices, outside], axis=n)
 
 
 def bcoo_slice(
-    mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+    mat: BCOO,
+    *,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
 ) -> BCOO:
     """A part of a BCOO array.
 
-    >>> sparse.bcoo_slice(sparse.eye(3), start_indices=(0, 1), limit_indices=(2, 3)).todense().tolist()
+    >>> sparse.bcoo_slice(sparse.eye(3), start_indices=(0, 1), limit_indices=(2,
+    ...     3)).todense().tolist()
     [[0.0, 0.0], [1.0, 0.0]]"""
     mat = checked("bcoo_slice", mat)
-    start, limit = [operator.index(i) for i in start_indices], [operator.index(i) for i in limit_indices]
+    start, limit = (
+        [operator.index(i) for i in start_indices],
+        [operator.index(i) for i in limit_indices],
+    )
     step = [1] * mat.ndim if strides is None else [operator.index(i) for i in strides]
     if not len(start) == len(limit) == len(step) == mat.ndim:
-        raise ValueError(f"bcoo_slice: indices must have size mat.ndim={mat.ndim}, got {start}, {limit}, {step}")
+        raise ValueError(
+            f"bcoo_slice: indices must have size mat.ndim={mat.ndim}, got {start}, {limit}, {step}"
+        )
     if any(i <= 0 for i in step):
         raise ValueError(f"bcoo_slice: strides must be a sequence of positive integers; got {step}")
     if not all(0 <= a <= b <= size for a, b, size in zip(start, limit, mat.shape)):
@@ -259,12 +336,21 @@ def bcoo_slice(
     n, s = mat.n_batch, mat.n_sparse
     cut = [slice(*abc) for abc in zip(start, limit, step)]
     shape = tuple(len(range(*abc)) for abc in zip(start, limit, step))
-    batch = lambda x: tuple(c if x.shape[k] == mat.shape[k] else slice(None) for k, c in enumerate(cut[:n]))
+
+    def batch(x):
+        return tuple(
+            c if x.shape[k] == mat.shape[k] else slice(None) for k, c in enumerate(cut[:n])
+        )
+
     data = mat.data[(*batch(mat.data), slice(None), *cut[n + s :])]
     indices = mat.indices[batch(mat.indices)]
     low, stride = (np.array(v[n : n + s], indices.dtype) for v in (start, step))
     moved = (indices - low) // stride
-    inside = (indices >= low) & (indices < np.array(limit[n : n + s], indices.dtype)) & ((indices - low) % stride == 0)
+    inside = (
+        (indices >= low)
+        & (indices < np.array(limit[n : n + s], indices.dtype))
+        & ((indices - low) % stride == 0)
+    )
     return _trimmed(mat, data, moved, jnp.all(inside, axis=-1), shape)
 
 
@@ -274,8 +360,12 @@ def _trimmed(mat: BCOO, data: Any, moved: Any, inside: Any, shape: tuple[int, ..
     sizes = shape[n : n + s]
     outside = jnp.array(sizes, moved.dtype)
     indices = jnp.where(inside[..., None], moved, outside)
-    out = BCOO((data, indices), shape=shape, indices_sorted=False, unique_indices=mat.unique_indices)
-    return bcoo_sum_duplicates(out, nse=math.prod(sizes)) if s and out.nse > math.prod(sizes) else out
+    out = BCOO(
+        (data, indices), shape=shape, indices_sorted=False, unique_indices=mat.unique_indices
+    )
+    return (
+        bcoo_sum_duplicates(out, nse=math.prod(sizes)) if s and out.nse > math.prod(sizes) else out
+    )
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
@@ -286,9 +376,14 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     mat = checked("bcoo_dynamic_slice", mat)
     sizes = tuple(operator.index(k) for k in slice_sizes)
     if len(start_indices) != mat.ndim or len(sizes) != mat.ndim:
-        raise TypeError(f"bcoo_dynamic_slice: {mat.ndim} start indices and sizes are needed for shape {mat.shape}")
+        raise TypeError(
+            f"bcoo_dynamic_slice: {mat.ndim} start indices and sizes are needed for shape"
+            f" {mat.shape}"
+        )
     if any(not 0 <= k <= size for k, size in zip(sizes, mat.shape)):
-        raise TypeError(f"bcoo_dynamic_slice: slice_sizes {sizes} do not fit into shape {mat.shape}")
+        raise TypeError(
+            f"bcoo_dynamic_slice: slice_sizes {sizes} do not fit into shape {mat.shape}"
+        )
     n, s = mat.n_batch, mat.n_sparse
     start = [_clamped(i, size, k) for i, size, k in zip(start_indices, mat.shape, sizes)]
     data, indices = mat.data, mat.indices
@@ -323,21 +418,29 @@ def bcoo_gather(
     mode: Any = None,
     fill_value: Any = None,
 ) -> BCOO:
-    """`lax.gather` from a BCOO array, one slice for each row of `start_indices`; they must lie inside.
+    """`lax.gather` from a BCOO array, one slice for each row of `start_indices`; they must lie
+    inside.
 
     What is known of the indices (`unique_indices`, `indices_are_sorted`) changes nothing here.
 
-    >>> numbers = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> numbers = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,),
+    ...     start_index_map=(0,))
     >>> sparse.bcoo_gather(sparse.eye(3), jnp.array([[2], [0]]), numbers, (1, 3)).todense().tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]"""
     mat = checked("bcoo_gather", operand)
-    how = lax.GatherScatterMode.from_any(mode) if mode is not None else lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    how = (
+        lax.GatherScatterMode.from_any(mode)
+        if mode is not None
+        else lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    )
     if how != lax.GatherScatterMode.PROMISE_IN_BOUNDS or fill_value is not None:
         raise NotImplementedError(
             f"bcoo_gather: mode={mode} is not supported for sparse arrays, only promise_in_bounds"
         )
     if getattr(dimension_numbers, "operand_batching_dims", ()):
-        raise NotImplementedError("bcoo_gather: operand_batching_dims are not supported for sparse arrays")
+        raise NotImplementedError(
+            "bcoo_gather: operand_batching_dims are not supported for sparse arrays"
+        )
     where = jnp.asarray(start_indices)
     lead = where.shape[:-1]
     rows = jnp.reshape(where, (-1, where.shape[-1]))
@@ -349,7 +452,9 @@ def bcoo_gather(
         return bcoo_squeeze(part, dimensions=tuple(dimension_numbers.collapsed_slice_dims))
 
     result = vmap(one)(rows)
-    result = bcoo_reshape(bcoo_update_layout(result, n_batch=0), new_sizes=(*lead, *result.shape[1:]))
+    result = bcoo_reshape(
+        bcoo_update_layout(result, n_batch=0), new_sizes=(*lead, *result.shape[1:])
+    )
     offset = tuple(dimension_numbers.offset_dims)
     order = np.zeros(result.ndim, int)
     order[[*(d for d in range(result.ndim) if d not in offset), *offset]] = np.arange(result.ndim)

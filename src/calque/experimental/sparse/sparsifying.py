@@ -16,17 +16,23 @@ from calque.experimental.sparse import products, reshaping
 from calque.experimental.sparse.base import is_sparse
 from calque.experimental.sparse.bcoo import BCOO, like
 from calque.experimental.sparse.bcsr import BCSR
-from calque.experimental.sparse.layouts import bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout
+from calque.experimental.sparse.layouts import (
+    bcoo_sum_duplicates,
+    bcoo_transpose,
+    bcoo_update_layout,
+)
 
 Rule = Callable[..., Any]
 
 
 class SparseTracer(Tracer):
-    """The type of traced sparse values in JAX. calque's `sparsify` runs a recorded program and makes none of them."""
+    """The type of traced sparse values in JAX. calque's `sparsify` runs a recorded program and
+    makes none of them."""
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """`f` for arguments some of which are sparse: what it does to them is done to their stored values where that is possible.
+    """`f` for arguments some of which are sparse: what it does to them is done to their stored
+    values where that is possible.
 
     `use_tracer` chooses between two ways of JAX that give the same; here there is one.
 
@@ -71,7 +77,10 @@ def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     jaxpr = closed.jaxpr
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts))
     env.update(zip(jaxpr.invars, args))
-    read = lambda a: env[a] if isinstance(a, Var) else literal_value(a)
+
+    def read(a):
+        return env[a] if isinstance(a, Var) else literal_value(a)
+
     for e in jaxpr.eqns:
         values = [read(a) for a in e.invars]
         if any(is_sparse(x) for x in values):
@@ -88,8 +97,9 @@ def _apply(primitive: Primitive, values: Sequence[Any], params: dict[str, Any]) 
         return rule(*values, **params)
     if primitive.name in _DENSIFYING:
         raise NotImplementedError(
-            f"sparse rule for {primitive.name} is not implemented because it would result in dense output. If this is your"
-            " intent, use sparse.todense() to convert your arguments to dense matrices."
+            f"sparse rule for {primitive.name} is not implemented because it would result in dense"
+            " output. If this is your intent, use sparse.todense() to convert your arguments to"
+            " dense matrices."
         )
     raise NotImplementedError(f"sparse rule for {primitive.name} is not implemented.")
 
@@ -98,11 +108,13 @@ def _apply(primitive: Primitive, values: Sequence[Any], params: dict[str, Any]) 
 
 _LINEAR = ("conj", "copy", "copy_p", "imag", "neg", "real", "stop_gradient", "device_put")
 _ZERO_AT_ZERO = (
-    "abs", "asin", "asinh", "atan", "atanh", "bessel_i1e", "convert_element_type", "erf", "expm1", "is_nan", "log1p", "round", "ceil",
+    "abs", "asin", "asinh", "atan", "atanh", "bessel_i1e", "convert_element_type", "erf", "expm1",
+    "is_nan", "log1p", "round", "ceil",
     "floor", "sign", "sin", "sinh", "sqrt", "cbrt", "square", "tan", "tanh",
 )  # fmt: skip
 _DENSIFYING = (
-    "acos", "acosh", "bessel_i0e", "cos", "cosh", "eq", "exp", "exp2", "ge", "gt", "le", "logistic", "log", "lt", "ne", "xor", "pow",
+    "acos", "acosh", "bessel_i0e", "cos", "cosh", "eq", "exp", "exp2", "ge", "gt", "le",
+    "logistic", "log", "lt", "ne", "xor", "pow",
 )  # fmt: skip
 
 
@@ -117,17 +129,22 @@ def _on_values(name: str, linear: bool) -> Rule:
 
 def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
-        raise NotImplementedError(f"sparse rule for {'integer_pow'} with non-positive exponent {y} is not implemented.")
+        raise NotImplementedError(
+            f"sparse rule for {'integer_pow'} with non-positive exponent {y} is not implemented."
+        )
     return _on_values("integer_pow", False)(x, y=y)
 
 
 def _add(x: Any, y: Any, **params: Any) -> Any:
     if not (is_sparse(x) and is_sparse(y)):
         raise NotImplementedError(
-            "Addition between sparse and dense array: use sparse.todense() or sparse values for both."
+            "Addition between sparse and dense array: use sparse.todense() or sparse values for"
+            " both."
         )
     if x.shape != y.shape:
-        raise NotImplementedError(f"Addition of sparse arrays of different shapes, {x.shape} and {y.shape}.")
+        raise NotImplementedError(
+            f"Addition of sparse arrays of different shapes, {x.shape} and {y.shape}."
+        )
     if x.indices is y.indices:
         return like(x, x.data + y.data)
     n, m = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
@@ -135,7 +152,10 @@ def _add(x: Any, y: Any, **params: Any) -> Any:
     whole = [v.batch_shape for v in (x, y)]
     parts = []
     for field in ("data", "indices"):
-        pieces = [jnp.broadcast_to(getattr(v, field), b + getattr(v, field).shape[n:]) for v, b in zip((x, y), whole)]
+        pieces = [
+            jnp.broadcast_to(getattr(v, field), b + getattr(v, field).shape[n:])
+            for v, b in zip((x, y), whole)
+        ]
         parts.append(jnp.concatenate(pieces, axis=n))
     return BCOO((parts[0], parts[1]), shape=x.shape)
 
@@ -155,7 +175,9 @@ def _mul(x: Any, y: Any, **params: Any) -> Any:
 
 def _div(x: Any, y: Any, **params: Any) -> Any:
     if is_sparse(y):
-        raise NotImplementedError("Division by sparse array: zeros that are not stored would be divided by.")
+        raise NotImplementedError(
+            "Division by sparse array: zeros that are not stored would be divided by."
+        )
     return like(x, products.bcoo_divide_dense(x, y))
 
 
@@ -163,7 +185,9 @@ def _div(x: Any, y: Any, **params: Any) -> Any:
 
 
 def _broadcast_in_dim(x: BCOO, *, shape: Any, broadcast_dimensions: Any, sharding: Any) -> BCOO:
-    return reshaping.bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding)
+    return reshaping.bcoo_broadcast_in_dim(
+        x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
+    )
 
 
 def _reshape(x: BCOO, *, new_sizes: Any, dimensions: Any, sharding: Any) -> BCOO:
@@ -184,12 +208,16 @@ def _dynamic_slice(x: Any, *start: Any, slice_sizes: Any, **params: Any) -> BCOO
     return reshaping.bcoo_dynamic_slice(x, start, slice_sizes)
 
 
-def _gather(x: Any, start: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any, **params: Any) -> BCOO:
+def _gather(
+    x: Any, start: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any, **params: Any
+) -> BCOO:
     # Indexing asks for clipping or filling: indices outside of a sparse array are moved inside.
     return reshaping.bcoo_gather(x, start, dimension_numbers, slice_sizes)
 
 
-def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, preferred_element_type: Any = None, **params: Any) -> Any:
+def _dot_general(
+    x: Any, y: Any, *, dimension_numbers: Any, preferred_element_type: Any = None, **params: Any
+) -> Any:
     return products.bcoo_dot_general(
         x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
     )
@@ -210,11 +238,22 @@ def _custom_jvp(*values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[An
     return run(call_jaxpr, values)
 
 
-def _while(*values: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:
+def _while(
+    *values: Any,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+) -> Any:
     test, step = values[:cond_nconsts], values[cond_nconsts : cond_nconsts + body_nconsts]
     init = tuple(values[cond_nconsts + body_nconsts :])
-    condition = lambda carry: run(cond_jaxpr, [*test, *carry])[0]
-    return list(lax.while_loop(condition, lambda carry: tuple(run(body_jaxpr, [*step, *carry])), init))
+
+    def condition(carry):
+        return run(cond_jaxpr, [*test, *carry])[0]
+
+    return list(
+        lax.while_loop(condition, lambda carry: tuple(run(body_jaxpr, [*step, *carry])), init)
+    )
 
 
 def _cond(index: Any, *values: Any, branches: Any, **params: Any) -> Any:
@@ -223,12 +262,15 @@ def _cond(index: Any, *values: Any, branches: Any, **params: Any) -> Any:
 
 
 def _scan(
-    *values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int, reverse: bool, unroll: int, **params: Any
+    *values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int, reverse: bool,
+    unroll: int, **params: Any
 ) -> Any:  # fmt: skip
     consts, init = values[:num_consts], tuple(values[num_consts : num_consts + num_carry])
     xs = tuple(values[num_consts + num_carry :])
     if any(is_sparse(x) for x in xs):
-        raise NotImplementedError("scan over the elements of a sparse array: carry it, or convert it with todense().")
+        raise NotImplementedError(
+            "scan over the elements of a sparse array: carry it, or convert it with todense()."
+        )
 
     def body(carry: Any, x: Any) -> Any:
         outs = run(jaxpr, [*consts, *carry, *x])

@@ -6,7 +6,15 @@ from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.errors import InconclusiveDimensionOperation
-    from calque.core.jaxprs import ClosedJaxpr, DropVar, Jaxpr, JaxprTypeError, Literal, Var, check_jaxpr
+    from calque.core.jaxprs import (
+        ClosedJaxpr,
+        DropVar,
+        Jaxpr,
+        JaxprTypeError,
+        Literal,
+        Var,
+        check_jaxpr,
+    )
     from calque.core.jaxprs import Eqn as JaxprEqn
     from calque.core.trace import jaxpr_as_fun
     from calque.extend.core import primitives

@@ -1,1 +1,2 @@
-"""The call path: machine code that recognises the arguments of a call and runs what was compiled for them."""
+"""The call path: machine code that recognises the arguments of a call and runs what was compiled
+for them."""

@@ -1,4 +1,5 @@
-"""The type of arrays, the one that this interpreter has: a C type made by machine code, or a class of plain Python."""
+"""The type of arrays, the one that this interpreter has: a C type made by machine code, or a class
+of plain Python."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from typing import TYPE_CHECKING
 from calque.machine.objects.pyapi import IS_KNOWN
 
 if TYPE_CHECKING or IS_KNOWN:
-    from calque.machine.call.subscript import basic_part, basic_shape, learn_result, learn_source, set_fallback
+    from calque.machine.call.subscript import (
+        basic_part,
+        basic_shape,
+        learn_result,
+        learn_source,
+        set_fallback,
+    )
     from calque.machine.objects.array_type import (
         DELETED,
         ArrayImpl,

@@ -1,10 +1,29 @@
-"""Machine code that makes the result of a call out of output arrays, by an entry's building program."""
+"""Machine code that makes the result of a call out of output arrays, by an entry's building
+program."""
 
 from __future__ import annotations
 
 from calque.machine.call.layout import Build, State
-from calque.machine.lang.unit import NULL, Unit, i32, i64, likely, load_i64, load_ptr, ptr, signature, store_ptr
-from calque.machine.objects.pyapi import TYPE_ALLOC, PyList, PyObject, PyTuple, decref, new_reference
+from calque.machine.lang.unit import (
+    NULL,
+    Unit,
+    i32,
+    i64,
+    likely,
+    load_i64,
+    load_ptr,
+    ptr,
+    signature,
+    store_ptr,
+)
+from calque.machine.objects.pyapi import (
+    TYPE_ALLOC,
+    PyList,
+    PyObject,
+    PyTuple,
+    decref,
+    new_reference,
+)
 
 unit = Unit("calque_build")
 
@@ -62,7 +81,8 @@ def build(state: ptr) -> ptr:
 
 @unit.function
 def fill(state: ptr, made: ptr, items: ptr, count: i64) -> ptr:
-    """Put `count` objects into a fresh tuple or list; what is not filled stays NULL, so dropping it is safe."""
+    """Put `count` objects into a fresh tuple or list; what is not filled stays NULL, so dropping it
+    is safe."""
     for i in range(count):
         x = build(state)
         if x == NULL:

@@ -1,13 +1,24 @@
 """Machine code that takes the memory of donated arguments: it becomes that of results, or scratch.
 
-Nobody else may see that memory. Where somebody does (a NumPy view, another Array, a run of another thread), or where the argument
-is no Array, its bytes are copied first; a donated Array is deleted all the same. Either all that must be allocated is, or nothing
-has happened."""
+Nobody else may see that memory. Where somebody does (a NumPy view, another Array, a run of another
+thread), or where the argument is no Array, its bytes are copied first; a donated Array is deleted
+all the same. Either all that must be allocated is, or nothing has happened."""
 
 from __future__ import annotations
 
 from calque.machine.driver.interpreter import Header
-from calque.machine.lang.unit import NULL, Unit, i1, i64, load_i64, load_ptr, memcpy, memset, ptr, store_ptr
+from calque.machine.lang.unit import (
+    NULL,
+    Unit,
+    i1,
+    i64,
+    load_i64,
+    load_ptr,
+    memcpy,
+    memset,
+    ptr,
+    store_ptr,
+)
 from calque.machine.objects.array_type import (
     Array,
     array_object,
@@ -17,7 +28,14 @@ from calque.machine.objects.array_type import (
     mark_deleted,
     refuse,
 )
-from calque.machine.objects.pyapi import PyErr_NoMemory, PyObject, decref, none, runtime_error, xdecref
+from calque.machine.objects.pyapi import (
+    PyErr_NoMemory,
+    PyObject,
+    decref,
+    none,
+    runtime_error,
+    xdecref,
+)
 
 unit = Unit("calque_donation")
 
@@ -42,7 +60,8 @@ def give_back_claims(table: ptr, count: i64, inputs: ptr, objects: ptr) -> None:
 
 @unit.function
 def claim(table: ptr, n_in: i64, inputs: ptr, objects: ptr) -> i64:
-    """Take the pointers out of the donated Arrays, so that an Array that is given twice shows; 0 with an exception set."""
+    """Take the pointers out of the donated Arrays, so that an Array that is given twice shows; 0
+    with an exception set."""
     count = load_i64(table, 0)
     for n in range(count):
         x = load_ptr(objects, 8 * load_i64(table, 8 + TRIPLE * n))
@@ -51,7 +70,8 @@ def claim(table: ptr, n_in: i64, inputs: ptr, objects: ptr) -> i64:
                 give_back_claims(table, n, inputs, objects)
                 refuse(
                     runtime_error,
-                    "Attempt to donate the same buffer twice in one call, as in f(donate(a), donate(a)): pass a copy.",
+                    "Attempt to donate the same buffer twice in one call, as in f(donate(a),"
+                    " donate(a)): pass a copy.",
                 )
                 return 0
             Array(x).data = NULL
@@ -61,7 +81,8 @@ def claim(table: ptr, n_in: i64, inputs: ptr, objects: ptr) -> i64:
             give_back_claims(table, count, inputs, objects)
             refuse(
                 runtime_error,
-                "Attempt to use a buffer that was donated in the same call, as in f(donate(a), a): pass a copy.",
+                "Attempt to use a buffer that was donated in the same call, as in f(donate(a), a):"
+                " pass a copy.",
             )
             return 0
     return 1
@@ -82,7 +103,8 @@ def may_take(x: ptr) -> i1:
 
 @unit.function
 def make_places(program: ptr, table: ptr, objects: ptr, places: ptr) -> i64:
-    """An Array for each donated input: without memory where it will get the input's, else with a block of its own."""
+    """An Array for each donated input: without memory where it will get the input's, else with a
+    block of its own."""
     for n in range(load_i64(table, 0)):
         j, k = load_i64(table, 8 + TRIPLE * n), load_i64(table, 16 + TRIPLE * n)
         aval = load_ptr(Header(program).out_avals, 8 * k) if k >= 0 else none
@@ -107,10 +129,15 @@ def move_memory(source: ptr, data: ptr, place: ptr) -> None:
 
 
 @unit.function
-def hand_over(table: ptr, inputs: ptr, objects: ptr, outputs: ptr, results: ptr, places: ptr) -> None:
-    """Move or copy the memory, delete the donated Arrays, and let the run see the new places. Cannot fail.
+def hand_over(
+    table: ptr, inputs: ptr, objects: ptr, outputs: ptr, results: ptr, places: ptr
+) -> None:
+    """Move or copy the memory, delete the donated Arrays, and let the run see the new places.
+    Cannot fail.
 
-    Scratch takes the place of the argument among `objects`, whose references the caller owns and drops after the run."""
+    Scratch takes the place of the argument among `objects`, whose references the caller owns and
+    drops after the run.
+    """
     for n in range(load_i64(table, 0)):
         j, k = load_i64(table, 8 + TRIPLE * n), load_i64(table, 16 + TRIPLE * n)
         x, place, data = load_ptr(objects, 8 * j), load_ptr(places, 8 * n), load_ptr(inputs, 8 * j)
@@ -145,8 +172,11 @@ def make_other_results(program: ptr, outputs: ptr, results: ptr) -> i64:
 
 
 @unit.function
-def make_donated_results(program: ptr, inputs: ptr, objects: ptr, outputs: ptr, results: ptr) -> i64:
-    """All results of a program that donates, and its inputs where it may write; 0 with an exception set, and nothing changed.
+def make_donated_results(
+    program: ptr, inputs: ptr, objects: ptr, outputs: ptr, results: ptr
+) -> i64:
+    """All results of a program that donates, and its inputs where it may write; 0 with an exception
+    set, and nothing changed.
 
     The caller holds references to `objects`, and drops what stands there afterwards."""
     table, n_out = Header(program).donated, Header(program).n_out

@@ -1,35 +1,42 @@
-"""The call path by machine code: callables whose calls run it from the arguments to the results. Import it as `callpath`.
+"""The call path by machine code: callables whose calls run it from the arguments to the results.
+Import it as `callpath`.
 
-`Jitted(miss)` and `OpFunction(miss)` are C types. A call looks for an entry that fits the arguments; when there is none it
-returns `miss(args, kwargs)`, which is Python and may compile and `add_entry` for next time.
+`Jitted(miss)` and `OpFunction(miss)` are C types. A call looks for an entry that fits the
+arguments; when there is none it returns `miss(args, kwargs)`, which is Python and may compile and
+`add_entry` for next time.
 
-An entry is made by `Entry(in_spec, kw_names, program, out_spec, epoch)`. `in_spec` describes the positional arguments, then
-the keyword arguments in the order of `kw_names`:
+An entry is made by `Entry(in_spec, kw_names, program, out_spec, epoch)`. `in_spec` describes the
+positional arguments, then the keyword arguments in the order of `kw_names`:
 
     ("array", aval, i)          an Array with exactly this aval (compared by identity)
-    ("pyfloat", dtype, i)       exactly a float, passed as a scalar of dtype; likewise "pyint", "pybool", "pycomplex";
+    ("pyfloat", dtype, i)       exactly a float, passed as a scalar of dtype; likewise "pyint",
+    "pybool", "pycomplex";
                                 an int that does not fit its dtype does not match
-    ("fraction", dtype, i)      the same for a float of which, rounded to dtype, `callpath.is_fraction` holds
-    ("ndarray", dtype, shape, i)  exactly an ndarray, C-contiguous, aligned, in native byte order
-    ("kind", aval, i)           an Array whose aval has the `kind` of this one; likewise ("ndarray_kind", dtype, rank, i)
-    ("is", obj)  ("eq", obj)    this very object; or a str, int, bool or float of the same type and value (bits)
-    ("none",)  ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {key: ..})
+    ("fraction", dtype, i)      the same for a float of which, rounded to dtype,
+    `callpath.is_fraction` holds ("ndarray", dtype, shape, i)  exactly an ndarray, C-contiguous,
+    aligned, in native byte order ("kind", aval, i)           an Array whose aval has the `kind` of
+    this one; likewise ("ndarray_kind", dtype, rank, i) ("is", obj)  ("eq", obj)    this very
+    object; or a str, int, bool or float of the same type and value (bits) ("none",)  ("tuple",
+    [..])  ("list", [..])  ("namedtuple", cls, [..])  ("dict", {key: ..})
 
-where `i` is the input of the program it feeds; None is an argument that must match and is not used; numbers from the
-program's `n_in` upwards are not passed, but can be given back. A dict with str or int keys matches in any order, others in
-the order of the spec only. `out_spec` describes the result:
+where `i` is the input of the program it feeds; None is an argument that must match and is not used;
+numbers from the program's `n_in` upwards are not passed, but can be given back. A dict with str or
+int keys matches in any order, others in the order of the spec only. `out_spec` describes the
+result:
 
-    ("out", k)  ("input", i)  ("const", obj)  ("none",)  ("tuple", [..])  ("list", [..])  ("namedtuple", cls, [..])
-    ("dict", {..})  ("call", function, [..])    the last is what a Python function makes of the parts
+    ("out", k)  ("input", i)  ("const", obj)  ("none",)  ("tuple", [..])  ("list", [..])
+    ("namedtuple", cls, [..]) ("dict", {..})  ("call", function, [..])    the last is what a Python
+    function makes of the parts
 
-An output whose size the program finds out while running (-1 bytes in its header) comes with the aval of the header, a mere
-place holder: give it its own with `("call", function, ...)`, where the function returns `objects.share(array, aval)`.
+An output whose size the program finds out while running (-1 bytes in its header) comes with the
+aval of the header, a mere place holder: give it its own with `("call", function, ...)`, where the
+function returns `objects.share(array, aval)`.
 
 `program` has the attribute `handle`: the address of a program as `interp` runs them.
 
-Arguments of a kind come with `choose`, a Python function of their avals (of ndarrays: of themselves), in the order of the inputs.
-It gives the program for such a call, one like `program` for other sizes, or None: then the entry does not fit. Entries of this
-sort come after all others.
+Arguments of a kind come with `choose`, a Python function of their avals (of ndarrays: of
+themselves), in the order of the inputs. It gives the program for such a call, one like `program`
+for other sizes, or None: then the entry does not fit. Entries of this sort come after all others.
 """
 
 from __future__ import annotations
@@ -75,9 +82,10 @@ def Entry(
     guards: Sequence[tuple[Any, ...]] = (),
     choose: Callable[..., Any] | None = None,
 ) -> Any:
-    """One kind of arguments and what to do with them; `guards` are questions about values that the program took as constants:
-    ("item", dict, key, value) for identity, ("cell", cell, value), ("list", list, tuple of its items), ("length", dict, number of
-    its items). Where an answer is another, the entry does not fit; see the top of this file."""
+    """One kind of arguments and what to do with them; `guards` are questions about values that the
+    program took as constants: ("item", dict, key, value) for identity, ("cell", cell, value),
+    ("list", list, tuple of its items), ("length", dict, number of its items). Where an answer is
+    another, the entry does not fit; see the top of this file."""
     if epoch <= 0:
         raise ValueError(f"an epoch is a positive number, not {epoch}")
     words, keeps = encode(in_spec, kw_names, program, out_spec, epoch, guards, choose)
@@ -107,12 +115,15 @@ def add_entry(function: Any, entry: Any) -> None:
 
 
 def add_choosing(function: Any, entries: list[Any], entry: Any) -> None:
-    """Entries that choose are asked last: those of a Jitted are the last of the list, those of an OpFunction the first."""
+    """Entries that choose are asked last: those of a Jitted are the last of the list, those of an
+    OpFunction the first."""
     places = [i for i, e in enumerate(entries) if chooses(e)]
     if len(places) >= CHOOSING_LIMIT:  # the oldest goes
         del entries[places[-1]]
         places.pop()
-    entries.insert(places[0] if places else 0 if type(function) is OpFunction else len(entries), entry)
+    entries.insert(
+        places[0] if places else 0 if type(function) is OpFunction else len(entries), entry
+    )
 
 
 def chooses(entry: Any) -> bool:
@@ -138,7 +149,11 @@ def entry_count(function: Any) -> int:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
+    os.register_at_fork(
+        before=_changing.acquire,
+        after_in_parent=_changing.release,
+        after_in_child=_changing.release,
+    )
 
 
 def _entries(function: Any) -> list[Any]:

@@ -1,8 +1,9 @@
-"""What the call path's data looks like in memory: objects, the words of an entry, and the op codes of its two programs.
+"""What the call path's data looks like in memory: objects, the words of an entry, and the op codes
+of its two programs.
 
-An entry is one block of 8-byte words: a header, then the matching program (what the arguments must be), then the building
-program (what to make of the results). Both are op codes with operands in preorder. All of it is data: the machine code that
-walks it is the same for every jitted function.
+An entry is one block of 8-byte words: a header, then the matching program (what the arguments must
+be), then the building program (what to make of the results). Both are op codes with operands in
+preorder. All of it is data: the machine code that walks it is the same for every jitted function.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ Header = layout(
     guards=i64,  # captured values that must be what they were
     guard_words=i64,  # offset of four words for each, see `Guard`
     hold=i64,  # keep references to the arguments while running: other Python code may run meanwhile
-    choose=ptr,  # a Python function that gives the program for the sizes of a call; 0 where the entry has its own
+    # a Python function that gives the program for the sizes of a call; 0 where the entry has its
+    # own
+    choose=ptr,
     chosen_by=i64,  # how many arguments it takes
     chosen_at=i64,  # where in the frame they stand, counted from the cells
 )
@@ -74,7 +77,9 @@ class Match(IntEnum):
     LIST = 9  # count, items...
     DICT = 10  # count, (key, item)...
     FRACTION = 11  # kind, slot, cell
-    KIND = 12  # type of the aval, offset of its kind, kind, slot, place of the argument of `choose`, counted from the cells
+    # type of the aval, offset of its kind, kind, slot, place of the argument of `choose`, counted
+    # from the cells
+    KIND = 12
     NDARRAY_KIND = 13  # scalar type, rank, slot, that place
 
 
@@ -138,9 +143,12 @@ KIND_OF_DTYPE = {
     }.items()
 }
 HASH_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, spreads pointers; as a signed word
-CHECKED = 1 << 40  # epochs from here on are of programs that look at themselves: single operations are for Python
+CHECKED = (
+    1 << 40
+)  # epochs from here on are of programs that look at themselves: single operations are for Python
 
 
 def is_fraction(x: float) -> bool:
-    """Whether twice the number is no integer, or a huge one: such exponents are numbers as any other."""
+    """Whether twice the number is no integer, or a huge one: such exponents are numbers as any
+    other."""
     return not abs(x) < HALVES_BELOW or x + x != int(x + x)

@@ -1,7 +1,8 @@
-"""Machine code that compares the arguments of a call with an entry's matching program and fills the input slots.
+"""Machine code that compares the arguments of a call with an entry's matching program and fills the
+input slots.
 
-No Python code can run in here (types are compared exactly, and only str, int and bool are compared by value), so nothing
-changes under our feet and borrowed references stay good.
+No Python code can run in here (types are compared exactly, and only str, int and bool are compared
+by value), so nothing changes under our feet and borrowed references stay good.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def keep(state: ptr, slot: i64, data: ptr, x: ptr) -> None:
 
 @unit.helper
 def match_array(state: ptr, pc: ptr, x: ptr) -> i1:
-    """An Array with exactly this aval, and nothing that says where it lives: Python follows placed arrays."""
+    """An Array with exactly this aval, and nothing that says where it lives: Python follows placed
+    arrays."""
     if PyObject(x).type != array_type or Array(x).aval != load_ptr(pc, 8) or Array(x).extra != NULL:
         return i1(0)
     keep(state, load_i64(pc, 16), Array(x).data, x)
@@ -171,8 +173,12 @@ def match_scalar(state: ptr, pc: ptr, x: ptr) -> i1:
     if op == Match.FLOAT and kind_of_object == float_type:
         fits = store_float(kind, cell, PyFloat(x).value, 0.0)
     elif op == Match.FRACTION and kind_of_object == float_type:
-        fits = is_fraction(kind, PyFloat(x).value) and store_float(kind, cell, PyFloat(x).value, 0.0)
-    elif (op == Match.INT and kind_of_object == int_type) or (op == Match.BOOL and kind_of_object == bool_type):
+        fits = is_fraction(kind, PyFloat(x).value) and store_float(
+            kind, cell, PyFloat(x).value, 0.0
+        )
+    elif (op == Match.INT and kind_of_object == int_type) or (
+        op == Match.BOOL and kind_of_object == bool_type
+    ):
         fits = store_int(kind, cell, x)
     elif op == Match.COMPLEX and kind_of_object == complex_type:
         fits = store_float(kind, cell, PyComplex(x).real, PyComplex(x).imag)
@@ -201,7 +207,8 @@ def match_ndarray(state: ptr, pc: ptr, x: ptr) -> i1:
 
 @unit.helper
 def equal(x: ptr, y: ptr) -> i1:
-    """Identity, or the same exact type (str, int, bool or float) and value (of floats: bits). Runs no Python code."""
+    """Identity, or the same exact type (str, int, bool or float) and value (of floats: bits). Runs
+    no Python code."""
     if x == y:
         return i1(1)
     kind = PyObject(x).type
@@ -227,7 +234,9 @@ def match_kind(state: ptr, pc: ptr, x: ptr) -> i1:
     if PyObject(x).type != array_type or Array(x).extra != NULL:
         return i1(0)
     aval = Array(x).aval
-    if PyObject(aval).type != load_ptr(pc, 8) or load_ptr(aval, load_i64(pc, 16)) != load_ptr(pc, 24):
+    if PyObject(aval).type != load_ptr(pc, 8) or load_ptr(aval, load_i64(pc, 16)) != load_ptr(
+        pc, 24
+    ):
         return i1(0)
     keep(state, load_i64(pc, 32), Array(x).data, x)
     pass_on(state, load_i64(pc, 40), aval)
@@ -315,7 +324,8 @@ def match_other(state: ptr, pc: ptr, x: ptr) -> i1:
 
 @unit.function
 def match_dict(state: ptr, table: ptr, count: i64) -> i1:
-    """Match a dict: in the order of the entry as long as the keys agree, then by looking keys up."""
+    """Match a dict: in the order of the entry as long as the keys agree, then by looking keys
+    up."""
     place = alloca(32)
     position, key_place, value_place = place, place + 8, place + 16
     store_i64(position, 0, 0)
@@ -338,7 +348,8 @@ def match_dict(state: ptr, table: ptr, count: i64) -> i1:
 
 @unit.function
 def match_by_lookup(state: ptr, table: ptr, count: i64) -> i1:
-    """Match the rest of a dict whose order differs; only with keys whose comparison runs no Python code."""
+    """Match the rest of a dict whose order differs; only with keys whose comparison runs no Python
+    code."""
     place = alloca(32)
     store_i64(place, 0, 0)
     while PyDict_Next(table, place, place + 8, NULL):

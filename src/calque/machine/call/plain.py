@@ -1,5 +1,6 @@
-"""The call path in plain Python, for interpreters whose structs machine code does not know: every call asks Python, and programs are run
-through ctypes. What `callpath_entries` offers, without entries."""
+"""The call path in plain Python, for interpreters whose structs machine code does not know: every
+call asks Python, and programs are run through ctypes. What `callpath_entries` offers, without
+entries."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from calque.machine.driver.interpreter import DONATES, Header, calque_run
-from calque.machine.objects.plain import DELETED, Array, Block, check, delete_array, make, move, new_array
+from calque.machine.objects.plain import (
+    DELETED,
+    Array,
+    Block,
+    check,
+    delete_array,
+    make,
+    move,
+    new_array,
+)
 
 _epoch = 0
 
@@ -130,16 +140,19 @@ def donations(program: Any) -> list[tuple[int, int, int]]:
 
 
 def take_donated(program: Any, arrays: Sequence[Any], inputs: Any, results: list[Any]) -> list[Any]:
-    """Copies of the donated arguments, which the program may write and of which some are results; the arguments are deleted."""
+    """Copies of the donated arguments, which the program may write and of which some are results;
+    the arguments are deleted."""
     donated = donations(program)
     given = [arrays[j] for j, _, _ in donated]
     if len({id(a) for a in given}) < len(given):
         raise RuntimeError(
-            "Attempt to donate the same buffer twice in one call, as in f(donate(a), donate(a)): pass a copy."
+            "Attempt to donate the same buffer twice in one call, as in f(donate(a), donate(a)):"
+            " pass a copy."
         )
     if sum(any(a is g for g in given) for a in arrays) > len(given):
         raise RuntimeError(
-            "Attempt to use a buffer that was donated in the same call, as in f(donate(a), a): pass a copy."
+            "Attempt to use a buffer that was donated in the same call, as in f(donate(a), a): pass"
+            " a copy."
         )
     places = []
     for j, k, nbytes in donated:

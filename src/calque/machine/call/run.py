@@ -1,4 +1,5 @@
-"""Machine code of a call: find the entry that matches, run its program, build the result; else ask Python (`miss`)."""
+"""Machine code of a call: find the entry that matches, run its program, build the result; else ask
+Python (`miss`)."""
 
 from __future__ import annotations
 
@@ -98,7 +99,9 @@ def make_results(program: ptr, outputs: ptr, results: ptr) -> i64:
     nbytes, avals = ProgramHeader(program).nbytes, ProgramHeader(program).avals
     for k in range(ProgramHeader(program).n_out):
         aval, size = load_ptr(avals, 8 * k), load_i64(nbytes, 8 * k)
-        array = fresh_array(aval, size) if likely(size >= 0) else array_object(aval, NULL, NULL, NULL)
+        array = (
+            fresh_array(aval, size) if likely(size >= 0) else array_object(aval, NULL, NULL, NULL)
+        )
         if unlikely(array == NULL):
             drop_results(results, k)
             return 0
@@ -162,7 +165,8 @@ def execute(words: ptr, state: ptr) -> ptr:
 
 @unit.function
 def execute_holding(words: ptr, state: ptr) -> ptr:
-    """The same for a program during which other Python code may run: it keeps its arguments alive and says that it uses them."""
+    """The same for a program during which other Python code may run: it keeps its arguments alive
+    and says that it uses them."""
     program, n_out, slots = Header(words).program, Header(words).n_out, Header(words).slots
     objects, outputs, results = State(state).objects, State(state).outputs, State(state).results
     active = alloca(sizeof(ActiveRun))
@@ -182,12 +186,15 @@ def execute_holding(words: ptr, state: ptr) -> ptr:
 
 @unit.function
 def execute_chosen(words: ptr, state: ptr) -> ptr:
-    """Run the program that a Python function chooses by the sizes of the arguments; NOT_MATCHED where it gives None."""
+    """Run the program that a Python function chooses by the sizes of the arguments; NOT_MATCHED
+    where it gives None."""
     active, objects, slots = alloca(sizeof(ActiveRun)), State(state).objects, Header(words).slots
     count = Header(words).chosen_by | VECTORCALL_OFFSET_FLAG
     hold_arguments(objects, slots)
     begin_active(active, objects, slots)  # nobody may take their memory while Python runs
-    program = PyObject_Vectorcall(Header(words).choose, State(state).scratch + Header(words).chosen_at, count, NULL)
+    program = PyObject_Vectorcall(
+        Header(words).choose, State(state).scratch + Header(words).chosen_at, count, NULL
+    )
     answer = ptr(NOT_MATCHED) if program == none else NULL
     if program not in (NULL, none):
         answer = run_chosen(words, state, handle_of(program))
@@ -239,19 +246,28 @@ def same_names(wanted: ptr, given: ptr, count: i64) -> i1:
     if count == 0 or wanted == given:
         return i1(1)
     for i in range(count):
-        if not equal(load_ptr(PyTuple.at(wanted).items, 8 * i), load_ptr(PyTuple.at(given).items, 8 * i)):
+        if not equal(
+            load_ptr(PyTuple.at(wanted).items, 8 * i), load_ptr(PyTuple.at(given).items, 8 * i)
+        ):
             return i1(0)
     return i1(1)
 
 
 @unit.helper
-def attempt(entry: ptr, args: ptr, count: i64, names: ptr, epoch: i64, near: ptr, rank: i64, entries: ptr) -> ptr:
-    """The result of a call if the entry fits, NOT_MATCHED if not; `near` is a frame of NEAR_FRAME bytes.
+def attempt(
+    entry: ptr, args: ptr, count: i64, names: ptr, epoch: i64, near: ptr, rank: i64, entries: ptr
+) -> ptr:
+    """The result of a call if the entry fits, NOT_MATCHED if not; `near` is a frame of NEAR_FRAME
+    bytes.
 
     The entry moves to the front of the list `entries` if its `rank` there is not 0."""
     words = EntryObject(entry).words
     keywords = PyVar(names).size if names else 0
-    if Header(words).epoch != epoch or Header(words).positional != count or Header(words).keywords != keywords:
+    if (
+        Header(words).epoch != epoch
+        or Header(words).positional != count
+        or Header(words).keywords != keywords
+    ):
         return ptr(NOT_MATCHED)
     if not same_names(Header(words).names, names, keywords):
         return ptr(NOT_MATCHED)
@@ -270,7 +286,12 @@ def attempt(entry: ptr, args: ptr, count: i64, names: ptr, epoch: i64, near: ptr
 def guards_hold(guard: ptr, count: i64) -> i64:
     """Are captured values what they were when the function was traced?"""
     for _ in range(count):
-        kind, holder, key, value = load_i64(guard, 0), load_ptr(guard, 8), load_ptr(guard, 16), load_ptr(guard, 24)
+        kind, holder, key, value = (
+            load_i64(guard, 0),
+            load_ptr(guard, 8),
+            load_ptr(guard, 16),
+            load_ptr(guard, 24),
+        )
         if kind == GUARD_ITEM:
             found = PyDict_GetItemWithError(holder, key)
             if found != value:
@@ -315,7 +336,9 @@ def attempt_in(entry: ptr, args: ptr, total: i64, frame: ptr, rank: i64, entries
     State(state).scratch = frame + slots + slots + results + results
     if not match_items(state, args, total):
         return ptr(NOT_MATCHED)
-    if unlikely(Header(words).guards) and not guards_hold(words + Header(words).guard_words, Header(words).guards):
+    if unlikely(Header(words).guards) and not guards_hold(
+        words + Header(words).guard_words, Header(words).guards
+    ):
         return ptr(NOT_MATCHED)
     incref(entry)  # the program may drop it: callbacks, other threads
     answer = ptr(0)
@@ -370,7 +393,10 @@ def fill_keywords(table: ptr, values: ptr, names: ptr) -> i64:
     if names == NULL:
         return 1
     for i in range(PyVar(names).size):
-        if PyDict_SetItem(table, load_ptr(PyTuple.at(names).items, 8 * i), load_ptr(values, 8 * i)) < 0:
+        if (
+            PyDict_SetItem(table, load_ptr(PyTuple.at(names).items, 8 * i), load_ptr(values, 8 * i))
+            < 0
+        ):
             return 0
     return 1
 
@@ -401,7 +427,8 @@ def calque_jitted_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
 
 @unit.helper
 def hash_arguments(args: ptr, count: i64) -> i64:
-    """A hash of each argument's aval, or type when it is no Array. `callpath.key_of` computes the same in Python."""
+    """A hash of each argument's aval, or type when it is no Array. `callpath.key_of` computes the
+    same in Python."""
     h = count
     for i in range(count):
         x = load_ptr(args, 8 * i)
@@ -446,7 +473,8 @@ def calque_operator_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
 
 @unit.function
 def calque_rebuild_table(self: ptr) -> i64:
-    """Make the table anew from the list of entries; 0 when memory is out (then there is no table)."""
+    """Make the table anew from the list of entries; 0 when memory is out (then there is no
+    table)."""
     PyMem_Free(Callable(self).table)
     Callable(self).table = NULL
     entries = Callable(self).entries
@@ -471,7 +499,9 @@ def calque_extend_table(self: ptr) -> i64:
     count = PyVar(entries).size
     if Callable(self).table == NULL or Callable(self).mask + 1 < 2 * count:
         return calque_rebuild_table(self)
-    place(Callable(self).table, Callable(self).mask, load_ptr(PyList(entries).items, 8 * (count - 1)))
+    place(
+        Callable(self).table, Callable(self).mask, load_ptr(PyList(entries).items, 8 * (count - 1))
+    )
     return 1
 
 
@@ -490,7 +520,8 @@ def place(table: ptr, mask: i64, entry: ptr) -> None:
 
 @unit.function
 def _run_program(self: ptr, args: ptr, count: i64) -> ptr:
-    """run_program(program, arrays): run a program on a list or tuple of Arrays; a list of Arrays."""
+    """run_program(program, arrays): run a program on a list or tuple of Arrays; a list of
+    Arrays."""
     if count != 2:
         return refuse(type_error, "run_program takes a program and a list of Arrays")
     arrays = load_ptr(args, 8)

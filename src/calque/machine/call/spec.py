@@ -32,9 +32,22 @@ SCALARS = {
     "pybool": Match.BOOL,
     "pycomplex": Match.COMPLEX,
 }
-SCALAR_TYPES = {"pyfloat": float, "fraction": float, "pyint": int, "pybool": bool, "pycomplex": complex}
+SCALAR_TYPES = {
+    "pyfloat": float,
+    "fraction": float,
+    "pyint": int,
+    "pybool": bool,
+    "pycomplex": complex,
+}
 CONTAINERS = ("tuple", "list", "namedtuple", "dict", "call")
-SAFE_KEYS = (str, int, bool, float, bytes, type(None))  # hashing and comparing them runs no Python code
+SAFE_KEYS = (
+    str,
+    int,
+    bool,
+    float,
+    bytes,
+    type(None),
+)  # hashing and comparing them runs no Python code
 FLOATS = frozenset({Kind.F32, Kind.F64, Kind.C64, Kind.C128})
 
 
@@ -71,7 +84,11 @@ class Encoder:
     def match(self, spec: Any, depth: int = 0) -> None:
         """Append the matching program of one argument."""
         if not isinstance(spec, tuple) or not spec or depth > DEEPEST:
-            raise ValueError(f"no description of an argument: {spec!r}" if depth <= DEEPEST else "nested too deeply")
+            raise ValueError(
+                f"no description of an argument: {spec!r}"
+                if depth <= DEEPEST
+                else "nested too deeply"
+            )
         method = getattr(self, f"match_{spec[0]}", None)
         if spec[0] in SCALARS:
             self.scalar(*spec)
@@ -101,7 +118,12 @@ class Encoder:
     def match_ndarray(self, spec: Any, depth: int) -> None:
         _, dtype, shape, index = spec
         dtype = _native(dtype)
-        self.words += [Match.NDARRAY, self.pointer(dtype.type), self.slot(index, "ndarray"), len(shape)]
+        self.words += [
+            Match.NDARRAY,
+            self.pointer(dtype.type),
+            self.slot(index, "ndarray"),
+            len(shape),
+        ]
         self.words += [int(size) for size in shape]
 
     def match_kind(self, spec: Any, depth: int) -> None:
@@ -114,12 +136,19 @@ class Encoder:
     def match_ndarray_kind(self, spec: Any, depth: int) -> None:
         _, dtype, rank, index = spec
         dtype = _native(dtype)
-        self.words += [Match.NDARRAY_KIND, self.pointer(dtype.type), int(rank), self.slot(index, "ndarray_kind"), 0]
+        self.words += [
+            Match.NDARRAY_KIND,
+            self.pointer(dtype.type),
+            int(rank),
+            self.slot(index, "ndarray_kind"),
+            0,
+        ]
         self.chosen.append((index, len(self.words) - 1))
 
     @property
     def chosen_at(self) -> int:
-        """Where what `choose` gets begins, counted from the cells; before it is a place for who is called."""
+        """Where what `choose` gets begins, counted from the cells; before it is a place for who is
+        called."""
         return CELL * self.cells + 8
 
     def number_chosen(self) -> int:
@@ -165,7 +194,12 @@ class Encoder:
     def guard(self, kind: str, holder: Any, *rest: Any) -> None:
         """A question that must have the answer it had."""
         if kind == "item":
-            self.words += [Guard.ITEM, self.pointer(holder), self.pointer(rest[0]), self.pointer(rest[1])]
+            self.words += [
+                Guard.ITEM,
+                self.pointer(holder),
+                self.pointer(rest[0]),
+                self.pointer(rest[1]),
+            ]
         elif kind == "cell":
             self.words += [Guard.CELL, self.pointer(holder), 0, self.pointer(rest[0])]
         elif kind == "list":
@@ -178,9 +212,12 @@ class Encoder:
     # -- results --
 
     def build(self, spec: Any, last: dict[int, int], n_out: int, depth: int = 0) -> None:
-        """Append the building program of a result; `last` counts the uses of each output that are still to come."""
+        """Append the building program of a result; `last` counts the uses of each output that are
+        still to come."""
         if not isinstance(spec, tuple) or not spec or depth > DEEPEST:
-            raise ValueError(f"no description of a result: {spec!r}" if depth <= DEEPEST else "nested too deeply")
+            raise ValueError(
+                f"no description of a result: {spec!r}" if depth <= DEEPEST else "nested too deeply"
+            )
         kind = spec[0]
         if kind == "out":
             last[spec[1]] -= 1
@@ -246,7 +283,13 @@ def count_uses(spec: Any, n_out: int, uses: dict[int, int]) -> None:
 
 
 def encode(
-    in_spec: Any, kw_names: Any, program: Any, out_spec: Any, epoch: int, guards: Any = (), choose: Any = None
+    in_spec: Any,
+    kw_names: Any,
+    program: Any,
+    out_spec: Any,
+    epoch: int,
+    guards: Any = (),
+    choose: Any = None,
 ) -> tuple[bytes, tuple[Any, ...]]:
     """The words of an entry as bytes, and everything they point to."""
     names = tuple(kw_names or ())
@@ -259,7 +302,10 @@ def encode(
     _check_slots(encoder.slots, head.n_in)
     chosen = encoder.number_chosen()
     if bool(chosen) != (choose is not None) or (choose is not None and head.flags & DONATES):
-        raise ValueError("arguments of a kind need a function that chooses a program, which takes no memory of theirs")
+        raise ValueError(
+            "arguments of a kind need a function that chooses a program, which takes no memory of"
+            " theirs"
+        )
     building = len(encoder.words)
     uses: dict[int, int] = {}
     count_uses(out_spec, head.n_out, uses)
@@ -312,11 +358,14 @@ class ProgramHeaderView:
         if self.handle == 0:
             raise ValueError("the program has no handle")
         words = struct.unpack(_WORDS, ctypes.string_at(self.handle, ProgramHeader.size))
-        self.n_in, self.n_out, self.flags = (words[_FIELDS.index(name)] for name in ("n_in", "n_out", "flags"))
+        self.n_in, self.n_out, self.flags = (
+            words[_FIELDS.index(name)] for name in ("n_in", "n_out", "flags")
+        )
 
 
 def key_of(in_spec: Any) -> int:
-    """The hash by which an operator finds the entry: what `hash_arguments` computes from matching arguments."""
+    """The hash by which an operator finds the entry: what `hash_arguments` computes from matching
+    arguments."""
     full = (1 << 64) - 1
     h = len(in_spec)
     for spec in in_spec:

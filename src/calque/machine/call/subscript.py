@@ -1,8 +1,10 @@
-"""`x[index]` with ints, slices, None and Ellipsis as machine code, for every shape: nothing is compiled for an index.
+"""`x[index]` with ints, slices, None and Ellipsis as machine code, for every shape: nothing is
+compiled for an index.
 
-What machine code cannot find out by itself it is told: the shape and the element size of an aval (`learn_source`), and the aval of a
-result of some shape (`learn_result`). Both stand in tables with a line for each hash, where a newer entry takes the place of an older
-one. Whatever is not there, and every other kind of index, is left to the function given to `set_fallback`.
+What machine code cannot find out by itself it is told: the shape and the element size of an aval
+(`learn_source`), and the aval of a result of some shape (`learn_result`). Both stand in tables with
+a line for each hash, where a newer entry takes the place of an older one. Whatever is not there,
+and every other kind of index, is left to the function given to `set_fallback`.
 
 A large result that lies in one piece shares the memory of its array, a small one is copied."""
 
@@ -65,7 +67,9 @@ MAX_RANK = 8  # of arrays and results that machine code indexes
 LINES = 1024
 LINE = 128  # bytes: aval, then element size or aval of the result, rank, dimensions
 SHARED_BYTES = 4096  # results from this size on share memory
-COPIED_BYTES = 1 << 18  # larger copies of elements that lie apart are for kernels that use every thread
+COPIED_BYTES = (
+    1 << 18
+)  # larger copies of elements that lie apart are for kernels that use every thread
 _DIMS = 24
 
 sources = unit.var("calque_subscript_sources", i64, LINES * LINE // 8)
@@ -184,7 +188,8 @@ def kind_of(part: ptr) -> i64:
 
 @unit.helper
 def whole_number(x: ptr, default: i64, to: ptr) -> i1:
-    """An int (or the default for None); False for anything else, and for what does not fit a word."""
+    """An int (or the default for None); False for anything else, and for what does not fit a
+    word."""
     overflow = alloca(8)
     if x == none:
         store_i64(to, 0, default)
@@ -202,7 +207,8 @@ def bound(value: i64, n: i64, low: i64, high: i64) -> i64:
 
 @unit.function
 def slice_of(part: ptr, n: i64, to: ptr) -> i1:
-    """Start, length and step of a slice of an axis, by Python's rules; False when the slice is not for machine code."""
+    """Start, length and step of a slice of an axis, by Python's rules; False when the slice is not
+    for machine code."""
     if not whole_number(PySlice(part).step, 1, to + 16):
         return i1(0)
     step = load_i64(to, 16)
@@ -228,7 +234,8 @@ def slice_of(part: ptr, n: i64, to: ptr) -> i1:
 
 @unit.function
 def parse(line: ptr, parts: ptr, count: i64, out: ptr) -> i64:
-    """The rank of the result; its sizes and steps in bytes, and before them the byte offset, go to `out`. -1: not basic.
+    """The rank of the result; its sizes and steps in bytes, and before them the byte offset, go to
+    `out`. -1: not basic.
 
     `out` is a word for the offset, then MAX_RANK words of sizes, then as many of steps."""
     bounds, strides = alloca(24), alloca(8 * MAX_RANK)
@@ -341,7 +348,9 @@ def basic(self: ptr, index: ptr) -> ptr:
 
 
 @unit.helper
-def made(self: ptr, aval: ptr, out: ptr, rank: i64, nbytes: i64, itemsize: i64, together: i1) -> ptr:
+def made(
+    self: ptr, aval: ptr, out: ptr, rank: i64, nbytes: i64, itemsize: i64, together: i1
+) -> ptr:
     """The result as an Array: shared, or copied."""
     source = Array(self).data + load_i64(out, 0)
     if together and nbytes >= SHARED_BYTES:
@@ -365,7 +374,8 @@ def made(self: ptr, aval: ptr, out: ptr, rank: i64, nbytes: i64, itemsize: i64, 
 
 @unit.function
 def calque_subscript(self: ptr, index: ptr) -> ptr:
-    """mp_subscript of Array: not while a program is recorded, nor for arrays that say where they live."""
+    """mp_subscript of Array: not while a program is recorded, nor for arrays that say where they
+    live."""
     now = load_i64(epoch_now, 0)
     if likely(now != 0 and now < CHECKED and Array(self).extra == NULL):
         answer = basic(self, index)
@@ -382,7 +392,8 @@ def calque_subscript(self: ptr, index: ptr) -> ptr:
 
 @unit.function
 def _basic_shape(self: ptr, args: ptr, count: i64) -> ptr:
-    """basic_shape(array, index): the shape of a part of an Array whose aval is known; None where machine code cannot say."""
+    """basic_shape(array, index): the shape of a part of an Array whose aval is known; None where
+    machine code cannot say."""
     if count != 2 or PyObject(load_ptr(args, 0)).type != array_type:
         return refuse(type_error, "basic_shape takes an Array and an index")
     x, index = load_ptr(args, 0), load_ptr(args, 8)

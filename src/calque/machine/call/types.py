@@ -1,4 +1,5 @@
-"""The C types of the call path: Entry, and the callables Jitted and OpFunction, with garbage collection and binding."""
+"""The C types of the call path: Entry, and the callables Jitted and OpFunction, with garbage
+collection and binding."""
 
 from __future__ import annotations
 
@@ -63,8 +64,13 @@ def visit_one(x: ptr, visit: ptr, argument: ptr) -> i32:
 
 @unit.function
 def _new_entry(self: ptr, args: ptr, count: i64) -> ptr:
-    """new_entry(words, keeps, key): an entry on the words of a bytes object; `keeps` holds it and all it points to."""
-    if count != 3 or PyObject(load_ptr(args, 0)).type != bytes_type or PyObject(load_ptr(args, 8)).type != tuple_type:
+    """new_entry(words, keeps, key): an entry on the words of a bytes object; `keeps` holds it and
+    all it points to."""
+    if (
+        count != 3
+        or PyObject(load_ptr(args, 0)).type != bytes_type
+        or PyObject(load_ptr(args, 8)).type != tuple_type
+    ):
         return refuse(type_error, "new_entry takes bytes, a tuple and an integer")
     key = PyLong_AsVoidPtr(load_ptr(args, 16))
     if key == NULL and PyErr_Occurred():
@@ -92,7 +98,8 @@ def calque_entry_dealloc(self: ptr) -> None:
     decref(kind)
 
 
-# An entry has no tp_clear: a matching call could meet it half cleared. Cycles break at the callable that holds it.
+# An entry has no tp_clear: a matching call could meet it half cleared. Cycles break at the callable
+# that holds it.
 
 
 # ---- Jitted and OpFunction ----
@@ -101,14 +108,18 @@ def calque_entry_dealloc(self: ptr) -> None:
 @unit.function
 def calque_callable_new(kind: ptr, args: ptr, keywords: ptr) -> ptr:
     if PyVar(args).size != 1 or (keywords and PyVar(keywords).size):
-        return refuse(type_error, "expected one argument: the function to call when no entry matches")
+        return refuse(
+            type_error, "expected one argument: the function to call when no entry matches"
+        )
     miss = load_ptr(PyTuple.at(args).items, 0)
     if not PyCallable_Check(miss):
         return refuse(type_error, "the argument must be callable")
     self = PyType_GenericAlloc(kind, 0)
     if self == NULL:
         return NULL
-    Callable(self).vectorcall = calque_operator_call if kind == operator_type else calque_jitted_call
+    Callable(self).vectorcall = (
+        calque_operator_call if kind == operator_type else calque_jitted_call
+    )
     incref(miss)
     Callable(self).miss = miss
     Callable(self).entries = PyList_New(0)
@@ -174,7 +185,10 @@ EntryImpl: Any = make_type(
         name="calque.Entry",
         size=EntryObject.size,
         flags=FLAGS_DEFAULT | FLAGS_HAVE_GC | FLAGS_NO_NEW,
-        doc="What one kind of arguments means for a jitted function: what to match, what to run, what to give back.",
+        doc=(
+            "What one kind of arguments means for a jitted function: what to match, what to run,"
+            " what to give back."
+        ),
         slots={"tp_dealloc": calque_entry_dealloc, "tp_traverse": calque_entry_traverse},
         members=(
             ("_words", ULONGLONG, EntryObject.offset("words"), READONLY),
@@ -216,6 +230,7 @@ Jitted: Any = _callable_type(
     "Jitted", "Jitted(miss): a function that runs a compiled program when one fits its arguments."
 )
 OpFunction: Any = _callable_type(
-    "OpFunction", "OpFunction(miss): an operator that finds its program by the types of its arguments."
+    "OpFunction",
+    "OpFunction(miss): an operator that finds its program by the types of its arguments.",
 )
 operator_type.write(id(OpFunction))

@@ -1,4 +1,5 @@
-"""Hashes that name what is kept on disk. `hashlib` would load OpenSSL, which takes longer than what a small program does."""
+"""Hashes that name what is kept on disk. `hashlib` would load OpenSSL, which takes longer than what
+a small program does."""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
-"""Artefacts that outlive the process: compiled objects and whatever else is a pure function of its key.
+"""Artefacts that outlive the process: compiled objects and whatever else is a pure function of its
+key.
 
-``CALQUE_CACHE_DIR`` says where, ``CALQUE_CACHE=off`` says not at all, ``CALQUE_CACHE_SIZE`` bounds the bytes (``512M`` unless told; suffixes K, M, G).
-Entries are executed as machine code, so only a directory and files that nobody else can write to are used.
-Nothing that happens here may break a program: an entry that cannot be read is no entry, one that cannot be written is not written.
+``CALQUE_CACHE_DIR`` says where, ``CALQUE_CACHE=off`` says not at all, ``CALQUE_CACHE_SIZE`` bounds
+the bytes (``512M`` unless told; suffixes K, M, G). Entries are executed as machine code, so only a
+directory and files that nobody else can write to are used. Nothing that happens here may break a
+program: an entry that cannot be read is no entry, one that cannot be written is not written.
 
-One small file per entry: opening and checking one takes about 30 µs, which is little beside linking it, so a packed file would gain nothing.
-Files stand in 16 folders, each bounded by a sixteenth of the size, so that looking for the least recently used reads one folder only.
+One small file per entry: opening and checking one takes about 30 µs, which is little beside linking
+it, so a packed file would gain nothing. Files stand in 16 folders, each bounded by a sixteenth of
+the size, so that looking for the least recently used reads one folder only.
 """
 
 from __future__ import annotations
@@ -23,9 +26,8 @@ _MAGIC = b"calque\x00\x02"
 _HEADER = len(_MAGIC) + BYTES
 _SHARDS = 16
 _WRITES_PER_CHECK = 16
-_TOUCH_SECONDS = (
-    3600.0  # an entry's time of use is noted once an hour: writing it at each read would cost more than reading
-)
+# an entry's time of use is noted once an hour: writing it at each read would cost more than reading
+_TOUCH_SECONDS = 3600.0
 _STALE_SECONDS = 3600.0
 _DEFAULT_SIZE = 512 << 20
 _OFF = ("off", "0", "no", "false")
@@ -105,7 +107,11 @@ def size() -> int:
     folder = _current()
     if folder.path is None:
         return 0
-    return sum(entry[1] for shard in range(_SHARDS) for entry in _entries(os.path.join(folder.path, f"{shard:x}")))
+    return sum(
+        entry[1]
+        for shard in range(_SHARDS)
+        for entry in _entries(os.path.join(folder.path, f"{shard:x}"))
+    )
 
 
 def _current() -> _Folder:
@@ -145,7 +151,8 @@ def _made(path: str) -> str:
 
 
 def _platform_folder() -> str:
-    """The user's cache directory; none when the home belongs to somebody else (a program run as another user must not leave files there)."""
+    """The user's cache directory; none when the home belongs to somebody else (a program run as
+    another user must not leave files there)."""
     home = os.path.expanduser("~")
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA", "")
@@ -157,7 +164,9 @@ def _platform_folder() -> str:
             return ""
     except OSError:
         return ""
-    return os.path.join(home, "Library/Caches/calque" if sys.platform == "darwin" else ".cache/calque")
+    return os.path.join(
+        home, "Library/Caches/calque" if sys.platform == "darwin" else ".cache/calque"
+    )
 
 
 def _parse_size(text: str) -> int:
@@ -198,7 +207,11 @@ def _path(root: str, digest: str, kind: str) -> str:
 
 def _read(path: str) -> bytes:
     handle = os.open(
-        path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        path,
+        os.O_RDONLY
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_CLOEXEC", 0)
+        | getattr(os, "O_BINARY", 0),
     )
     try:
         status = os.fstat(handle)
@@ -233,7 +246,13 @@ def _touch(path: str) -> None:
 def _write(path: str, blob: bytes) -> None:
     """Write whole or not at all: readers and other writers see the old file or the new one."""
     temporary = f"{path}.{os.getpid()}-{next(_temporary_numbers)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    flags = (
+        os.O_WRONLY
+        | os.O_CREAT
+        | os.O_EXCL
+        | getattr(os, "O_CLOEXEC", 0)
+        | getattr(os, "O_BINARY", 0)
+    )
     try:
         with open(os.open(temporary, flags, 0o600), "wb", buffering=0) as file:
             view = memoryview(blob)
@@ -246,12 +265,16 @@ def _write(path: str, blob: bytes) -> None:
 
 
 def _bound(folder: _Folder, shard: int, path: str, written: int) -> None:
-    """Now and then, and after much was written to one folder, delete what was used least recently there."""
+    """Now and then, and after much was written to one folder, delete what was used least recently
+    there."""
     limit = folder.limit // _SHARDS
     folder.writes += 1
     folder.bytes_written[shard] += written
-    # The process number staggers the checks, so that many short processes together check as often as one long one.
-    if (folder.writes + os.getpid()) % _WRITES_PER_CHECK and folder.bytes_written[shard] <= limit // 8:
+    # The process number staggers the checks, so that many short processes together check as often
+    # as one long one.
+    if (folder.writes + os.getpid()) % _WRITES_PER_CHECK and folder.bytes_written[
+        shard
+    ] <= limit // 8:
         return
     folder.bytes_written[shard] = 0
     _evict(path, limit)

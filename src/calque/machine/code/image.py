@@ -1,9 +1,11 @@
-"""Machine code that is ready to be mapped: what lies on disk, so that a process that compiles nothing needs no LLVM.
+"""Machine code that is ready to be mapped: what lies on disk, so that a process that compiles
+nothing needs no LLVM.
 
-An image is a relocatable object whose sections stand in their places already. Code and constants come first and know each other by
-distance; data follow on the next page, with a table of the addresses that only the running process knows. Loading is: map, copy, fill in
-those addresses, make the code executable. Objects of other systems, or with anything unusual in them, stay what they are and are linked
-by LLVM."""
+An image is a relocatable object whose sections stand in their places already. Code and constants
+come first and know each other by distance; data follow on the next page, with a table of the
+addresses that only the running process knows. Loading is: map, copy, fill in those addresses, make
+the code executable. Objects of other systems, or with anything unusual in them, stay what they are
+and are linked by LLVM."""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ class _Layout:
         self.symbols = self.read_symbols()
         self.slots: dict[str, int] = {}  # symbol -> where its address stands
         self.thunks: dict[str, int] = {}
-        self.filled: list[tuple[int, str, int]] = []  # place, symbol (or "" for the image itself), addend
+        self.filled: list[
+            tuple[int, str, int]
+        ] = []  # place, symbol (or "" for the image itself), addend
         self.place: dict[int, int] = {}
         self.relocations = list(self.read_relocations())
         self.image = self.arrange()
@@ -108,15 +112,25 @@ class _Layout:
         for name, info, _, section, value, _ in struct.iter_unpack("<IBBHQQ", data):
             if info & 15 == 6 or 0xFF00 <= section != 0xFFF1:  # thread-local; common
                 raise Unusual
-            found.append(Symbol(_text(self.obj, names.offset + name), section, value, info >> 4 != 0 and section != 0))
+            found.append(
+                Symbol(
+                    _text(self.obj, names.offset + name),
+                    section,
+                    value,
+                    info >> 4 != 0 and section != 0,
+                )
+            )
         return found
 
     def read_relocations(self) -> Iterable[tuple[int, int, int, int, int]]:
-        """(section, offset, kind, symbol, addend) of each place to fill in the sections that are loaded."""
+        """(section, offset, kind, symbol, addend) of each place to fill in the sections that are
+        loaded."""
         for s in self.sections:
             if s.kind != _RELOCATIONS or not _is_placed(self.sections[s.info]):
                 continue
-            for offset, info, addend in struct.iter_unpack("<QQq", self.obj[s.offset : s.offset + s.size]):
+            for offset, info, addend in struct.iter_unpack(
+                "<QQq", self.obj[s.offset : s.offset + s.size]
+            ):
                 yield s.info, offset, info & 0xFFFFFFFF, info >> 32, addend
 
     def arrange(self) -> bytearray:
@@ -151,7 +165,9 @@ class _Layout:
 
     def outside_calls(self) -> list[str]:
         names = {
-            self.symbols[n].name for _, _, kind, n, _ in self.relocations if kind == _PLT32 and not self.defined(n)
+            self.symbols[n].name
+            for _, _, kind, n, _ in self.relocations
+            if kind == _PLT32 and not self.defined(n)
         }
         return sorted(names)
 
@@ -181,17 +197,26 @@ class _Layout:
                     raise Unusual
                 struct.pack_into("<i", self.image, at, target + addend - at)
             elif kind in (_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX):
-                struct.pack_into("<i", self.image, at, self.slots[self.symbols[n].name] + addend - at)
+                struct.pack_into(
+                    "<i", self.image, at, self.slots[self.symbols[n].name] + addend - at
+                )
             elif kind == _ABS64 and at >= self.data_at:
                 own = self.defined(n)
-                self.filled.append((at, "" if own else self.symbols[n].name, addend + (self.address(n) if own else 0)))
+                self.filled.append(
+                    (
+                        at,
+                        "" if own else self.symbols[n].name,
+                        addend + (self.address(n) if own else 0),
+                    )
+                )
             else:
                 raise Unusual
         for name, at in self.thunks.items():
             struct.pack_into("<i", self.image, at + 2, self.slots[name] - (at + 6))
 
     def parts(self) -> tuple[bytes, int, int, dict[str, int], list[tuple[int, str, int]]]:
-        """Content up to its last byte that is not zero, size of the code, size of all, symbols, places to fill."""
+        """Content up to its last byte that is not zero, size of the code, size of all, symbols,
+        places to fill."""
         self.resolve()
         own = {s.name: self.address(n) for n, s in enumerate(self.symbols) if s.exported}
         for name, at in self.slots.items():
@@ -231,21 +256,32 @@ def _pad(image: bytearray, align: int) -> None:
 
 
 def load(code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> dict[str, int]:
-    """Map an image and give the addresses of its exports. It is never unmapped. LookupError names a symbol that nobody defines."""
+    """Map an image and give the addresses of its exports. It is never unmapped. LookupError names a
+    symbol that nobody defines."""
     content, code_bytes, total, symbols, filled = marshal.loads(memoryview(code)[len(_MAGIC) :])
     missing = [name for name in exports if name not in symbols]
     if missing:
         raise LookupError(f"no definition of {', '.join(missing)}")
-    words = [(at, addend + address_of(name, imports) if name else None, addend) for at, name, addend in filled]
+    words = [
+        (at, addend + address_of(name, imports) if name else None, addend)
+        for at, name, addend in filled
+    ]
     system = _system()
     base = system.mmap(
-        None, max(total, 1), mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
+        None,
+        max(total, 1),
+        mmap.PROT_READ | mmap.PROT_WRITE,
+        mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+        -1,
+        0,
     )
     if base in (None, ctypes.c_void_p(-1).value):
         raise OSError(ctypes.get_errno(), "no memory for machine code")
     ctypes.memmove(base, content, len(content))
     for at, address, addend in words:
-        ctypes.c_uint64.from_address(base + at).value = base + addend if address is None else address
+        ctypes.c_uint64.from_address(base + at).value = (
+            base + addend if address is None else address
+        )
     if code_bytes and system.mprotect(base, code_bytes, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         raise OSError(ctypes.get_errno(), "this system does not let memory become executable")
     return {name: base + symbols[name] for name in exports}
@@ -262,7 +298,8 @@ def address_of(name: str, imports: Mapping[str, int]) -> int:
 
 
 def process_address(name: str) -> int | None:
-    """The address of a C function or variable of the interpreter, or of any library that the process has loaded for all."""
+    """The address of a C function or variable of the interpreter, or of any library that the
+    process has loaded for all."""
     for library in (ctypes.pythonapi, _system()):
         try:
             found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -278,6 +315,13 @@ def _system() -> Any:
     """The functions of the process, with the types of those that are called here."""
     library = ctypes.CDLL(None, use_errno=True)
     library.mmap.restype = ctypes.c_void_p
-    library.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    library.mmap.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_long,
+    )
     library.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return library

@@ -1,8 +1,10 @@
-"""LLVM text to addresses: one process-wide linker, target machines by optimisation level, code kept on disk.
+"""LLVM text to addresses: one process-wide linker, target machines by optimisation level, code kept
+on disk.
 
-Modules must not contain process addresses: what lies outside is imported by name, so that code found on disk serves any process.
-What is kept is an image (see ``image``), which needs no LLVM to be loaded, or a relocatable object for LLVM's linker; so LLVM itself is
-imported by the first process that compiles something, and by no other.
+Modules must not contain process addresses: what lies outside is imported by name, so that code
+found on disk serves any process. What is kept is an image (see ``image``), which needs no LLVM to
+be loaded, or a relocatable object for LLVM's linker; so LLVM itself is imported by the first
+process that compiles something, and by no other.
 """
 
 from __future__ import annotations
@@ -67,11 +69,13 @@ def link_module(
     passes: str | None = None,
     cache: bool = True,
 ) -> dict[str, int]:
-    """Compile a module (or find its object on disk), link it, and give the addresses of its exports.
+    """Compile a module (or find its object on disk), link it, and give the addresses of its
+    exports.
 
-    ``imports`` gives addresses of symbols that the module declares; every other one is looked up in the process (libc, libm, libpython).
-    ``opt`` is the level of code generation, 0 to 3. ``passes`` runs a pipeline before: ``"O1"`` to ``"O3"``, or names joined by commas.
-    The code is never unloaded.
+    ``imports`` gives addresses of symbols that the module declares; every other one is looked up in
+    the process (libc, libm, libpython). ``opt`` is the level of code generation, 0 to 3. ``passes``
+    runs a pipeline before: ``"O1"`` to ``"O3"``, or names joined by commas. The code is never
+    unloaded.
     """
     obj = object_code(ir_text, opt, passes, cache)
     return link_object(obj, exports, imports, ir_text)
@@ -86,7 +90,8 @@ def link_cached(
     passes: str | None = None,
     cache: bool = True,
 ) -> dict[str, int]:
-    """As ``link_module``, for text that ``key`` determines wholly: it is made only when no object is on disk."""
+    """As ``link_module``, for text that ``key`` determines wholly: it is made only when no object
+    is on disk."""
     made: list[str] = []
 
     def make() -> str:
@@ -98,11 +103,14 @@ def link_cached(
 
 
 def object_code(ir_text: str, opt: int = 2, passes: str | None = None, cache: bool = True) -> bytes:
-    """The code of a module in the form in which it is kept, from the disk cache when it holds it."""
+    """The code of a module in the form in which it is kept, from the disk cache when it holds
+    it."""
     return _cached_object(_key("text", ir_text, opt, passes), lambda: ir_text, opt, passes, cache)
 
 
-def _cached_object(key: str, make_ir: Callable[[], str], opt: int, passes: str | None, cache: bool) -> bytes:
+def _cached_object(
+    key: str, make_ir: Callable[[], str], opt: int, passes: str | None, cache: bool
+) -> bytes:
     stats.modules += 1
     found = diskcache.get(key, "object") if cache else None
     if found is not None:
@@ -117,7 +125,8 @@ def _cached_object(key: str, make_ir: Callable[[], str], opt: int, passes: str |
 def link_object(
     code: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None, ir_text: str = ""
 ) -> dict[str, int]:
-    """Load what ``object_code`` made and give the addresses of its exports. The code is never unloaded."""
+    """Load what ``object_code`` made and give the addresses of its exports. The code is never
+    unloaded."""
     exports, imports = tuple(exports), imports or {}
     start = time.perf_counter()
     try:
@@ -169,7 +178,8 @@ def _compile(ir_text: str, opt: int, passes: str | None) -> bytes:
 
 
 def _parse(ir_text: str) -> Any:
-    """Parse into a context of its own (constants of the global context would never be freed) and verify: bad IR can crash LLVM later."""
+    """Parse into a context of its own (constants of the global context would never be freed) and
+    verify: bad IR can crash LLVM later."""
     target.initialize()
     try:
         module = llvm.parse_assembly(ir_text, llvm.create_context())
@@ -188,7 +198,8 @@ def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
     at = int(place) if place.isdigit() else 0
     first, last = (max(at - 1 - around, 0), at + around) if at else (0, 40)
     return "\n".join(
-        f"{'>' if n + 1 == at else ' '}{n + 1:5} | {lines[n]}" for n in range(first, min(last, len(lines)))
+        f"{'>' if n + 1 == at else ' '}{n + 1:5} | {lines[n]}"
+        for n in range(first, min(last, len(lines)))
     )
 
 
@@ -197,26 +208,33 @@ def _run_passes(module: Any, opt: int, passes: str | None) -> None:
         return
     machine = _machine(opt)
     if passes in ("O1", "O2", "O3"):
-        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=int(passes[1])))
+        builder = llvm.create_pass_builder(
+            machine, llvm.create_pipeline_tuning_options(speed_level=int(passes[1]))
+        )
         builder.getModulePassManager().run(module, builder)
         return
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     manager = llvm.create_new_module_pass_manager()
     for name in passes.split(","):
         if name not in _NAMED_PASSES:
-            raise ValueError(f"unknown pass {name!r}; known: O1, O2, O3, {', '.join(sorted(_NAMED_PASSES))}")
+            raise ValueError(
+                f"unknown pass {name!r}; known: O1, O2, O3, {', '.join(sorted(_NAMED_PASSES))}"
+            )
         getattr(manager, f"add_{_NAMED_PASSES[name]}_pass")()
     manager.run(module, builder)
 
 
 def _machine(opt: int) -> Any:
-    """The target machine of an optimisation level; the linker owns another, since it takes the one it is given."""
+    """The target machine of an optimisation level; the linker owns another, since it takes the one
+    it is given."""
     if opt not in _machines:
         _machines[opt] = target.create_machine(opt)
     return _machines[opt]
 
 
-def _link_with_llvm(obj: bytes, exports: tuple[str, ...], imports: Mapping[str, int]) -> dict[str, int]:
+def _link_with_llvm(
+    obj: bytes, exports: tuple[str, ...], imports: Mapping[str, int]
+) -> dict[str, int]:
     builder = llvm.JITLibraryBuilder().add_object_img(obj).add_current_process()
     for name in exports:
         builder.export_symbol(name)
@@ -224,7 +242,8 @@ def _link_with_llvm(obj: bytes, exports: tuple[str, ...], imports: Mapping[str, 
         builder.import_symbol(name, address)
     with _lock:
         library = builder.link(_the_linker(), f"calque{next(_numbers)}")
-        library.detach()  # never unloaded, also not while the interpreter shuts down and code may still run
+        # never unloaded, also not while the interpreter shuts down and code may still run
+        library.detach()
     return {name: library[name] for name in exports}
 
 
@@ -232,7 +251,9 @@ def _the_linker() -> Any:
     global _linker
     if _linker is None:
         target.initialize()
-        _linker = llvm.create_lljit_compiler(target.create_machine(2), use_jit_link=True, suppress_errors=True)
+        _linker = llvm.create_lljit_compiler(
+            target.create_machine(2), use_jit_link=True, suppress_errors=True
+        )
         _linker._owned = True  # as the libraries: never disposed of
     return _linker
 
@@ -249,7 +270,11 @@ def _missing_symbols(ir_text: str, imports: Mapping[str, int]) -> list[str]:
     return [name for name in outside if image.process_address(name) is None]
 
 
-if hasattr(os, "register_at_fork"):  # a child must not inherit a lock held, or LLVM half way through a module
+if hasattr(
+    os, "register_at_fork"
+):  # a child must not inherit a lock held, or LLVM half way through a module
     os.register_at_fork(
-        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=lambda: _lock.release()
+        before=lambda: _lock.acquire(),
+        after_in_parent=lambda: _lock.release(),
+        after_in_child=lambda: _lock.release(),
     )

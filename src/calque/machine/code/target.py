@@ -1,7 +1,8 @@
 """The processor that code is generated for.
 
-``CALQUE_CPU`` names another processor than the host (``x86-64-v3``, ``znver3``, ...): then its features follow from that name alone,
-so that compiled objects can be shared between unlike machines.
+``CALQUE_CPU`` names another processor than the host (``x86-64-v3``, ``znver3``, ...): then its
+features follow from that name alone, so that compiled objects can be shared between unlike
+machines.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def initialize() -> None:
 
 @functools.cache
 def describe() -> Target:
-    """The target of this process: LLVM is asked once for each kind of machine, then it is found on disk."""
+    """The target of this process: LLVM is asked once for each kind of machine, then it is found on
+    disk."""
     identity = _identity()
     known = diskcache.get(identity, "target") if identity else None
     if known is not None:
@@ -76,12 +78,26 @@ def _identity() -> str:
         status = os.stat(spec.origin)
         version = _read(os.path.join(os.path.dirname(spec.origin), "_version.py"))
         with open("/proc/cpuinfo") as file:
-            processor = file.read(8192).partition("\n\n")[0]  # the first one: a machine may have hundreds
+            processor = file.read(8192).partition("\n\n")[
+                0
+            ]  # the first one: a machine may have hundreds
     except OSError:
         return ""
     lines = [line for line in processor.splitlines() if line.startswith(_PROCESSOR_LINES)]
-    facts = (_FORMAT, *lines, version, spec.origin, status.st_size, status.st_mtime_ns, image.usable())
-    return "\0".join(map(str, (*facts, sys.version, platform.machine(), os.environ.get("CALQUE_CPU", "").strip())))
+    facts = (
+        _FORMAT,
+        *lines,
+        version,
+        spec.origin,
+        status.st_size,
+        status.st_mtime_ns,
+        image.usable(),
+    )
+    return "\0".join(
+        map(
+            str, (*facts, sys.version, platform.machine(), os.environ.get("CALQUE_CPU", "").strip())
+        )
+    )
 
 
 def _ask_llvm() -> Target:
@@ -91,7 +107,9 @@ def _ask_llvm() -> Target:
     cpu, features = (override, {}) if override else (llvm.get_host_cpu_name(), _host_features())
     is_x86 = triple.startswith(("x86_64", "amd64", "i686"))
     flags = [("+" if on else "-") + name for name, on in sorted(features.items())]
-    if is_x86:  # LLVM prefers half of a 512-bit register on some processors; we choose widths ourselves
+    if (
+        is_x86
+    ):  # LLVM prefers half of a 512-bit register on some processors; we choose widths ourselves
         flags.append("-prefer-256-bit")
     text = ",".join(flags)
     width = _vector_bytes(triple, cpu, text, features)
@@ -104,7 +122,8 @@ def _ask_llvm() -> Target:
 
 
 def create_machine(opt: int) -> Any:
-    """A new LLVM target machine for this target: position-independent code in the small model, which loads constants straight from memory."""
+    """A new LLVM target machine for this target: position-independent code in the small model,
+    which loads constants straight from memory."""
     target = describe()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="small", jit=True
@@ -128,9 +147,14 @@ def _vector_bytes(triple: str, cpu: str, flags: str, features: dict[str, bool]) 
 
 def _probe_vector_bytes(triple: str, cpu: str, flags: str) -> int:
     """The widest register LLVM uses for a vector sum on a processor known only by its name."""
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=flags, opt=0, reloc="pic")
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features=flags, opt=0, reloc="pic"
+    )
     vector = "<64 x i32>"
-    ir = f"define {vector} @f({vector} %a, {vector} %b) {{\n %c = add {vector} %a, %b\n ret {vector} %c\n}}"
+    ir = (
+        f"define {vector} @f({vector} %a, {vector} %b) {{\n %c = add {vector} %a, %b\n ret {vector}"
+        " %c\n}"
+    )
     text = machine.emit_assembly(llvm.parse_assembly(ir, llvm.create_context()))
     return 64 if "%zmm" in text else 32 if "%ymm" in text else 16
 

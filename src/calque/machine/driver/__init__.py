@@ -1,1 +1,2 @@
-"""Driver programs: what runs between the kernels of a compiled program, as words that one interpreter reads."""
+"""Driver programs: what runs between the kernels of a compiled program, as words that one
+interpreter reads."""

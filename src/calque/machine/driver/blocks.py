@@ -1,4 +1,5 @@
-"""Loops with a condition and choices in a driver program: what `ProgramBuilder` gives to write their insides with."""
+"""Loops with a condition and choices in a driver program: what `ProgramBuilder` gives to write
+their insides with."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ class WhileBlock:
         """Leave the loop when the byte at a slot is zero."""
         b = self._builder
         self.checked = True
-        b._emit(lambda: f"leave unless {flag}[{offset}]", Op.UNLESS, b._slot(flag), b._int(offset), self.leave)
+        b._emit(
+            lambda: f"leave unless {flag}[{offset}]",
+            Op.UNLESS,
+            b._slot(flag),
+            b._int(offset),
+            self.leave,
+        )
 
 
 class SwitchBlock:

@@ -11,9 +11,10 @@
     program = b.build()
     program.run([pointer], [result_pointer])
 
-Slots hold pointers, registers hold 64-bit integers; an integer operand may be a plain ``int`` too. Everything is checked while building and once more in the
-finished code, before machine code ever sees it: a program cannot read or write outside its frame, jump outside its code, or use a slot that nothing was put into.
-What kernels do with the pointers they are given is theirs.
+Slots hold pointers, registers hold 64-bit integers; an integer operand may be a plain ``int`` too.
+Everything is checked while building and once more in the finished code, before machine code ever
+sees it: a program cannot read or write outside its frame, jump outside its code, or use a slot that
+nothing was put into. What kernels do with the pointers they are given is theirs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,16 @@ from calque.machine.driver import interpreter as interp
 from calque.machine.driver.blocks import SwitchBlock, WhileBlock
 from calque.machine.driver.interpreter import Op
 from calque.machine.driver.verify import Frame, ProgramError, verify
-from calque.machine.driver.words import Immediate, Integer, Label, Operand, Reg, Slot, Varying, encode
+from calque.machine.driver.words import (
+    Immediate,
+    Integer,
+    Label,
+    Operand,
+    Reg,
+    Slot,
+    Varying,
+    encode,
+)
 from calque.machine.integers import Kind
 
 __all__ = ["Program", "ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
@@ -59,7 +69,8 @@ _SYMBOLS = {
 
 
 class Program:
-    """An immutable program; any number of threads may run it at once. ``handle`` is the address that the dispatcher and ``calque_run`` take."""
+    """An immutable program; any number of threads may run it at once. ``handle`` is the address
+    that the dispatcher and ``calque_run`` take."""
 
     def __init__(
         self,
@@ -87,7 +98,9 @@ class Program:
         avals = _frozen(np.array([id(aval) for aval, _ in outputs], np.int64))
         self._arrays: tuple[np.ndarray, ...] = (nbytes, avals, _frozen(arena_offsets))
         self._template, self._offsets = _frozen(template), arena_offsets
-        taken = _frozen(np.array([len(donated), *(word for triple in donated for word in triple)], np.int64))
+        taken = _frozen(
+            np.array([len(donated), *(word for triple in donated for word in triple)], np.int64)
+        )
         self._arrays += (template, taken)
         owned = frame.starts["reg"] - frame.starts["own"]
         header = [self.n_in, len(self.outputs), nbytes.ctypes.data, avals.ctypes.data, flags]
@@ -126,11 +139,13 @@ class Program:
     def run(self, inputs: Sequence[int], outputs: Sequence[int | None]) -> list[int]:
         """Run on the addresses of inputs and results; gives the addresses of the results.
 
-        The block of a result of unknown size (-1 bytes) is allocated by the program and belongs to the caller afterwards, who frees it with ``memory.free``.
+        The block of a result of unknown size (-1 bytes) is allocated by the program and belongs to
+        the caller afterwards, who frees it with ``memory.free``.
         """
         if len(inputs) != self.n_in or len(outputs) != self.n_out:
             raise ProgramError(
-                f"the program takes {self.n_in} inputs and {self.n_out} outputs, got {len(inputs)} and {len(outputs)}"
+                f"the program takes {self.n_in} inputs and {self.n_out} outputs, got {len(inputs)}"
+                f" and {len(outputs)}"
             )
         for k, (address, (_, size)) in enumerate(zip(outputs, self.outputs)):
             if not address and size > 0:
@@ -149,7 +164,8 @@ class Program:
 
 
 class ProgramBuilder:
-    """Assembles a program. ``outputs`` are (aval, bytes); -1 bytes for a block that the program itself allocates and gives."""
+    """Assembles a program. ``outputs`` are (aval, bytes); -1 bytes for a block that the program
+    itself allocates and gives."""
 
     def __init__(self, n_in: int, outputs: Sequence[tuple[Any, int]]) -> None:
         self.n_in = n_in
@@ -160,7 +176,15 @@ class ProgramBuilder:
         self._constants: dict[int, int] = {}
         self._immediates: dict[Any, int] = {}
         self._values: list[int] = []
-        self._counts = {"in": n_in, "out": len(self.outputs), "own": 0, "reg": 0, "slot": 0, "const": 0, "arena": 0}
+        self._counts = {
+            "in": n_in,
+            "out": len(self.outputs),
+            "own": 0,
+            "reg": 0,
+            "slot": 0,
+            "const": 0,
+            "arena": 0,
+        }
         self._keepalive: list[object] = []
         self._donated: list[tuple[int, int, int]] = []
         self._asks = False
@@ -179,7 +203,8 @@ class ProgramBuilder:
         return self._checked("out", index)
 
     def const(self, value: np.ndarray | int, keepalive: object = None) -> Slot:
-        """The pointer of a constant: an array, or an address with the object that keeps it valid."""
+        """The pointer of a constant: an array, or an address with the object that keeps it
+        valid."""
         if isinstance(value, np.ndarray):
             if not value.flags.c_contiguous:
                 raise ProgramError("a constant array must be contiguous")
@@ -198,7 +223,8 @@ class ProgramBuilder:
         return Slot("arena", self._new("arena"))
 
     def owned(self) -> Slot:
-        """A slot for a block whose size is known only while running; freed at the end of the run."""
+        """A slot for a block whose size is known only while running; freed at the end of the
+        run."""
         return Slot("own", self._new("own"))
 
     def slot(self) -> Slot:
@@ -230,8 +256,10 @@ class ProgramBuilder:
         name: str = "kernel",
         asks: bool = False,
     ) -> None:
-        """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains. A kernel that ``asks`` calls
-        ``calque_poll`` now and then, which may let other Python code run, and returns early when told to."""
+        """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains.
+        A kernel that ``asks`` calls ``calque_poll`` now and then, which may let other Python code
+        run, and returns early when told to.
+        """
         self._asks |= asks
         if kernel <= 0:
             raise ProgramError(f"{name} has no address")
@@ -239,10 +267,15 @@ class ProgramBuilder:
         self._max_args = max(self._max_args, len(words))
         called = tuple(args)
         if begin == 0 and end == 1 and grain == 0:
-            self._emit(lambda: f"call {name}({_joined(called)})", Op.CALL, kernel, len(words), *words)
+            self._emit(
+                lambda: f"call {name}({_joined(called)})", Op.CALL, kernel, len(words), *words
+            )
             return
         self._emit(
-            lambda: f"call {name}({_joined(called)}) over {begin}:{end}" + (f" by {grain}" if grain != 0 else ""),
+            lambda: (
+                f"call {name}({_joined(called)}) over {begin}:{end}"
+                + (f" by {grain}" if grain != 0 else "")
+            ),
             Op.CALL_RANGE,
             kernel,
             *map(self._int, (begin, end, grain)),
@@ -253,7 +286,11 @@ class ProgramBuilder:
     def copy(self, dst: Slot, src: Slot, nbytes: Integer) -> None:
         """Copy bytes; the ranges may overlap."""
         self._emit(
-            lambda: f"copy {dst} <- {src}, {nbytes} B", Op.COPY, self._slot(dst), self._slot(src), self._int(nbytes)
+            lambda: f"copy {dst} <- {src}, {nbytes} B",
+            Op.COPY,
+            self._slot(dst),
+            self._slot(src),
+            self._int(nbytes),
         )
 
     def fill(self, dst: Slot, nbytes: Integer, value: Integer = 0, width: int = 1) -> None:
@@ -270,7 +307,9 @@ class ProgramBuilder:
             width,
         )
 
-    def address(self, dst: Slot, src: Slot, index: Integer, stride: Integer, offset: Integer = 0) -> None:
+    def address(
+        self, dst: Slot, src: Slot, index: Integer, stride: Integer, offset: Integer = 0
+    ) -> None:
         """``dst = src + index * stride + offset``, in bytes."""
         words = [self._int(number) for number in (index, stride, offset)]
         self._emit(
@@ -299,28 +338,40 @@ class ProgramBuilder:
     def load(self, src: Slot, dtype: str, offset: Integer = 0, dst: Reg | None = None) -> Reg:
         """An integer from memory to a register."""
         dst = dst or self.reg()
-        line = lambda: f"{dst} = {dtype} {src}[{offset}]"
+
+        def line():
+            return f"{dst} = {dtype} {src}[{offset}]"
+
         self._emit(line, Op.LOAD, self._int(dst), self._slot(src), self._int(offset), _kind(dtype))
         return dst
 
     def store(self, dst: Slot, src: Integer, dtype: str, offset: Integer = 0) -> None:
         """An integer to memory."""
-        line = lambda: f"{dtype} {dst}[{offset}] = {src}"
+
+        def line():
+            return f"{dtype} {dst}[{offset}] = {src}"
+
         self._emit(line, Op.STORE, self._slot(dst), self._int(offset), self._int(src), _kind(dtype))
 
     def arith(self, op: Op, a: Integer, b: Integer, dst: Reg | None = None) -> Reg:
-        """Arithmetic on integers: ``Op.ADD`` to ``Op.NE``. A product that does not fit, and a division by zero, stop the program."""
+        """Arithmetic on integers: ``Op.ADD`` to ``Op.NE``. A product that does not fit, and a
+        division by zero, stop the program."""
         if op < Op.ADD:
             raise ProgramError(f"{op.name} is no arithmetic")
         dst = dst or self.reg()
         sign = f" {_SYMBOLS[op]} " if op in _SYMBOLS else ""
-        line = lambda: f"{dst} = {a}{sign}{b}" if sign else f"{dst} = {op.name.lower()}({a}, {b})"
+
+        def line():
+            return f"{dst} = {a}{sign}{b}" if sign else f"{dst} = {op.name.lower()}({a}, {b})"
+
         self._emit(line, op, self._int(dst), self._int(a), self._int(b))
         return dst
 
     def alloc(self, slot: Slot, nbytes: Integer) -> None:
         """A block for an owned slot, in the place of the one it had."""
-        self._emit(lambda: f"alloc {slot}, {nbytes} B", Op.ALLOC, self._owned(slot), self._int(nbytes))
+        self._emit(
+            lambda: f"alloc {slot}, {nbytes} B", Op.ALLOC, self._owned(slot), self._int(nbytes)
+        )
 
     def free(self, slot: Slot) -> None:
         """Free the block of an owned slot before the end of the run."""
@@ -330,7 +381,9 @@ class ProgramBuilder:
         """Hand the block of an owned slot to the caller as a result of unknown size."""
         self._checked("out", output)
         if self.outputs[output][1] >= 0:
-            raise ProgramError(f"output {output} has {self.outputs[output][1]} bytes, which the caller allocates")
+            raise ProgramError(
+                f"output {output} has {self.outputs[output][1]} bytes, which the caller allocates"
+            )
         self._emit(lambda: f"give out{output} <- {slot}", Op.GIVE, output, self._owned(slot))
 
     def host(
@@ -341,13 +394,18 @@ class ProgramBuilder:
         name: str = "",
         key: Any = None,
     ) -> None:
-        """Call a Python function on integers (a slot's is its address); with ``result`` it must give an integer.
+        """Call a Python function on integers (a slot's is its address); with ``result`` it must
+        give an integer.
 
         With ``key`` another call of the program may have another function."""
         self._keepalive.append(function)
         words = [self._any(arg) for arg in args]
         called, target = tuple(args), f"{result} = " if result else ""
-        line = lambda: f"{target}host {name or getattr(function, '__name__', 'function')}({_joined(called)})"
+
+        def line():
+            called_name = name or getattr(function, "__name__", "function")
+            return f"{target}host {called_name}({_joined(called)})"
+
         place = -1 if result is None else self._int(result)
         identity = id(function) if key is None else Varying(id(function), key)
         self._emit(line, Op.HOST, self._immediate(identity), place, len(words), *words)
@@ -364,10 +422,13 @@ class ProgramBuilder:
 
     @contextmanager
     def loop(self, start: Integer, stop: Integer, step: Integer = 1) -> Iterator[Reg]:
-        """Count a register from start to before stop; the body may not change it, nor the bounds."""
+        """Count a register from start to before stop; the body may not change it, nor the
+        bounds."""
         reg, body, leave = self.reg(), Label(), Label()
         words = [self._int(number) for number in (start, stop, step)]
-        self._emit(lambda: f"loop {reg} = {start}:{stop}:{step}", Op.LOOP, self._int(reg), *words, leave)
+        self._emit(
+            lambda: f"loop {reg} = {start}:{stop}:{step}", Op.LOOP, self._int(reg), *words, leave
+        )
         self._bind(body)
         with self._indented():
             yield reg
@@ -389,7 +450,8 @@ class ProgramBuilder:
 
     @contextmanager
     def switch(self, index: Integer | Slot) -> Iterator[SwitchBlock]:
-        """Run one of several cases, by a register or an i32 in memory; an index outside takes the nearest."""
+        """Run one of several cases, by a register or an i32 in memory; an index outside takes the
+        nearest."""
         reg = self.load(index, "i32") if isinstance(index, Slot) else index
         block = SwitchBlock(self)
         self._emit(lambda: f"switch {reg}", Op.SWITCH, self._int(reg), block.labels)
@@ -458,8 +520,8 @@ class ProgramBuilder:
     # Assembly.
 
     def donate(self, index: int, output: int | None, nbytes: int) -> None:
-        """Let the program write to an input: callers give its memory away. It becomes that of a result, which the program then
-        finds in the place of the input; with None it is scratch."""
+        """Let the program write to an input: callers give its memory away. It becomes that of a
+        result, which the program then finds in the place of the input; with None it is scratch."""
         self._checked("in", index)
         if any(index == i or output == k for i, k, _ in self._donated if k >= 0 or index == i):
             raise ProgramError(f"input {index} or output {output} is donated twice")
@@ -470,7 +532,8 @@ class ProgramBuilder:
         self._donated.append((index, -1 if output is None else output, nbytes))
 
     def build(self, release_gil: bool = False, keepalive: Sequence[object] = ()) -> Program:
-        """The finished program. With ``release_gil`` other Python threads run meanwhile, for some 50 ns a call."""
+        """The finished program. With ``release_gil`` other Python threads run meanwhile, for some
+        50 ns a call."""
         self._immediate(0)
         frame = self._layout()
         template = [0] * (self._counts["own"] + self._counts["reg"] + self._counts["slot"])
@@ -495,7 +558,9 @@ class ProgramBuilder:
         return [(i, key[1]) for key, i in self._immediates.items() if type(key) is tuple]
 
     def _runs_python(self) -> bool:
-        return self._asks or any(words[0] in (Op.HOST, Op.NEXT, Op.BACK) for words in self._instructions)
+        return self._asks or any(
+            words[0] in (Op.HOST, Op.NEXT, Op.BACK) for words in self._instructions
+        )
 
     def _layout(self) -> Frame:
         counts = self._counts | {"imm": len(self._immediates)}
@@ -526,7 +591,10 @@ class ProgramBuilder:
 
     def _text(self, release_gil: bool) -> str:
         sizes = ", ".join(f"{size} B" if size >= 0 else "?" for _, size in self.outputs)
-        head = f"program: {self.n_in} in, {len(self.outputs)} out [{sizes}], arena {self.arena_bytes} B"
+        head = (
+            f"program: {self.n_in} in, {len(self.outputs)} out [{sizes}], arena"
+            f" {self.arena_bytes} B"
+        )
         lines = ["  " * depth + line() for depth, line in self._lines]
         return "\n".join([head + (", GIL released" if release_gil else ""), *lines]) + "\n"
 

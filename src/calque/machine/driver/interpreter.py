@@ -1,12 +1,16 @@
-"""The interpreter of driver programs: machine code that runs kernels, copies, loops, branches and host calls in a few nanoseconds a step.
+"""The interpreter of driver programs: machine code that runs kernels, copies, loops, branches and
+host calls in a few nanoseconds a step.
 
-A program is data (`program.Program` holds it). Its code is an array of 64-bit words: an operation, then its operands. An operand is nearly always the
-byte offset of a word in the frame, an array made anew for each run, so that programs are immutable, recursive and usable from many threads at once::
+A program is data (`program.Program` holds it). Its code is an array of 64-bit words: an operation,
+then its operands. An operand is nearly always the byte offset of a word in the frame, an array made
+anew for each run, so that programs are immutable, recursive and usable from many threads at once::
 
-    inputs | outputs | owned blocks, registers, slots, constants (copied from the template) | arena slots | run | arguments of the next call
+    inputs | outputs | owned blocks, registers, slots, constants (copied from the template) | arena
+    slots | run | arguments of the next call
 
-No step needs to know what kind of operand it has: immediates stand in the template as constants do. Raw operands (jump targets, widths, counts) stand
-in the code itself. Names in capitals below: ``dst`` and so on are frame offsets, ``#x`` is raw.
+No step needs to know what kind of operand it has: immediates stand in the template as constants do.
+Raw operands (jump targets, widths, counts) stand in the code itself. Names in capitals below:
+``dst`` and so on are frame offsets, ``#x`` is raw.
 """
 
 import enum
@@ -113,9 +117,20 @@ Header = layout(
     args_at=i64,
     donated=ptr,
 )
-# What one run has besides its frame. `thread` is the saved Python thread state while the GIL is released.
-# `owner`: the system's thread that runs it while others help, else 0. `stopped`: the status with which a kernel has returned early.
-Run = layout("Run", thread=ptr, turns=i64, allowed=i64, looked=i64, outputs=ptr, args=ptr, owner=i64, stopped=i64)
+# What one run has besides its frame. `thread` is the saved Python thread state while the GIL is
+# released. `owner`: the system's thread that runs it while others help, else 0. `stopped`: the
+# status with which a kernel has returned early.
+Run = layout(
+    "Run",
+    thread=ptr,
+    turns=i64,
+    allowed=i64,
+    looked=i64,
+    outputs=ptr,
+    args=ptr,
+    owner=i64,
+    stopped=i64,
+)
 
 unit = Unit("interp")
 _save_thread = unit.extern("PyEval_SaveThread", ptr)
@@ -200,7 +215,8 @@ def interp_poll(run: ptr) -> i64:
 
 @unit.function
 def calque_poll(run: ptr) -> i32:
-    """Asked by kernels in long loops, from any thread: whether to return early. Signals are looked at by the thread that runs the program."""
+    """Asked by kernels in long loops, from any thread: whether to return early. Signals are looked
+    at by the thread that runs the program."""
     if atomic_load(Run.at(run).stopped, 0) != 0:
         return 1
     if Run(run).owner != 0 and Run(run).owner != _pthread_self():
@@ -223,7 +239,8 @@ def turn(run: ptr) -> i64:
 
 @unit.helper
 def enters(frame: ptr, pc: ptr, run: ptr) -> i1:
-    """Begin a loop: whether it has a first turn. Its turns may take longer than the ones before, so look at the clock soon."""
+    """Begin a loop: whether it has a first turn. Its turns may take longer than the ones before, so
+    look at the clock soon."""
     start = word(frame, pc, 2)
     stop = word(frame, pc, 3)
     step = word(frame, pc, 4)
@@ -235,7 +252,8 @@ def enters(frame: ptr, pc: ptr, run: ptr) -> i1:
 
 @unit.helper
 def goes_on(frame: ptr, pc: ptr) -> i1:
-    """Count a loop's register on: whether there is another turn. The difference is compared, for the sum may wrap around."""
+    """Count a loop's register on: whether there is another turn. The difference is compared, for
+    the sum may wrap around."""
     at = word(frame, pc, 1)
     left = word(frame, pc, 2) - at
     step = word(frame, pc, 3)
@@ -285,7 +303,8 @@ def interp_host(run: ptr, frame: ptr, pc: ptr) -> i64:
 
 @unit.function
 def interp_fill(target: ptr, nbytes: i64, value: i64, width: i64) -> None:
-    """Fill bytes with a value of 1, 2, 4 or 8 bytes, doubling what is written up to a block that the cache holds."""
+    """Fill bytes with a value of 1, 2, 4 or 8 bytes, doubling what is written up to a block that
+    the cache holds."""
     if nbytes <= 0:
         return
     if width == 1 or value == 0:
@@ -375,7 +394,13 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 count = load_i64(pc, 40)
                 gather(frame, pc + 48, args, count)
                 Run(run).owner = _pthread_self()
-                calque_parallel_for(load_ptr(pc, 8), args, word(frame, pc, 2), word(frame, pc, 3), word(frame, pc, 4))
+                calque_parallel_for(
+                    load_ptr(pc, 8),
+                    args,
+                    word(frame, pc, 2),
+                    word(frame, pc, 3),
+                    word(frame, pc, 4),
+                )
                 Run(run).owner = 0
                 status = Run(run).stopped
                 pc = pc + 48 + 8 * count
@@ -383,10 +408,19 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 memmove(pointer(frame, pc, 1), pointer(frame, pc, 2), word(frame, pc, 3))
                 pc = pc + 32
             case Op.FILL:
-                interp_fill(pointer(frame, pc, 1), word(frame, pc, 2), word(frame, pc, 3), load_i64(pc, 32))
+                interp_fill(
+                    pointer(frame, pc, 1), word(frame, pc, 2), word(frame, pc, 3), load_i64(pc, 32)
+                )
                 pc = pc + 40
             case Op.ADDRESS:
-                put(frame, pc, 1, word(frame, pc, 2) + word(frame, pc, 3) * word(frame, pc, 4) + word(frame, pc, 5))
+                put(
+                    frame,
+                    pc,
+                    1,
+                    word(frame, pc, 2)
+                    + word(frame, pc, 3) * word(frame, pc, 4)
+                    + word(frame, pc, 5),
+                )
                 pc = pc + 48
             case Op.SWAP:
                 first = word(frame, pc, 1)
@@ -416,10 +450,17 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 status = interp_host(run, frame, pc)
                 pc = pc + 32 + 8 * load_i64(pc, 24)
             case Op.LOAD:
-                put(frame, pc, 1, load_integer(pointer(frame, pc, 2) + word(frame, pc, 3), load_i64(pc, 32)))
+                put(
+                    frame,
+                    pc,
+                    1,
+                    load_integer(pointer(frame, pc, 2) + word(frame, pc, 3), load_i64(pc, 32)),
+                )
                 pc = pc + 40
             case Op.STORE:
-                store_integer(pointer(frame, pc, 1) + word(frame, pc, 2), word(frame, pc, 3), load_i64(pc, 32))
+                store_integer(
+                    pointer(frame, pc, 1) + word(frame, pc, 2), word(frame, pc, 3), load_i64(pc, 32)
+                )
                 pc = pc + 40
             case Op.ALLOC:
                 status = allocate(frame, pc)
@@ -460,7 +501,11 @@ def prepare_frame(program: ptr, frame: ptr, arena: ptr, inputs: ptr, outputs: pt
     results = frame + 8 * n_in
     for k in range(Header(program).n_out):
         store_i64(results, 8 * k, load_i64(outputs, 8 * k))
-    memcpy(frame + Header(program).template_at, Header(program).template, Header(program).template_bytes)
+    memcpy(
+        frame + Header(program).template_at,
+        Header(program).template,
+        Header(program).template_bytes,
+    )
     offsets = Header(program).arena_offsets
     slots = frame + Header(program).arena_at
     for k in range(Header(program).arena_slots):
@@ -488,7 +533,9 @@ def report(status: i64) -> i32:
     elif status == TOO_LARGE:
         _set_error(_overflow_error, "a size computed while the program ran does not fit in 64 bits")
     elif status == DIVIDED_BY_ZERO:
-        _set_error(_zero_division_error, "a size computed while the program ran was divided by zero")
+        _set_error(
+            _zero_division_error, "a size computed while the program ran was divided by zero"
+        )
     return 1
 
 
@@ -522,7 +569,8 @@ def run_in(program: ptr, frame: ptr, arena: ptr, inputs: ptr, outputs: ptr) -> i
 
 @unit.function
 def calque_run(program: ptr, inputs: ptr, outputs: ptr) -> i32:
-    """Run a program on arrays of pointers. The GIL must be held. 0, or 1 with a Python exception set."""
+    """Run a program on arrays of pointers. The GIL must be held. 0, or 1 with a Python exception
+    set."""
     near_frame = alloca(_NEAR_FRAME)
     near_arena = alloca(_NEAR_ARENA + 64)
     frame = near_frame

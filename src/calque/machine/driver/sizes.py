@@ -1,4 +1,5 @@
-"""Programs that differ from another one in sizes alone: its words are copied and a few of them changed, in a microsecond or two."""
+"""Programs that differ from another one in sizes alone: its words are copied and a few of them
+changed, in a microsecond or two."""
 
 from __future__ import annotations
 
@@ -11,19 +12,27 @@ from calque.machine.driver.interpreter import RELEASE_GIL, Header
 from calque.machine.driver.verify import ProgramError
 
 _NAMES = list(Header.fields)
-_NBYTES, _AVALS, _FLAGS, _TEMPLATE = (_NAMES.index(n) for n in ("out_nbytes", "out_avals", "flags", "template"))
+_NBYTES, _AVALS, _FLAGS, _TEMPLATE = (
+    _NAMES.index(n) for n in ("out_nbytes", "out_avals", "flags", "template")
+)
 _ARENA_BYTES, _ARENA_OFFSETS = _NAMES.index("arena_bytes"), _NAMES.index("arena_offsets")
 
 
 class Pattern:
-    """A program, and where the words stand that others have otherwise: `places` are numbers of immediates.
+    """A program, and where the words stand that others have otherwise: `places` are numbers of
+    immediates.
 
-    All that is new in another program lies in one block: header, bytes and avals of the results, template, places of the arena."""
+    All that is new in another program lies in one block: header, bytes and avals of the results,
+    template, places of the arena.
+    """
 
     def __init__(self, program: Program, places: Sequence[int] = ()) -> None:
         self.original = program
         self.n_in, self.n_out = program.n_in, program.n_out
-        self.releases, self.other_flags = bool(program.flags & RELEASE_GIL), program.flags & ~RELEASE_GIL
+        self.releases, self.other_flags = (
+            bool(program.flags & RELEASE_GIL),
+            program.flags & ~RELEASE_GIL,
+        )
         words, template, offsets = program.words()
         self.sizes_at = len(words)
         self.avals_at = self.sizes_at + self.n_out
@@ -41,7 +50,8 @@ class Pattern:
         arena_bytes: int = 0,
         keepalive: Any = None,
     ) -> SizedProgram:
-        """The program with these results and these values at its places; without `arena` that stays as it is."""
+        """The program with these results and these values at its places; without `arena` that stays
+        as it is."""
         if len(outputs) != self.n_out:
             raise ProgramError(f"the program has {self.n_out} results, not {len(outputs)}")
         block = self.block[:]
@@ -67,7 +77,14 @@ class SizedProgram:
 
     __slots__ = ("_block", "_keepalive", "handle", "outputs", "pattern")
 
-    def __init__(self, pattern: Pattern, handle: int, block: Any, outputs: Sequence[tuple[Any, int]], keepalive: Any):
+    def __init__(
+        self,
+        pattern: Pattern,
+        handle: int,
+        block: Any,
+        outputs: Sequence[tuple[Any, int]],
+        keepalive: Any,
+    ):
         self.pattern, self.handle, self.outputs = pattern, handle, outputs
         self._block, self._keepalive = block, keepalive
 

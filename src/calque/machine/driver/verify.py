@@ -1,4 +1,5 @@
-"""The verifier of driver programs: what passes cannot read or write outside its frame, jump outside its code, or use a slot that holds nothing."""
+"""The verifier of driver programs: what passes cannot read or write outside its frame, jump outside
+its code, or use a slot that holds nothing."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ import numpy as np
 from calque.machine.driver.interpreter import Op
 from calque.machine.integers import Kind
 
-# The operands of each operation: pointer or integer read (p, i), written (P, I), either (w, W), owned slot (o), raw number (n), jump target (t),
-# exchanged (S), the function and result of a host call (h, r) and
-# count followed by as many integers or pointers (a) or targets (T).
+# The operands of each operation: pointer or integer read (p, i), written (P, I), either (w, W),
+# owned slot (o), raw number (n), jump target (t), exchanged (S), the function and result of a host
+# call (h, r) and count followed by as many integers or pointers (a) or targets (T).
 OPERANDS = {
     Op.END: "",
     Op.CALL: "na",
@@ -54,7 +55,17 @@ _REGIONS = {
 _WRITES = "POWI"
 _EMPTY_AT_FIRST = ("own", "slot")
 _OPS = {int(op): op for op in Op}
-_CHECKED = (Op.MOVE, Op.CALL, Op.CALL_RANGE, Op.FILL, Op.LOAD, Op.STORE, Op.GIVE, Op.SWITCH, Op.HOST)
+_CHECKED = (
+    Op.MOVE,
+    Op.CALL,
+    Op.CALL_RANGE,
+    Op.FILL,
+    Op.LOAD,
+    Op.STORE,
+    Op.GIVE,
+    Op.SWITCH,
+    Op.HOST,
+)
 _WIDTHS = (1, 2, 4, 8)
 
 
@@ -73,7 +84,9 @@ class Frame:
     def regions(self) -> list[str]:
         """The region of each word that code may name."""
         edges = list(self.starts.items())
-        return [name for (name, start), (_, end) in itertools.pairwise(edges) for _ in range(start, end)]
+        return [
+            name for (name, start), (_, end) in itertools.pairwise(edges) for _ in range(start, end)
+        ]
 
     def offset(self, region: str, index: int) -> int:
         return 8 * (self.starts[region] + index)
@@ -90,18 +103,27 @@ def verify(code: np.ndarray, frame: Frame, n_out: int) -> None:
         for letter, word in operands:
             allowed = _REGIONS.get(letter)
             if allowed is not None:
-                region = regions[word >> 3] if 0 <= word < 8 * frame.args and word & 7 == 0 else "nothing"
+                region = (
+                    regions[word >> 3]
+                    if 0 <= word < 8 * frame.args and word & 7 == 0
+                    else "nothing"
+                )
                 if region not in allowed:
                     raise ProgramError(
-                        f"{op.name} at word {at}: names {region}, where only {', '.join(allowed)} may be"
+                        f"{op.name} at word {at}: names {region}, where only {', '.join(allowed)}"
+                        " may be"
                     )
                 if letter in _WRITES:
                     written.add(word)
                 elif region in _EMPTY_AT_FIRST and word not in written:
                     name = f"{region}{word // 8 - frame.starts[region]}"
-                    raise ProgramError(f"{op.name} at word {at}: {name} is read before anything was put into it")
+                    raise ProgramError(
+                        f"{op.name} at word {at}: {name} is read before anything was put into it"
+                    )
             elif letter == "t" and word not in starts:
-                raise ProgramError(f"{op.name} at word {at}: jump to byte {word}, where no instruction begins")
+                raise ProgramError(
+                    f"{op.name} at word {at}: jump to byte {word}, where no instruction begins"
+                )
         if op in _CHECKED:
             _check_numbers(f"{op.name} at word {at}", op, operands, frame, n_out)
     if not instructions or instructions[-1][:2] != (len(words) - 1, Op.END):
@@ -109,7 +131,8 @@ def verify(code: np.ndarray, frame: Frame, n_out: int) -> None:
 
 
 def _instructions(words: list[int]) -> Iterator[tuple[int, Op, list[tuple[str, int]]]]:
-    """Each instruction: its place, its operation, and its operands with the letter that says what each one is."""
+    """Each instruction: its place, its operation, and its operands with the letter that says what
+    each one is."""
     at = 0
     while at < len(words):
         op = _OPS.get(words[at])
@@ -135,10 +158,15 @@ def _instructions(words: list[int]) -> Iterator[tuple[int, Op, list[tuple[str, i
 
 def _is_integer(offset: int, frame: Frame) -> bool:
     starts = frame.starts
-    return starts["reg"] <= offset // 8 < starts["slot"] or starts["imm"] <= offset // 8 < starts["arena"]
+    return (
+        starts["reg"] <= offset // 8 < starts["slot"]
+        or starts["imm"] <= offset // 8 < starts["arena"]
+    )
 
 
-def _check_numbers(where: str, op: Op, operands: list[tuple[str, int]], frame: Frame, n_out: int) -> None:
+def _check_numbers(
+    where: str, op: Op, operands: list[tuple[str, int]], frame: Frame, n_out: int
+) -> None:
     """Counts, widths and other raw words."""
     raw = [word for letter, word in operands if letter == "n"]
     count = next((word for letter, word in operands if letter == "#"), 0)

@@ -1,4 +1,5 @@
-"""What the instructions of a driver program are written with, before they are words: slots, registers, immediates, labels."""
+"""What the instructions of a driver program are written with, before they are words: slots,
+registers, immediates, labels."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from calque.machine.driver.verify import Frame
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A pointer in the frame: an input, an output, a constant, a place in the arena, an owned block, or a plain slot."""
+    """A pointer in the frame: an input, an output, a constant, a place in the arena, an owned
+    block, or a plain slot."""
 
     region: str
     index: int

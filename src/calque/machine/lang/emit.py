@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 from calque.machine.code import target
 from calque.machine.lang.expressions import Expressions, Value
 from calque.machine.lang.reach import reachable
-from calque.machine.lang.types import I1, I64, TYPES, Cell, Extern, Function, LangError, Signature, Var
+from calque.machine.lang.types import (
+    I1,
+    I64,
+    TYPES,
+    Cell,
+    Extern,
+    Function,
+    LangError,
+    Signature,
+    Var,
+)
 
 if TYPE_CHECKING:
     from calque.machine.lang.unit import Unit
@@ -20,18 +30,24 @@ if TYPE_CHECKING:
 
 
 def emit_unit(unit: Unit) -> str:
-    """The LLVM IR of all functions of a unit, with private copies of the helpers it takes from other units."""
+    """The LLVM IR of all functions of a unit, with private copies of the helpers it takes from
+    other units."""
     items = reachable(unit.functions)
     module = ModuleParts()
     for variable in unit.globals:
-        body = variable.type.ir if variable.count == 1 else f"[{variable.count} x {variable.type.ir}]"
+        body = (
+            variable.type.ir if variable.count == 1 else f"[{variable.count} x {variable.type.ir}]"
+        )
         module.heads.append(
-            f"@{variable.name} = global {body} zeroinitializer, align {16 if variable.count > 1 else 8}"
+            f"@{variable.name} = global {body} zeroinitializer, align"
+            f" {16 if variable.count > 1 else 8}"
         )
     for item in items:
         if isinstance(item, Var | Cell) and item.unit is not unit:
             module.heads.append(f"@{item.name} = external global {item.type.ir}")
-        elif isinstance(item, Extern) or (isinstance(item, Function) and item.unit is not unit and item.exported):
+        elif isinstance(item, Extern) or (
+            isinstance(item, Function) and item.unit is not unit and item.exported
+        ):
             module.declare(item.name, item.signature)
     for item in items:
         if isinstance(item, Function) and (item.unit is unit or not item.exported):
@@ -56,7 +72,9 @@ class ModuleParts:
 
     def declare_ir(self, name: str, line: str) -> None:
         if self.declared.setdefault(name, line) != line:
-            raise LangError(f"{name} is declared with two signatures: {self.declared[name]} and {line}")
+            raise LangError(
+                f"{name} is declared with two signatures: {self.declared[name]} and {line}"
+            )
 
     def mark(self, line: str) -> str:
         """The name of a node of metadata; `@` in its text is that name."""
@@ -75,13 +93,19 @@ class ModuleParts:
         strings = []
         for data, name in self.strings.items():
             content = "".join(f"\\{byte:02X}" for byte in data)
-            strings.append(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{content}"')
+            strings.append(
+                f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{content}"'
+            )
         bodies = self.bodies
         if self.metadata:  # a loop with a call is no loop over vectors
             bodies = [
-                re.sub(r"^(define internal .*) \{$", r"\1 alwaysinline {", b, count=1, flags=re.M) for b in bodies
+                re.sub(r"^(define internal .*) \{$", r"\1 alwaysinline {", b, count=1, flags=re.M)
+                for b in bodies
             ]
-        return "\n".join([*self.heads, *strings, *self.declared.values(), *bodies, *self.metadata]) + "\n"
+        return (
+            "\n".join([*self.heads, *strings, *self.declared.values(), *bodies, *self.metadata])
+            + "\n"
+        )
 
 
 # ---- one function ----
@@ -97,7 +121,9 @@ class FunctionEmitter(Expressions):
     def emit(self) -> str:
         """The `define` of the function."""
         sig = self.function.signature
-        params = ", ".join(f"{t.ir} %arg.{n}" for n, t in zip(self.function.params, sig.args, strict=True))
+        params = ", ".join(
+            f"{t.ir} %arg.{n}" for n, t in zip(self.function.params, sig.args, strict=True)
+        )
         for name, type_ in zip(self.function.params, sig.args, strict=True):
             self.entry.append(f"%v.{name} = alloca {type_.ir}")
             self.entry.append(f"store {type_.ir} %arg.{name}, ptr %v.{name}")
@@ -118,7 +144,9 @@ class FunctionEmitter(Expressions):
                 return
             method = getattr(self, f"stmt_{type(statement).__name__}", None)
             if method is None:
-                raise self.error(statement, f"no {type(statement).__name__} in the machine language")
+                raise self.error(
+                    statement, f"no {type(statement).__name__} in the machine language"
+                )
             method(statement)
 
     def stmt_Pass(self, node: ast.Pass) -> None:
@@ -161,7 +189,9 @@ class FunctionEmitter(Expressions):
     def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
         note = ast.unparse(node.annotation).strip("'\"")
         if note not in TYPES or node.value is None or not isinstance(node.target, ast.Name):
-            raise self.error(node, f"expected `name: type = value` with a type of {', '.join(TYPES)}")
+            raise self.error(
+                node, f"expected `name: type = value` with a type of {', '.join(TYPES)}"
+            )
         self.assign(node.target, self.coerce(self.expr(node.value), TYPES[note], node))
 
     def stmt_AugAssign(self, node: ast.AugAssign) -> None:
@@ -223,7 +253,9 @@ class FunctionEmitter(Expressions):
 
     def stmt_For(self, node: ast.For) -> None:
         call = node.iter
-        kind = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+        kind = (
+            call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+        )
         is_range = kind in ("range", "apart")
         if not is_range or not isinstance(node.target, ast.Name) or node.orelse:
             raise self.error(node, "loops are `for name in range(...)` without else")
@@ -237,7 +269,12 @@ class FunctionEmitter(Expressions):
         counter = self.fresh("counter")
         self.entry.append(f"%{counter} = alloca i64")
         self.op(f"store i64 {start.text}, ptr %{counter}")
-        head, body, again, end = self.fresh("for"), self.fresh("do"), self.fresh("next"), self.fresh("done")
+        head, body, again, end = (
+            self.fresh("for"),
+            self.fresh("do"),
+            self.fresh("next"),
+            self.fresh("done"),
+        )
         self.jump(head)
         self.label(head)
         now = self.let(I64, f"load i64, ptr %{counter}")
@@ -263,7 +300,8 @@ class FunctionEmitter(Expressions):
         self.label(end)
 
     def loop_apart(self, group: str) -> str:
-        """The metadata of a loop whose rounds may run at once: as many as a register holds doubles, but not more than short loops have."""
+        """The metadata of a loop whose rounds may run at once: as many as a register holds doubles,
+        but not more than short loops have."""
         lanes = min(target.describe().vector_bytes // 8, 4)
         parts = [
             self.module.mark(f'!{{!"llvm.loop.{what}}}')
@@ -298,7 +336,9 @@ class FunctionEmitter(Expressions):
                 if table.setdefault(key, label) != label:
                     raise self.error(case.pattern, f"case {key} stands twice")
         rows = " ".join(f"{subject.type.ir} {key}, label %{label}" for key, label in table.items())
-        self.terminate(f"switch {subject.type.ir} {subject.text}, label %{default or end} [ {rows} ]")
+        self.terminate(
+            f"switch {subject.type.ir} {subject.text}, label %{default or end} [ {rows} ]"
+        )
         self.used.update([*table.values(), default or end])
         for case, label in zip(node.cases, labels, strict=True):
             self.label(label)

@@ -44,7 +44,8 @@ FLOAT = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
 
 @dataclass(frozen=True)
 class Value:
-    """A typed operand; `const` is its Python value when it is a literal that takes the type of its surroundings."""
+    """A typed operand; `const` is its Python value when it is a literal that takes the type of its
+    surroundings."""
 
     type: Type | None
     text: str
@@ -163,12 +164,19 @@ class Expressions:
             return self.literal(value.const, type_, node)
         if value.type is type_:
             return value
-        if value.type is not None and value.type.is_int and type_.is_int and value.type.size <= type_.size != 1:
+        if (
+            value.type is not None
+            and value.type.is_int
+            and type_.is_int
+            and value.type.size <= type_.size != 1
+        ):
             if value.type is I1:
                 return self.let(type_, f"zext i1 {value.text} to {type_.ir}")
             if value.type.size < type_.size:
                 return self.let(type_, f"sext {value.type.ir} {value.text} to {type_.ir}")
-        raise self.error(node, f"expected {type_}, got {value.type}; write a cast {type_}(...) if that is meant")
+        raise self.error(
+            node, f"expected {type_}, got {value.type}; write a cast {type_}(...) if that is meant"
+        )
 
     def cast(self, value: Value, type_: Type, node: ast.AST) -> Value:
         """An explicit conversion."""
@@ -187,7 +195,9 @@ class Expressions:
         if type_ is PTR:
             wide = self.coerce(value, I64, node)
             return self.let(PTR, f"inttoptr i64 {wide.text} to ptr")
-        return self.let(type_, f"{_conversion(source, type_)} {source.ir} {value.text} to {type_.ir}")
+        return self.let(
+            type_, f"{_conversion(source, type_)} {source.ir} {value.text} to {type_.ir}"
+        )
 
     def truth(self, value: Value, node: ast.AST) -> Value:
         """A condition: itself, or different from zero."""
@@ -210,7 +220,9 @@ class Expressions:
             type_ = left.type or I64
         else:
             type_ = self.wider(left.type, right.type, node)
-        type_ = I64 if type_ is I1 and (left.const is not None or right.const is not None) else type_
+        type_ = (
+            I64 if type_ is I1 and (left.const is not None or right.const is not None) else type_
+        )
         return self.coerce(left, type_, node), self.coerce(right, type_, node), type_
 
     def wider(self, left: Type | None, right: Type | None, node: ast.AST) -> Type:
@@ -256,7 +268,11 @@ class Expressions:
             except KeyError:
                 raise self.error(node, f"unknown name {node.id}") from None
         if isinstance(node, ast.Attribute):
-            owner = self.outside(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else None
+            owner = (
+                self.outside(node.value)
+                if isinstance(node.value, ast.Name | ast.Attribute)
+                else None
+            )
             if isinstance(owner, type | types.ModuleType | types.SimpleNamespace):
                 if not hasattr(owner, node.attr):
                     raise self.error(node, f"{ast.unparse(node)} does not exist")
@@ -279,14 +295,18 @@ class Expressions:
             return Value(PTR, f"@{value.name}")
         if isinstance(value, Intrinsic) and value.name == "NULL":
             return Value(PTR, "null")
-        raise self.error(node, f"{ast.unparse(node)} is a {type(value).__name__}, which has no value here")
+        raise self.error(
+            node, f"{ast.unparse(node)} is a {type(value).__name__}, which has no value here"
+        )
 
     def expr_Attribute(self, node: ast.Attribute) -> Value:
         outside = self.outside(node)
         if outside is not None:
             return self.outside_value(outside, node)
         at = node.value
-        is_at = isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr == "at"
+        is_at = (
+            isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr == "at"
+        )
         place, type_ = self.field(node)
         return Value(PTR, place) if is_at else self.let(type_, f"load {type_.ir}, ptr {place}")
 
@@ -295,7 +315,11 @@ class Expressions:
         call = node.value
         if not isinstance(call, ast.Call) or len(call.args) != 1:
             raise self.error(node, f"{ast.unparse(node)} is no field of a layout")
-        name = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "at" else call.func
+        name = (
+            call.func.value
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "at"
+            else call.func
+        )
         layout = self.outside(name)
         if not isinstance(layout, Layout):
             raise self.error(node, f"{ast.unparse(name)} is no layout")
@@ -303,7 +327,10 @@ class Expressions:
             raise self.error(node, f"{layout.name} has no field {node.attr}")
         base = self.coerce(self.expr(call.args[0]), PTR, node)
         offset, type_ = layout.fields[node.attr]
-        return self.let(PTR, f"getelementptr inbounds i8, ptr {base.text}, i64 {offset}").text, type_
+        return (
+            self.let(PTR, f"getelementptr inbounds i8, ptr {base.text}, i64 {offset}").text,
+            type_,
+        )
 
     def expr_BinOp(self, node: ast.BinOp) -> Value:
         left, right = self.expr(node.left), self.expr(node.right)
@@ -355,7 +382,11 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             return self.let(I1, f"xor i1 {self.truth(value, node).text}, true")
         if value.const is not None:
-            operation: Any = {ast.USub: lambda x: -x, ast.UAdd: lambda x: x, ast.Invert: lambda x: ~x}[type(node.op)]
+            operation: Any = {
+                ast.USub: lambda x: -x,
+                ast.UAdd: lambda x: x,
+                ast.Invert: lambda x: ~x,
+            }[type(node.op)]
             return self.number(operation(value.const))
         if value.type is None or value.type in (PTR, I1):
             raise self.error(node, f"no {type(node.op).__name__} on {value.type}")
@@ -389,7 +420,9 @@ class Expressions:
         for element in choices.elts:
             test = self.compare(ast.Eq(), left, self.expr(element), node)
             found = self.let(I1, f"or i1 {found.text}, {test.text}")
-        return found if isinstance(node.ops[0], ast.In) else self.let(I1, f"xor i1 {found.text}, true")
+        return (
+            found if isinstance(node.ops[0], ast.In) else self.let(I1, f"xor i1 {found.text}, true")
+        )
 
     def compare(self, operator: ast.cmpop, left: Value, right: Value, node: ast.AST) -> Value:
         if isinstance(operator, ast.Is | ast.IsNot):
@@ -496,11 +529,14 @@ class Expressions:
         first, second, type_ = self.common(values[0], values[-1], node)
         if not type_.is_int or type_ is I1:
             raise self.error(node, f"no {name} of {type_}")
-        suffix = f"{type_.ir} {first.text}, " + ("i1 false" if name == "abs" else f"{type_.ir} {second.text}")
+        suffix = f"{type_.ir} {first.text}, " + (
+            "i1 false" if name == "abs" else f"{type_.ir} {second.text}"
+        )
         intrinsic = "llvm.abs" if name == "abs" else f"llvm.s{name}"
         other = "i1" if name == "abs" else type_.ir
         self.module.declare_ir(
-            f"{intrinsic}.{type_.ir}", f"declare {type_.ir} @{intrinsic}.{type_.ir}({type_.ir}, {other})"
+            f"{intrinsic}.{type_.ir}",
+            f"declare {type_.ir} @{intrinsic}.{type_.ir}({type_.ir}, {other})",
         )
         return self.let(type_, f"call {type_.ir} @{intrinsic}.{type_.ir}({suffix})")
 
@@ -523,5 +559,9 @@ def _conversion(source: Type, target: Type) -> str:
 
 def _fold(operator: ast.operator, left: Any, right: Any) -> Any:
     """Arithmetic on constants, by Python itself."""
-    expression = ast.Expression(ast.BinOp(left=ast.Constant(left), op=operator, right=ast.Constant(right)))
-    return eval(compile(ast.fix_missing_locations(expression), "<constant>", "eval"), {"__builtins__": {}})
+    expression = ast.Expression(
+        ast.BinOp(left=ast.Constant(left), op=operator, right=ast.Constant(right))
+    )
+    return eval(
+        compile(ast.fix_missing_locations(expression), "<constant>", "eval"), {"__builtins__": {}}
+    )

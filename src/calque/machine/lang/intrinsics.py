@@ -22,7 +22,10 @@ def _arguments(e: Expressions, node: ast.Call, *types: Type | None) -> list[Valu
     if len(node.args) != len(types):
         raise e.error(node, f"expected {len(types)} arguments, got {len(node.args)}")
     values = [e.expr(a) for a in node.args]
-    return [v if t is None else e.coerce(v, t, a) for v, t, a in zip(values, types, node.args, strict=True)]
+    return [
+        v if t is None else e.coerce(v, t, a)
+        for v, t, a in zip(values, types, node.args, strict=True)
+    ]
 
 
 def _place(e: Expressions, pointer: Value, offset: Value) -> str:
@@ -61,7 +64,10 @@ def _atomic_cas(type_: Type, e: Expressions, node: ast.Call) -> Value:
 
 def _atomic_load(type_: Type, e: Expressions, node: ast.Call) -> Value:
     pointer, offset = _arguments(e, node, PTR, I64)
-    return e.let(type_, f"load atomic {type_.ir}, ptr {_place(e, pointer, offset)} seq_cst, align {type_.size}")
+    return e.let(
+        type_,
+        f"load atomic {type_.ir}, ptr {_place(e, pointer, offset)} seq_cst, align {type_.size}",
+    )
 
 
 def _atomic_store(type_: Type, order: str, e: Expressions, node: ast.Call) -> Value:
@@ -129,7 +135,9 @@ def _memory(name: str, second: Type, e: Expressions, node: ast.Call) -> Value:
         source = e.cast(source, I8, node)
     source = e.coerce(source, second, node)
     suffix = "p0.i64" if name == "memset" else "p0.p0.i64"
-    e.module.declare_ir(f"llvm.{name}", f"declare void @llvm.{name}.{suffix}(ptr, {second.ir}, i64, i1)")
+    e.module.declare_ir(
+        f"llvm.{name}", f"declare void @llvm.{name}.{suffix}(ptr, {second.ir}, i64, i1)"
+    )
     arguments = f"ptr {target.text}, {second.ir} {source.text}, i64 {count.text}, i1 false"
     e.op(f"call void @llvm.{name}.{suffix}({arguments})")
     return e.nothing()
@@ -150,7 +158,15 @@ def _address(e: Expressions, node: ast.Call) -> Value:
 
 
 def _register() -> None:
-    for name, type_ in {"i8": I8, "i16": I16, "i32": I32, "i64": I64, "f32": F32, "f64": F64, "ptr": PTR}.items():
+    for name, type_ in {
+        "i8": I8,
+        "i16": I16,
+        "i32": I32,
+        "i64": I64,
+        "f32": F32,
+        "f64": F64,
+        "ptr": PTR,
+    }.items():
         INTRINSICS[f"load_{name}"] = partial(_load, type_, False)
         INTRINSICS[f"store_{name}"] = partial(_store, type_)
     for name, type_ in {"u8": I8, "u16": I16, "u32": I32}.items():
@@ -166,11 +182,20 @@ def _register() -> None:
         INTRINSICS[name] = partial(_integer, name)
     INTRINSICS["ult"] = partial(_integer, "icmp ult")
     INTRINSICS["ule"] = partial(_integer, "icmp ule")
-    for name, source, target in (("i64", F64, I64), ("f64", I64, F64), ("i32", F32, I32), ("f32", I32, F32)):
+    for name, source, target in (
+        ("i64", F64, I64),
+        ("f64", I64, F64),
+        ("i32", F32, I32),
+        ("f32", I32, F32),
+    ):
         INTRINSICS[f"bits_{name}"] = partial(_bits, source, target)
     INTRINSICS.update(likely=partial(_expect, "true"), unlikely=partial(_expect, "false"))
-    INTRINSICS.update(memcpy=partial(_memory, "memcpy", PTR), memmove=partial(_memory, "memmove", PTR))
-    INTRINSICS.update(memset=partial(_memory, "memset", I8), alloca=_alloca, sizeof=_sizeof, address=_address)
+    INTRINSICS.update(
+        memcpy=partial(_memory, "memcpy", PTR), memmove=partial(_memory, "memmove", PTR)
+    )
+    INTRINSICS.update(
+        memset=partial(_memory, "memset", I8), alloca=_alloca, sizeof=_sizeof, address=_address
+    )
     INTRINSICS.update(fence=_fence, pause=_pause, sqrt=_sqrt)
 
 

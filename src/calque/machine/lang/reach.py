@@ -36,11 +36,16 @@ def member(space: Any, name: str) -> Any:
     members = space.__dict__.get("_member_map_")
     if members is not None and name in members:
         return members[name]
-    return getattr(space, name, _MISSING) if any(name in kind.__dict__ for kind in space.__mro__) else _MISSING
+    return (
+        getattr(space, name, _MISSING)
+        if any(name in kind.__dict__ for kind in space.__mro__)
+        else _MISSING
+    )
 
 
 def reachable(functions: Iterable[Function]) -> list[Any]:
-    """The functions and every global, extern, layout and function they need; helpers of other units are looked through."""
+    """The functions and every global, extern, layout and function they need; helpers of other units
+    are looked through."""
     found: dict[int, Any] = {id(f): f for f in functions}
     pending = list(found.values())
     while pending:

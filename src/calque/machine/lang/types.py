@@ -1,4 +1,5 @@
-"""The nouns of the machine language: types, signatures, struct layouts, globals, functions and intrinsics.
+"""The nouns of the machine language: types, signatures, struct layouts, globals, functions and
+intrinsics.
 
 `lang_emit` turns functions into LLVM IR, `lang` holds `Unit` and the user's view of all this.
 """
@@ -33,7 +34,9 @@ class Type:
     ctype: Any
 
     def __call__(self, value: Any) -> Any:
-        raise LangError(f"{self.name}(...) is a cast: it means something inside machine functions only")
+        raise LangError(
+            f"{self.name}(...) is a cast: it means something inside machine functions only"
+        )
 
     @property
     def is_int(self) -> bool:
@@ -69,7 +72,8 @@ def as_type(value: object) -> Type | None:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function takes and gives; `signature(ret, *args)`. Called in a function: `sig(pointer, *args)`."""
+    """What a function takes and gives; `signature(ret, *args)`. Called in a function: `sig(pointer,
+    *args)`."""
 
     ret: Type | None
     args: tuple[Type, ...]
@@ -126,7 +130,8 @@ class Extern:
 
 
 class Global:
-    """Memory inside the compiled module. In a function its name is its address (`Var`) or its value (`Cell`)."""
+    """Memory inside the compiled module. In a function its name is its address (`Var`) or its value
+    (`Cell`)."""
 
     def __init__(self, unit: Unit, name: str, type_: Type, count: int = 1) -> None:
         self.unit = unit
@@ -178,7 +183,8 @@ class Cell(Global):
 
 
 class Layout:
-    """Named fields at byte offsets: `L(p).field` reads, `L(p).field = x` writes, `L.at(p).field` is the address."""
+    """Named fields at byte offsets: `L(p).field` reads, `L(p).field = x` writes, `L.at(p).field` is
+    the address."""
 
     def __init__(self, name: str, fields: dict[str, tuple[int, Type]], size: int) -> None:
         self.name = name
@@ -245,7 +251,8 @@ class Intrinsic:
 
 
 class Function:
-    """A function of the machine language. Called from Python it runs through ctypes (for tests and set-up)."""
+    """A function of the machine language. Called from Python it runs through ctypes (for tests and
+    set-up)."""
 
     def __init__(self, unit: Unit, python: Callable[..., Any], exported: bool) -> None:
         self.unit = unit
@@ -296,7 +303,11 @@ def _read_signature(python: Callable[..., Any]) -> tuple[tuple[str, ...], Signat
     names = code.co_varnames[: code.co_argcount]
     annotations = dict(python.__annotations__)
     where = f"{code.co_filename}:{code.co_firstlineno}: {python.__name__}"
-    if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or python.__defaults__:
+    if (
+        code.co_kwonlyargcount
+        or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        or python.__defaults__
+    ):
         raise LangError(f"{where}: only plain positional parameters without defaults")
     types = []
     for name in (*names, "return"):

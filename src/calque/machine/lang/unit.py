@@ -1,20 +1,22 @@
-"""A small language for the runtime: a typed subset of Python that becomes machine code through LLVM.
+"""A small language for the runtime: a typed subset of Python that becomes machine code through
+LLVM.
 
-The call path, the allocator, the interpreter of compiled programs and the thread pool are written in it, so they are
-readable, need no C compiler, and run without the Python interpreter::
+The call path, the allocator, the interpreter of compiled programs and the thread pool are written
+in it, so they are readable, need no C compiler, and run without the Python interpreter::
 
     unit = Unit("example")
-    PyDict_Size = unit.extern("PyDict_Size", i64, ptr)        # a C function, found by name in the process
-    Node = layout("Node", next=ptr, value=i64)                # a struct
-    total = unit.var("total", i64)                            # zeroed global memory; the name is its address
-    none = unit.cell("none", ptr, id(None))                   # a word set when linking; the name is its value
+    PyDict_Size = unit.extern("PyDict_Size", i64, ptr)        # a C function, found by name in the
+    process Node = layout("Node", next=ptr, value=i64)                # a struct total =
+    unit.var("total", i64)                            # zeroed global memory; the name is its
+    address none = unit.cell("none", ptr, id(None))                   # a word set when linking; the
+    name is its value
 
-    @unit.helper                                              # private and inlined, also into other units
-    def bump(amount: i64) -> None:
+    @unit.helper                                              # private and inlined, also into other
+    units def bump(amount: i64) -> None:
         store_i64(total, 0, load_i64(total, 0) + amount)
 
-    @unit.function                                            # exported: `length.address`; callable from Python too
-    def length(node: ptr) -> i64:
+    @unit.function                                            # exported: `length.address`; callable
+    from Python too def length(node: ptr) -> i64:
         n = 0
         while node:
             n += 1
@@ -22,39 +24,45 @@ readable, need no C compiler, and run without the Python interpreter::
             node = Node(node).next
         return n
 
-    unit.compile()                                            # links; done by the first `.address` or call as well
+    unit.compile()                                            # links; done by the first `.address`
+    or call as well
 
-Types: `i8 i16 i32 i64 f32 f64 ptr`, and `i1` for truth values. A variable has the type of its first assignment (or of
-its annotation `n: i32 = 0`). Integers widen by themselves (with sign); narrowing is written as a cast `i32(x)`;
-`i64(p)` and `ptr(n)` turn pointers to numbers and back, `bits_i64(f)` and `bits_f64(n)` keep the bits.
+Types: `i8 i16 i32 i64 f32 f64 ptr`, and `i1` for truth values. A variable has the type of its first
+assignment (or of its annotation `n: i32 = 0`). Integers widen by themselves (with sign); narrowing
+is written as a cast `i32(x)`; `i64(p)` and `ptr(n)` turn pointers to numbers and back,
+`bits_i64(f)` and `bits_f64(n)` keep the bits.
 
-Expressions: `+ - * // % & | ^ ~ << >>` (`//` and `%` round down as in Python; `>>` keeps the sign; `sdiv srem udiv urem
-lshr` are the machine's own), comparisons (signed; `ult(a, b)`, `ule(a, b)` unsigned), `x in (A, B)`, `and or not` (short circuit, give
-`i1`), `x if c else y`, `min max abs` of integers, `sqrt` of an f64. Pointer + integer counts bytes. `NULL` or `None` is the null pointer.
-A string literal is the address of a constant C string. A function's name as a value is its address.
+Expressions: `+ - * // % & | ^ ~ << >>` (`//` and `%` round down as in Python; `>>` keeps the sign;
+`sdiv srem udiv urem lshr` are the machine's own), comparisons (signed; `ult(a, b)`, `ule(a, b)`
+unsigned), `x in (A, B)`, `and or not` (short circuit, give `i1`), `x if c else y`, `min max abs` of
+integers, `sqrt` of an f64. Pointer + integer counts bytes. `NULL` or `None` is the null pointer. A
+string literal is the address of a constant C string. A function's name as a value is its address.
 
-Memory: `load_i8 load_u8 load_i16 load_u16 load_i32 load_u32 load_i64 load_f32 load_f64 load_ptr (p, byte_offset)`, (`u`
-widens to i64 without sign), `store_i8 store_i16 store_i32 store_i64 store_f32 store_f64 store_ptr (p, byte_offset,
-value)` (integer stores cut the value to their width), `Layout(p).field`, `Layout.at(p).field` (address of the field),
-`sizeof(Layout)`, `alloca(constant_bytes)` (16-byte aligned, lives until the function returns), `memcpy(to, from, n)`,
+Memory: `load_i8 load_u8 load_i16 load_u16 load_i32 load_u32 load_i64 load_f32 load_f64 load_ptr (p,
+byte_offset)`, (`u` widens to i64 without sign), `store_i8 store_i16 store_i32 store_i64 store_f32
+store_f64 store_ptr (p, byte_offset, value)` (integer stores cut the value to their width),
+`Layout(p).field`, `Layout.at(p).field` (address of the field), `sizeof(Layout)`,
+`alloca(constant_bytes)` (16-byte aligned, lives until the function returns), `memcpy(to, from, n)`,
 `memmove`, `memset(to, byte, n)`, `address(cell)`.
 
-Atomics (sequentially consistent): `atomic_add(p, off, v)` and `atomic_xchg(p, off, v)` give the old i64, `atomic_cas(p,
-off, expected, new)` says whether it stored, `atomic_load(p, off)`, `atomic_store(p, off, v)`, `atomic_release(p, off,
-v)` (a store with release order only, for unlocking); the same with `_i32` at the end for 32-bit words; `fence()`, `pause()` for spinning.
+Atomics (sequentially consistent): `atomic_add(p, off, v)` and `atomic_xchg(p, off, v)` give the old
+i64, `atomic_cas(p, off, expected, new)` says whether it stored, `atomic_load(p, off)`,
+`atomic_store(p, off, v)`, `atomic_release(p, off, v)` (a store with release order only, for
+unlocking); the same with `_i32` at the end for 32-bit words; `fence()`, `pause()` for spinning.
 
-Statements: assignment (also `a, b = x, y`), `if while for-in-range break continue return pass`, and `match` on integers
-(a jump table) with cases `case 1 | 2:`, `case Op.ADD:`, `case _:`.
+Statements: assignment (also `a, b = x, y`), `if while for-in-range break continue return pass`, and
+`match` on integers (a jump table) with cases `case 1 | 2:`, `case Op.ADD:`, `case _:`.
 
-`for i in apart(n)` says that no round reads or writes what another one writes: LLVM runs several at once in vectors, and
-puts the helpers that the rounds call in their place.
+`for i in apart(n)` says that no round reads or writes what another one writes: LLVM runs several at
+once in vectors, and puts the helpers that the rounds call in their place.
 
-Calls: functions of this and other units, `unit.extern` functions, and pointers: `sig = signature(i32, ptr, ptr)`, then
-`sig(pointer, a, b)`. Names from outside may be integers and floats (also as attributes of a class or enum): they are
-constants. `likely(c)` and `unlikely(c)` lay out code. No exceptions, no closures over variables, no objects.
+Calls: functions of this and other units, `unit.extern` functions, and pointers: `sig =
+signature(i32, ptr, ptr)`, then `sig(pointer, a, b)`. Names from outside may be integers and floats
+(also as attributes of a class or enum): they are constants. `likely(c)` and `unlikely(c)` lay out
+code. No exceptions, no closures over variables, no objects.
 
-A unit is compiled once per machine: the object code is cached on disk under a hash of the sources and constants, so a
-second process only links it.
+A unit is compiled once per machine: the object code is cached on disk under a hash of the sources
+and constants, so a second process only links it.
 """
 
 from __future__ import annotations
@@ -108,24 +116,54 @@ else:
     apart = Intrinsic("apart")
 
 NULL: Any = Intrinsic("NULL")
-(load_i8, load_u8, load_i16, load_u16, load_i32, load_u32, load_i64, load_f32, load_f64, load_ptr) = (
-    Intrinsic(f"load_{kind}") for kind in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "f32", "f64", "ptr")
+(
+    load_i8,
+    load_u8,
+    load_i16,
+    load_u16,
+    load_i32,
+    load_u32,
+    load_i64,
+    load_f32,
+    load_f64,
+    load_ptr,
+) = (
+    Intrinsic(f"load_{kind}")
+    for kind in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "f32", "f64", "ptr")
 )
-(store_i8, store_i16, store_i32, store_i64, store_f32, store_f64, store_ptr) = (
+store_i8, store_i16, store_i32, store_i64, store_f32, store_f64, store_ptr = (
     Intrinsic(f"store_{kind}") for kind in ("i8", "i16", "i32", "i64", "f32", "f64", "ptr")
 )
-(atomic_add, atomic_xchg, atomic_cas, atomic_load, atomic_store, atomic_release) = (
+atomic_add, atomic_xchg, atomic_cas, atomic_load, atomic_store, atomic_release = (
     Intrinsic(f"atomic_{kind}") for kind in ("add", "xchg", "cas", "load", "store", "release")
 )
-(atomic_add_i32, atomic_xchg_i32, atomic_cas_i32, atomic_load_i32, atomic_store_i32, atomic_release_i32) = (
-    Intrinsic(f"atomic_{kind}_i32") for kind in ("add", "xchg", "cas", "load", "store", "release")
+(
+    atomic_add_i32,
+    atomic_xchg_i32,
+    atomic_cas_i32,
+    atomic_load_i32,
+    atomic_store_i32,
+    atomic_release_i32,
+) = (Intrinsic(f"atomic_{kind}_i32") for kind in ("add", "xchg", "cas", "load", "store", "release"))
+sdiv, srem, udiv, urem, lshr, ult, ule = map(
+    Intrinsic, ("sdiv", "srem", "udiv", "urem", "lshr", "ult", "ule")
 )
-(sdiv, srem, udiv, urem, lshr, ult, ule) = map(Intrinsic, ("sdiv", "srem", "udiv", "urem", "lshr", "ult", "ule"))
-(alloca, address, sizeof, memcpy, memmove, memset) = map(
+alloca, address, sizeof, memcpy, memmove, memset = map(
     Intrinsic, ("alloca", "address", "sizeof", "memcpy", "memmove", "memset")
 )
-(likely, unlikely, fence, pause, bits_i64, bits_f64, bits_i32, bits_f32, sqrt) = map(
-    Intrinsic, ("likely", "unlikely", "fence", "pause", "bits_i64", "bits_f64", "bits_i32", "bits_f32", "sqrt")
+likely, unlikely, fence, pause, bits_i64, bits_f64, bits_i32, bits_f32, sqrt = map(
+    Intrinsic,
+    (
+        "likely",
+        "unlikely",
+        "fence",
+        "pause",
+        "bits_i64",
+        "bits_f64",
+        "bits_i32",
+        "bits_f32",
+        "sqrt",
+    ),
 )
 
 
@@ -135,7 +173,8 @@ _FOLDER = os.path.dirname(_LANGUAGE)
 
 
 class Unit:
-    """A module of the machine language: functions, globals and externs, compiled and linked together."""
+    """A module of the machine language: functions, globals and externs, compiled and linked
+    together."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -161,7 +200,9 @@ class Unit:
         if self._addresses is not None:
             raise LangError(f"unit {self.name} is already compiled")
 
-    def extern(self, name: str, ret: Any, *args: Any, vararg: bool = False, address: int | None = None) -> Extern:
+    def extern(
+        self, name: str, ret: Any, *args: Any, vararg: bool = False, address: int | None = None
+    ) -> Extern:
         """A C function, by its name in the process or at a given address."""
         return Extern(name, signature(ret, *args, vararg=vararg), address)
 
@@ -173,7 +214,8 @@ class Unit:
         return variable
 
     def cell(self, name: str, type_: Any, value: int | Callable[[], int]) -> Any:
-        """A global word that gets `value` when the unit is linked; in functions the name is the value."""
+        """A global word that gets `value` when the unit is linked; in functions the name is the
+        value."""
         self._check_open()
         cell = Cell(self, name, as_type(type_) or I64, value)
         self.globals.append(cell)
@@ -186,10 +228,14 @@ class Unit:
     def compile(self) -> Unit:
         """Compile, or find the object code in the cache, and link. Idempotent."""
         if self._addresses is None:
-            exports = [f.name for f in self.functions if f.exported] + [g.name for g in self.globals]
+            exports = [f.name for f in self.functions if f.exported] + [
+                g.name for g in self.globals
+            ]
             needed = reachable(self.functions)
             imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
-            self._addresses = llvm.link_cached(self._known_key(needed), self.ir, exports, imports, opt=2, passes="O2")
+            self._addresses = llvm.link_cached(
+                self._known_key(needed), self.ir, exports, imports, opt=2, passes="O2"
+            )
             for cell in self.globals:
                 if isinstance(cell, Cell):
                     cell.initialise()
@@ -214,12 +260,18 @@ class Unit:
         return found
 
     def key(self) -> str:
-        """A hash of all that decides the code: sources of the language and of the functions, names, constants."""
+        """A hash of all that decides the code: sources of the language and of the functions, names,
+        constants."""
         return self._key(reachable(self.functions))
 
     def _known_key(self, needed: list[Any]) -> str:
-        """The key, found on disk by the state of our own files: to work it out takes longer than to load the code."""
-        own = all(item.python.__code__.co_filename.startswith(_FOLDER) for item in needed if isinstance(item, Function))
+        """The key, found on disk by the state of our own files: to work it out takes longer than to
+        load the code."""
+        own = all(
+            item.python.__code__.co_filename.startswith(_FOLDER)
+            for item in needed
+            if isinstance(item, Function)
+        )
         if not own:
             return self._key(needed)
         state = f"{self.name}\0{_state_of_files()}"
@@ -231,13 +283,18 @@ class Unit:
         return key
 
     def _key(self, needed: list[Any]) -> str:
-        files = {os.path.join(_LANGUAGE, name) for name in os.listdir(_LANGUAGE) if name.endswith(".py")}
+        files = {
+            os.path.join(_LANGUAGE, name) for name in os.listdir(_LANGUAGE) if name.endswith(".py")
+        }
         facts = [self.name]
         for item in [*needed, *self.globals]:
             if isinstance(item, Function):
                 files.add(item.python.__code__.co_filename)
                 code = item.python.__code__
-                facts.append(f"{item.describe()} {code.co_firstlineno} {constants(item)} {code.co_code.hex()}")
+                facts.append(
+                    f"{item.describe()} {code.co_firstlineno} {constants(item)}"
+                    f" {code.co_code.hex()}"
+                )
             else:
                 facts.append(item.describe())
         facts += [_source_digest(name) for name in sorted(files)]

@@ -1,9 +1,11 @@
 """The C type `Array`: an aval, a block of memory and who owns it; its functions are machine code.
 
-An array's memory is a block of `memory` (freed with it), or belongs to `_owner`, which is kept alive: a NumPy array, or, once
-somebody looks at the memory (a NumPy view, another Array), a `Memory` that all of them share. So nobody else sees an array's
-memory when it has a block of its own, or the only reference to its `Memory`. A deleted array has no memory, and a mark in
-`extra`, where fast paths look anyway. Nothing here looks into avals: who makes an array says how large it is.
+An array's memory is a block of `memory` (freed with it), or belongs to `_owner`, which is kept
+alive: a NumPy array, or, once somebody looks at the memory (a NumPy view, another Array), a
+`Memory` that all of them share. So nobody else sees an array's memory when it has a block of its
+own, or the only reference to its `Memory`. A deleted array has no memory, and a mark in `extra`,
+where fast paths look anyway. Nothing here looks into avals: who makes an array says how large it
+is.
 """
 
 from __future__ import annotations
@@ -67,7 +69,15 @@ from calque.machine.objects.pyapi import (
 unit = Unit("calque_objects")
 
 Array = layout(
-    "Array", refcount=i64, type=ptr, aval=ptr, data=ptr, owner=ptr, block=ptr, extra=ptr, weak_references=ptr
+    "Array",
+    refcount=i64,
+    type=ptr,
+    aval=ptr,
+    data=ptr,
+    owner=ptr,
+    block=ptr,
+    extra=ptr,
+    weak_references=ptr,
 )
 
 Memory = layout("Memory", refcount=i64, type=ptr, block=ptr)
@@ -79,7 +89,9 @@ memory_type = unit.cell("calque_memory_type", ptr, 0)
 deleted_mark = unit.cell("calque_deleted_mark", ptr, lambda: id(DELETED))
 report_deleted = unit.cell("calque_report_deleted", ptr, lambda: id(_report_deleted))
 active_runs = unit.var("calque_active_runs", ptr)
-subscript_handler = unit.var("calque_subscript_handler", ptr)  # `subscript` puts the address of a function there
+subscript_handler = unit.var(
+    "calque_subscript_handler", ptr
+)  # `subscript` puts the address of a function there
 tuple_type = unit.cell("calque_tuple_type", ptr, id(tuple))
 ndarray_type = unit.cell("calque_ndarray_type", ptr, NDARRAY_TYPE)
 dtype_meta = unit.cell("calque_dtype_meta", ptr, id(type(np.dtype)))
@@ -112,13 +124,16 @@ DELETED: _Deleted = _Deleted()
 
 def _report_deleted(array: Any) -> None:
     aval = array.aval
-    text = f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
+    text = (
+        f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
+    )
     raise RuntimeError(f"Array has been deleted with shape={text}.")
 
 
 @unit.helper
 def array_object(aval: ptr, data: ptr, block: ptr, owner: ptr) -> ptr:
-    """A new Array; takes over `block` and a reference to `owner`. NULL with an exception set when memory is out."""
+    """A new Array; takes over `block` and a reference to `owner`. NULL with an exception set when
+    memory is out."""
     self = load_ptr(spare_first, 0)
     if self:
         store_i64(spare_first, 0, i64(Array(self).aval))
@@ -199,7 +214,8 @@ def refuse_deleted(x: ptr) -> ptr:
 
 @unit.function
 def lend(x: ptr) -> ptr:
-    """A new reference to who keeps the memory of an Array alive for others; NULL with an exception set."""
+    """A new reference to who keeps the memory of an Array alive for others; NULL with an exception
+    set."""
     if Array(x).extra == deleted_mark:
         return refuse_deleted(x)
     if Array(x).block:
@@ -333,12 +349,16 @@ def is_plain_ndarray(x: ptr) -> i64:
 
 @unit.function
 def _wrap_numpy(self: ptr, args: ptr, count: i64) -> ptr:
-    """wrap_numpy(aval, ndarray): an Array on the memory of a C-ordered, aligned, native ndarray, which it keeps alive."""
+    """wrap_numpy(aval, ndarray): an Array on the memory of a C-ordered, aligned, native ndarray,
+    which it keeps alive."""
     if count != 2:
         return refuse(type_error, "wrap_numpy takes an aval and an ndarray")
     source = load_ptr(args, 8)
     if not is_plain_ndarray(source):
-        return refuse(type_error, "wrap_numpy takes a C-contiguous, aligned numpy.ndarray in native byte order")
+        return refuse(
+            type_error,
+            "wrap_numpy takes a C-contiguous, aligned numpy.ndarray in native byte order",
+        )
     incref(source)
     array = array_object(load_ptr(args, 0), NdArray(source).data, NULL, source)
     if array == NULL:
@@ -386,7 +406,9 @@ def _as_numpy(self: ptr, args: ptr, count: i64) -> ptr:
         owner = new_reference(source)
     incref(descr)  # the next call takes it over
     flags: i32 = NDARRAY_C_CONTIGUOUS | NDARRAY_ALIGNED
-    view = PyArray_NewFromDescr(ndarray_type, descr, i32(rank), dims, NULL, Array(source).data, flags, NULL)
+    view = PyArray_NewFromDescr(
+        ndarray_type, descr, i32(rank), dims, NULL, Array(source).data, flags, NULL
+    )
     if view == NULL:
         decref(owner)
         return NULL
@@ -439,7 +461,9 @@ new_array: Callable[[Any, int], Any] = make_builtin(_new_array)
 wrap_numpy: Callable[[Any, np.ndarray[Any, Any]], Any] = make_builtin(_wrap_numpy)
 share: Callable[[Any, Any], Any] = make_builtin(_share)
 delete_array: Callable[[Any], None] = make_builtin(_delete_array)
-as_numpy: Callable[[Any, np.dtype[Any], tuple[int, ...]], np.ndarray[Any, Any]] = make_builtin(_as_numpy)
+as_numpy: Callable[[Any, np.dtype[Any], tuple[int, ...]], np.ndarray[Any, Any]] = make_builtin(
+    _as_numpy
+)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,13 +1,37 @@
-"""Arrays of which all elements are one: a block of memory and its bytes repeated, without a program."""
+"""Arrays of which all elements are one: a block of memory and its bytes repeated, without a
+program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from calque.machine.lang.unit import NULL, Unit, i64, load_i64, load_ptr, load_u8, memcpy, memset, ptr
-from calque.machine.objects.array_type import Array, array_type, deleted_mark, fresh_array, refuse, refuse_deleted
-from calque.machine.objects.pyapi import PyErr_Occurred, PyObject, make_builtin, type_error, value_error
+from calque.machine.lang.unit import (
+    NULL,
+    Unit,
+    i64,
+    load_i64,
+    load_ptr,
+    load_u8,
+    memcpy,
+    memset,
+    ptr,
+)
+from calque.machine.objects.array_type import (
+    Array,
+    array_type,
+    deleted_mark,
+    fresh_array,
+    refuse,
+    refuse_deleted,
+)
+from calque.machine.objects.pyapi import (
+    PyErr_Occurred,
+    PyObject,
+    make_builtin,
+    type_error,
+    value_error,
+)
 
 unit = Unit("calque_filling")
 
@@ -33,9 +57,12 @@ def calque_repeat(target: ptr, nbytes: i64, source: ptr, width: i64) -> None:
 
 @unit.function
 def _filled(self: ptr, args: ptr, count: i64) -> ptr:
-    """filled(aval, nbytes, scalar, width): an Array of `nbytes` that repeats the `width` bytes of the Array `scalar`."""
+    """filled(aval, nbytes, scalar, width): an Array of `nbytes` that repeats the `width` bytes of
+    the Array `scalar`."""
     if count != 4 or PyObject(load_ptr(args, 16)).type != array_type:
-        return refuse(type_error, "filled takes an aval, a number of bytes, an Array and its number of bytes")
+        return refuse(
+            type_error, "filled takes an aval, a number of bytes, an Array and its number of bytes"
+        )
     nbytes, width = PyLong_AsSsize_t(load_ptr(args, 8)), PyLong_AsSsize_t(load_ptr(args, 24))
     if PyErr_Occurred():
         return NULL

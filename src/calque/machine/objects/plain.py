@@ -1,4 +1,5 @@
-"""Arrays in plain Python, for interpreters whose structs machine code does not know: what `objects` and `subscript` offer, slowly."""
+"""Arrays in plain Python, for interpreters whose structs machine code does not know: what `objects`
+and `subscript` offer, slowly."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ class Array:
 
 def refused(name: str) -> AttributeError:
     known = name in Array.__slots__
-    return AttributeError("readonly attribute" if known else f"'calque.Array' object has no attribute {name!r}")
+    return AttributeError(
+        "readonly attribute" if known else f"'calque.Array' object has no attribute {name!r}"
+    )
 
 
 Array.__module__ = "calque"
@@ -92,7 +95,11 @@ def check(function: str, array: Any) -> None:
         raise TypeError(f"{function} takes an Array")
     if array._extra is DELETED:
         aval = array.aval
-        text = f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else repr(aval)
+        text = (
+            f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
+            if hasattr(aval, "shape")
+            else repr(aval)
+        )
         raise RuntimeError(f"Array has been deleted with shape={text}.")
 
 
@@ -117,7 +124,9 @@ def wrap_numpy(aval: Any, source: np.ndarray[Any, Any]) -> Any:
     if type(source) is not np.ndarray or not (
         source.flags.c_contiguous and source.flags.aligned and source.dtype.isnative
     ):
-        raise TypeError("wrap_numpy takes a C-contiguous, aligned numpy.ndarray in native byte order")
+        raise TypeError(
+            "wrap_numpy takes a C-contiguous, aligned numpy.ndarray in native byte order"
+        )
     return make(aval, source.ctypes.data, source)
 
 
@@ -140,7 +149,12 @@ class Window:
 
     def __init__(self, address: int, nbytes: int, owner: Any) -> None:
         self.owner = owner
-        self.__array_interface__ = {"version": 3, "data": (address, True), "shape": (nbytes,), "typestr": "|u1"}
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, True),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+        }
 
 
 def as_numpy(array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

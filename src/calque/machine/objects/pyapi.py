@@ -1,7 +1,9 @@
-"""CPython and NumPy from machine code: struct layouts, reference counts, C types and functions made without a C compiler.
+"""CPython and NumPy from machine code: struct layouts, reference counts, C types and functions made
+without a C compiler.
 
-Only builds with a GIL of CPython 3.11 to 3.13 on 64-bit little-endian machines are known; `check_interpreter` compares every
-offset used here with live objects and raises ImportError when one is wrong.
+Only builds with a GIL of CPython 3.11 to 3.13 on 64-bit little-endian machines are known;
+`check_interpreter` compares every offset used here with live objects and raises ImportError when
+one is wrong.
 """
 
 from __future__ import annotations
@@ -23,9 +25,13 @@ unit = Unit("calque_pyapi")
 # ---- struct layouts ----
 
 PyObject = layout("PyObject", refcount=i64, type=ptr)
-PyObject32 = layout("PyObject32", refcount=i32, at={"refcount": 0})  # the half that counts from 3.12 on (little-endian)
+PyObject32 = layout(
+    "PyObject32", refcount=i32, at={"refcount": 0}
+)  # the half that counts from 3.12 on (little-endian)
 PyVar = layout("PyVar", refcount=i64, type=ptr, size=i64)
-PyTuple = layout("PyTuple", refcount=i64, type=ptr, size=i64, items=ptr)  # `at(p).items` is the first item
+PyTuple = layout(
+    "PyTuple", refcount=i64, type=ptr, size=i64, items=ptr
+)  # `at(p).items` is the first item
 PyList = layout("PyList", refcount=i64, type=ptr, size=i64, items=ptr)  # `items` points to them
 PyFloat = layout("PyFloat", refcount=i64, type=ptr, value=f64)
 PyBytes = layout("PyBytes", refcount=i64, type=ptr, size=i64, hash=i64, data=ptr)
@@ -33,7 +39,16 @@ PyComplex = layout("PyComplex", refcount=i64, type=ptr, real=f64, imag=f64)
 PySlice = layout("PySlice", refcount=i64, type=ptr, start=ptr, stop=ptr, step=ptr)
 PyDict = layout("PyDict", refcount=i64, type=ptr, used=i64)
 NdArray = layout(
-    "NdArray", refcount=i64, type=ptr, data=ptr, nd=i32, dims=ptr, strides=ptr, base=ptr, descr=ptr, flags=i32
+    "NdArray",
+    refcount=i64,
+    type=ptr,
+    data=ptr,
+    nd=i32,
+    dims=ptr,
+    strides=ptr,
+    base=ptr,
+    descr=ptr,
+    flags=i32,
 )
 PyCell = layout("PyCell", refcount=i64, type=ptr, value=ptr)
 PyDescr = layout("PyDescr", refcount=i64, type=ptr, scalar_type=ptr, kind=ptr, at={"kind": 24})
@@ -173,7 +188,8 @@ def make_builtin(function: Function, flags: int = METH_FASTCALL) -> Callable[...
 
 @dataclass
 class TypeSpec:
-    """What a C type is made of; `slots` maps names of `SLOTS` to machine functions or C addresses."""
+    """What a C type is made of; `slots` maps names of `SLOTS` to machine functions or C
+    addresses."""
 
     name: str
     size: int
@@ -189,9 +205,15 @@ def make_type(spec: TypeSpec) -> type:
     slots: list[tuple[int, int]] = []
     doc = ctypes.create_string_buffer(spec.doc.encode())
     members = (_MemberDef * (len(spec.members) + 1))(
-        *(_MemberDef(name.encode(), kind, offset, flags, None) for name, kind, offset, flags in spec.members)
+        *(
+            _MemberDef(name.encode(), kind, offset, flags, None)
+            for name, kind, offset, flags in spec.members
+        )
     )
-    slots += [(SLOTS["tp_doc"], ctypes.addressof(doc)), (SLOTS["tp_members"], ctypes.addressof(members))]
+    slots += [
+        (SLOTS["tp_doc"], ctypes.addressof(doc)),
+        (SLOTS["tp_members"], ctypes.addressof(members)),
+    ]
     keep: list[Any] = [doc, members]
     if spec.dict_access:
         name = ctypes.create_string_buffer(b"__dict__")
@@ -217,7 +239,10 @@ def c_address(name: str) -> int:
 
 def _numpy_table() -> Any:
     """NumPy's C API: a table of addresses."""
-    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules["numpy.core._multiarray_umath"]
+    core = (
+        sys.modules.get("numpy._core._multiarray_umath")
+        or sys.modules["numpy.core._multiarray_umath"]
+    )
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return ctypes.cast(pointer(core._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
@@ -228,7 +253,9 @@ NDARRAY_TYPE: int = _table[2]
 PyArray_NewFromDescr = unit.extern(
     "calque_PyArray_NewFromDescr", ptr, ptr, ptr, i32, ptr, ptr, ptr, i32, ptr, address=_table[94]
 )
-PyArray_SetBaseObject = unit.extern("calque_PyArray_SetBaseObject", i32, ptr, ptr, address=_table[282])
+PyArray_SetBaseObject = unit.extern(
+    "calque_PyArray_SetBaseObject", i32, ptr, ptr, address=_table[282]
+)
 DESCR_TYPE: int = _table[3]
 
 
@@ -236,19 +263,34 @@ DESCR_TYPE: int = _table[3]
 
 
 def check_interpreter() -> None:
-    """Compare the offsets used by machine code with live objects; ImportError names the first that is wrong."""
+    """Compare the offsets used by machine code with live objects; ImportError names the first that
+    is wrong."""
     wrong = [name for name, holds in _facts() if not holds]
     if wrong:
-        raise ImportError(f"calque cannot run on this Python ({sys.version}): {wrong[0]} is not where it should be")
+        raise ImportError(
+            f"calque cannot run on this Python ({sys.version}): {wrong[0]} is not where it"
+            " should be"
+        )
 
 
 def _facts() -> list[tuple[str, bool]]:
-    free_threaded = "t" in getattr(sys, "abiflags", "") or not getattr(sys, "_is_gil_enabled", lambda: True)()
+    free_threaded = (
+        "t" in getattr(sys, "abiflags", "") or not getattr(sys, "_is_gil_enabled", lambda: True)()
+    )
     facts = [
-        ("a 64-bit little-endian machine", sys.byteorder == "little" and ctypes.sizeof(ctypes.c_void_p) == 8),
-        ("CPython 3.11 to 3.13", sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)),
+        (
+            "a 64-bit little-endian machine",
+            sys.byteorder == "little" and ctypes.sizeof(ctypes.c_void_p) == 8,
+        ),
+        (
+            "CPython 3.11 to 3.13",
+            sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13),
+        ),
         ("the GIL (free-threaded builds are not supported)", not free_threaded),
-        ("a release build's object header", not hasattr(sys, "gettotalrefcount") and object.__basicsize__ == 16),
+        (
+            "a release build's object header",
+            not hasattr(sys, "gettotalrefcount") and object.__basicsize__ == 16,
+        ),
     ]
     if all(holds for _, holds in facts):
         facts += [*_object_facts(), *_numpy_facts()]
@@ -271,10 +313,19 @@ def _object_facts() -> list[tuple[str, bool]]:
         ("tuple items", _word(id(pair) + tuple_items + 8) == id(pair[1])),
         ("list size", PyList(id(items)).size == 3),
         ("list items", _word(list_items + 16) == id(items[2])),
-        ("float value", ctypes.c_double.from_address(id(pi) + PyFloat.offset("value")).value == 3.25),
-        ("complex value", ctypes.c_double.from_address(id(number) + PyComplex.offset("imag")).value == -2.5),
+        (
+            "float value",
+            ctypes.c_double.from_address(id(pi) + PyFloat.offset("value")).value == 3.25,
+        ),
+        (
+            "complex value",
+            ctypes.c_double.from_address(id(number) + PyComplex.offset("imag")).value == -2.5,
+        ),
         ("bytes data", ctypes.string_at(id(text) + PyBytes.offset("data")) == text),
-        ("slice parts", PySlice(id(part)).start == id(part.start) and PySlice(id(part)).step == id(part.step)),
+        (
+            "slice parts",
+            PySlice(id(part)).start == id(part.start) and PySlice(id(part)).step == id(part.step),
+        ),
         ("cell value", PyCell(id(cell)).value == id(text)),
         ("dict size", PyDict(id(table)).used == 2),
         ("tp_alloc", _word(id(tuple) + TYPE_ALLOC) == c_address("PyType_GenericAlloc")),
@@ -297,12 +348,17 @@ def _numpy_facts() -> list[tuple[str, bool]]:
         ("ndarray descr", a.descr == id(matrix.dtype)),
         ("ndarray flags", a.flags & known == known and v.flags & known == NDARRAY_ALIGNED),
         ("dtype scalar type", PyDescr(id(matrix.dtype)).scalar_type == id(np.float32)),
-        ("dtype byte order", _byte(id(swapped) + DESCR_BYTEORDER) == b">" and _byte(a.descr + DESCR_BYTEORDER) == b"="),
+        (
+            "dtype byte order",
+            _byte(id(swapped) + DESCR_BYTEORDER) == b">"
+            and _byte(a.descr + DESCR_BYTEORDER) == b"=",
+        ),
     ]
 
 
 def slot_offset(kind: type, name: str, example: Any) -> int:
-    """Where the objects of a class keep what is in a slot, as the class itself says; `example` shows whether that is so."""
+    """Where the objects of a class keep what is in a slot, as the class itself says; `example`
+    shows whether that is so."""
     member = _word(id(kind.__dict__[name]) + MEMBER_DEFINITION)
     offset = _word(member + 16)
     if _word(id(example) + offset) != id(getattr(example, name)):
@@ -319,7 +375,8 @@ def _byte(address: int) -> bytes:
 
 
 def _is_known() -> bool:
-    """Whether machine code may be used on objects; ``CALQUE_CALLPATH=off`` says no. Else plain Python takes over."""
+    """Whether machine code may be used on objects; ``CALQUE_CALLPATH=off`` says no. Else plain
+    Python takes over."""
     if os.environ.get("CALQUE_CALLPATH", "").strip().lower() in ("off", "0", "no", "false"):
         return False
     try:

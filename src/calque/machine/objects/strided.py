@@ -1,8 +1,10 @@
-"""Copying between strided arrays of any rank and element size: what eager layout operations are made of.
+"""Copying between strided arrays of any rank and element size: what eager layout operations are
+made of.
 
-A kernel of the driver's form, `calque_strided_copy(args, begin, end)`: `args` are words: destination, source, element size, byte
-offset in the destination, byte offset in the source, rank, then for each axis its extent, destination stride and source stride
-in bytes. Axes of size 1 and axes that run on are better merged before (see `merged`)."""
+A kernel of the driver's form, `calque_strided_copy(args, begin, end)`: `args` are words:
+destination, source, element size, byte offset in the destination, byte offset in the source, rank,
+then for each axis its extent, destination stride and source stride in bytes. Axes of size 1 and
+axes that run on are better merged before (see `merged`)."""
 
 from __future__ import annotations
 

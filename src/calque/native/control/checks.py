@@ -1,4 +1,5 @@
-"""Was every number finite, in all rounds? A sum that no finite number changes knows it, for less than a test in each round."""
+"""Was every number finite, in all rounds? A sum that no finite number changes knows it, for less
+than a test in each round."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def late_checks(loop: Loop, after: Body) -> tuple[Loop, Body]:
     if not tests:
         return loop, after
     memo: dict[Expr, Expr] = {}
-    return Loop(tuple(states), loop.body, loop.var), map_exprs(after, lambda e: rewrite(e, tests.get, memo))
+    return Loop(tuple(states), loop.body, loop.var), map_exprs(
+        after, lambda e: rewrite(e, tests.get, memo)
+    )
 
 
 def summed(s: State) -> tuple[State, Expr] | None:
@@ -41,7 +44,12 @@ def summed(s: State) -> tuple[State, Expr] | None:
 
 def as_bool(e: Expr) -> Expr:
     """int(b) != 0 is b."""
-    while e.op == "ne" and is_const(e.args[1], 0) and e.args[0].op == "cast" and e.args[0].args[0].dtype == "i1":
+    while (
+        e.op == "ne"
+        and is_const(e.args[1], 0)
+        and e.args[0].op == "cast"
+        and e.args[0].args[0].dtype == "i1"
+    ):
         e = e.args[0].args[0]
     return e
 
@@ -60,9 +68,14 @@ def is_read(s: State, loop: Loop) -> bool:
 
 
 def numbers_of(s: State) -> list[Expr] | None:
-    """The numbers of a state that becomes true when one of them is not finite; None where it is another one."""
+    """The numbers of a state that becomes true when one of them is not finite; None where it is
+    another one."""
     found = failing(s.next, s.name)
-    if not found or found[0].dtype not in FLOATS or any(x.dtype != found[0].dtype or s.name in x.names for x in found):
+    if (
+        not found
+        or found[0].dtype not in FLOATS
+        or any(x.dtype != found[0].dtype or s.name in x.names for x in found)
+    ):
         return None
     return found if ref(s.name, "i1") in operands(s.next) else None
 

@@ -1,15 +1,23 @@
-"""Control flow: loops and branches as steps of the driver, or, where a loop is small, as one native loop inside a kernel.
+"""Control flow: loops and branches as steps of the driver, or, where a loop is small, as one native
+loop inside a kernel.
 
-A loop is tried in this order: all that it carries in registers (`control_nested`), the loops over elements outside and the rounds inside
-(`control_pointwise`), a loop of the driver around kernels. All give the same
-results; they differ in what a round costs."""
+A loop is tried in this order: all that it carries in registers (`control_nested`), the loops over
+elements outside and the rounds inside (`control_pointwise`), a loop of the driver around kernels.
+All give the same results; they differ in what a round costs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from calque.native.control.loops import LoopParts, NotPointwiseError, alias, bind, turn_matrices, unchanged
+from calque.native.control.loops import (
+    LoopParts,
+    NotPointwiseError,
+    alias,
+    bind,
+    turn_matrices,
+    unchanged,
+)
 from calque.native.control.nested import lanes_loop, scalar_loop
 from calque.native.control.pointwise import pointwise_loop
 from calque.native.control.together import lanes_together
@@ -41,7 +49,9 @@ def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
         known = len(p.memo)
         try:
             steps = small(p, loop, block)
-        except NotPointwiseError:  # a carry is read at a place that is not known: it has to lie in memory
+        except (
+            NotPointwiseError
+        ):  # a carry is read at a place that is not known: it has to lie in memory
             steps = None
         if steps is not None:
             return before + steps
@@ -51,7 +61,8 @@ def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
 
 
 def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
-    """A loop of the driver. A carry has two buffers that change places after each round, or one when it is updated in place."""
+    """A loop of the driver. A carry has two buffers that change places after each round, or one
+    when it is updated in place."""
     steps = turn_matrices(p, loop, block)
     fixed = unchanged(loop)
     for i, init in fixed.items():
@@ -100,7 +111,8 @@ def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
 
 
 def first_values(p: Planner, targets: list[tuple[Node, View]]) -> list[Step]:
-    """Put the first values of the carries in place. The rounds overwrite them: whoever wants such a value later must not read it there."""
+    """Put the first values of the carries in place. The rounds overwrite them: whoever wants such a
+    value later must not read it there."""
     fresh = [n for n, _ in targets if n not in p.view]
     known = len(p.memo)
     steps = p.block(targets)
@@ -112,25 +124,37 @@ def first_values(p: Planner, targets: list[tuple[Node, View]]) -> list[Step]:
 
 
 def counters(p: Planner, loop: LoopParts) -> dict[int, Expr]:
-    """The integers that every round moves on by the same number: they are known from the number of the round. Carry -> its last value."""
+    """The integers that every round moves on by the same number: they are known from the number of
+    the round. Carry -> its last value."""
     out: dict[int, Expr] = {}
     if loop.length is None:
         return out
     for i, (c, o, init) in enumerate(zip(loop.carries, loop.next, loop.init)):
-        if o.op != "add" or c.shape or c.dtype not in ("i32", "u32", "i64", "u64") or init.op != "literal":
+        if (
+            o.op != "add"
+            or c.shape
+            or c.dtype not in ("i32", "u32", "i64", "u64")
+            or init.op != "literal"
+        ):
             continue
         step = o.args[1] if o.args[0] is c else o.args[0]
         if c not in o.args or step.op != "literal":
             continue
         first, by = const(int(init.params["value"])), const(int(step.params["value"]))
-        number = lambda t: cast(ex("add", first, ex("mul", by, t)), c.dtype)
+
+        def number(t):
+            return cast(ex("add", first, ex("mul", by, t)), c.dtype)
+
         p.memo[c, ()] = number(loop.t)
         out[i] = number(p.sizes.dim(loop.length))
     return out
 
 
-def carry_buffers(p: Planner, loop: LoopParts, block: Block, i: int, in_place: bool) -> tuple[Buffer, Buffer]:
-    """The two buffers of a carry. With a known number of rounds the one that is current in the end may be the result itself."""
+def carry_buffers(
+    p: Planner, loop: LoopParts, block: Block, i: int, in_place: bool
+) -> tuple[Buffer, Buffer]:
+    """The two buffers of a carry. With a known number of rounds the one that is current in the end
+    may be the result itself."""
     get = loop.gets.get(i)
     home = block.targets.get(get) if get is not None else None
     result = home.buf if home is not None and not home.prefix else None
@@ -144,11 +168,18 @@ def carry_buffers(p: Planner, loop: LoopParts, block: Block, i: int, in_place: b
 
 
 def in_place(p: Planner, loop: LoopParts, outputs: list[Node]) -> set[int]:
-    """The carries that are only ever updated: `x.at[i].set(...)` costs what it writes, not the size of x.
+    """The carries that are only ever updated: `x.at[i].set(...)` costs what it writes, not the size
+    of x.
 
-    Every value of the chain must be read for the last time by its own update, and no update may read what it overwrites."""
+    Every value of the chain must be read for the last time by its own update, and no update may
+    read what it overwrites.
+    """
     out: set[int] = set()
-    chains = {i: c for i, o in enumerate(loop.next) if (c := chain(o, loop.carries[i])) and loop.next.count(o) == 1}
+    chains = {
+        i: c
+        for i, o in enumerate(loop.next)
+        if (c := chain(o, loop.carries[i])) and loop.next.count(o) == 1
+    }
     if not chains:
         return out
     order = ordered(p, outputs)
@@ -157,7 +188,12 @@ def in_place(p: Planner, loop: LoopParts, outputs: list[Node]) -> set[int]:
     for i, links in chains.items():
         fine = links[-1] not in loop.stacked
         for n in links:
-            fine = fine and n in roots.stored and roots.last.get(n.args[0]) == roots.at[n] and roots.replaceable(n)
+            fine = (
+                fine
+                and n in roots.stored
+                and roots.last.get(n.args[0]) == roots.at[n]
+                and roots.replaceable(n)
+            )
         if fine and loop.carries[i].aval.dtype == links[-1].aval.dtype:
             out.add(i)
     return out
@@ -169,7 +205,8 @@ def ordered(p: Planner, outputs: list[Node]) -> list[Node]:
 
 
 def chain(out: Node, carry: Node) -> list[Node]:
-    """The updates that lead from a carry to its next value, first to last; none when there is anything else between."""
+    """The updates that lead from a carry to its next value, first to last; none when there is
+    anything else between."""
     links: list[Node] = []
     while out.op in IN_PLACE:
         links.append(out)

@@ -1,4 +1,5 @@
-"""Loops as data: a scan, a while or a fori loop taken apart once, for all the ways there are to run it."""
+"""Loops as data: a scan, a while or a fori loop taken apart once, for all the ways there are to run
+it."""
 
 from __future__ import annotations
 
@@ -18,13 +19,16 @@ WORTH = 8  # rows of a matrix that are worth transposing it for
 
 
 class LoopParts:
-    """A loop: what comes in from outside, what is carried round, what is read and written slice by slice.
+    """A loop: what comes in from outside, what is carried round, what is read and written slice by
+    slice.
 
     body      inputs: consts, carries, slices; outputs: next carries, stacked results
     test      (while) inputs: its consts, carries; output: go on?
     t, at     the loop variable and the index of the slice (turned round for a reversed scan)
     var       the loop variable where the number of rounds is known before the first
-    length    that number, where it is known now; a counted scan has it in memory (`count`) and the driver reads it"""
+    length    that number, where it is known now; a counted scan has it in memory (`count`) and the
+    driver reads it
+    """
 
     def __init__(self, p: Planner, n: Node, order: Sequence[Node], counter: str) -> None:
         self.node = n
@@ -62,7 +66,11 @@ class LoopParts:
         self.var = None if extent is None else self.t
         self.at: Expr = self.t
         if self.reverse and extent is not None:
-            self.at = ex("sub", ex("sub", extent, const(1)), self.t) if self.length is None else self.turned(p)
+            self.at = (
+                ex("sub", ex("sub", extent, const(1)), self.t)
+                if self.length is None
+                else self.turned(p)
+            )
         alias(p, self.inner_consts, self.consts, ())
         alias(p, self.slices, self.xs, (self.at,))
         self.gets = {m.params["index"]: m for m in order if m.op == "get" and m.args[0] is n}
@@ -72,7 +80,9 @@ class LoopParts:
         return ex("sub", p.sizes.dim(self.length - 1), self.t) if self.length else self.t
 
 
-def split(xs: Sequence[Node], a: int, b: int) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node]]:
+def split(
+    xs: Sequence[Node], a: int, b: int
+) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node]]:
     return xs[:a], xs[a : a + b], xs[a + b :]
 
 
@@ -111,13 +121,18 @@ RULES["input"] = RULES["get"] = input_element
 
 def unchanged(loop: LoopParts) -> dict[int, Node]:
     """Carries that every round leaves as they are: they are constants of the loop."""
-    return {i: init for i, (c, o, init) in enumerate(zip(loop.carries, loop.next, loop.init)) if c is o}
+    return {
+        i: init for i, (c, o, init) in enumerate(zip(loop.carries, loop.next, loop.init)) if c is o
+    }
 
 
 def turn_matrices(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
-    """A matrix that every round multiplies with a short vector is transposed once, so that the product runs along its rows.
+    """A matrix that every round multiplies with a short vector is transposed once, so that the
+    product runs along its rows.
 
-    before: loop: h = W @ h, row by row of W      after: V = W.T; loop: h = sum over k of V[k, :] h[k]"""
+    before: loop: h = W @ h, row by row of W      after: V = W.T; loop: h = sum over k of V[k, :]
+    h[k]
+    """
     steps: list[Step] = []
     constants = set(loop.inner_consts)
     for r in loop.body.nodes:

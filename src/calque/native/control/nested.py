@@ -1,7 +1,10 @@
-"""Loops in registers: a loop whose whole state is a few scalars is one native loop, with the loops and choices inside it.
+"""Loops in registers: a loop whose whole state is a few scalars is one native loop, with the loops
+and choices inside it.
 
-Small arrays are taken apart into their elements. A scan without carries (the lanes of a vmap that go each another way) is a loop
-over independent elements: it may be a vector, whose lanes part and meet, and be shared out among threads."""
+Small arrays are taken apart into their elements. A scan without carries (the lanes of a vmap that
+go each another way) is a loop over independent elements: it may be a vector, whose lanes part and
+meet, and be shared out among threads.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,17 @@ from typing import Final
 from calque.core.dims import Dim
 from calque.native.control.checks import late_checks
 from calque.native.control.loops import LoopParts, NotPointwiseError, alias, bind
-from calque.native.control.scalar import Results, carried, elements, inline, pieces, size, states_of, store, symbol
+from calque.native.control.scalar import (
+    Results,
+    carried,
+    elements,
+    inline,
+    pieces,
+    size,
+    states_of,
+    store,
+    symbol,
+)
 from calque.native.loops.tree import For, If, Loop, Out, Statement
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Value, View
@@ -26,13 +39,20 @@ NESTED: Final = frozenset(("scan", "while", "cond"))
 
 
 def scalar_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
-    """before: scan over c:f32[3]      after: loop with c.0, c.1, c.2 in registers; what is stacked is stored element by element"""
+    """before: scan over c:f32[3]      after: loop with c.0, c.1, c.2 in registers; what is stacked
+    is stored element by element"""
     if not few(loop.stacked):
         return None
     body, results = loop_statement(p, loop)
     homes = {i: block.targets.get(get) or View(p.temporary(get)) for i, get in loop.gets.items()}
     stores = stacks(p, loop, homes)
-    last = [s for i in loop.gets if i < len(loop.carries) for idx, v in results[i] for s in store(homes[i], idx, v)]
+    last = [
+        s
+        for i in loop.gets
+        if i < len(loop.carries)
+        for idx, v in results[i]
+        for s in store(homes[i], idx, v)
+    ]
     rounds = Loop(body.states, (*body.body, *stores), body.var, body.cond, body.test)
     rounds, after = late_checks(rounds, tuple(last))
     return finished(p, loop, [rounds, *after], homes)
@@ -40,11 +60,15 @@ def scalar_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
 
 def few(nodes: Sequence[Node]) -> bool:
     """Can their elements be names?"""
-    return all(type(n.aval.size) is int for n in nodes) and sum(n.aval.size for n in nodes) <= MOST_ELEMENTS
+    return (
+        all(type(n.aval.size) is int for n in nodes)
+        and sum(n.aval.size for n in nodes) <= MOST_ELEMENTS
+    )
 
 
 def lanes_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
-    """before: scan without carries: y[t] = while(x[t])      after: for t: loop with c = x[t]: ...; y[t] = c"""
+    """before: scan without carries: y[t] = while(x[t])      after: for t: loop with c = x[t]: ...;
+    y[t] = c"""
     if loop.carries or loop.var is None or not few(loop.stacked):
         return None
     body = nested(p, loop.stacked)
@@ -59,11 +83,17 @@ def stacks(p: Planner, loop: LoopParts, homes: dict[int, View]) -> list[Statemen
     for i in homes:
         if i >= first:
             y = loop.stacked[i - first]
-            out += [s for idx in elements(y.shape) for s in store(homes[i], (loop.at, *idx), p.at(y, idx))]
+            out += [
+                s
+                for idx in elements(y.shape)
+                for s in store(homes[i], (loop.at, *idx), p.at(y, idx))
+            ]
     return out
 
 
-def finished(p: Planner, loop: LoopParts, kernel: list[Statement], homes: dict[int, View]) -> list[Step] | None:
+def finished(
+    p: Planner, loop: LoopParts, kernel: list[Statement], homes: dict[int, View]
+) -> list[Step] | None:
     if size(tuple(kernel)) > MOST_NODES:
         return None
     for i, get in loop.gets.items():
@@ -71,13 +101,16 @@ def finished(p: Planner, loop: LoopParts, kernel: list[Statement], homes: dict[i
     return [Call(p.kernel(tuple(kernel)))]
 
 
-# --- statements of nested control ---------------------------------------------------------------------------------------------
+# --- statements of nested control -----------------------------------------------------------------
 
 
 def nested(p: Planner, outputs: Sequence[Node]) -> list[Statement]:
-    """The statements that loops and choices need before these outputs are expressions; afterwards their results are known."""
+    """The statements that loops and choices need before these outputs are expressions; afterwards
+    their results are known."""
     order = [n for n in reachable(outputs, p.view) if n not in p.view]
-    if any(type(n.aval.size) is Dim for n in order if n.aval is not None):  # its elements cannot be listed
+    if any(
+        type(n.aval.size) is Dim for n in order if n.aval is not None
+    ):  # its elements cannot be listed
         raise NotPointwiseError
     work = sum(max(n.aval.size, 1) for n in order if n.aval is not None)
     if work > MOST_NODES or not all(n.op in NESTED or inline(p, n) for n in order):
@@ -89,7 +122,9 @@ def nested(p: Planner, outputs: Sequence[Node]) -> list[Statement]:
         elif n.op in NESTED:
             p.depth += 1
             loop = LoopParts(p, n, order, f"t{p.depth}.{n.id}")
-            if loop.count is not None or any(i >= len(loop.carries) for i in loop.gets):  # what lies in memory
+            if loop.count is not None or any(
+                i >= len(loop.carries) for i in loop.gets
+            ):  # what lies in memory
                 raise NotPointwiseError
             statement, results = loop_statement(p, loop)
             out.append(statement)
@@ -101,7 +136,9 @@ def nested(p: Planner, outputs: Sequence[Node]) -> list[Statement]:
 
 def loop_statement(p: Planner, loop: LoopParts) -> tuple[Loop, Results]:
     """A loop with everything in registers, and the carries after it."""
-    if not few(loop.carries) or any(c.aval.size > LARGEST for c in loop.carries):  # long enough for a vector
+    if not few(loop.carries) or any(
+        c.aval.size > LARGEST for c in loop.carries
+    ):  # long enough for a vector
         raise NotPointwiseError
     results = carried(p, loop)
     cond: Expr | None = None
@@ -115,7 +152,8 @@ def loop_statement(p: Planner, loop: LoopParts) -> tuple[Loop, Results]:
 
 
 def choice(p: Planner, n: Node, order: Sequence[Node]) -> list[Statement]:
-    """before: y = cond[branches=(f, g, h)] i x      after: if i < 1: y.0 = f(x) else: (if i < 2: y.1 = g(x) else: y.1 = h(x)); y.0 = y.1"""
+    """before: y = cond[branches=(f, g, h)] i x      after: if i < 1: y.0 = f(x) else: (if i < 2:
+    y.1 = g(x) else: y.1 = h(x)); y.0 = y.1"""
     p.depth += 1
     index: Expr = p.at(n.args[0], ())
     gets = [m for m in order if m.op == "get" and m.args[0] is n]
@@ -128,7 +166,9 @@ def choice(p: Planner, n: Node, order: Sequence[Node]) -> list[Statement]:
         sides.append((body, [p.at(g.outputs[get.params["index"]], idx) for get, idx in wanted]))
     body, values = sides[-1]
     for k in reversed(range(len(sides) - 1)):
-        names = [symbol(f"y{p.depth}.{n.id}.{k}.{j}", get.dtype) for j, (get, _) in enumerate(wanted)]
+        names = [
+            symbol(f"y{p.depth}.{n.id}.{k}.{j}", get.dtype) for j, (get, _) in enumerate(wanted)
+        ]
         body = [either(ex("lt", index, const(k + 1, index.dtype)), sides[k], (body, values), names)]
         values = names
     for key, v in zip(wanted, values):

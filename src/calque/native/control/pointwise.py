@@ -1,4 +1,5 @@
-"""Loops whose body is pointwise in all that it carries commute with the loops over elements: elements outside, rounds inside, in registers."""
+"""Loops whose body is pointwise in all that it carries commute with the loops over elements:
+elements outside, rounds inside, in registers."""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ MOST_NODES = 600
 
 
 def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | None:
-    """before: loop: for i: z[i] = f(z[i], n)      after: for i: loop with z in a register: z = f(z, n); z'[i] = z
+    """before: loop: for i: z[i] = f(z[i], n)      after: for i: loop with z in a register: z = f(z,
+    n); z'[i] = z
 
-    Carries are arrays of one shape, scalars (such as the counter of a fori loop) that depend on scalars only, and cells that are marked where
-    an element fails a test: each element keeps its own."""
+    Carries are arrays of one shape, scalars (such as the counter of a fori loop) that depend on
+    scalars only, and cells that are marked where an element fails a test: each element keeps its
+    own."""
     marks = marked_carries(loop)
     shape = common_shape(p, loop, marks)
     if shape is None:
@@ -54,7 +57,10 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
         return None
     after = [s for i in arrays if i in loop.gets for s in store(homes[i], idx, guard.values[i])]
     wanted_marks = [i for i in marks if i in loop.gets]
-    after += [Store(homes[i].buf, homes[i].prefix, TRUE, ref(mark_name(loop, i), "i1")) for i in wanted_marks]
+    after += [
+        Store(homes[i].buf, homes[i].prefix, TRUE, ref(mark_name(loop, i), "i1"))
+        for i in wanted_marks
+    ]
     for i, g in loop.gets.items():
         p.view[g] = homes[i]
     first = [s for i in wanted_marks for s in store(homes[i], (), p.at(loop.init[i], ()))]
@@ -63,7 +69,9 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
         rounds, last = late_checks(rounds, tuple(after))
         steps.append(Call(p.kernel(nested(dims, (rounds, *last)))))
     if wanted_scalars:
-        only = Loop(tuple(s for s in inner if s.name in guard.scalar_names(scalars)), (), loop.var, test)
+        only = Loop(
+            tuple(s for s in inner if s.name in guard.scalar_names(scalars)), (), loop.var, test
+        )
         stores = [s for i in wanted_scalars for s in store(homes[i], (), guard.values[i])]
         steps.append(Call(p.kernel((only, *stores))))
     return steps
@@ -101,13 +109,19 @@ def mark_state(p: Planner, loop: LoopParts, i: int, tests: Sequence[Node], idx: 
     return State(mark_name(loop, i), FALSE, now)
 
 
-def common_shape(p: Planner, loop: LoopParts, marks: dict[int, list[Node]]) -> tuple[int, ...] | None:
+def common_shape(
+    p: Planner, loop: LoopParts, marks: dict[int, list[Node]]
+) -> tuple[int, ...] | None:
     """The one shape of all array carries, when the body has nothing but expressions."""
-    shapes = {c.shape for c in loop.carries if c.shape} | {x.shape for xs in marks.values() for x in xs}
+    shapes = {c.shape for c in loop.carries if c.shape} | {
+        x.shape for xs in marks.values() for x in xs
+    }
     if len(shapes) != 1:
         return None
     (shape,) = shapes
-    outputs = [n for i, n in enumerate(loop.next) if i not in marks] + [x for xs in marks.values() for x in xs]
+    outputs = [n for i, n in enumerate(loop.next) if i not in marks] + [
+        x for xs in marks.values() for x in xs
+    ]
     outputs += [*loop.stacked, *(loop.test.outputs if loop.test is not None else ())]
     if any(y.shape != shape for y in loop.stacked):
         return None
@@ -140,7 +154,9 @@ class Guard:
     def mixed(self, scalars: Sequence[int]) -> bool:
         """Does a scalar carry depend on the elements of an array?"""
         names = self.scalar_names(scalars)
-        others = {str(e.attr[0]) for i, v in self.values.items() if i not in scalars for e in pieces(v)}
+        others = {
+            str(e.attr[0]) for i, v in self.values.items() if i not in scalars for e in pieces(v)
+        }
         for i in scalars:
             for e in pieces(self.p.at(self.loop.next[i], ())):
                 if not others.isdisjoint(e.names):

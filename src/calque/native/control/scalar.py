@@ -1,4 +1,5 @@
-"""Scalars for the loops that live in registers: small arrays taken apart into their elements, known by name."""
+"""Scalars for the loops that live in registers: small arrays taken apart into their elements, known
+by name."""
 
 from __future__ import annotations
 
@@ -55,7 +56,10 @@ def states_of(p: Planner, loop: LoopParts, results: Results) -> list[State]:
     for i, row in enumerate(results):
         for idx, v in row:
             first, then = p.at(loop.init[i], idx), p.at(loop.next[i], idx)
-            states += [State(str(s.attr[0]), a, b) for s, a, b in zip(pieces(v), pieces(first), pieces(then))]
+            states += [
+                State(str(s.attr[0]), a, b)
+                for s, a, b in zip(pieces(v), pieces(first), pieces(then))
+            ]
     return states
 
 

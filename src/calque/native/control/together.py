@@ -14,7 +14,9 @@ from calque.native.plan.steps import Step
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch_jaxpr
 
-SMALL: Final = 1 << 12  # elements of an operand for which the call, not the work, is what a host call costs
+SMALL: Final = (
+    1 << 12
+)  # elements of an operand for which the call, not the work, is what a host call costs
 LOOPS: Final = frozenset(("scan", "while"))
 
 
@@ -41,7 +43,8 @@ def lanes_together(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
 
 
 def suits(p: Planner, closed: ClosedJaxpr) -> bool:
-    """A loop, or a choice between branches without loops (which may be dear), with small host calls inside."""
+    """A loop, or a choice between branches without loops (which may be dear), with small host calls
+    inside."""
     (e,) = closed.eqns
     if e.primitive.name == "cond":
         inner = [x.primitive.name for j in subjaxprs(e.params) for x in j.eqns]
@@ -49,7 +52,9 @@ def suits(p: Planner, closed: ClosedJaxpr) -> bool:
             return False
     elif e.primitive.name != "while":
         return False
-    return any(calls(p, ClosedJaxpr(j, ()) if not j.constvars else None) for j in subjaxprs(e.params))
+    return any(
+        calls(p, ClosedJaxpr(j, ()) if not j.constvars else None) for j in subjaxprs(e.params)
+    )
 
 
 def calls(p: Planner, closed: ClosedJaxpr | None) -> bool:
@@ -58,7 +63,10 @@ def calls(p: Planner, closed: ClosedJaxpr | None) -> bool:
         return False
     for n in graph_of(run_passes(closed)).nodes:
         if n.op in p.emitters:
-            if any(calls(p, ClosedJaxpr(j, ()) if not j.constvars else None) for j in subjaxprs(n.params)):
+            if any(
+                calls(p, ClosedJaxpr(j, ()) if not j.constvars else None)
+                for j in subjaxprs(n.params)
+            ):
                 return True
         elif p.is_host(n) and "callback" not in n.op:
             sizes = [a.aval.size for a in n.args if a.aval is not None]

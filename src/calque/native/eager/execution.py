@@ -1,9 +1,10 @@
 """Eager execution: one primitive at a time, with kernels that serve every shape.
 
-A primitive on given avals is reduced to a normal form: elementwise ones to one dimension, reductions and running sums to
-(outer, axis, inner). The kernel of a normal form is compiled once, with its sizes open; a new shape only makes a new driver
-program of one call, in microseconds. Layout and indexing primitives, and what has no native lowering, run their NumPy
-meaning, which knows every shape. Programs (loops, calls) are compiled like those of `jit`."""
+A primitive on given avals is reduced to a normal form: elementwise ones to one dimension,
+reductions and running sums to (outer, axis, inner). The kernel of a normal form is compiled once,
+with its sizes open; a new shape only makes a new driver program of one call, in microseconds.
+Layout and indexing primitives, and what has no native lowering, run their NumPy meaning, which
+knows every shape. Programs (loops, calls) are compiled like those of `jit`."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ HINTS: Final = (
 COUNT: Final = 1_000_003  # stands for the extent of a parallel loop
 Run = Callable[[Sequence[Any]], Any]
 
-REDUCTIONS: Final = frozenset(f"reduce_{op}" for op in ("sum", "prod", "max", "min", "and", "or", "xor"))
+REDUCTIONS: Final = frozenset(
+    f"reduce_{op}" for op in ("sum", "prod", "max", "min", "and", "or", "xor")
+)
 POSITIONS: Final = frozenset(("argmax", "argmin"))
 RUNNING: Final = frozenset(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"))
 COMPILED: Final = (
@@ -60,7 +63,8 @@ SMALL_PRODUCT: Final = 64**3
 
 
 class Form(NamedTuple):
-    """A primitive reduced to few dimensions: `hints` and `params` make the kernel, `dims` are the sizes of this call."""
+    """A primitive reduced to few dimensions: `hints` and `params` make the kernel, `dims` are the
+    sizes of this call."""
 
     key: Any
     hints: tuple[ShapedArray, ...]
@@ -95,24 +99,40 @@ class Template:
         if not set(self.words[: self.n_sizes]) <= sizes_of(HINTS).keys():
             raise ValueError("a size that is not known from those of the operands")
         b = ProgramBuilder(len(planned.inputs), [(a, nbytes(a)) for a in closed.out_avals])
-        ins, outs = [b.input(i) for i in range(len(planned.inputs))], [b.output(i) for i in range(len(planned.outputs))]
+        ins, outs = (
+            [b.input(i) for i in range(len(planned.inputs))],
+            [b.output(i) for i in range(len(planned.outputs))],
+        )
         sizes, rest = self.words[: self.n_sizes], self.words[self.n_sizes :]
-        self.emit_with(b, ins, outs, [*[Varying(w, w) for w in sizes], *rest], Varying(COUNT, COUNT))
+        self.emit_with(
+            b, ins, outs, [*[Varying(w, w) for w in sizes], *rest], Varying(COUNT, COUNT)
+        )
         varying = [key for _, key in b.varying()]
         self.pattern, self.varying = Pattern(b.build(), [i for i, _ in b.varying()]), varying
-        self.simple = [(i, k) for v in varying for i, h in enumerate(HINTS) for k in (0, 1) if v == h - k]
+        self.simple = [
+            (i, k) for v in varying for i, h in enumerate(HINTS) for k in (0, 1) if v == h - k
+        ]
 
     def emit_with(
-        self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], words: Sequence[int], count: int
+        self,
+        b: ProgramBuilder,
+        ins: Sequence[Slot],
+        outs: Sequence[Slot],
+        words: Sequence[int],
+        count: int,
     ) -> None:
         args: list[Any] = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
         args += words
         if self.extent is None:
             b.call(self.kernel.address, args, name=self.kernel.symbol, asks=self.kernel.polls)
         else:
-            b.call(self.kernel.address, args, 0, count, name=self.kernel.symbol, asks=self.kernel.polls)
+            b.call(
+                self.kernel.address, args, 0, count, name=self.kernel.symbol, asks=self.kernel.polls
+            )
 
-    def emit(self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], dims: Sequence[int]) -> None:
+    def emit(
+        self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], dims: Sequence[int]
+    ) -> None:
         """The call as a step of a larger program."""
         values = sizes_of(dims)
         words = [values[w] for w in self.words[: self.n_sizes]] + self.words[self.n_sizes :]
@@ -154,7 +174,9 @@ def template(key: Any, make: Callable[[], ClosedJaxpr]) -> Template | None:
 # ---------------------------------------------------------------- normal forms
 
 
-def elementwise(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any) -> Form | None:
+def elementwise(
+    p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
+) -> Form | None:
     shape = next((a.shape for a in avals if a.shape), ())
     if any(a.shape not in ((), shape) for a in avals):
         return None
@@ -162,13 +184,19 @@ def elementwise(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, An
     return Form((p, hints, frozen), hints, params, (math.prod(shape),))
 
 
-def along_axes(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any) -> Form | None:
+def along_axes(
+    p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
+) -> Form | None:
     """(outer, folded, inner) for axes that stand together; axes of size 1 fall away."""
     if len(avals) != 1:
         return None
     a = avals[0]
     axes = sorted(params["axes"] if "axes" in params else (params["axis"],))
-    if not axes or axes != list(range(axes[0], axes[-1] + 1)) or (len(axes) > 1 and "index_dtype" in params):
+    if (
+        not axes
+        or axes != list(range(axes[0], axes[-1] + 1))
+        or (len(axes) > 1 and "index_dtype" in params)
+    ):
         return None
     whole = [
         math.prod(a.shape[: axes[0]]),
@@ -184,7 +212,9 @@ def along_axes(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any
     return Form((p, hint, tuple(changed.items())), (hint,), changed, tuple(whole))
 
 
-def product(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any) -> Form | None:
+def product(
+    p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
+) -> Form | None:
     """Products of vectors and matrices that are too small for blocks."""
     x, y = avals
     (ca, cb), batch = params["dimension_numbers"]
@@ -204,7 +234,9 @@ def product(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
     return Form((p, hints, frozen), hints, params, (m, x.shape[ca[0]], n))
 
 
-def counting(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any) -> Form:
+def counting(
+    p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
+) -> Form:
     """iota: (outer, counted, inner)."""
     shape, d = params["shape"], params["dimension"]
     whole = [math.prod(shape[:d]), shape[d], math.prod(shape[d + 1 :])]
@@ -220,7 +252,9 @@ NORMAL: dict[str, Callable[..., Form | None]] = {
 }
 
 
-def normal_form(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any) -> Form | None:
+def normal_form(
+    p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], frozen: Any
+) -> Form | None:
     if any(is_extended(a.dtype) for a in avals):
         return None
     rule = NORMAL.get(p.name)
@@ -259,7 +293,8 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 
 
 def holds_programs(params: dict[str, Any]) -> bool:
-    """Programs in parameters are made anew by each call of a loop function: caching by them would only fill memory."""
+    """Programs in parameters are made anew by each call of a loop function: caching by them would
+    only fill memory."""
     return any(True for _ in subjaxprs(params))
 
 
@@ -271,7 +306,12 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         return of_program(p, avals, params)
     if p.name in SAME_BYTES:
         return lambda arrays: share(arrays[0], out)
-    if p.name == "broadcast_in_dim" and avals[0].size == 1 and out.dtype != float0 and not is_extended(out.dtype):
+    if (
+        p.name == "broadcast_in_dim"
+        and avals[0].size == 1
+        and out.dtype != float0
+        and not is_extended(out.dtype)
+    ):
         return lambda arrays: repeated(arrays[0], out)
     if holds_programs(params) and not p.effect:
         return of_program(p, avals, params)
@@ -280,7 +320,11 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         made = template_of(p, form)
         if made is not None:
             return results(made.program(outs, form.dims), p.multiple_results)
-    if p.name in eager_layout.VIEWS and not any(is_extended(a.dtype) for a in avals) and small(outs):
+    if (
+        p.name in eager_layout.VIEWS
+        and not any(is_extended(a.dtype) for a in avals)
+        and small(outs)
+    ):
         if out.size == 0:
             return lambda arrays: repeated(arrays[0], out)
         return results(eager_layout.view_program(p.name, params, avals[0], out), False)
@@ -345,6 +389,8 @@ def of_program(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any
     cache = holder.cache if holder is not None and p.name == "jit" else {}
     executable = cache.get(key)
     if executable is None:
-        executable = compile_program(trace_to_jaxpr(one_equation(p, params), avals), Options(p.name, config.exact))
+        executable = compile_program(
+            trace_to_jaxpr(one_equation(p, params), avals), Options(p.name, config.exact)
+        )
         cache[key] = executable
     return results(executable.program, p.multiple_results)

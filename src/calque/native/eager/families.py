@@ -1,4 +1,5 @@
-"""Primitives that are compiled for their operands: after a few shapes one program serves all sizes."""
+"""Primitives that are compiled for their operands: after a few shapes one program serves all
+sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _families: dict[Any, Family] = {}
 def program_of_any_size(
     name: str, key: Any, equation: Callable[..., list[Any]], avals: Sequence[ShapedArray]
 ) -> SizedProgram | None:
-    """The program of a primitive at these sizes, made from one for all sizes; None as long as that is not worth it, or impossible.
+    """The program of a primitive at these sizes, made from one for all sizes; None as long as that
+    is not worth it, or impossible.
 
     `key` tells primitives and parameters apart."""
     full = (key, config.exact, *[a.kind for a in avals])
@@ -34,13 +36,21 @@ def program_of_any_size(
     if entry is None:
         plan = family.next(sizes, frozenset())
         family.remember(sizes)
-        entry = made(name, equation, avals, family, plan) if plan is not None and len(family.met) >= MET else None
+        entry = (
+            made(name, equation, avals, family, plan)
+            if plan is not None and len(family.met) >= MET
+            else None
+        )
     values = None if entry is None else entry.values(sizes)
     return None if entry is None or values is None else entry.program(values).program
 
 
 def made(
-    name: str, equation: Callable[..., list[Any]], avals: Sequence[ShapedArray], family: Family, plan: Any
+    name: str,
+    equation: Callable[..., list[Any]],
+    avals: Sequence[ShapedArray],
+    family: Family,
+    plan: Any,
 ) -> Entry | None:
     """A program with free sizes."""
     entry, free = Entry(*plan), {i for g in plan[0] for i in g}

@@ -15,7 +15,8 @@ from calque.machine.objects.strided import Axis, merged
 
 
 class View(NamedTuple):
-    """The elements of an array through a window: byte offset and strides for the shape of the result."""
+    """The elements of an array through a window: byte offset and strides for the shape of the
+    result."""
 
     offset: int
     strides: tuple[int, ...]
@@ -34,9 +35,17 @@ def _transpose(x: ShapedArray, s: list[int], permutation: Sequence[int], **_: An
     return View(0, tuple([s[p] for p in permutation]))
 
 
-def _slice(x: ShapedArray, s: list[int], start_indices: Sequence[int], strides: Sequence[int] | None, **_: Any) -> View:
+def _slice(
+    x: ShapedArray,
+    s: list[int],
+    start_indices: Sequence[int],
+    strides: Sequence[int] | None,
+    **_: Any,
+) -> View:
     steps = strides or (1,) * x.ndim
-    return View(sum(a * b for a, b in zip(start_indices, s)), tuple([a * b for a, b in zip(s, steps)]))
+    return View(
+        sum(a * b for a, b in zip(start_indices, s)), tuple([a * b for a, b in zip(s, steps)])
+    )
 
 
 def _rev(x: ShapedArray, s: list[int], dimensions: Sequence[int], **_: Any) -> View:
@@ -45,7 +54,11 @@ def _rev(x: ShapedArray, s: list[int], dimensions: Sequence[int], **_: Any) -> V
 
 
 def _broadcast(
-    x: ShapedArray, s: list[int], shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: Any
+    x: ShapedArray,
+    s: list[int],
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    **_: Any,
 ) -> View:
     out = [0] * len(shape)
     for i, d in enumerate(broadcast_dimensions):
@@ -62,11 +75,21 @@ VIEWS: Final[dict[str, Callable[..., View]]] = {
 
 
 def emit_copy(
-    b: ProgramBuilder, to: Slot, source: Slot, axes: Sequence[Axis], size: int, at: int = 0, offset: int = 0
+    b: ProgramBuilder,
+    to: Slot,
+    source: Slot,
+    axes: Sequence[Axis],
+    size: int,
+    at: int = 0,
+    offset: int = 0,
 ) -> None:
     """A call of the strided copy."""
     words = [n for axis in axes for n in axis]
-    b.call(strided.calque_strided_copy.address, [to, source, size, at, offset, len(axes), *words], name="copy")
+    b.call(
+        strided.calque_strided_copy.address,
+        [to, source, size, at, offset, len(axes), *words],
+        name="copy",
+    )
 
 
 @functools.cache
@@ -79,7 +102,9 @@ def copy_pattern(rank: int) -> Pattern:
     return Pattern(b.build(), [i for i, _ in b.varying()])
 
 
-def view_program(name: str, params: dict[str, Any], x: ShapedArray, out: ShapedArray) -> SizedProgram:
+def view_program(
+    name: str, params: dict[str, Any], x: ShapedArray, out: ShapedArray
+) -> SizedProgram:
     """The program of a layout primitive alone, whose result has elements."""
     size = storage(out.dtype).itemsize
     view = VIEWS[name](x, dense(x.shape, size), **params)
@@ -105,7 +130,13 @@ def emit(
         x = avals[0]
         view = VIEWS[name](x, dense(x.shape, size), **params)
         emit_copy(
-            b, to, ins[0], merged(list(zip(out.shape, dense(out.shape, size), view.strides))), size, 0, view.offset
+            b,
+            to,
+            ins[0],
+            merged(list(zip(out.shape, dense(out.shape, size), view.strides))),
+            size,
+            0,
+            view.offset,
         )
         return True
     if name != "concatenate":
@@ -113,6 +144,8 @@ def emit(
     at, strides = 0, dense(out.shape, size)
     for slot, x in zip(ins, avals):
         if x.size:
-            emit_copy(b, to, slot, merged(list(zip(x.shape, strides, dense(x.shape, size)))), size, at)
+            emit_copy(
+                b, to, slot, merged(list(zip(x.shape, strides, dense(x.shape, size)))), size, at
+            )
         at += x.shape[params["dimension"]] * strides[params["dimension"]]
     return True

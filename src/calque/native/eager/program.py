@@ -1,7 +1,10 @@
-"""Whole functions run eagerly: a program with one step for each primitive, made of the kernels that serve every shape.
+"""Whole functions run eagerly: a program with one step for each primitive, made of the kernels that
+serve every shape.
 
-Nothing is compiled for a new shape, nothing is fused: for small arrays the cost of a call is all that matters. What needs a
-kernel of its own (loops, products, indexing by arrays) is not expressible here; such functions stay with Python."""
+Nothing is compiled for a new shape, nothing is fused: for small arrays the cost of a call is all
+that matters. What needs a kernel of its own (loops, products, indexing by arrays) is not
+expressible here; such functions stay with Python.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ from calque.native.library.routines import EAGER
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.program import array_at
 
-ALIASES: Final = frozenset(("reshape", "squeeze", "copy", "copy_p", "stop_gradient", "optimization_barrier"))
+ALIASES: Final = frozenset(
+    ("reshape", "squeeze", "copy", "copy_p", "stop_gradient", "optimization_barrier")
+)
 MOST_STEPS: Final = 60
 MOST_BYTES: Final = 1 << 20
 
@@ -88,19 +93,29 @@ class Assembler:
             self.builder, p.name, params, ins, avals, [self.place(v) for v in e.outvars]
         ):
             pass
-        elif not eager_layout.emit(self.builder, p.name, params, ins, avals, self.place(e.outvars[0]), outs[0]):
+        elif not eager_layout.emit(
+            self.builder, p.name, params, ins, avals, self.place(e.outvars[0]), outs[0]
+        ):
             self.host(e, ins, avals, outs)
 
     def host(self, e: Eqn, ins: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]) -> None:
         """What has neither a kernel for every shape nor a strided copy runs its meaning."""
-        if e.primitive.effect or eager.holds_programs(e.params) or e.primitive.name in eager.COMPILED:
+        if (
+            e.primitive.effect
+            or eager.holds_programs(e.params)
+            or e.primitive.name in eager.COMPILED
+        ):
             raise Inexpressible
         slots = [self.place(v) if v not in self.slots else self.slots[v] for v in e.outvars]
         self.call_host(e, [*ins, *slots], avals, outs)
 
-    def call_host(self, e: Eqn, slots: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]) -> None:
+    def call_host(
+        self, e: Eqn, slots: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]
+    ) -> None:
         """Run the meaning of a primitive."""
-        self.builder.host(meaning_at(e.primitive, e.params, avals, outs), slots, name=e.primitive.name)
+        self.builder.host(
+            meaning_at(e.primitive, e.params, avals, outs), slots, name=e.primitive.name
+        )
 
     def alias(self, e: Eqn) -> None:
         """The same bytes under another name; an output gets its own."""
@@ -124,7 +139,9 @@ def bytes_of(aval: Any) -> Any:
     return aval.size * int(aval.dtype.itemsize)
 
 
-def meaning_at(primitive: Primitive, params: dict[str, Any], avals: Sequence[Any], outs: Sequence[Any]) -> Any:
+def meaning_at(
+    primitive: Primitive, params: dict[str, Any], avals: Sequence[Any], outs: Sequence[Any]
+) -> Any:
     """A function of addresses that runs the meaning of a primitive."""
 
     def run(*addresses: int) -> None:
@@ -133,7 +150,9 @@ def meaning_at(primitive: Primitive, params: dict[str, Any], avals: Sequence[Any
             a.flags.writeable = False
         with np.errstate(all="ignore"):
             out = primitive.meaning(*args, **params)
-        for p, aval, x in zip(addresses[len(avals) :], outs, out if primitive.multiple_results else [out]):
+        for p, aval, x in zip(
+            addresses[len(avals) :], outs, out if primitive.multiple_results else [out]
+        ):
             array_at(p, aval)[...] = x
 
     return run

@@ -1,4 +1,5 @@
-"""Whole functions run eagerly on arrays of any size: the steps of `eager_program`, with words that follow from the sizes of a call."""
+"""Whole functions run eagerly on arrays of any size: the steps of `eager_program`, with words that
+follow from the sizes of a call."""
 
 from __future__ import annotations
 
@@ -54,13 +55,17 @@ class Assembler(eager_program.Assembler):
         (v,), d = e.outvars, e.params["dim"]
         self.builder.store(self.place(v), d, f"i{8 * v.aval.dtype.itemsize}")
 
-    def call_host(self, e: Eqn, slots: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]) -> None:
+    def call_host(
+        self, e: Eqn, slots: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]
+    ) -> None:
         what = (e.params, list(avals), list(outs))
         self.sizes_of_hosts += free_in(what)
         if next(free_in(what), None) is None:
             super().call_host(e, slots, avals, outs)
             return
-        self.builder.host(_stands_for_another, slots, name=e.primitive.name, key=("host", len(self.hosts)))
+        self.builder.host(
+            _stands_for_another, slots, name=e.primitive.name, key=("host", len(self.hosts))
+        )
         self.hosts.append((e.primitive, *what))
 
 
@@ -124,7 +129,8 @@ class NotYet(Inexpressible):
 
 
 def executable(closed: ClosedJaxpr, symbols: Symbols, patient: bool) -> Any:
-    """A program for every size: of steps, or where one primitive needs kernels of its own, compiled, unless we are `patient`."""
+    """A program for every size: of steps, or where one primitive needs kernels of its own,
+    compiled, unless we are `patient`."""
     name = closed.jaxpr.eqns[0].primitive.name if len(closed.jaxpr.eqns) == 1 else ""
     if name not in eager.COMPILED | eager.POSITIONS:
         return AnySize(closed, symbols)

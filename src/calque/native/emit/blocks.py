@@ -1,4 +1,5 @@
-"""Statements -> blocks: counted loops, vector loops with masked tails, loops that carry states, conditions."""
+"""Statements -> blocks: counted loops, vector loops with masked tails, loops that carry states,
+conditions."""
 
 from __future__ import annotations
 
@@ -12,7 +13,19 @@ from calque.native.emit.scopes import NOTHING
 from calque.native.emit.tiles import Tile
 from calque.native.emit.types import VALUE, vector
 from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
-from calque.native.loops.tree import Acc, Body, Fold, For, If, Let, Loop, Statement, Store, stored, vector_names
+from calque.native.loops.tree import (
+    Acc,
+    Body,
+    Fold,
+    For,
+    If,
+    Let,
+    Loop,
+    Statement,
+    Store,
+    stored,
+    vector_names,
+)
 from calque.native.scalars.expr import LANE, Buffer, Expr, const, ex, is_const, var
 
 
@@ -34,7 +47,12 @@ class Blocks(Folds):
     """Every kind of statement."""
 
     def __init__(
-        self, exact: bool = False, outline: bool = False, avx512: bool = True, tag: str = "", half: bool = True
+        self,
+        exact: bool = False,
+        outline: bool = False,
+        avx512: bool = True,
+        tag: str = "",
+        half: bool = True,
     ) -> None:
         super().__init__(exact, outline, avx512, tag, half)
         self.written: dict[
@@ -79,7 +97,7 @@ class Blocks(Folds):
         if vec:
             self.vecnames.add(s.name)
 
-    # -- building blocks -----------------------------------------------------------------------------------------------------------
+    # -- building blocks ---------------------------------------------------------------------------
 
     def guarded(
         self,
@@ -100,7 +118,8 @@ class Blocks(Folds):
         parent.lines.append(f" br label %x{k}\nx{k}:")
         enter, parent.block = parent.block, f"x{k}"
         return [
-            self.new(f"phi {t} [{v}, %{enter}], [{w}, %{scope.block}]") for (t, v), w in zip(initial, new, strict=True)
+            self.new(f"phi {t} [{v}, %{enter}], [{w}, %{scope.block}]")
+            for (t, v), w in zip(initial, new, strict=True)
         ]
 
     def counted(
@@ -113,7 +132,8 @@ class Blocks(Folds):
         initial: Typed,
         body: Callable[[Lanes], Lanes],
     ) -> Lanes:
-        """``for (name = start; ; name += step) while name < limit``, at least once, with carried values -> their last values."""
+        """``for (name = start; ; name += step) while name < limit``, at least once, with carried
+        values -> their last values."""
         k, parent = self.number(), self.scopes[-1]
         scope = self.open(f"b{k}", writes)
         i, phis = f"%i{k}", [f"%c{k}_{j}" for j in range(len(initial))]
@@ -121,17 +141,20 @@ class Blocks(Folds):
         new = body(phis)
         self.scopes.pop()
         parent.lines.append(
-            f" br label %b{k}\nb{k}:\n {i} = phi i64 [{start}, %{parent.block}], [%n{k}, %{scope.block}]"
+            f" br label %b{k}\nb{k}:\n {i} = phi i64 [{start}, %{parent.block}], [%n{k},"
+            f" %{scope.block}]"
         )
         for p, (t, v), w in zip(phis, initial, new, strict=True):
             parent.lines.append(f" {p} = phi {t} [{v}, %{parent.block}], [{w}, %{scope.block}]")
         parent.lines += scope.lines
-        parent.lines.append(f" %n{k} = add nuw nsw i64 {i}, {step}\n %l{k} = icmp slt i64 %n{k}, {limit}")
+        parent.lines.append(
+            f" %n{k} = add nuw nsw i64 {i}, {step}\n %l{k} = icmp slt i64 %n{k}, {limit}"
+        )
         parent.lines.append(f" br i1 %l{k}, label %b{k}, label %x{k}\nx{k}:")
         parent.block = f"x{k}"
         return new
 
-    # -- counted loops -------------------------------------------------------------------------------------------------------------
+    # -- counted loops -----------------------------------------------------------------------------
 
     def for_(self, f: For) -> None:
         self.forget(self.writes(f))
@@ -152,7 +175,9 @@ class Blocks(Folds):
         ]
         writes = self.writes(f)
         n = f.extent
-        start, limit = ("%begin", "%end") if f.kind == "parallel" else ("0", self.value(n, lane0=True))
+        start, limit = (
+            ("%begin", "%end") if f.kind == "parallel" else ("0", self.value(n, lane0=True))
+        )
 
         def body(phis: Lanes) -> Lanes:
             return self.serial_body(f, folds, widths, phis)
@@ -186,12 +211,16 @@ class Blocks(Folds):
         new: list[Lanes | None] = [None] * len(folds)
         for j, (a, w) in enumerate(zip(folds, widths, strict=True)):
             if a.running:
-                new[j] = out = self.combine(a, w, parts[j], [self.operand(v, w > 0) for v in a.values])
+                new[j] = out = self.combine(
+                    a, w, parts[j], [self.operand(v, w > 0) for v in a.values]
+                )
                 self.bind_folds([a], [w], out)
         self.statements(f.body)
         flat: Lanes = []
         for j, (a, w) in enumerate(zip(folds, widths, strict=True)):
-            flat += new[j] or self.combine(a, w, parts[j], [self.operand(v, w > 0) for v in a.values])
+            flat += new[j] or self.combine(
+                a, w, parts[j], [self.operand(v, w > 0) for v in a.values]
+            )
         return flat
 
     def tile_loop(self, f: For) -> None:
@@ -227,7 +256,8 @@ class Blocks(Folds):
         self.guarded(self.new(f"icmp slt i64 {end}, {limit}"), writes, True, [], rest)
 
     def tile_rows(self, s: TileRows) -> None:
-        """The body for each row of a tile, where the loop that surrounds it (outside) is replaced by its row."""
+        """The body for each row of a tile, where the loop that surrounds it (outside) is replaced
+        by its row."""
         assert self.tile is not None
         tile, self.tile.arrays = self.tile, {}
         inside = self.width == tile.size
@@ -244,7 +274,7 @@ class Blocks(Folds):
         self.counted(s.row.attr[0], "0", str(tile.size), 1, stored(s.body) & self.mutable, [], one)
         self.tile = tile
 
-    # -- vector loops --------------------------------------------------------------------------------------------------------------
+    # -- vector loops ------------------------------------------------------------------------------
 
     def vector_loop(self, f: For) -> None:
         """Whole vectors, then a masked rest."""
@@ -255,7 +285,9 @@ class Blocks(Folds):
         inits: list[Lanes] = []
         for acc, a, w in zip(f.accs, folds, lanes, strict=True):
             inits.append(self.starts(a, 0))
-            initial += list(zip(self.fold_types(a, w), self.starts(neutral(acc, a), w), strict=True))
+            initial += list(
+                zip(self.fold_types(a, w), self.starts(neutral(acc, a), w), strict=True)
+            )
             if a.running:
                 initial[-len(a.names) :] = list(zip(self.fold_types(a, 0), inits[-1], strict=True))
         folds = [neutral(acc, a) for acc, a in zip(f.accs, folds, strict=True)]
@@ -263,19 +295,29 @@ class Blocks(Folds):
         self.vec = name
         self.vecnames |= {name, LANE}
         if n.op == "const":
-            values = self.vector_parts(f, folds, initial, writes) if n.attr > 0 else [v for _, v in initial]
+            values = (
+                self.vector_parts(f, folds, initial, writes)
+                if n.attr > 0
+                else [v for _, v in initial]
+            )
         else:
             more = self.new(f"icmp sgt i64 {self.value(n, lane0=True)}, 0")
-            values = self.guarded(more, writes, True, initial, lambda: self.vector_parts(f, folds, initial, writes))
+            values = self.guarded(
+                more, writes, True, initial, lambda: self.vector_parts(f, folds, initial, writes)
+            )
         self.vecnames, self.vec, self.width = outer, None, 0
-        for acc, a, w, part, init in zip(f.accs, folds, lanes, split(values, folds), inits, strict=True):
+        for acc, a, w, part, init in zip(
+            f.accs, folds, lanes, split(values, folds), inits, strict=True
+        ):
             if not a.running:
                 part = self.last(a, self.halves(a, part, w, 1), 1)
                 if isinstance(acc, Acc) and acc.init is not None:
                     part = self.combine(a, 0, init, part)
             self.bind_folds([a], [0], part)
 
-    def vector_parts(self, f: For, folds: list[Fold], initial: Typed, writes: frozenset[Buffer]) -> Lanes:
+    def vector_parts(
+        self, f: For, folds: list[Fold], initial: Typed, writes: frozenset[Buffer]
+    ) -> Lanes:
         """The main loop and the rest of a loop that is not empty."""
         name, n, W = f.name, f.extent, f.width
         limit = self.value(n, lane0=True)
@@ -305,10 +347,18 @@ class Blocks(Folds):
         if rest.op == "const":
             return tail(f, folds, carried, writes, end, limit)
         more = self.new(f"icmp slt i64 {end}, {limit}")
-        return self.guarded(more, writes, False, carried, lambda: tail(f, folds, carried, writes, end, limit))
+        return self.guarded(
+            more, writes, False, carried, lambda: tail(f, folds, carried, writes, end, limit)
+        )
 
     def fold_tail(
-        self, f: For, folds: list[Fold], carried: Typed, writes: frozenset[Buffer], start: str, limit: str
+        self,
+        f: For,
+        folds: list[Fold],
+        carried: Typed,
+        writes: frozenset[Buffer],
+        start: str,
+        limit: str,
     ) -> Lanes:
         """One more block, in which what does not exist is the identity."""
         parent = self.scopes[-1]
@@ -323,7 +373,13 @@ class Blocks(Folds):
         return new
 
     def map_tail(
-        self, f: For, folds: list[Fold], carried: Typed, writes: frozenset[Buffer], start: str, limit: str
+        self,
+        f: For,
+        folds: list[Fold],
+        carried: Typed,
+        writes: frozenset[Buffer],
+        start: str,
+        limit: str,
     ) -> Lanes:
         """A few lanes at a time: masked where the processor can, one by one where it cannot."""
         whole = self.used_math or any(
@@ -385,10 +441,11 @@ class Blocks(Folds):
             self.vecnames.add(name)
         return self.combine(a, 0, carry, self.last(a, inside, W, W - 1))
 
-    # -- loops with states ---------------------------------------------------------------------------------------------------------
+    # -- loops with states -------------------------------------------------------------------------
 
     def loop(self, s: Loop) -> None:
-        """Where the condition differs from lane to lane, a lane that has ended keeps its states, for which the condition goes on to fail."""
+        """Where the condition differs from lane to lane, a lane that has ended keeps its states,
+        for which the condition goes on to fail."""
         self.forget(self.writes(s))
         k, parent = self.number(), self.scopes[-1]
         vec = self.vec_states(s)
@@ -414,14 +471,19 @@ class Blocks(Folds):
             tests.append(self.some(self.live) if parting else self.value(s.cond, lane0=True))
         go = tests[0] if len(tests) == 1 else self.new(f"and i1 {tests[0]}, {tests[1]}")
         inner = self.open(f"b{k}", writes, barrier=True)
-        for t, p in zip(s.states, phis, strict=True):  # from here on what depends on states belongs to the body
+        for t, p in zip(
+            s.states, phis, strict=True
+        ):  # from here on what depends on states belongs to the body
             self.bind(t.name, p)
         if s.var is not None:
             self.bind(s.var.attr[0], i)
         self.statements(s.body)
         new = [self.operand(t.next, w > 0) for t, w in zip(s.states, widths, strict=True)]
         if parting:
-            new = [self.either(self.live, x, p, t.init.dtype) for t, x, p in zip(s.states, new, phis, strict=True)]
+            new = [
+                self.either(self.live, x, p, t.init.dtype)
+                for t, x, p in zip(s.states, new, phis, strict=True)
+            ]
             self.live = here
         if s.var is not None:
             self.put(f" %n{k} = add nuw nsw i64 {i}, 1")
@@ -437,7 +499,8 @@ class Blocks(Folds):
             parent.lines.append(f" {i} = phi i64 [0, %{parent.block}], [%n{k}, %{inner.block}]")
         for p, t, w, v, x in zip(phis, s.states, widths, first, new, strict=True):
             parent.lines.append(
-                f" {p} = phi {vector(VALUE[t.init.dtype], w)} [{v}, %{parent.block}], [{x}, %{inner.block}]"
+                f" {p} = phi {vector(VALUE[t.init.dtype], w)} [{v}, %{parent.block}], [{x},"
+                f" %{inner.block}]"
             )
         parent.lines += head.lines
         parent.lines.append(f" br i1 {go}, label %b{k}, label %x{k}\nb{k}:")
@@ -448,22 +511,29 @@ class Blocks(Folds):
             self.bind(t.name, p)
 
     def vec_states(self, s: Loop) -> set[str]:
-        """States that differ from lane to lane: by their start, or by what they become (through others, too)."""
+        """States that differ from lane to lane: by their start, or by what they become (through
+        others, too)."""
         if not self.width:
             return set()
         known = self.vecnames | vector_names(s, self.vecnames)
         return {t.name for t in s.states} & known
 
-    # -- conditions ----------------------------------------------------------------------------------------------------------------
+    # -- conditions --------------------------------------------------------------------------------
 
     def those(self, which: str) -> str:
         """The lanes in ``which`` that are here."""
-        return which if self.present is None else self.new(f"and <{self.width} x i1> {which}, {self.present}")
+        return (
+            which
+            if self.present is None
+            else self.new(f"and <{self.width} x i1> {which}, {self.present}")
+        )
 
     def some(self, which: str | None) -> str:
         """Is there any lane in ``which``?"""
         W = self.width
-        return self.new(self.intrinsic("vector.reduce.or", f"v{W}i1", "i1", (f"<{W} x i1>", which or "")))
+        return self.new(
+            self.intrinsic("vector.reduce.or", f"v{W}i1", "i1", (f"<{W} x i1>", which or ""))
+        )
 
     def either(self, which: str | None, a: str, b: str, dtype: str) -> str:
         """``a`` in the lanes in ``which``, ``b`` in the others."""
@@ -482,7 +552,14 @@ class Blocks(Folds):
         ):
             self.live = mask
             found.append(
-                self.guarded(self.some(mask), self.writes(s), True, initial, partial(self.side, body, exprs), lazy=True)
+                self.guarded(
+                    self.some(mask),
+                    self.writes(s),
+                    True,
+                    initial,
+                    partial(self.side, body, exprs),
+                    lazy=True,
+                )
             )
             self.live = here
         for o, a, b in zip(s.outs, *found, strict=True):
@@ -502,7 +579,10 @@ class Blocks(Folds):
         vec = [self.width > 0 and (self.is_vec(o.then) or self.is_vec(o.orelse)) for o in s.outs]
         if self.width and s.outs:
             inner = vector_names(s, self.vecnames)
-            vec = [v or not inner.isdisjoint(o.then.names | o.orelse.names) for v, o in zip(vec, s.outs, strict=True)]
+            vec = [
+                v or not inner.isdisjoint(o.then.names | o.orelse.names)
+                for v, o in zip(vec, s.outs, strict=True)
+            ]
         sides = []
         for label, body, exprs in (
             ("t", s.then, [o.then for o in s.outs]),
@@ -523,7 +603,9 @@ class Blocks(Folds):
         (then, a), (orelse, b) = sides
         for j, o in enumerate(s.outs):
             t = vector(VALUE[o.then.dtype], self.width if vec[j] else 0)
-            self.bind(o.name, self.new(f"phi {t} [{a[j]}, %{then.block}], [{b[j]}, %{orelse.block}]"))
+            self.bind(
+                o.name, self.new(f"phi {t} [{a[j]}, %{then.block}], [{b[j]}, %{orelse.block}]")
+            )
             if vec[j]:
                 self.vecnames.add(o.name)
 

@@ -27,7 +27,8 @@ class Ints:
     def select(self, cond: str, a: str | int, b: str | int) -> str:
         t = vector("i32", self.width)
         return self.to.new(
-            f"select {vector('i1', self.width)} {cond}, {t} {self.text(a)}, {t} {self.text(b)}", self.scope
+            f"select {vector('i1', self.width)} {cond}, {t} {self.text(a)}, {t} {self.text(b)}",
+            self.scope,
         )
 
     def as_float(self, v: str) -> str:
@@ -47,7 +48,10 @@ class Convert(Scopes):
         a, b = VALUE[src], VALUE[dst]
         if dst == "i1":
             zero = splat_text(a, "0x0000000000000000" if src in FLOAT_BITS else "0", width)
-            return self.new(f"{'fcmp une' if src in FLOAT_BITS else 'icmp ne'} {vector(a, width)} {v}, {zero}", s)
+            return self.new(
+                f"{'fcmp une' if src in FLOAT_BITS else 'icmp ne'} {vector(a, width)} {v}, {zero}",
+                s,
+            )
         if src in FLOAT_BITS:
             return (
                 self.float_to_float(v, src, dst, width, s)
@@ -69,7 +73,9 @@ class Convert(Scopes):
         if fast:
             return self.cast_text(op, a, v, b, width, s)
         suffix = f"{mangled(b, width)}.{mangled(a, width)}"
-        return self.new(self.intrinsic(f"{op}.sat", suffix, vector(b, width), (vector(a, width), v)), s)
+        return self.new(
+            self.intrinsic(f"{op}.sat", suffix, vector(b, width), (vector(a, width), v)), s
+        )
 
     def float_to_float(self, v: str, src: str, dst: str, width: int, s: Scope) -> str:
         if dst == "f64":
@@ -83,7 +89,8 @@ class Convert(Scopes):
         return self.round_narrow(v, dst, width, s)
 
     def to_odd(self, v: str, width: int, s: Scope) -> str:
-        """double to float, truncated, with an odd last bit when inexact: rounding that to a narrow type then rounds once."""
+        """double to float, truncated, with an odd last bit when inexact: rounding that to a narrow
+        type then rounds once."""
         f, d, i = vector("float", width), vector("double", width), vector("i32", width)
         near = self.cast_text("fptrunc", "double", v, "float", width, s)
         back = self.cast_text("fpext", "float", near, "double", width, s)
@@ -103,7 +110,9 @@ class Convert(Scopes):
             return self.from_half(self.to_half(v, width, s), width, s)
         if dtype == "bf16":
             t = vector("i32", width)
-            bits = self.new(f"and {t} {self.bf16_bits(v, width, s)}, {splat_text('i32', '-65536', width)}", s)
+            bits = self.new(
+                f"and {t} {self.bf16_bits(v, width, s)}, {splat_text('i32', '-65536', width)}", s
+            )
             return self.cast_text("bitcast", "i32", bits, "float", width, s)
         return v
 
@@ -118,27 +127,39 @@ class Convert(Scopes):
         odd = i.op("and", i.op("lshr", size, 13), 1)
         normal = i.op("lshr", i.op("add", i.op("add", size, 0xFFF - (112 << 23)), odd), 13)
         scaled = self.new(
-            f"fadd {vector('float', width)} {i.as_float(size)}, {splat_text('float', '0x3FE0000000000000', width)}", s
+            f"fadd {vector('float', width)} {i.as_float(size)},"
+            f" {splat_text('float', '0x3FE0000000000000', width)}",
+            s,
         )
         small = i.op("sub", self.cast_text("bitcast", "float", scaled, "i32", width, s), 126 << 23)
         o = i.select(i.op("icmp ult", size, 113 << 23), small, normal)
         o = i.select(i.op("icmp uge", size, 143 << 23), nan, o)
         o = i.op("or", o, i.op("and", i.op("lshr", bits, 16), 0x8000))
-        return self.cast_text("bitcast", "i16", self.cast_text("trunc", "i32", o, "i16", width, s), "half", width, s)
+        return self.cast_text(
+            "bitcast", "i16", self.cast_text("trunc", "i32", o, "i16", width, s), "half", width, s
+        )
 
     def from_half(self, v: str, width: int, s: Scope) -> str:
         if self.half:
             return self.cast_text("fpext", "half", v, "float", width, s)
         i = Ints(self, width, s)
-        raw = self.cast_text("zext", "i16", self.cast_text("bitcast", "half", v, "i16", width, s), "i32", width, s)
+        raw = self.cast_text(
+            "zext", "i16", self.cast_text("bitcast", "half", v, "i16", width, s), "i32", width, s
+        )
         o = i.op("shl", i.op("and", raw, 0x7FFF), 13)
         exponent = i.op("and", o, 0x7C00 << 13)
         normal = i.op("add", o, 112 << 23)
         special = i.op("add", normal, 112 << 23)
         tiny = i.as_float(i.op("add", normal, 1 << 23))
         full = vector("float", width)
-        small = self.new(f"fsub {full} {tiny}, {splat_text('float', '0x3F10000000000000', width)}", s)
-        o = i.select(i.op("icmp eq", exponent, 0), self.cast_text("bitcast", "float", small, "i32", width, s), normal)
+        small = self.new(
+            f"fsub {full} {tiny}, {splat_text('float', '0x3F10000000000000', width)}", s
+        )
+        o = i.select(
+            i.op("icmp eq", exponent, 0),
+            self.cast_text("bitcast", "float", small, "i32", width, s),
+            normal,
+        )
         o = i.select(i.op("icmp eq", exponent, 0x7C00 << 13), special, o)
         return i.as_float(i.op("or", o, i.op("shl", i.op("and", raw, 0x8000), 16)))
 
@@ -160,7 +181,9 @@ class Convert(Scopes):
         """Same bits; narrow floats pass through their form in memory."""
         raw = self.to_memory(v, src, width, s)
         a, b = MEMORY[src], MEMORY[dst]
-        return self.from_memory(raw if a == b else self.cast_text("bitcast", a, raw, b, width, s), dst, width, s)
+        return self.from_memory(
+            raw if a == b else self.cast_text("bitcast", a, raw, b, width, s), dst, width, s
+        )
 
     def to_memory(self, v: str, dtype: str, width: int, s: Scope) -> str:
         """The form of a value in memory (exact: narrow floats hold narrow values already)."""

@@ -12,12 +12,16 @@ __all__ = ["Emitter"]
 
 
 class Emitter(Blocks):
-    """Writes functions. ``exact``: no multiplication and addition become one FMA. ``outline``: math functions are calls; what they need is in
-    ``math`` afterwards (``tag`` ends their names). ``avx512``: the processor has masked vectors (else tails go one by one). ``half``: it
-    has conversions from and to half."""
+    """Writes functions. ``exact``: no multiplication and addition become one FMA. ``outline``: math
+    functions are calls; what they need is in ``math`` afterwards (``tag`` ends their names).
+    ``avx512``: the processor has masked vectors (else tails go one by one). ``half``: it has
+    conversions from and to half."""
 
-    def kernel(self, name: str, bufs: list[Buffer], sizes: list[str], params: list[Expr], body: Body) -> str:
-        """``void name(ptr args, i64 begin, i64 end)``; ``args`` holds buffers, sizes, params: a word each."""
+    def kernel(
+        self, name: str, bufs: list[Buffer], sizes: list[str], params: list[Expr], body: Body
+    ) -> str:
+        """``void name(ptr args, i64 begin, i64 end)``; ``args`` holds buffers, sizes, params: a
+        word each."""
         self.begin(stored(body) & loaded(body))
         self.width, self.vec, self.vecnames, self.mask = 0, None, set(), None
         self.ptr, self.allocas, self.constants, self.places, self.written = {}, {}, {}, {}, {}
@@ -31,7 +35,10 @@ class Emitter(Blocks):
             word += 1
         for p in params:
             self.bind(
-                p.attr[0], self.from_memory(self.argument_word(word, MEMORY[p.dtype]), p.dtype, 0, self.scopes[0])
+                p.attr[0],
+                self.from_memory(
+                    self.argument_word(word, MEMORY[p.dtype]), p.dtype, 0, self.scopes[0]
+                ),
             )
             word += 1
         self.where[LANE] = 0
@@ -48,7 +55,9 @@ class Emitter(Blocks):
         p = self.new(f"getelementptr i64, ptr %args, i64 {word}") if word else "%args"
         return self.new(f"load {t}, ptr {p}, align 8")
 
-    def math_function(self, symbol: str, op: str, dtypes: tuple[str, ...], result: str, width: int) -> str:
+    def math_function(
+        self, symbol: str, op: str, dtypes: tuple[str, ...], result: str, width: int
+    ) -> str:
         """An outlined math function, shared by all kernels."""
         self.begin(frozenset())
         self.width, self.vec, self.mask = width, None, None
@@ -59,4 +68,6 @@ class Emitter(Blocks):
         r = self.operand(definition(op, dtypes, result), width > 0)
         args = ", ".join([f"{vector(VALUE[d], width)} %x{k}" for k, d in enumerate(dtypes)])
         t = vector(VALUE[result], width)
-        return "\n".join([f"define {t} @{symbol}({args}) {{\nentry:", *self.scopes[0].lines, f" ret {t} {r}\n}}"])
+        return "\n".join(
+            [f"define {t} @{symbol}({args}) {{\nentry:", *self.scopes[0].lines, f" ret {t} {r}\n}}"]
+        )

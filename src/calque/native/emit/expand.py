@@ -1,4 +1,5 @@
-"""Math functions: their definitions as expressions, made strict (no multiplication and addition in them may be contracted)."""
+"""Math functions: their definitions as expressions, made strict (no multiplication and addition in
+them may be contracted)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def definition(op: str, dtypes: tuple[str, ...], result: str) -> Expr:
     """The expression of a math function over ``argument(k)``."""
     args = [argument(k, d) for k, d in enumerate(dtypes)]
     if result in NARROW:  # computed in f32, rounded once
-        e: Expr = cast(TABLE[op](*[cast(a, "f32") if a.dtype in NARROW else a for a in args]), result)
+        e: Expr = cast(
+            TABLE[op](*[cast(a, "f32") if a.dtype in NARROW else a for a in args]), result
+        )
     else:
         e = TABLE[op](*args)
     if e.dtype != result:
@@ -38,7 +41,8 @@ def definition(op: str, dtypes: tuple[str, ...], result: str) -> Expr:
 
 
 def strict(e: Expr) -> Expr:
-    """The same expression with every float addition, subtraction and multiplication done as written."""
+    """The same expression with every float addition, subtraction and multiplication done as
+    written."""
     memo: dict[Expr, Expr] = {}
     todo = [(e, False)]
     while todo:

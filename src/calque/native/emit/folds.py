@@ -12,9 +12,12 @@ Lanes = list[str]  # the SSA values of a fold's parts
 
 
 class Folds(Tiles):
-    """How values are folded. ``width`` says over how many lanes a fold's parts are vectors (0: scalars)."""
+    """How values are folded. ``width`` says over how many lanes a fold's parts are vectors (0:
+    scalars)."""
 
-    def combine(self, f: Fold, width: int, left: Lanes, right: Lanes, vec: bool | None = None) -> Lanes:
+    def combine(
+        self, f: Fold, width: int, left: Lanes, right: Lanes, vec: bool | None = None
+    ) -> Lanes:
         """What two parts make; each at ``width`` lanes."""
         saved, names = self.width, self.vecnames
         parts = [r.attr[0] for r in (*f.left, *f.right)]
@@ -49,7 +52,9 @@ class Folds(Tiles):
         out = []
         for v, e in zip(values, f.init, strict=True):
             t = vector(VALUE[e.dtype], width)
-            out.append(self.new(f"select <{width} x i1> {self.mask}, {t} {v}, {t} {self.start(e, width)}"))
+            out.append(
+                self.new(f"select <{width} x i1> {self.mask}, {t} {v}, {t} {self.start(e, width)}")
+            )
         return out
 
     def halves(self, f: Fold, values: Lanes, width: int, until: int) -> Lanes:
@@ -57,7 +62,10 @@ class Folds(Tiles):
         while width > until:
             half = width // 2
             low, high = [
-                [self.shuffle(VALUE[e.dtype], width, v, lanes) for v, e in zip(values, f.values, strict=True)]
+                [
+                    self.shuffle(VALUE[e.dtype], width, v, lanes)
+                    for v, e in zip(values, f.values, strict=True)
+                ]
                 for lanes in (list(range(half)), list(range(half, width)))
             ]
             values, width = self.combine(f, half, low, high), half
@@ -70,7 +78,8 @@ class Folds(Tiles):
         ]
 
     def prefix(self, f: Fold, values: Lanes, width: int) -> Lanes:
-        """Inclusive running fold inside a vector: in each step the last element of every lower half joins its upper half."""
+        """Inclusive running fold inside a vector: in each step the last element of every lower half
+        joins its upper half."""
         d = 1
         while d < width:
             if f.neutral:
@@ -83,8 +92,13 @@ class Folds(Tiles):
                 d *= 2
                 continue
             before = [i // d * d - 1 if i & d else i for i in range(width)]
-            upper = "<" + ", ".join([f"i1 {'true' if i & d else 'false'}" for i in range(width)]) + ">"
-            left = [self.shuffle(VALUE[e.dtype], width, v, before) for v, e in zip(values, f.values, strict=True)]
+            upper = (
+                "<" + ", ".join([f"i1 {'true' if i & d else 'false'}" for i in range(width)]) + ">"
+            )
+            left = [
+                self.shuffle(VALUE[e.dtype], width, v, before)
+                for v, e in zip(values, f.values, strict=True)
+            ]
             joined = self.combine(f, width, left, values)
             values = [
                 self.new(f"select <{width} x i1> {upper}, {t} {j}, {t} {v}")

@@ -1,7 +1,9 @@
-"""Loop trees -> machine code: one module for all new kernels of a program, one compilation for equal kernels of any program.
+"""Loop trees -> machine code: one module for all new kernels of a program, one compilation for
+equal kernels of any program.
 
-A kernel is known by its canonical key. What has been compiled is found in memory, else on disk (then not even its LLVM text is made);
-math functions that kernels share are compiled and kept like kernels."""
+A kernel is known by its canonical key. What has been compiled is found in memory, else on disk
+(then not even its LLVM text is made); math functions that kernels share are compiled and kept like
+kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +32,12 @@ checks = LazyModule("calque.native.loops.verify")
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
 _FORMAT: Final = "kernel-2"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
-_IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")  # their files determine the code
+_IMPLEMENTED_BY: Final = (
+    "scalars",
+    "scalars/vmath",
+    "loops",
+    "emit",
+)  # their files determine the code
 
 
 @dataclass
@@ -60,7 +67,8 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel as one program uses it: the code, and what goes into each word of its arguments (buffers, sizes, params)."""
+    """A kernel as one program uses it: the code, and what goes into each word of its arguments
+    (buffers, sizes, params)."""
 
     code: Code
     buffers: tuple[Buffer, ...]
@@ -139,7 +147,9 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
                 _codes[order.key, exact, opt] = code
             else:
                 stats.memory += 1
-            out.append(Kernel(code, tuple(order.buffers), tuple(order.sizes), tuple(order.params), body))
+            out.append(
+                Kernel(code, tuple(order.buffers), tuple(order.sizes), tuple(order.params), body)
+            )
         if new:
             _make(new, opt)
     return out
@@ -228,11 +238,16 @@ def _link(module: _Module, opt: int) -> None:
     exports = list(module.functions)
     obj = llvm.object_code(text, opt)
     name = hexdigest(text)[:32]
-    entry = marshal.dumps({"object": name, "exports": exports, "imports": sorted(module.imports), "opt": opt}, _MARSHAL)
+    entry = marshal.dumps(
+        {"object": name, "exports": exports, "imports": sorted(module.imports), "opt": opt},
+        _MARSHAL,
+    )
     diskcache.put(name, "kernels", obj)
     for s in exports:
         diskcache.put(_disk_key(s, opt), "kernel", entry)
-    _addresses.update(llvm.link_object(obj, exports, {s: _addresses[s] for s in module.imports}, text))
+    _addresses.update(
+        llvm.link_object(obj, exports, {s: _addresses[s] for s in module.imports}, text)
+    )
 
 
 def _disk_key(symbol: str, opt: int) -> str:

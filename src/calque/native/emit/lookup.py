@@ -1,4 +1,5 @@
-"""Tables of 32 numbers, read at an index that differs from lane to lane: permutations of registers where there are such, else loads."""
+"""Tables of 32 numbers, read at an index that differs from lane to lane: permutations of registers
+where there are such, else loads."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ LANES = 16  # of a register
 
 
 class Lookup(Convert):
-    """The value of a ``lookup`` node: ``attr`` holds the bits of the table, of the index only the low five bits count."""
+    """The value of a ``lookup`` node: ``attr`` holds the bits of the table, of the index only the
+    low five bits count."""
 
     avx512: bool
 
@@ -33,17 +35,33 @@ class Lookup(Convert):
         v, p, b = f"<{width} x {t}>", f"<{width} x ptr>", f"<{width} x i1>"
         suffix = f"{mangled(t, width)}.v{width}p0"
         return self.new(
-            self.intrinsic("masked.gather", suffix, v, (p, at), ("i32", "4"), (b, "splat (i1 true)"), (v, "poison")), s
+            self.intrinsic(
+                "masked.gather",
+                suffix,
+                v,
+                (p, at),
+                ("i32", "4"),
+                (b, "splat (i1 true)"),
+                (v, "poison"),
+            ),
+            s,
         )
 
     def permuted(self, table: list[str], index: str, width: int, s: Scope) -> str:
         """Register by register, a vector that fills less than one made wider."""
         t = f"<{LANES} x float>"
-        halves = [f"<{', '.join([f'float {v}' for v in part])}>" for part in (table[:LANES], table[LANES:])]
+        halves = [
+            f"<{', '.join([f'float {v}' for v in part])}>"
+            for part in (table[:LANES], table[LANES:])
+        ]
         parts = []
         for start in range(0, width, LANES):
             lanes = [min(start + k, width - 1) for k in range(LANES)]
-            few = self.new(f"shufflevector <{width} x i32> {index}, <{width} x i32> poison, {index_list(lanes)}", s)
+            few = self.new(
+                f"shufflevector <{width} x i32> {index}, <{width} x i32> poison,"
+                f" {index_list(lanes)}",
+                s,
+            )
             parts.append(
                 self.new(
                     self.intrinsic(
@@ -69,5 +87,7 @@ class Lookup(Convert):
         if n == width:
             return parts[0]
         return self.new(
-            f"shufflevector <{n} x float> {parts[0]}, <{n} x float> poison, {index_list(list(range(width)))}", s
+            f"shufflevector <{n} x float> {parts[0]}, <{n} x float> poison,"
+            f" {index_list(list(range(width)))}",
+            s,
         )

@@ -1,7 +1,8 @@
 """Where code goes: nested scopes with what each has computed, and names for values and blocks.
 
-Every expression is emitted once, in the outermost scope in which what it depends on is known: interning is common-subexpression
-elimination and placement is loop-invariant code motion, so no LLVM pass is needed."""
+Every expression is emitted once, in the outermost scope in which what it depends on is known:
+interning is common-subexpression elimination and placement is loop-invariant code motion, so no
+LLVM pass is needed."""
 
 from __future__ import annotations
 
@@ -16,10 +17,13 @@ NOTHING: Final[frozenset[Buffer]] = frozenset()
 
 @dataclass(slots=True)
 class Scope:
-    """Code that runs as one: a loop body, a side of a condition. ``block`` is the block that its next line belongs to.
+    """Code that runs as one: a loop body, a side of a condition. ``block`` is the block that its
+    next line belongs to.
 
-    ``writes``: buffers stored somewhere inside, whose reads must not leave. ``barrier``: may not run although the code around it does, so
-    reads must not leave; ``lazy``: nothing may. ``only``: a scalar condition under which alone it runs."""
+    ``writes``: buffers stored somewhere inside, whose reads must not leave. ``barrier``: may not
+    run although the code around it does, so reads must not leave; ``lazy``: nothing may. ``only``:
+    a scalar condition under which alone it runs.
+    """
 
     block: str
     writes: frozenset[Buffer] = NOTHING
@@ -72,7 +76,7 @@ class Scopes:
         full = f"<{width} x {t}>" if width else t
         return self.intrinsic(name, mangled(t, width), full, *[(full, v) for v in values])
 
-    # -- placement -------------------------------------------------------------------------------------------------------------
+    # -- placement ---------------------------------------------------------------------------------
 
     def home(self, e: Expr) -> int:
         """The depth of the scope that the code of ``e`` belongs to."""
@@ -106,9 +110,15 @@ class Scopes:
                 for k in stale:
                     del s.cache[k]
 
-    # -- control flow ------------------------------------------------------------------------------------------------------------
+    # -- control flow ------------------------------------------------------------------------------
 
-    def open(self, block: str, writes: frozenset[Buffer] = NOTHING, barrier: bool = False, lazy: bool = False) -> Scope:
+    def open(
+        self,
+        block: str,
+        writes: frozenset[Buffer] = NOTHING,
+        barrier: bool = False,
+        lazy: bool = False,
+    ) -> Scope:
         self.scopes.append(Scope(block, writes, barrier, lazy))
         return self.scopes[-1]
 

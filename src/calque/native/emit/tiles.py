@@ -1,7 +1,8 @@
 """Reads along one loop, writes along another: square tiles turned round in registers.
 
-For ``y[i, j] = f(x[j, i])`` a gather along j would touch a cache line per element. Instead a tile of x is read along i, row by row, transposed by
-shuffles and kept on the stack; the body then reads vectors along j from there."""
+For ``y[i, j] = f(x[j, i])`` a gather along j would touch a cache line per element. Instead a tile
+of x is read along i, row by row, transposed by shuffles and kept on the stack; the body then reads
+vectors along j from there."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from calque.native.scalars.expr import Buffer, Expr, const, ex, rewrite, stride,
 
 @dataclass
 class Tile:
-    """A loop over i taken in steps of ``size``: ``row`` counts inside the step that begins at ``first``."""
+    """A loop over i taken in steps of ``size``: ``row`` counts inside the step that begins at
+    ``first``."""
 
     outer: Expr  # the variable i
     first: Expr
@@ -39,7 +41,12 @@ class Tiles(Memory):
             and buf not in self.mutable
         ):
             at, step = self.place(buf, idx)
-            if step not in (0, 1) and at.index and stride(at, tile.outer.attr[0]) == 1 and buf.place == "arg":
+            if (
+                step not in (0, 1)
+                and at.index
+                and stride(at, tile.outer.attr[0]) == 1
+                and buf.place == "arg"
+            ):
                 return self.from_tile(tile, buf, at, s)
         return super().load_vector(buf, idx, guard, s)
 
@@ -51,11 +58,14 @@ class Tiles(Memory):
             array = tile.arrays[key] = f"%a{len(self.allocas)}"
             self.allocas[f"tile {array}"] = f" {array} = alloca [{tile.size} x {full}], align 64"
             self.fill_tile(tile, buf, at, array, self.scopes[self.where[tile.columns.attr[0]]])
-        p = self.new(f"getelementptr {full}, ptr {array}, i64 {self.value(tile.row, lane0=True)}", s)
+        p = self.new(
+            f"getelementptr {full}, ptr {array}, i64 {self.value(tile.row, lane0=True)}", s
+        )
         return self.new(f"load {full}, ptr {p}, align {self.align(buf)}", s)
 
     def fill_tile(self, tile: Tile, buf: Buffer, at: Expr, array: str, s: Scope) -> None:
-        """Rows along i, transposed, in the scope of the vector loop. (In its masked rest a gather is less code.)"""
+        """Rows along i, transposed, in the scope of the vector loop. (In its masked rest a gather
+        is less code.)"""
         n, t, align = tile.size, self.memory_type(buf), self.align(buf)
         full = f"<{n} x {t}>"
         rows = []

@@ -1,7 +1,8 @@
 """How scalar dtypes and operations are written in LLVM IR.
 
-``f16`` and ``bf16`` values are carried as ``float`` holding a value of the narrow type exactly: each operation is done in ``float`` and
-rounded, which is the correctly rounded narrow result (24 bits are more than twice 11 plus 2)."""
+``f16`` and ``bf16`` values are carried as ``float`` holding a value of the narrow type exactly:
+each operation is done in ``float`` and rounded, which is the correctly rounded narrow result (24
+bits are more than twice 11 plus 2)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import Final
 from calque.native.scalars.expr import Expr, bits_float, float_bits
 
 VALUE: Final = {
-    "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64",
+    "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8", "u16": "i16",
+    "u32": "i32", "u64": "i64",
     "f16": "float", "bf16": "float", "f32": "float", "f64": "double",
 }  # fmt: skip
 MEMORY: Final = {**VALUE, "i1": "i8", "f16": "half", "bf16": "i16"}
@@ -23,15 +25,26 @@ MANGLED: Final = {
 
 FLOAT_BINARY: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 INT_BINARY: Final = {
-    "add": "add", "sub": "sub", "mul": "mul", "sdiv": "sdiv", "srem": "srem", "udiv": "udiv", "urem": "urem", "and": "and", "or": "or", "xor": "xor",
+    "add": "add", "sub": "sub", "mul": "mul", "sdiv": "sdiv", "srem": "srem", "udiv": "udiv",
+    "urem": "urem", "and": "and", "or": "or", "xor": "xor",
     "shl": "shl", "lshr": "lshr", "ashr": "ashr",
 }  # fmt: skip
-FLOAT_COMPARE: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+FLOAT_COMPARE: Final = {
+    "lt": "olt",
+    "le": "ole",
+    "gt": "ogt",
+    "ge": "oge",
+    "eq": "oeq",
+    "ne": "une",
+}
 INT_COMPARE: Final = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 FLOAT_INTRINSIC: Final = {
-    "fma": "fma", "sqrt": "sqrt", "abs": "fabs", "copysign": "copysign", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven",
+    "fma": "fma", "sqrt": "sqrt", "abs": "fabs", "copysign": "copysign", "floor": "floor",
+    "ceil": "ceil", "trunc": "trunc", "round": "roundeven",
 }  # fmt: skip
-ROUNDED: Final = frozenset({"add", "sub", "mul", "div", "fma", "sqrt"})  # narrow floats need rounding after these
+ROUNDED: Final = frozenset(
+    {"add", "sub", "mul", "div", "fma", "sqrt"}
+)  # narrow floats need rounding after these
 
 
 def double_text(value: float) -> str:
@@ -39,7 +52,8 @@ def double_text(value: float) -> str:
 
 
 def float_text(bits: int, dtype: str) -> str:
-    """A float constant as LLVM writes it: the bits of the equal double. The payload of a nan is kept."""
+    """A float constant as LLVM writes it: the bits of the equal double. The payload of a nan is
+    kept."""
     if dtype == "f64":
         return f"0x{bits:016X}"
     if dtype != "f32":

@@ -1,7 +1,9 @@
 """Expressions -> instructions.
 
-An expression that depends on the vector variable is a vector of the loop's logical width; LLVM's type legalisation splits ``<64 x float>``
-into registers, which is our unrolling. Any other is a scalar, spread over the lanes where a vector is wanted."""
+An expression that depends on the vector variable is a vector of the loop's logical width; LLVM's
+type legalisation splits ``<64 x float>`` into registers, which is our unrolling. Any other is a
+scalar, spread over the lanes where a vector is wanted.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,29 @@ class Values(Lookup):
     """The value of every kind of node but loads."""
 
     def __init__(
-        self, exact: bool = False, outline: bool = False, avx512: bool = True, tag: str = "", half: bool = True
+        self,
+        exact: bool = False,
+        outline: bool = False,
+        avx512: bool = True,
+        tag: str = "",
+        half: bool = True,
     ) -> None:
         super().__init__()
-        self.exact, self.outline, self.avx512, self.tag, self.half = exact, outline, avx512, tag, half
+        self.exact, self.outline, self.avx512, self.tag, self.half = (
+            exact,
+            outline,
+            avx512,
+            tag,
+            half,
+        )
         self.width = 0  # lanes of the vector loop we are in, 0 outside
         self.vec: str | None = None  # its variable
         self.vecnames: set[str] = set()  # names whose values are vectors
         self.used_math = False  # has the loop being written called a math function?
         self.mask: str | None = None  # in a tail: the lanes that exist
-        self.live: str | None = None  # where lanes part: those that are here, in the tail those of them that exist
+        self.live: str | None = (
+            None  # where lanes part: those that are here, in the tail those of them that exist
+        )
         self.math: dict[
             str, tuple[str, tuple[str, ...], str, int]
         ] = {}  # symbol -> operation, dtypes, result dtype, width
@@ -57,7 +72,8 @@ class Values(Lookup):
         return not self.vecnames.isdisjoint(e.names)
 
     def value(self, e: Expr, lane0: bool = False) -> str:
-        """The SSA name of ``e``: a vector when it depends on the vector variable (unless its first lane is asked for)."""
+        """The SSA name of ``e``: a vector when it depends on the vector variable (unless its first
+        lane is asked for)."""
         if e.op == "const":
             return const_text(e)
         vec = not lane0 and self.is_vec(e)
@@ -112,13 +128,23 @@ class Values(Lookup):
     def splat(self, v: str, t: str, s: Scope | None = None) -> str:
         full = f"<{self.width} x {t}>"
         first = self.new(f"insertelement {full} poison, {t} {v}, i64 0", s)
-        return self.new(f"shufflevector {full} {first}, {full} poison, <{self.width} x i32> zeroinitializer", s)
+        return self.new(
+            f"shufflevector {full} {first}, {full} poison, <{self.width} x i32> zeroinitializer", s
+        )
 
-    def shuffle(self, t: str, width: int, a: str, lanes: list[int], b: str = "poison", s: Scope | None = None) -> str:
+    def shuffle(
+        self,
+        t: str,
+        width: int,
+        a: str,
+        lanes: list[int],
+        b: str = "poison",
+        s: Scope | None = None,
+    ) -> str:
         full = f"<{width} x {t}>"
         return self.new(f"shufflevector {full} {a}, {full} {b}, {index_list(lanes)}", s)
 
-    # -- nodes -------------------------------------------------------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------------
 
     def compute(self, e: Expr, vec: bool, s: Scope) -> str:
         op = e.op
@@ -144,7 +170,9 @@ class Values(Lookup):
             return self.new(f"select {vector('i1', width)} {a[0]}, {t} {a[1]}, {t} {a[2]}", s)
         if op == "lookup":
             return self.lookup(e, a[0], width, s)
-        return self.float_op(e, d, a, width, s) if d in FLOAT_BITS else self.int_op(e, d, a, width, s)
+        return (
+            self.float_op(e, d, a, width, s) if d in FLOAT_BITS else self.int_op(e, d, a, width, s)
+        )
 
     def lanes_of(self, e: Expr, s: Scope) -> str:
         return self.steps(e, 1, "i64", s)
@@ -178,7 +206,9 @@ class Values(Lookup):
             return self.new(f"fcmp {FLOAT_COMPARE[op]} {full} {a[0]}, {a[1]}", s)
         if op in FLOAT_BINARY:
             free = op in CONTRACTED and not self.exact and e.attr is None and d in ("f32", "f64")
-            v = self.new(f"{FLOAT_BINARY[op]}{' contract' if free else ''} {full} {a[0]}, {a[1]}", s)
+            v = self.new(
+                f"{FLOAT_BINARY[op]}{' contract' if free else ''} {full} {a[0]}, {a[1]}", s
+            )
         elif op == "neg":
             return self.new(f"fneg {full} {a[0]}", s)
         elif op in ("min", "max"):
@@ -193,7 +223,8 @@ class Values(Lookup):
         return self.round_narrow(v, d, width, s) if op in ROUNDED else v
 
     def float_extreme(self, op: str, b: Expr, full: str, width: int, a: list[str], s: Scope) -> str:
-        """NumPy's maximum and minimum: a nan in either operand passes, of two zeros the first is taken. One instruction for a constant."""
+        """NumPy's maximum and minimum: a nan in either operand passes, of two zeros the first is
+        taken. One instruction for a constant."""
         better = self.new(f"fcmp {'uge' if op == 'max' else 'ule'} {full} {a[0]}, {a[1]}", s)
         bools = vector("i1", width)
         r = self.new(f"select {bools} {better}, {full} {a[0]}, {full} {a[1]}", s)
@@ -208,7 +239,14 @@ class Values(Lookup):
             return self.operand(strict(ldexp_by_parts(x, n)), width > 0)
         t, i = VALUE[e.dtype], vector("i32", width)
         return self.new(
-            self.intrinsic("ldexp", f"{mangled(t, width)}.{mangled('i32', width)}", full, (full, a[0]), (i, a[1])), s
+            self.intrinsic(
+                "ldexp",
+                f"{mangled(t, width)}.{mangled('i32', width)}",
+                full,
+                (full, a[0]),
+                (i, a[1]),
+            ),
+            s,
         )
 
     def int_op(self, e: Expr, d: str, a: list[str], width: int, s: Scope) -> str:
@@ -216,9 +254,13 @@ class Values(Lookup):
         full = vector(t, width)
         signed = d in SIGNED
         if op in INT_BINARY:
-            if width and self.mask is not None and op in DIVISIONS:  # lanes that do not exist must not trap
+            if (
+                width and self.mask is not None and op in DIVISIONS
+            ):  # lanes that do not exist must not trap
                 ones = splat_text(t, "1", width)
-                a[1] = self.new(f"select <{width} x i1> {self.mask}, {full} {a[1]}, {full} {ones}", s)
+                a[1] = self.new(
+                    f"select <{width} x i1> {self.mask}, {full} {a[1]}, {full} {ones}", s
+                )
             return self.new(f"{INT_BINARY[op]} {full} {a[0]}, {a[1]}", s)
         if op in INT_COMPARE:
             return self.new(f"icmp {'s' if signed else 'u'}{op} {full} {a[0]}, {a[1]}", s)
@@ -227,19 +269,29 @@ class Values(Lookup):
         if op in ("min", "max"):
             return self.new(self.unary(f"{'s' if signed else 'u'}{op}", t, width, *a), s)
         if op == "not":
-            return self.new(f"xor {full} {a[0]}, {splat_text(t, 'true' if d == 'i1' else '-1', width)}", s)
+            return self.new(
+                f"xor {full} {a[0]}, {splat_text(t, 'true' if d == 'i1' else '-1', width)}", s
+            )
         if op == "neg":
-            return self.new(f"sub {full} zeroinitializer, {a[0]}" if width else f"sub {t} 0, {a[0]}", s)
+            return self.new(
+                f"sub {full} zeroinitializer, {a[0]}" if width else f"sub {t} 0, {a[0]}", s
+            )
         if op == "abs":
             if not signed:
                 return a[0]
-            return self.new(self.intrinsic("abs", mangled(t, width), full, (full, a[0]), ("i1", "false")), s)
+            return self.new(
+                self.intrinsic("abs", mangled(t, width), full, (full, a[0]), ("i1", "false")), s
+            )
         if op in ("floordiv", "mod"):
             return self.index_division(e, a, width, s)
         if op in ("clz", "ctz"):
             return self.new(
                 self.intrinsic(
-                    "ctlz" if op == "clz" else "cttz", mangled(t, width), full, (full, a[0]), ("i1", "false")
+                    "ctlz" if op == "clz" else "cttz",
+                    mangled(t, width),
+                    full,
+                    (full, a[0]),
+                    ("i1", "false"),
                 ),
                 s,
             )
@@ -258,12 +310,14 @@ class Values(Lookup):
         return self.new(f"trunc {wide} {high} to {full}", s)
 
     def index_division(self, e: Expr, a: list[str], width: int, s: Scope) -> str:
-        """Division of indices (never negative). A divisor of 0 gives any value, but no trap: such a value is never used."""
+        """Division of indices (never negative). A divisor of 0 gives any value, but no trap: such a
+        value is never used."""
         x, n = e.args
         name = "udiv" if e.op == "floordiv" else "urem"
         if n.op == "const":
             small = x.hi is not None and x.hi < 1 << 31 and n.attr < 1 << 31
-            if width and small:  # vector division by a constant is multiplication; 32 bits have the instructions for it
+            # vector division by a constant is multiplication; 32 bits have the instructions for it
+            if width and small:
                 narrow = f"<{width} x i32>"
                 v = self.new(f"trunc <{width} x i64> {a[0]} to {narrow}", s)
                 q = self.new(f"{name} {narrow} {v}, splat (i32 {n.attr})", s)
@@ -275,7 +329,8 @@ class Values(Lookup):
         return self.float_division(e.op, a[0], safe, width, s)
 
     def float_division(self, op: str, a: str, b: str, width: int, s: Scope) -> str:
-        """There is no vector division of integers; below 2**52 the quotient in double, truncated, is the right one."""
+        """There is no vector division of integers; below 2**52 the quotient in double, truncated,
+        is the right one."""
         i, f = f"<{width} x i64>", f"<{width} x double>"
         x, y = [self.new(f"uitofp {i} {v} to {f}", s) for v in (a, b)]
         q = self.new(f"fptosi {f} {self.new(f'fdiv {f} {x}, {y}', s)} to {i}", s)
@@ -283,10 +338,11 @@ class Values(Lookup):
             return q
         return self.new(f"sub {i} {a}, {self.new(f'mul {i} {q}, {b}', s)}", s)
 
-    # -- math functions ------------------------------------------------------------------------------------------------------------
+    # -- math functions ----------------------------------------------------------------------------
 
     def math_call(self, e: Expr, vec: bool, s: Scope) -> str:
-        """A function of ``native.vmath``: its definition in line, or (in tails always) a call of the one copy shared by all kernels."""
+        """A function of ``native.vmath``: its definition in line, or (in tails always) a call of
+        the one copy shared by all kernels."""
         width = self.width if vec else 0
         self.used_math = True
         if not self.outline and not (width and self.mask is not None):
@@ -297,11 +353,14 @@ class Values(Lookup):
         types = [vector(VALUE[d], width) for d in dtypes]
         result = vector(VALUE[e.dtype], width)
         self.declared.add(f"declare {result} @{symbol}({', '.join(types)})")
-        args = ", ".join([f"{t} {self.operand(x, vec)}" for t, x in zip(types, e.args, strict=True)])
+        args = ", ".join(
+            [f"{t} {self.operand(x, vec)}" for t, x in zip(types, e.args, strict=True)]
+        )
         return self.new(f"call {result} @{symbol}({args})", s)
 
     def rare(self, e: Expr, vec: bool, s: Scope) -> str:
-        """``select(cond, seldom, common)``, where ``seldom`` costs nothing unless some lane needs it."""
+        """``select(cond, seldom, common)``, where ``seldom`` costs nothing unless some lane needs
+        it."""
         cond, common, seldom = e.args
         width = self.width if vec else 0
         bools, t = vector("i1", width), vector(VALUE[e.dtype], width)
@@ -309,7 +368,11 @@ class Values(Lookup):
         if s is not self.scopes[-1]:
             w = self.operand(seldom, vec)
             return self.new(f"select {bools} {c}, {t} {w}, {t} {v}", s)
-        some = self.new(self.intrinsic("vector.reduce.or", f"v{width}i1", "i1", (bools, c)), s) if width else c
+        some = (
+            self.new(self.intrinsic("vector.reduce.or", f"v{width}i1", "i1", (bools, c)), s)
+            if width
+            else c
+        )
         if width and self.mask is not None:
             c = self.new(f"and {bools} {c}, {self.mask}", s)
             some = self.new(self.intrinsic("vector.reduce.or", f"v{width}i1", "i1", (bools, c)), s)
@@ -326,7 +389,12 @@ class Values(Lookup):
         return self.new(f"phi {t} [{v}, %{start}], [{r}, %{inner.block}]", s)
 
 
-_INFINITY: Final = {"f16": (15, 0x7C00), "bf16": (15, 0x7F80), "f32": (31, 0x7F800000), "f64": (63, 0x7FF0000000000000)}
+_INFINITY: Final = {
+    "f16": (15, 0x7C00),
+    "bf16": (15, 0x7F80),
+    "f32": (31, 0x7F800000),
+    "f64": (63, 0x7FF0000000000000),
+}
 
 
 def is_nan(e: Expr) -> bool:

@@ -1,1 +1,2 @@
-"""Operations with algorithms of their own: products, convolutions, sorts, transforms, linear algebra."""
+"""Operations with algorithms of their own: products, convolutions, sorts, transforms, linear
+algebra."""

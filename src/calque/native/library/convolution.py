@@ -1,10 +1,13 @@
 """Convolutions in register tiles: products of matrices whose left side is read where it stands.
 
     before: conv_tiled x w, x padded
-    after:  panels of w are packed; for tiles of 14 places of the result: sums over x[row[place] + depth[k]] * w[k, feature]
+    after:  panels of w are packed; for tiles of 14 places of the result: sums over x[row[place] +
+    depth[k]] * w[k, feature]
 
-What a row of the left side reads lies at fixed offsets from where the row begins, so that two small tables take the place of the
-matrix. They are made while planning; where the offsets depend on a free size, each call fills the table of depths before."""
+What a row of the left side reads lies at fixed offsets from where the row begins, so that two small
+tables take the place of the matrix. They are made while planning; where the offsets depend on a
+free size, each call fills the table of depths before.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ class Convolution(Product):
         self.depth = self.k
         self.input = p.view[n.args[0]].buf
         self.row_steps, self.depth_steps = self.geometry.row_steps(), self.geometry.depth_steps()
-        self.row_table, self.depth_table = self.table("rows", self.row_steps), self.table("depths", self.depth_steps)
+        self.row_table, self.depth_table = (
+            self.table("rows", self.row_steps),
+            self.table("depths", self.depth_steps),
+        )
         self.filled = is_free(self.depth_steps)
         if self.filled:
             p.count += 1
@@ -48,10 +54,13 @@ class Convolution(Product):
 
     def extents(self) -> Extents:
         geo = self.geometry
-        return Extents(geo.groups if geo.groups > 1 else None, geo.rows, geo.features_out, geo.depth)
+        return Extents(
+            geo.groups if geo.groups > 1 else None, geo.rows, geo.features_out, geo.depth
+        )
 
     def table(self, name: str, steps: Steps) -> Buffer | None:
-        """The offsets of all indices in row-major order; none where sizes are free, or would take too much memory."""
+        """The offsets of all indices in row-major order; none where sizes are free, or would take
+        too much memory."""
         if is_free(steps) or product(n for n, _ in steps) > LONGEST:
             return None
         p, offsets = self.p, np.zeros(1, np.int64)
@@ -68,7 +77,9 @@ class Convolution(Product):
         if table is not None:
             return cast(load(table, (i,)), "i64")
         parts = reindex(self.p, (i,), (whole,), [n for n, _ in steps])
-        return linear_sum([ex("mul", k, self.p.sizes.dim(step)) for k, (_, step) in zip(parts, steps)])
+        return linear_sum(
+            [ex("mul", k, self.p.sizes.dim(step)) for k, (_, step) in zip(parts, steps)]
+        )
 
     def left(self, i: Expr, k: Expr) -> Expr:
         row = self.offset(i, self.m, self.row_steps, self.row_table)
@@ -83,15 +94,22 @@ class Convolution(Product):
         if not self.filled or self.depth_table is None:
             return super().steps()
         k = var("k", self.K)
-        fill = For(k, (Store(self.depth_table, (k,), self.offset(k, self.k, self.depth_steps, None)),))
+        fill = For(
+            k, (Store(self.depth_table, (k,), self.offset(k, self.k, self.depth_steps, None)),)
+        )
         return [Call(self.plan((fill,))), *super().steps()]
 
     def row(self, i: Expr, m: int) -> Expr:
-        """As in a long sum: where a row reads follows from its number by divisions, which a sum of two ends makes longer."""
+        """As in a long sum: where a row reads follows from its number by divisions, which a sum of
+        two ends makes longer."""
         return self.copied_row(i, m)
 
     def at(self, row: Expr, column: Expr) -> Index:
-        return (row, ex("add", ex("mul", self.b, self.p.sizes.dim(self.n)), column)) if self.batched else (row, column)
+        return (
+            (row, ex("add", ex("mul", self.b, self.p.sizes.dim(self.n)), column))
+            if self.batched
+            else (row, column)
+        )
 
 
 def is_free(steps: Steps) -> bool:

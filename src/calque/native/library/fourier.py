@@ -1,6 +1,9 @@
-"""`fft` as a call of the machine's kernel of Fourier transforms: its tables, and what goes into its words.
+"""`fft` as a call of the machine's kernel of Fourier transforms: its tables, and what goes into its
+words.
 
-The same words serve a compiled program, whose operands are buffers and whose leading sizes may be free, and eager execution."""
+The same words serve a compiled program, whose operands are buffers and whose leading sizes may be
+free, and eager execution.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,18 @@ _LONGEST: Final = 1 << 24  # the table of a longer axis takes too much memory
 _KEPT: Final = 64  # tables
 _SMALL: Final = 1 << 14
 
-kernel, passes = LazyModule("calque.machine.routines.fft.transforms"), LazyModule("calque.machine.routines.fft.passes")
+kernel, passes = (
+    LazyModule("calque.machine.routines.fft.transforms"),
+    LazyModule("calque.machine.routines.fft.passes"),
+)
 
 
 # ---------------------------------------------------------------- tables
 
 
 def roots(n: int, powers: np.ndarray) -> np.ndarray:
-    """`exp(-2j * pi * powers / n)` as real parts and imaginary parts, right to the last bit or nearly: angles up to an eighth of a turn
-    are worked out, the others are their mirror images."""
+    """`exp(-2j * pi * powers / n)` as real parts and imaginary parts, right to the last bit or
+    nearly: angles up to an eighth of a turn are worked out, the others are their mirror images."""
     eighths, rest = np.divmod(8 * (powers % n), n)
     odd = eighths % 2 == 1
     angle = np.where(odd, n - rest, rest) * (math.pi / 4 / n)
@@ -47,8 +53,10 @@ def roots(n: int, powers: np.ndarray) -> np.ndarray:
 
 
 def radices(n: int) -> list[int] | None:
-    """The radices of the passes of a transform, None when a prime factor is too large. Powers of two come first: the vectors of all
-    passes but the first run over what the passes before have made; and the first is quicker with 4 than with 8."""
+    """The radices of the passes of a transform, None when a prime factor is too large. Powers of
+    two come first: the vectors of all passes but the first run over what the passes before have
+    made; and the first is quicker with 4 than with 8.
+    """
     twos = (n & -n).bit_length() - 1
     rest = n >> twos
     fours = (0, 2, 1)[twos % 3] + 3 * (twos > 6 and twos % 3 == 0) if twos > 1 else 0
@@ -61,12 +69,14 @@ def radices(n: int) -> list[int] | None:
 
 
 def longer_than(n: int) -> int:
-    """The length of the transforms that convolve with a chirp of length `n`: only powers of two, with a factor 3 or 5."""
+    """The length of the transforms that convolve with a chirp of length `n`: only powers of two,
+    with a factor 3 or 5."""
     return min(f << max((-(-(2 * n - 1) // f) - 1).bit_length(), 0) for f in (1, 3, 5))
 
 
 class Words:
-    """A table while it grows: words, and behind them arrays of numbers, known by their places in bytes."""
+    """A table while it grows: words, and behind them arrays of numbers, known by their places in
+    bytes."""
 
     def __init__(self, words: Sequence[int]) -> None:
         self.words = list(words)
@@ -79,7 +89,9 @@ class Words:
         self.words[index] = 8 * self.size
         self.patches.append(index)
         flat = np.ascontiguousarray(array).reshape(-1)
-        self.arrays.append(flat if flat.dtype == np.int64 else flat.astype(np.float64).view(np.int64))
+        self.arrays.append(
+            flat if flat.dtype == np.int64 else flat.astype(np.float64).view(np.int64)
+        )
         self.size += flat.size
 
     def made(self) -> np.ndarray:
@@ -89,10 +101,13 @@ class Words:
 
 
 def complex_table(n: int, real: bool) -> tuple[np.ndarray, int]:
-    """The table of complex transforms of length `n`, halves of `real` ones or not, and how many elements of memory a line takes."""
+    """The table of complex transforms of length `n`, halves of `real` ones or not, and how many
+    elements of memory a line takes."""
     steps = radices(n)
     longer = longer_than(n) if steps is None else 0
-    out = Words([n, 0 if steps is None else len(steps), longer, 0, 0, 0, *[0] * 2 * len(steps or ())])
+    out = Words(
+        [n, 0 if steps is None else len(steps), longer, 0, 0, 0, *[0] * 2 * len(steps or ())]
+    )
     if steps is None:
         out.place(3, complex_table(longer, False)[0])
         out.place(4, np.concatenate([a.reshape(-1) for a in chirp(n, longer)]))
@@ -101,7 +116,9 @@ def complex_table(n: int, real: bool) -> tuple[np.ndarray, int]:
         m = left // r
         factors = roots(left, np.outer(np.arange(1, r), np.arange(m)))
         out.words[6 + 2 * k] = r
-        out.place(7 + 2 * k, np.concatenate([factors.reshape(-1), roots(r, np.arange(r)).reshape(-1)]))
+        out.place(
+            7 + 2 * k, np.concatenate([factors.reshape(-1), roots(r, np.arange(r)).reshape(-1)])
+        )
         left = m
     if real:
         out.place(5, roots(2 * n, np.arange(n)))
@@ -109,7 +126,8 @@ def complex_table(n: int, real: bool) -> tuple[np.ndarray, int]:
 
 
 def chirp(n: int, longer: int) -> tuple[np.ndarray, np.ndarray]:
-    """The chirp of length `n`, and the transform of its inverse on both sides of 0, divided by the length."""
+    """The chirp of length `n`, and the transform of its inverse on both sides of 0, divided by the
+    length."""
     k = np.arange(n)
     down = roots(2 * n, k * k)
     around = np.zeros(longer, complex)
@@ -120,7 +138,8 @@ def chirp(n: int, longer: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
-    """What the kernel has to know of transforms of these lengths. Large tables live as long as the programs that use them."""
+    """What the kernel has to know of transforms of these lengths. Large tables live as long as the
+    programs that use them."""
     made = kept_table if max(lengths) <= _SMALL else make_table
     return made(fft_type, single, *lengths)
 
@@ -130,7 +149,9 @@ def make_table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     real = {FftType.RFFT: 1, FftType.IRFFT: 2}.get(fft_type, 0)
     scale = 1 / math.prod(lengths) if inverse else 1.0
-    out = Words([len(lengths), int(single), int(inverse), real, int(np.float64(scale).view(np.int64))])
+    out = Words(
+        [len(lengths), int(single), int(inverse), real, int(np.float64(scale).view(np.int64))]
+    )
     out.words += [0] * 3 * len(lengths)
     for k, n in enumerate(lengths):
         halves = real > 0 and k == len(lengths) - 1 and n % 2 == 0
@@ -145,7 +166,8 @@ kept_table = functools.lru_cache(_KEPT)(make_table)
 
 
 def is_native(params: dict[str, Any]) -> bool:
-    """Does the kernel transform along axes of these lengths? It has to be certain that none is 0, also of free ones."""
+    """Does the kernel transform along axes of these lengths? It has to be certain that none is 0,
+    also of free ones."""
     return all(least(n) > 0 and hint_of(n) <= _LONGEST for n in params["fft_lengths"])
 
 
@@ -164,8 +186,8 @@ def table_for(params: dict[str, Any], x: ShapedArray) -> Callable[..., np.ndarra
 
 
 def emit_fft(p: Planner, n: Node, block: Block) -> list[Step]:
-    """before: fft[fft_type=FFT, fft_lengths=(256,)] x        after: a call of the kernel; axes of lengths that the program finds are
-    transformed by the host"""
+    """before: fft[fft_type=FFT, fft_lengths=(256,)] x        after: a call of the kernel; axes of
+    lengths that the program finds are transformed by the host"""
     x = n.args[0].aval
     lengths = tuple(n.params["fft_lengths"])
     if not is_native(n.params) or not p.sizes.found.keys().isdisjoint(extent(p, lengths).names):
@@ -177,7 +199,11 @@ def emit_fft(p: Planner, n: Node, block: Block) -> list[Step]:
     operand = p.in_memory(n.args[0], block)
     outer = extent(p, x.shape[: x.ndim - len(lengths)])
     given = [operand, home.buf, outer, Made(table_for(n.params, x), lengths)]
-    return [Routine(n.op, kernel.calque_fft.address, given, [operand], [home.buf], hint_of(x.size) * _NS)]
+    return [
+        Routine(
+            n.op, kernel.calque_fft.address, given, [operand], [home.buf], hint_of(x.size) * _NS
+        )
+    ]
 
 
 # ---------------------------------------------------------------- eager
@@ -191,7 +217,8 @@ def emit_eager(
     avals: Sequence[Any],
     outs: Sequence[Slot],
 ) -> bool:
-    """A call of the kernel as a step of a program for fixed sizes; False when the axes are not for it."""
+    """A call of the kernel as a step of a program for fixed sizes; False when the axes are not for
+    it."""
     lengths, x = params["fft_lengths"], avals[0]
     if not is_native(params) or any(type(n) is Dim for n in lengths):
         return False

@@ -1,7 +1,10 @@
-"""`cholesky`, `lu`, `triangular_solve`, `qr`, `eigh`, `svd` and their kin as calls of the machine's routines: what goes into their words.
+"""`cholesky`, `lu`, `triangular_solve`, `qr`, `eigh`, `svd` and their kin as calls of the machine's
+routines: what goes into their words.
 
-The same words serve a compiled program, whose operands are buffers and whose sizes may be free, and eager execution, so that both give the same bits.
-The functions of LAPACK and BLAS are SciPy's; it is imported when a matrix may be too large for our own loops."""
+The same words serve a compiled program, whose operands are buffers and whose sizes may be free, and
+eager execution, so that both give the same bits. The functions of LAPACK and BLAS are SciPy's; it
+is imported when a matrix may be too large for our own loops.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,15 @@ from calque.native.lower.rules import View
 from calque.native.plan.blocks import Block, Planner, host_step
 from calque.native.plan.steps import Routine, Step
 
-_SMALL: Final = frozenset(("cholesky", "lu", "triangular_solve"))  # for which there are loops of our own
+_SMALL: Final = frozenset(
+    ("cholesky", "lu", "triangular_solve")
+)  # for which there are loops of our own
 _EXCHANGES: Final = "lu_pivots_to_permutation"
 NAMES: Final = _SMALL | {"qr", "eigh", "svd", _EXCHANGES}
 _KINDS: Final = {np.dtype(d): k for k, d in enumerate(("f4", "f8", "c8", "c16"))}
 _FUNCTIONS: Final = {
-    "cholesky": ("potrf",), "lu": ("getrf",), "triangular_solve": ("trsm",), "qr": ("geqrf", "orgqr"), "eigh": ("syevd",), "svd": ("gesdd",),
+    "cholesky": ("potrf",), "lu": ("getrf",), "triangular_solve": ("trsm",), "qr": ("geqrf",
+    "orgqr"), "eigh": ("syevd",), "svd": ("gesdd",),
 }  # fmt: skip
 _COMPLEX: Final = {"orgqr": "ungqr", "syevd": "heevd"}  # names that differ
 _PARAMETERS: Final = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
@@ -48,7 +54,8 @@ blas, lapack = LazyModule("scipy.linalg.cython_blas"), LazyModule("scipy.linalg.
 
 @functools.cache
 def library_function(name: str, dtype: np.dtype[Any]) -> int:
-    """The address of a function of SciPy's LAPACK or BLAS whose integers have 32 bits; 0 when it has none."""
+    """The address of a function of SciPy's LAPACK or BLAS whose integers have 32 bits; 0 when it
+    has none."""
     name = _COMPLEX.get(name, name) if is_complex(dtype) else name
     letter = "sdcz"[_KINDS[dtype]]
     try:
@@ -57,7 +64,9 @@ def library_function(name: str, dtype: np.dtype[Any]) -> int:
         return 0
     api = ctypes.pythonapi
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
-    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
+    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", api)
+    )
     signature = name_of(capsule)
     return int(pointer_of(capsule, signature)) if signature.endswith(b" int *)") else 0
 
@@ -75,8 +84,11 @@ def needs_library(name: str, params: dict[str, Any], avals: Sequence[ShapedArray
     return type(count) is not int or count > routines.FEW
 
 
-def functions_of(name: str, params: dict[str, Any], avals: Sequence[ShapedArray]) -> list[int] | None:
-    """The functions of the library that a routine may need, 0 when it needs none; None when they cannot be had."""
+def functions_of(
+    name: str, params: dict[str, Any], avals: Sequence[ShapedArray]
+) -> list[int] | None:
+    """The functions of the library that a routine may need, 0 when it needs none; None when they
+    cannot be had."""
     if name == _EXCHANGES:
         return [] if avals[0].dtype == np.int32 else None
     names = ("geqp3", "orgqr") if name == "qr" and params["pivoting"] else _FUNCTIONS[name]
@@ -98,15 +110,28 @@ def words(
     product: Callable[[Sequence[Any]], Any],
     functions: Sequence[int],
 ) -> list[Any]:
-    """The arguments of a routine: operands and results as given (None for a result that nobody wants), sizes as `product` makes them."""
+    """The arguments of a routine: operands and results as given (None for a result that nobody
+    wants), sizes as `product` makes them."""
     if name == _EXCHANGES:
         *batch, count = avals[0].shape
-        return [product(batch), product((count,)), product((params["permutation_size"],)), *operands, *results]
+        return [
+            product(batch),
+            product((count,)),
+            product((params["permutation_size"],)),
+            *operands,
+            *results,
+        ]
     *batch, m, n = avals[0].shape
     head = [product(batch), _KINDS[avals[0].dtype], *functions]
-    outs = [*[r or 0 for r in results], *[0] * (3 - len(results))]  # fewer results than the routine has places for
+    outs = [
+        *[r or 0 for r in results],
+        *[0] * (3 - len(results)),
+    ]  # fewer results than the routine has places for
     rows, columns = product((m,)), product((n,))
-    flag = lambda p: int(bool(params[p]))
+
+    def flag(p):
+        return int(bool(params[p]))
+
     match name:
         case "cholesky":
             return [*head, columns, *operands, *results]
@@ -117,14 +142,25 @@ def words(
         case "eigh":
             return [*head, columns, flag("lower"), *operands, *outs[:2]]
         case "svd":
-            return [*head, rows, columns, flag("full_matrices"), flag("compute_uv"), *operands, *outs]
+            return [
+                *head,
+                rows,
+                columns,
+                flag("full_matrices"),
+                flag("compute_uv"),
+                *operands,
+                *outs,
+            ]
     shape = [product((d,)) for d in avals[1].shape[-2:]]
     return [*head, columns, *shape, *operands, *results, *map(flag, _PARAMETERS)]
 
 
 def address_of(name: str) -> int:
     """The routine for a primitive."""
-    found = getattr(routines if name in {*_SMALL, _EXCHANGES} else spectral, f"calque_{name.removesuffix('_solve')}")
+    found = getattr(
+        routines if name in {*_SMALL, _EXCHANGES} else spectral,
+        f"calque_{name.removesuffix('_solve')}",
+    )
     address: int = found.address
     return address
 
@@ -165,7 +201,9 @@ def emit_linalg(p: Planner, n: Node, block: Block) -> list[Step]:
         p.view[made] = home
         results[k] = home.buf
     operands = [p.in_memory(a, block) for a in n.args]
-    given = words(n.op, n.params, avals, operands, results, lambda shape: extent(p, shape), functions)
+    given = words(
+        n.op, n.params, avals, operands, results, lambda shape: extent(p, shape), functions
+    )
     outs = [r for r in results if r is not None]
     return [Routine(n.op, address_of(n.op), given, operands, outs, guess(n.op, avals))]
 
@@ -181,7 +219,8 @@ def emit_eager(
     avals: Sequence[Any],
     outs: Sequence[Slot],
 ) -> bool:
-    """A call of the routine as a step of a program for fixed sizes; False when LAPACK is needed and not there."""
+    """A call of the routine as a step of a program for fixed sizes; False when LAPACK is needed and
+    not there."""
     functions = functions_of(name, params, avals)
     if functions is None:
         return False

@@ -1,10 +1,14 @@
-"""Products of matrices: a register-blocked nest, packed panels, and what surrounds the product fused into it.
+"""Products of matrices: a register-blocked nest, packed panels, and what surrounds the product
+fused into it.
 
     before: for i: for j: for k: c[i, j] += a[i, k] b[k, j]
     after:  panels of `NR` columns of b are packed, b's own expression inlined;
-            for panels: for tiles of MR rows: for j < NR @vector: for k: MR sums in registers; then the epilogue and the stores
+            for panels: for tiles of MR rows: for j < NR @vector: for k: MR sums in registers; then
+            the epilogue and the stores
 
-Every element is summed in the order of k in one accumulator, whatever the tile: the result does not depend on the machine."""
+Every element is summed in the order of k in one accumulator, whatever the tile: the result does not
+depend on the machine.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,12 @@ from calque.native.schedule.nests import Plan, Schedule
 
 DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
-PADDING: Final = 16  # keeps rows that are a power of two long from falling on each other in the cache
-PACKING: Final = 4.0  # how much slower than arithmetic a copy is that reads memory for the first time
+PADDING: Final = (
+    16  # keeps rows that are a power of two long from falling on each other in the cache
+)
+PACKING: Final = (
+    4.0  # how much slower than arithmetic a copy is that reads memory for the first time
+)
 MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 
@@ -68,19 +76,24 @@ class Extents:
 
 
 def tile_for(m: Any, n: Any, dtype: str, most: int = 14) -> Tile:
-    """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few shapes, so that new sizes find their kernel.
+    """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few
+    shapes, so that new sizes find their kernel.
 
     A free size may become much larger than it was while tracing: its tiles are not made for few."""
     t = describe()
     lanes = t.vector_bytes // max(item_size(dtype), 4)
     vectors = 1 if surely_at_most(n, lanes) else 2
     most = min((t.vector_registers - vectors - 2) // vectors, most)
-    rows = min((most, 8, *(() if is_symbolic((m,)) else (4,))), key=lambda r: (-(-hint_of(m) // r) * (r + 1.5), -r))
+    rows = min(
+        (most, 8, *(() if is_symbolic((m,)) else (4,))),
+        key=lambda r: (-(-hint_of(m) // r) * (r + 1.5), -r),
+    )
     return Tile(min(rows, most), vectors * lanes)
 
 
 class Product:
-    """One product being planned: sizes as expressions, the elements of both sides, and where the result goes."""
+    """One product being planned: sizes as expressions, the elements of both sides, and where the
+    result goes."""
 
     most_rows = 14
 
@@ -104,7 +117,9 @@ class Product:
 
     def extents(self) -> Extents:
         shape = self.node.shape
-        return Extents(shape[0] if len(shape) == 3 else None, shape[-2], shape[-1], self.node.args[0].shape[-1])
+        return Extents(
+            shape[0] if len(shape) == 3 else None, shape[-2], shape[-1], self.node.args[0].shape[-1]
+        )
 
     def pre(self) -> Index:
         return (self.b,) if self.batched else ()
@@ -117,10 +132,11 @@ class Product:
         e: Expr = self.p.at(self.node.args[1], (*self.pre(), k, j))
         return e
 
-    # --- packing --------------------------------------------------------------------------------------------------------------
+    # --- packing ----------------------------------------------------------------------------------
 
     def standing(self, y: Node) -> Buffer | None:
-        """The memory of the right side, if it can be read where it stands: contiguous along its columns, and perhaps small.
+        """The memory of the right side, if it can be read where it stands: contiguous along its
+        columns, and perhaps small.
 
         A ragged edge is read through masks, where the processor has them."""
         home = self.p.view.get(y)
@@ -134,7 +150,9 @@ class Product:
             hint_of(self.k * self.n) * item_size(self.node.dtype) > NEAR
         )  # masks would cost the long products that it is made for
         return (
-            home.buf if plain and is_symbolic((self.k, self.n)) and not far and not is_found(self.k * self.n) else None
+            home.buf
+            if plain and is_symbolic((self.k, self.n)) and not far and not is_found(self.k * self.n)
+            else None
         )
 
     def surely_near(self) -> bool:
@@ -152,7 +170,12 @@ class Product:
     def pack_buffer(self) -> Buffer:
         p = self.p
         p.count += 1
-        shape = (*((p.sizes.dim(self.batch),) if self.batched else ()), self.panels, self.K, const(self.tile.columns))
+        shape = (
+            *((p.sizes.dim(self.batch),) if self.batched else ()),
+            self.panels,
+            self.K,
+            const(self.tile.columns),
+        )
         b = Buffer(f"panels{p.count}", shape, self.node.dtype)
         p.measure(b)
         p.mutable.add(b)
@@ -169,7 +192,9 @@ class Product:
             value = guarded(value, ex("lt", column, self.N))
         elif self.turned(value, k, j):
             return self.around(For(q, self.pack_turned(q, k)))
-        inner = For(j, (Store(self.packed, (*self.pre(), q, k, j), value),), kind="vector", width=width)
+        inner = For(
+            j, (Store(self.packed, (*self.pre(), q, k, j), value),), kind="vector", width=width
+        )
         return self.around(For(q, (For(k, (inner,)),)))
 
     @staticmethod
@@ -188,14 +213,16 @@ class Product:
             j = var(f"j{first}", side)
             at = ex("add", j, const(first))
             value = self.right(k, ex("add", ex("mul", q, const(self.tile.columns)), at))
-            inner = For(j, (Store(self.packed, (*self.pre(), q, k, at), value),), kind="vector", width=side)
+            inner = For(
+                j, (Store(self.packed, (*self.pre(), q, k, at), value),), kind="vector", width=side
+            )
             out.append(For(k, (inner,), kind="tile", width=side))
         return tuple(out)
 
     def around(self, f: For) -> Body:
         return (For(self.b, (f,)),) if self.batched else (f,)
 
-    # --- the product ----------------------------------------------------------------------------------------------------------
+    # --- the product ------------------------------------------------------------------------------
 
     def element(self, k: Expr, q: Expr, j: Expr) -> Expr:
         """An element of the right side, from its panel or where it stands."""
@@ -209,7 +236,8 @@ class Product:
         return TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
 
     def row(self, i: Expr, m: int) -> Expr:
-        """Row m of tile i. The last tile lies at the end, over the one before; rows that are not there are the last one again.
+        """Row m of tile i. The last tile lies at the end, over the one before; rows that are not
+        there are the last one again.
 
         What is computed twice is the same bit for bit, and nothing else is in its memory."""
         rows = const(self.tile.rows)
@@ -219,17 +247,21 @@ class Product:
         return ex("add", first, ex("min", const(m), ex("sub", self.M, const(1))))
 
     def nest(self) -> Body:
-        """The loops over tiles, rows inside panels or panels inside rows, whichever there are more of outside."""
+        """The loops over tiles, rows inside panels or panels inside rows, whichever there are more
+        of outside."""
         if hint_of(self.k) > self.depth and self.plain():
             return self.deep()
         tiles = ceil_div(self.M, self.tile.rows)
         q, i = var("q", self.panels), var("i", tiles)
-        by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(-hint_of(self.m) // self.tile.rows)
+        by_panel = -(-hint_of(self.n) // self.tile.columns) * 2 >= -(
+            -hint_of(self.m) // self.tile.rows
+        )
         inner = For(i if by_panel else q, self.micro(q, i, ZERO, self.K, "all"))
         return self.around(For(q if by_panel else i, (inner,)))
 
     def deep(self) -> Body:
-        """A long sum is taken in rounds, kept in the result in between; the rows of a round are copied to the stack, near and apart.
+        """A long sum is taken in rounds, kept in the result in between; the rows of a round are
+        copied to the stack, near and apart.
 
         for blocks of 4 tiles of rows: for rounds: copy rows; for panels: for tiles: ..."""
         tiles = ceil_div(self.M, self.tile.rows)
@@ -265,28 +297,45 @@ class Product:
         m, k = var("m", self.tile.rows), var("kc", depth)
         value = self.left(self.copied_row(ex("add", first, t), m), ex("add", start, k))
         width = 2 * describe().vector_bytes // item_size(self.node.dtype)
-        return For(t, (For(m, (For(k, (Store(self.rows, (t, m, k), value),), kind="vector", width=width),)),))
+        return For(
+            t,
+            (For(m, (For(k, (Store(self.rows, (t, m, k), value),), kind="vector", width=width),)),),
+        )
 
     def copied_row(self, i: Expr, m: Expr | int) -> Expr:
-        """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to it."""
+        """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to
+        it."""
         row = ex("add", ex("mul", i, const(self.tile.rows)), const(m) if isinstance(m, int) else m)
-        return row if surely_divides(self.tile.rows, self.m) else ex("min", row, ex("sub", self.M, const(1)))
+        return (
+            row
+            if surely_divides(self.tile.rows, self.m)
+            else ex("min", row, ex("sub", self.M, const(1)))
+        )
 
     def plain(self) -> bool:
         """Can the result hold sums that are not finished?"""
         return self.last.dtype == self.node.dtype and self.last.shape == self.node.shape
 
-    def micro(self, q: Expr, i: Expr, start: Expr, depth: Expr, part: str, t: Expr | None = None) -> Body:
-        """One tile: its sums in registers, then what follows. With `t` the rows are those copied to place t."""
+    def micro(
+        self, q: Expr, i: Expr, start: Expr, depth: Expr, part: str, t: Expr | None = None
+    ) -> Body:
+        """One tile: its sums in registers, then what follows. With `t` the rows are those copied to
+        place t."""
         j, k = var("j", self.tile.columns), var(f"k{part}", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         ok = self.inside(column)
         at = ex("add", start, k)
         accs, stores = [], []
-        for m in range(min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows):
+        for m in range(
+            min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
+        ):
             row = self.row(i, m) if t is None else self.copied_row(i, m)
             name = f"{STRICT}{part}{m}"
-            left = self.left(row, at) if t is None or self.rows is None else load(self.rows, (t, const(m), k))
+            left = (
+                self.left(row, at)
+                if t is None or self.rows is None
+                else load(self.rows, (t, const(m), k))
+            )
             accs.append(
                 Acc(
                     name,
@@ -297,14 +346,17 @@ class Product:
             )
             total = ref(name, self.node.dtype)
             done = total if part == "some" else self.epilogue(row, column, total, ok)
-            stores.append(Store(self.home.buf, self.place(row, column), done, None if ok is TRUE else ok))
+            stores.append(
+                Store(self.home.buf, self.place(row, column), done, None if ok is TRUE else ok)
+            )
         return (For(j, (For(k, (), tuple(accs)), *stores), kind="vector", width=self.tile.columns),)
 
     def plan(self, body: Body, slower: float = 1.0) -> Plan:
         return Schedule(self.p.sizes, self.p.threads).finish(body, slower)
 
     def steps(self) -> list[Step]:
-        """The steps: packing and the product; where a size tells whether the right side is near, the product without packing as well."""
+        """The steps: packing and the product; where a size tells whether the right side is near,
+        the product without packing as well."""
         if self.packed is None:
             return [Call(self.plan(self.nest()))]
         steps: list[Step] = [Call(self.plan(self.pack(), PACKING)), Call(self.plan(self.nest()))]
@@ -322,7 +374,8 @@ class Product:
         return load(self.home.buf, self.place(row, column), there)
 
     def place(self, row: Expr, column: Expr) -> Index:
-        """Where an element goes: in another shape it is the same distance from the first one, all in the last index."""
+        """Where an element goes: in another shape it is the same distance from the first one, all
+        in the last index."""
         if self.last.shape == self.node.shape:
             return (*self.home.prefix, *self.at(row, column))
         far = linear([self.p.sizes.dim(d) for d in self.node.shape], self.at(row, column))
@@ -349,11 +402,12 @@ def ceil_div(e: Expr, n: int) -> Expr:
     return ex("floordiv", ex("add", e, const(n - 1)), const(n))
 
 
-# --- what follows a product ---------------------------------------------------------------------------------------------------
+# --- what follows a product -----------------------------------------------------------------------
 
 
 def followers(block: Block, n: Node) -> list[Node]:
-    """The chain of elementwise operations that the product alone feeds, as far as their other operands are known."""
+    """The chain of elementwise operations that the product alone feeds, as far as their other
+    operands are known."""
     out: list[Node] = []
     at = n
     while at.users == 1 and at not in block.targets:
@@ -361,7 +415,11 @@ def followers(block: Block, n: Node) -> list[Node]:
         if len(users) != 1:
             break
         u = users[0]
-        if not (elementwise(u) or u.op == "reshape") or u.aval.size != n.aval.size or u.dtype in REAL_PART:
+        if (
+            not (elementwise(u) or u.op == "reshape")
+            or u.aval.size != n.aval.size
+            or u.dtype in REAL_PART
+        ):
             break
         others = [a for a in u.args if a is not at]
         if (u.args.count(at) > 1 and others) or any(not block.ready(a) for a in others):
@@ -403,4 +461,6 @@ def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[St
 def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:
     """Does element by element of `u` need just the same element of the product?"""
     e = p.made(u, reindex(p, probe, n.shape, u.shape))
-    return all(index_and_guard(x)[0] == probe for x in walk(e, set()) if x.op == "load" and x.attr is hole)
+    return all(
+        index_and_guard(x)[0] == probe for x in walk(e, set()) if x.op == "load" and x.attr is hole
+    )

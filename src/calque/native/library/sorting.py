@@ -1,6 +1,9 @@
-"""`sort`, `top_k` and `approx_top_k` as calls of the machine's sorting kernel: what goes into its words.
+"""`sort`, `top_k` and `approx_top_k` as calls of the machine's sorting kernel: what goes into its
+words.
 
-The same words serve a compiled program, whose operands are buffers and whose sizes may be free, and eager execution."""
+The same words serve a compiled program, whose operands are buffers and whose sizes may be free, and
+eager execution.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ NAMES: Final = frozenset(("sort", "top_k", "approx_top_k"))
 _LONGEST: Final = 1 << 32  # places are counted with 32 bits
 _NS: Final = 5  # a guess of the time for an element
 
-kernel, keys = LazyModule("calque.machine.routines.sort.rows"), LazyModule("calque.machine.routines.sort.keys")
+kernel, keys = (
+    LazyModule("calque.machine.routines.sort.rows"),
+    LazyModule("calque.machine.routines.sort.keys"),
+)
 
 
 # ---------------------------------------------------------------- keys
@@ -36,7 +42,8 @@ kernel, keys = LazyModule("calque.machine.routines.sort.rows"), LazyModule("calq
 
 @functools.cache
 def table(dtype: np.dtype[Any], largest: bool | None) -> np.ndarray:
-    """The rank of each byte as an element of this type: in the order of `sort`, or (`largest` or smallest first) in that of `top_k`."""
+    """The rank of each byte as an element of this type: in the order of `sort`, or (`largest` or
+    smallest first) in that of `top_k`."""
     bytes_ = np.arange(256, dtype=np.uint8)
     x = bytes_ if dtype == np.bool_ else bytes_.view(dtype)
     order = ranks(x)[0] if largest is None else ranks_of_largest(x, largest)
@@ -58,7 +65,10 @@ def keys_of(operand: Any, dtype: np.dtype[Any], largest: bool | None) -> list[li
     size = dtype.itemsize
     if is_complex(dtype):
         part = np.dtype(f"f{size // 2}")
-        return [[operand, size, at, kind("FLOAT", size // 2), 0, infinity(part), 0] for at in (0, size // 2)]
+        return [
+            [operand, size, at, kind("FLOAT", size // 2), 0, infinity(part), 0]
+            for at in (0, size // 2)
+        ]
     if size == 1:
         return [[operand, 1, 0, kind("TABLE"), 0, 0, table(dtype, largest)]]
     turned = (1 << 8 * size) - 1 if largest else 0
@@ -86,12 +96,15 @@ def words(
     results: Sequence[Any],
     product: Callable[[Sequence[Any]], Any],
 ) -> list[Any]:
-    """The arguments of the kernel: operands and results as given (None for a result that nobody wants, or an operand that counts
-    its places), sizes as `product` makes them, tables as arrays."""
+    """The arguments of the kernel: operands and results as given (None for a result that nobody
+    wants, or an operand that counts its places), sizes as `product` makes them, tables as
+    arrays."""
     if name == "sort":
         axis, largest, n_keys = params["dimension"], None, params["num_keys"]
         kept = avals[0].shape[axis]
-        moves = [[x or 0, to, item_of(a)] for x, to, a in zip(operands, results, avals) if to is not None]
+        moves = [
+            [x or 0, to, item_of(a)] for x, to, a in zip(operands, results, avals) if to is not None
+        ]
     else:
         axis = params["axis"] if name == "top_k" else params["reduction_dimension"] % avals[0].ndim
         largest, n_keys, kept = params.get("is_max_k", True), 1, params["k"]
@@ -99,14 +112,21 @@ def words(
         moves = [[x, to, item] for (x, item), to in zip(given, results) if to is not None]
     deciding = [k for x, a in zip(operands[:n_keys], avals) for k in keys_of(x, a.dtype, largest)]
     shape = avals[0].shape
-    sizes = [product(shape[:axis]), product(shape[axis : axis + 1]), product(shape[axis + 1 :]), product((kept,))]
+    sizes = [
+        product(shape[:axis]),
+        product(shape[axis : axis + 1]),
+        product(shape[axis + 1 :]),
+        product((kept,)),
+    ]
     alone = name == "sort" and len(avals) == 1 and len(deciding) == 1
     return [*sizes, len(deciding), len(moves), int(alone), *itertools.chain(*deciding, *moves)]
 
 
 def too_long(name: str, params: dict[str, Any], x: ShapedArray) -> bool:
     """Are there more places than the kernel counts?"""
-    axis = params["dimension" if name == "sort" else "axis" if name == "top_k" else "reduction_dimension"]
+    axis = params[
+        "dimension" if name == "sort" else "axis" if name == "top_k" else "reduction_dimension"
+    ]
     return hint_of(x.shape[axis]) >= _LONGEST
 
 
@@ -114,7 +134,8 @@ def too_long(name: str, params: dict[str, Any], x: ShapedArray) -> bool:
 
 
 def emit_sort(p: Planner, n: Node, block: Block) -> list[Step]:
-    """before: sort[dimension=1, num_keys=1] x (iota)        after: a call of the kernel; what only counts places is not read"""
+    """before: sort[dimension=1, num_keys=1] x (iota)        after: a call of the kernel; what only
+    counts places is not read"""
     avals = [a.aval for a in n.args]
     if too_long(n.op, n.params, avals[0]):
         return host_step(p, n, block)
@@ -126,7 +147,9 @@ def emit_sort(p: Planner, n: Node, block: Block) -> list[Step]:
             home = View(p.temporary(get))
         p.view[get] = home
         results[k] = home.buf
-    operands = [p.in_memory(a, block) if is_read(n, k, results[k]) else None for k, a in enumerate(n.args)]
+    operands = [
+        p.in_memory(a, block) if is_read(n, k, results[k]) else None for k, a in enumerate(n.args)
+    ]
     given = words(n.op, n.params, avals, operands, results, lambda shape: extent(p, shape))
     ns = hint_of(avals[0].size) * _NS
     ins, outs = [x for x in operands if x is not None], [x for x in results if x is not None]
@@ -138,7 +161,8 @@ def n_keys(n: Node) -> int:
 
 
 def is_read(n: Node, k: int, result: Any) -> bool:
-    """Must an operand be in memory? Not when it only counts places, or goes along and nobody wants it."""
+    """Must an operand be in memory? Not when it only counts places, or goes along and nobody wants
+    it."""
     return k < n_keys(n) or (result is not None and not counts_places(n, n.args[k]))
 
 
@@ -168,7 +192,8 @@ def emit_eager(
     avals: Sequence[Any],
     outs: Sequence[Slot],
 ) -> bool:
-    """A call of the kernel as a step of a program for fixed sizes; False when the rows are too long for it."""
+    """A call of the kernel as a step of a program for fixed sizes; False when the rows are too long
+    for it."""
     if too_long(name, params, avals[0]):
         return False
     given = words(name, params, avals, ins, outs, math.prod)

@@ -1,14 +1,27 @@
-"""The canonical key of a kernel: the same loops in another program, under other names, give the same key and share their machine code.
+"""The canonical key of a kernel: the same loops in another program, under other names, give the
+same key and share their machine code.
 
-A key numbers expressions, names and buffers in the order in which they are met; it is linear in the size of the kernel. The leading extent
-of a buffer stands in no address and is left out, sizes and parameters are known by position."""
+A key numbers expressions, names and buffers in the order in which they are met; it is linear in the
+size of the kernel. The leading extent of a buffer stands in no address and is left out, sizes and
+parameters are known by position."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from calque.native.loops.tree import Acc, Accumulator, Body, For, If, Let, Loop, Statement, Store, statements
+from calque.native.loops.tree import (
+    Acc,
+    Accumulator,
+    Body,
+    For,
+    If,
+    Let,
+    Loop,
+    Statement,
+    Store,
+    statements,
+)
 from calque.native.scalars.expr import Buffer, Expr
 
 
@@ -132,7 +145,8 @@ class _Numbering:
         inits = [self.node(t.init) for t in s.states]
         var = str(self.node(s.var)) if s.var is not None else "-"
         self.lines.append(
-            f"loop {var} " + " ".join([f"{self.name(t.name)}={v}" for t, v in zip(s.states, inits, strict=True)])
+            f"loop {var} "
+            + " ".join([f"{self.name(t.name)}={v}" for t, v in zip(s.states, inits, strict=True)])
         )
         self.body(s.test)
         if s.cond is not None:
@@ -142,7 +156,10 @@ class _Numbering:
 
     def if_(self, s: If) -> None:
         self.lines.append(f"if {self.node(s.cond)}")
-        for body, exprs in ((s.then, [o.then for o in s.outs]), (s.orelse, [o.orelse for o in s.outs])):
+        for body, exprs in (
+            (s.then, [o.then for o in s.outs]),
+            (s.orelse, [o.orelse for o in s.outs]),
+        ):
             self.body(body)
             self.lines.append(f"side {self.many(tuple(exprs))}")
         self.lines.append("out " + " ".join([str(self.name(o.name)) for o in s.outs]))

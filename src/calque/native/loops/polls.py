@@ -1,6 +1,9 @@
-"""Loops that may run for long ask, every so many rounds, whether somebody wants the program to stop; then the kernel returns at once.
+"""Loops that may run for long ask, every so many rounds, whether somebody wants the program to
+stop; then the kernel returns at once.
 
-The question is a call out of the loop that hardly ever happens; the word before a kernel's arguments says whom to ask."""
+The question is a call out of the loop that hardly ever happens; the word before a kernel's
+arguments says whom to ask.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ def counter(s: Loop, k: int, before: str, latch: str) -> list[str]:
 
 
 def latch(s: Loop, k: int) -> tuple[list[str], str]:
-    """The end of a round of loop `k`, which goes on at `h{k}`: its lines, and the block they end in."""
+    """The end of a round of loop `k`, which goes on at `h{k}`: its lines, and the block they end
+    in."""
     simple = not any(isinstance(x, (For, Loop, If)) for x in statements(s.body))
     rounds = SHORT if simple else LONG
     lines = [] if s.var is not None else [f" %a{k}.m = add i64 %a{k}.n, 1"]

@@ -1,13 +1,14 @@
 """The loop tree: immutable statements over expressions. A kernel is a tuple of statements.
 
-    For     a counted loop: serial, a vector of some logical width, or the parallel outermost one; it may fold values (``accs``)
-    Loop    a loop that carries scalars in registers, counted or with a condition: the body of a ``scan`` or ``while``
-    Store   an element written          Let     a value read now, whatever is stored later
-    If      one of two bodies
+    For     a counted loop: serial, a vector of some logical width, or the parallel outermost one;
+    it may fold values (``accs``) Loop    a loop that carries scalars in registers, counted or with
+    a condition: the body of a ``scan`` or ``while`` Store   an element written          Let     a
+    value read now, whatever is stored later If      one of two bodies
 
-Names (loop variables, accumulators, states, lets) are unique in a kernel. A name bound by ``Let`` is known to the statements that follow it
-in its body and to loops around that body for their accumulators and next states; accumulators, states and the results of ``If`` are known
-after their statement."""
+Names (loop variables, accumulators, states, lets) are unique in a kernel. A name bound by ``Let``
+is known to the statements that follow it in its body and to loops around that body for their
+accumulators and next states; accumulators, states and the results of ``If`` are known after their
+statement."""
 
 from __future__ import annotations
 
@@ -21,20 +22,24 @@ Kind = Literal["serial", "vector", "parallel", "tile"]
 
 FOLDS: Final = ("sum", "prod", "max", "min", "and", "or", "xor")
 BLOCK: Final = 64  # the vector width at which floats are summed, and ...
-LANES: Final = (
-    16  # ... the partial sums kept: a block is added halves upon halves down to LANES values, which are added to those
+# ... the partial sums kept: a block is added halves upon halves down to LANES values, which are
+# added to those
+LANES: Final = 16
+SCAN_BLOCK: Final = (
+    16  # a running float sum is taken in blocks of this many elements, by doubling steps
 )
-SCAN_BLOCK: Final = 16  # a running float sum is taken in blocks of this many elements, by doubling steps
 
 
 @dataclass(frozen=True)
 class Acc:
-    """A value folded over the iterations of a loop with one of ``FOLDS``; after the loop ``ref(name)`` is the result.
+    """A value folded over the iterations of a loop with one of ``FOLDS``; after the loop
+    ``ref(name)`` is the result.
 
-    The order of a float sum (or product) is part of the meaning of the loop. Serial: the order of the loop. Vector: for every ``BLOCK`` elements
-    (the last one filled up with the identity) 64 -> 32 -> 16 by adding halves, that to ``LANES`` partial sums, in the end 16 -> 8 -> 4 -> 2 -> 1.
-    ``running``: inside the body ``ref(name)`` is the fold up to and including this iteration; vector: the width is ``SCAN_BLOCK``.
-    ``init``: a start value, else the identity."""
+    The order of a float sum (or product) is part of the meaning of the loop. Serial: the order of
+    the loop. Vector: for every ``BLOCK`` elements (the last one filled up with the identity) 64 ->
+    32 -> 16 by adding halves, that to ``LANES`` partial sums, in the end 16 -> 8 -> 4 -> 2 -> 1.
+    ``running``: inside the body ``ref(name)`` is the fold up to and including this iteration;
+    vector: the width is ``SCAN_BLOCK``. ``init``: a start value, else the identity."""
 
     name: str
     op: str
@@ -65,9 +70,10 @@ class Acc:
 class Fold:
     """The general accumulator: several values folded together by a function.
 
-    ``combine`` says, in terms of ``left`` and ``right`` (refs; left is the earlier part), what two parts make. In a vector loop the function
-    must be associative and ``init`` its identity. Order and ``running`` as in ``Acc``. Example (argmax): names m, i; values x[k], k;
-    combine over lm, li, rm, ri."""
+    ``combine`` says, in terms of ``left`` and ``right`` (refs; left is the earlier part), what two
+    parts make. In a vector loop the function must be associative and ``init`` its identity. Order
+    and ``running`` as in ``Acc``. Example (argmax): names m, i; values x[k], k; combine over lm,
+    li, rm, ri."""
 
     names: tuple[str, ...]
     init: tuple[Expr, ...]
@@ -76,7 +82,9 @@ class Fold:
     right: tuple[Expr, ...]
     combine: tuple[Expr, ...]
     running: bool = False
-    neutral: tuple[Expr, ...] = ()  # constants that change no bit when folded from the left, if there are any
+    neutral: tuple[
+        Expr, ...
+    ] = ()  # constants that change no bit when folded from the left, if there are any
 
     @property
     def ordered(self) -> bool:
@@ -88,10 +96,13 @@ Accumulator = Acc | Fold
 
 @dataclass(frozen=True)
 class For:
-    """``for var in range(extent)``, the extent is ``var.attr[1]``. Iterations are independent but for accumulators and, in serial loops, memory.
+    """``for var in range(extent)``, the extent is ``var.attr[1]``. Iterations are independent but
+    for accumulators and, in serial loops, memory.
 
-    ``vector``: the body runs for ``width`` iterations at once, the rest is masked. ``tile``: a serial loop whose body is one vector loop of the
-    same width without accumulators; what is contiguous along this loop, not along that one, is read in square tiles turned in registers."""
+    ``vector``: the body runs for ``width`` iterations at once, the rest is masked. ``tile``: a
+    serial loop whose body is one vector loop of the same width without accumulators; what is
+    contiguous along this loop, not along that one, is read in square tiles turned in registers.
+    """
 
     var: Expr
     body: tuple[Statement, ...]
@@ -111,7 +122,8 @@ class For:
 
 @dataclass(frozen=True)
 class State:
-    """A scalar carried by a ``Loop``: ``ref(name)`` is its value in this round, and after the loop its last one."""
+    """A scalar carried by a ``Loop``: ``ref(name)`` is its value in this round, and after the loop
+    its last one."""
 
     name: str
     init: Expr
@@ -122,8 +134,9 @@ class State:
 class Loop:
     """A serial loop that carries states, all replaced at once at the end of each round.
 
-    In a vector loop each lane ends when its own condition fails. Counted (``var`` with its extent), or while ``cond`` holds (asked before each round, after the statements of ``test``, which see the
-    states), or both: then it ends with whichever ends first."""
+    In a vector loop each lane ends when its own condition fails. Counted (``var`` with its extent),
+    or while ``cond`` holds (asked before each round, after the statements of ``test``, which see
+    the states), or both: then it ends with whichever ends first."""
 
     states: tuple[State, ...]
     body: tuple[Statement, ...]
@@ -161,7 +174,8 @@ class Out:
 
 @dataclass(frozen=True)
 class If:
-    """One of two bodies. In a vector loop each lane runs its own; one that no lane runs costs nothing."""
+    """One of two bodies. In a vector loop each lane runs its own; one that no lane runs costs
+    nothing."""
 
     cond: Expr
     then: tuple[Statement, ...]
@@ -173,7 +187,7 @@ Statement = For | Loop | Store | Let | If
 Body = tuple[Statement, ...]
 
 
-# --- traversal ----------------------------------------------------------------------------------------------------------------
+# --- traversal ------------------------------------------------------------------------------------
 
 
 def bodies(s: Statement) -> tuple[Body, ...]:
@@ -195,14 +209,19 @@ def own_exprs(s: Statement) -> tuple[Expr, ...]:
         return (s.extent, *[e for a in s.accs for e in acc_exprs(a)])
     if isinstance(s, Loop):
         out = tuple(e for st in s.states for e in (st.init, st.next))
-        return out + ((s.var.attr[1],) if s.var is not None else ()) + ((s.cond,) if s.cond is not None else ())
+        return (
+            out
+            + ((s.var.attr[1],) if s.var is not None else ())
+            + ((s.cond,) if s.cond is not None else ())
+        )
     if isinstance(s, Let):
         return (s.value,)
     return (s.cond, *[e for o in s.outs for e in (o.then, o.orelse)])
 
 
 def acc_exprs(a: Accumulator) -> tuple[Expr, ...]:
-    """Init and values of an accumulator (the combining function of a ``Fold`` speaks of its own names only)."""
+    """Init and values of an accumulator (the combining function of a ``Fold`` speaks of its own
+    names only)."""
     if isinstance(a, Acc):
         return (a.value,) if a.init is None else (a.init, a.value)
     return a.init + a.values
@@ -240,7 +259,8 @@ def loaded(body: Body) -> frozenset[Buffer]:
 
 
 def vector_names(s: Statement, known: set[str]) -> set[str]:
-    """Names bound inside ``s`` (states, accumulators, lets, results) whose values are vectors, given the names that are."""
+    """Names bound inside ``s`` (states, accumulators, lets, results) whose values are vectors,
+    given the names that are."""
     pairs: list[tuple[str, tuple[Expr, ...]]] = []
     todo: list[Statement] = [s]
     while todo:
@@ -259,14 +279,19 @@ def vector_names(s: Statement, known: set[str]) -> set[str]:
             pairs.append((x.name, (x.value,)))
     out: set[str] = set()
     while True:
-        more = {n for n, es in pairs if n not in out and any(not (known | out).isdisjoint(e.names) for e in es)}
+        more = {
+            n
+            for n, es in pairs
+            if n not in out and any(not (known | out).isdisjoint(e.names) for e in es)
+        }
         if not more:
             return out
         out |= more
 
 
 def map_exprs(body: Body, f: Callable[[Expr], Expr]) -> Body:
-    """The same statements with ``f`` applied to every expression (loop variables stay as they are)."""
+    """The same statements with ``f`` applied to every expression (loop variables stay as they
+    are)."""
     return tuple(_map_statement(s, f) for s in body)
 
 
@@ -276,9 +301,13 @@ def _map_statement(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
     if isinstance(s, Loop):
         states = tuple(State(t.name, f(t.init), f(t.next)) for t in s.states)
         cond = f(s.cond) if s.cond is not None else None
-        return replace(s, states=states, cond=cond, body=map_exprs(s.body, f), test=map_exprs(s.test, f))
+        return replace(
+            s, states=states, cond=cond, body=map_exprs(s.body, f), test=map_exprs(s.test, f)
+        )
     if isinstance(s, Store):
-        return Store(s.buf, tuple(map(f, s.idx)), f(s.value), f(s.guard) if s.guard is not None else None)
+        return Store(
+            s.buf, tuple(map(f, s.idx)), f(s.value), f(s.guard) if s.guard is not None else None
+        )
     if isinstance(s, Let):
         return Let(s.name, f(s.value))
     outs = tuple(Out(o.name, f(o.then), f(o.orelse)) for o in s.outs)
@@ -291,7 +320,7 @@ def map_acc(a: Accumulator, f: Callable[[Expr], Expr]) -> Accumulator:
     return replace(a, init=tuple(map(f, a.init)), values=tuple(map(f, a.values)))
 
 
-# --- folds --------------------------------------------------------------------------------------------------------------------
+# --- folds ----------------------------------------------------------------------------------------
 
 
 def identity(op: str, dtype: str) -> Expr:
@@ -322,10 +351,19 @@ def as_fold(a: Accumulator) -> Fold:
         op = {"max": "or", "min": "and", "add": "or", "mul": "and"}.get(op, op)
     init = a.init if a.init is not None else identity(a.op, d)
     neutral = const(-0.0, d) if a.op == "sum" and is_float(d) else identity(a.op, d)
-    return Fold((a.name,), (init,), (a.value,), (left,), (right,), (ex(op, left, right),), a.running, (neutral,))
+    return Fold(
+        (a.name,),
+        (init,),
+        (a.value,),
+        (left,),
+        (right,),
+        (ex(op, left, right),),
+        a.running,
+        (neutral,),
+    )
 
 
-# --- printing -----------------------------------------------------------------------------------------------------------------
+# --- printing -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -337,7 +375,8 @@ class _Printer:
         self.lines.append("  " * depth + text)
 
     def exprs(self, depth: int, roots: tuple[Expr, ...]) -> list[str]:
-        """Texts of expressions; what they use more than once is printed first, under a name of its own."""
+        """Texts of expressions; what they use more than once is printed first, under a name of its
+        own."""
         uses: dict[Expr, int] = {}
         order: list[Expr] = []
         todo = [(e, False) for e in reversed(roots)]
@@ -380,7 +419,11 @@ class _Printer:
         self.line(depth, f"{s.buf.name}[{', '.join(texts[:r])}] = {texts[r]}{guard}")
 
     def for_(self, s: For, depth: int) -> None:
-        kind = "" if s.kind == "serial" else f" @{s.kind}" + (f"({s.width})" if s.kind == "vector" else "")
+        kind = (
+            ""
+            if s.kind == "serial"
+            else f" @{s.kind}" + (f"({s.width})" if s.kind == "vector" else "")
+        )
         self.line(depth, f"for {s.name} < {show(s.extent)}{kind}:")
         self.body(s.body, depth + 1)
         for a in s.accs:
@@ -394,8 +437,15 @@ class _Printer:
             self.line(depth, f"{a.name} = {how}({texts[-1]}){start}")
             return
         n = len(a.names)
-        pairs = f"({', '.join(map(show, a.left))}), ({', '.join(map(show, a.right))}) -> ({', '.join(map(show, a.combine))})"
-        self.line(depth, f"{', '.join(a.names)} = {how}({', '.join(texts[n:])}) from {', '.join(texts[:n])} by {pairs}")
+        pairs = (
+            f"({', '.join(map(show, a.left))}), ({', '.join(map(show, a.right))}) ->"
+            f" ({', '.join(map(show, a.combine))})"
+        )
+        self.line(
+            depth,
+            f"{', '.join(a.names)} = {how}({', '.join(texts[n:])}) from {', '.join(texts[:n])} by"
+            f" {pairs}",
+        )
 
     def loop(self, s: Loop, depth: int) -> None:
         states = ", ".join(f"{t.name} = {show(t.init)}" for t in s.states)
@@ -406,7 +456,9 @@ class _Printer:
             (c,) = self.exprs(depth + 1, (s.cond,))
             self.line(depth + 1, f"while {c}")
         self.body(s.body, depth + 1)
-        for t, v in zip(s.states, self.exprs(depth + 1, tuple(t.next for t in s.states)), strict=True):
+        for t, v in zip(
+            s.states, self.exprs(depth + 1, tuple(t.next for t in s.states)), strict=True
+        ):
             self.line(depth + 1, f"next {t.name} = {v}")
 
     def if_(self, s: If, depth: int) -> None:

@@ -1,4 +1,5 @@
-"""Is a kernel well formed? On in tests and while debugging: a defect is reported here, in words, not by LLVM or a wrong number."""
+"""Is a kernel well formed? On in tests and while debugging: a defect is reported here, in words,
+not by LLVM or a wrong number."""
 
 from __future__ import annotations
 
@@ -25,7 +26,16 @@ from calque.native.loops.tree import (
     pretty,
     vector_names,
 )
-from calque.native.scalars.expr import LANE, Buffer, Expr, index_and_guard, is_const, scalar_dtype, show, walk
+from calque.native.scalars.expr import (
+    LANE,
+    Buffer,
+    Expr,
+    index_and_guard,
+    is_const,
+    scalar_dtype,
+    show,
+    walk,
+)
 
 
 class MalformedKernel(ValueError):
@@ -60,7 +70,7 @@ class _Verifier:
     def varies(self, e: Expr) -> bool:
         return self.vec is not None and not self.vecnames.isdisjoint(e.names)
 
-    # -- expressions -------------------------------------------------------------------------------------------------------------
+    # -- expressions -------------------------------------------------------------------------------
 
     def expr(self, e: Expr, dtype: str | None = None) -> None:
         self.need(dtype is None or e.dtype == dtype, f"{dtype} wanted, not {e.dtype}: {show(e)}")
@@ -75,22 +85,33 @@ class _Verifier:
         elif x.op == "ref":
             name = x.attr[0]
             self.need(name in self.known, f"{name} is not known here")
-            self.need(self.known[name] == x.dtype, f"{name} is {self.known[name]}, read as {x.dtype}")
+            self.need(
+                self.known[name] == x.dtype, f"{name} is {self.known[name]}, read as {x.dtype}"
+            )
         elif x.op == "load":
             self.access(x.attr, index_and_guard(x)[0], index_and_guard(x)[1])
 
     def access(self, buf: Buffer, idx: tuple[Expr, ...], guard: Expr | None) -> None:
-        self.need(len(idx) == len(buf.shape), f"{buf.name} has {len(buf.shape)} dimensions, {len(idx)} indices given")
+        self.need(
+            len(idx) == len(buf.shape),
+            f"{buf.name} has {len(buf.shape)} dimensions, {len(idx)} indices given",
+        )
         for i, d in zip(idx, buf.shape, strict=True):
             self.need(i.dtype == "i64", f"an index into {buf.name} is {i.dtype}")
             outside = i.op == "const" and d.op == "const" and not 0 <= i.attr < max(d.attr, 1)
             never = outside and guard is None and not self.idle
             self.need(not never, f"{buf.name}[{show(i)}] of {show(d)}")
-        self.need(guard is None or guard.dtype == "i1", f"a guard of {buf.name} is {guard and guard.dtype}")
+        self.need(
+            guard is None or guard.dtype == "i1",
+            f"a guard of {buf.name} is {guard and guard.dtype}",
+        )
         if buf.place == "lane" and self.vec is not None:
-            self.need(not any(self.varies(i) for i in idx), f"the lane buffer {buf.name} is indexed by a lane")
+            self.need(
+                not any(self.varies(i) for i in idx),
+                f"the lane buffer {buf.name} is indexed by a lane",
+            )
 
-    # -- statements --------------------------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def body(self, body: Body, outermost: bool = False) -> None:
         for s in body:
@@ -116,7 +137,11 @@ class _Verifier:
         self.expr(s.value, scalar_dtype(s.buf.dtype))
         self.need(s.buf not in self.inputs, f"{s.buf.name} is an input, and stored")
         self.need(s.buf.place != "const", f"{s.buf.name} is constant, and stored")
-        if self.vec is not None and s.buf.place != "lane" and not any(self.varies(i) for i in s.idx):
+        if (
+            self.vec is not None
+            and s.buf.place != "lane"
+            and not any(self.varies(i) for i in s.idx)
+        ):
             self.need(
                 not self.varies(s.value),
                 f"all lanes store their own value at {s.buf.name}[{', '.join(map(show, s.idx))}]",
@@ -125,7 +150,10 @@ class _Verifier:
     def for_(self, s: For, alone: bool) -> None:
         self.need(s.var.op == "var" and s.var.attr[1] is not None, "a loop variable without extent")
         self.expr(s.extent, "i64")
-        self.need(self.vec is None or not self.varies(s.extent), f"the extent of {s.name} differs from lane to lane")
+        self.need(
+            self.vec is None or not self.varies(s.extent),
+            f"the extent of {s.name} differs from lane to lane",
+        )
         self.need(s.kind != "parallel" or alone, f"{s.name} is parallel but not the outermost loop")
         self.need(s.kind in ("serial", "vector", "parallel", "tile"), f"no kind {s.kind!r}")
         if s.kind == "tile":
@@ -140,7 +168,10 @@ class _Verifier:
             self.need(ok, f"the tile loop {s.name} is not around one vector loop of its width")
         if s.kind == "vector":
             self.need(self.vec is None, f"the vector loop {s.name} stands in that over {self.vec}")
-            self.need(1 <= s.width <= 512 and s.width & (s.width - 1) == 0, f"width {s.width} is no power of two")
+            self.need(
+                1 <= s.width <= 512 and s.width & (s.width - 1) == 0,
+                f"width {s.width} is no power of two",
+            )
         for a in s.accs:
             self.acc_outside(s, a)
         outer, names, idle = self.vec, set(self.vecnames), self.idle
@@ -187,30 +218,44 @@ class _Verifier:
         small = s.extent.op == "const" and s.extent.attr <= s.width
         if a.running:
             ok = s.width == SCAN_BLOCK or (small and s.width < SCAN_BLOCK)
-            self.need(ok, f"a running fold over {s.name} at width {s.width}: {SCAN_BLOCK} is its order")
+            self.need(
+                ok, f"a running fold over {s.name} at width {s.width}: {SCAN_BLOCK} is its order"
+            )
         else:
             ok = s.width == BLOCK or (small and s.width < BLOCK)
             self.need(ok, f"a fold over {s.name} at width {s.width}: {BLOCK} is its order")
 
     def fold(self, a: Fold, dtypes: list[str]) -> None:
         lengths = {len(x) for x in (a.names, a.init, a.values, a.left, a.right, a.combine)}
-        self.need(len(lengths) == 1, f"the fold {', '.join(a.names)} has parts of different lengths")
+        self.need(
+            len(lengths) == 1, f"the fold {', '.join(a.names)} has parts of different lengths"
+        )
         for e, d in zip(a.init, dtypes, strict=True):
             self.expr(e, d)
         own = {r.attr[0]: r.dtype for r in (*a.left, *a.right)}
-        self.need(len(own) == 2 * len(a.left), f"the fold {', '.join(a.names)} names its parts twice")
+        self.need(
+            len(own) == 2 * len(a.left), f"the fold {', '.join(a.names)} names its parts twice"
+        )
         for part in (a.left, a.right, a.combine):
-            self.need([e.dtype for e in part] == dtypes, f"the dtypes of the fold {', '.join(a.names)} disagree")
+            self.need(
+                [e.dtype for e in part] == dtypes,
+                f"the dtypes of the fold {', '.join(a.names)} disagree",
+            )
         for x in (x for e in a.combine for x in walk(e, set())):
             allowed = x.op != "load" and (x.op != "ref" or x.attr[0] in own)
-            self.need(allowed, f"the fold {', '.join(a.names)} combines more than its parts: {show(x)}")
+            self.need(
+                allowed, f"the fold {', '.join(a.names)} combines more than its parts: {show(x)}"
+            )
 
     def loop(self, s: Loop) -> None:
         self.need(s.var is not None or s.cond is not None, "a loop without count and condition")
         vec = vector_names(s, self.vecnames) if self.vec is not None else set()
         for t in s.states:
             self.expr(t.init)
-            self.need(t.init.dtype == t.next.dtype, f"the state {t.name} changes from {t.init.dtype} to {t.next.dtype}")
+            self.need(
+                t.init.dtype == t.next.dtype,
+                f"the state {t.name} changes from {t.init.dtype} to {t.next.dtype}",
+            )
         with self.scope():
             if s.var is not None:
                 self.expr(s.var.attr[1], "i64")
@@ -239,7 +284,9 @@ class _Verifier:
                     self.expr(e)
                     vec |= {name} if self.varies(e) else set()
         for o in s.outs:
-            self.need(o.then.dtype == o.orelse.dtype, f"{o.name} is {o.then.dtype} or {o.orelse.dtype}")
+            self.need(
+                o.then.dtype == o.orelse.dtype, f"{o.name} is {o.then.dtype} or {o.orelse.dtype}"
+            )
             self.bind(o.name, o.then.dtype, o.name in vec)
 
 

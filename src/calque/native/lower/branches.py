@@ -1,4 +1,5 @@
-"""Branches so small that both are computed and one is chosen: no jump, and loops stay in registers."""
+"""Branches so small that both are computed and one is chosen: no jump, and loops stay in
+registers."""
 
 from __future__ import annotations
 
@@ -16,10 +17,14 @@ from calque.native.scalars.weights import HEAVY
 
 MOST_WORK: Final = 60  # of all branches together, in the weights of `HEAVY`
 MOST_ELEMENTS: Final = 64
-LAYOUT: Final = frozenset(["broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "expand_dims"])
+LAYOUT: Final = frozenset(
+    ["broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "expand_dims"]
+)
 
 
-def expand_cond(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node] | None:
+def expand_cond(
+    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+) -> list[Node] | None:
     """before: y = cond[branches=({ a. mul a 2 }, { a. add a 1 })] i x
     after:  y = select_n (i > 0) (mul x 2) (add x 1)"""
     branches = [run_passes(b) for b in params["branches"]]
@@ -35,10 +40,16 @@ def expand_cond(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: S
     flag = ShapedArray((), np.dtype(bool))
     for k, case in enumerate(cases[1:], 1):
         limit = g.add(
-            "literal", (), {"value": np.asarray(k).astype(index.aval.dtype)}, ShapedArray((), index.aval.dtype)
+            "literal",
+            (),
+            {"value": np.asarray(k).astype(index.aval.dtype)},
+            ShapedArray((), index.aval.dtype),
         )
         chosen = g.add("ge", (index, limit), {}, flag) if index.dtype != "i1" else index
-        out = [a if a is b else g.add("select_n", (chosen, a, b), {}, aval) for a, b, aval in zip(out, case, avals)]
+        out = [
+            a if a is b else g.add("select_n", (chosen, a, b), {}, aval)
+            for a, b, aval in zip(out, case, avals)
+        ]
     return out
 
 

@@ -1,7 +1,8 @@
 """Convolutions as products of matrices: rows are the places of the result, columns its features.
 
-Every element is the sum, in the order (kernel position, input feature), of padded input times kernel, whatever the layout. Large ones
-are `conv_tiled` (see `native.conv`), the others a plain nest."""
+Every element is the sum, in the order (kernel position, input feature), of padded input times
+kernel, whatever the layout. Large ones are `conv_tiled` (see `native.conv`), the others a plain
+nest."""
 
 from __future__ import annotations
 
@@ -32,9 +33,11 @@ TILED_DTYPES: Final = ("f32", "f64", "i32", "u32", "i64", "u64")
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where a convolution reads. The input is padded and dilated already; it keeps its own layout, as the result does.
+    """Where a convolution reads. The input is padded and dilated already; it keeps its own layout,
+    as the result does.
 
-    The groups are of features (`feature_step` from one to the next) or of the batch (`batch_step`)."""
+    The groups are of features (`feature_step` from one to the next) or of the batch (`batch_step`).
+    """
 
     lhs_spec: tuple[int, ...]
     out_spec: tuple[int, ...]
@@ -93,12 +96,16 @@ class Geometry:
         return self.batch_step * step[self.lhs_spec[0]] + self.feature_step * step[self.lhs_spec[1]]
 
 
-# --- in other terms -----------------------------------------------------------------------------------------------------------
+# --- in other terms -------------------------------------------------------------------------------
 
 
-def expand_conv(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
+def expand_conv(
+    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+) -> list[Node]:
     """before: conv_general_dilated x w
-    after:  conv_tiled (pad x) (w as [k, n]), as the layout of the result; or conv, where that is small or its groups are narrow"""
+    after:  conv_tiled (pad x) (w as [k, n]), as the layout of the result; or conv, where that is
+    small or its groups are narrow
+    """
     out = avals[0]
     wide = compute_dtype(args[0].aval.dtype, args[1].aval.dtype, out.dtype)
     x, w = (convert(g, a, wide) for a in args)
@@ -126,31 +133,47 @@ def tiled(geo: Geometry, dtype: str) -> bool:
     wide = geo.groups == 1 or hint_of(geo.features_out) >= FEW
     work = geo.rows * geo.features_out * geo.depth
     near = product(geo.x_shape) < 1 << 31  # for offsets of 32 bits
-    return wide and near and hint_of(work) >= TILED and hint_of(geo.rows) > 1 and dtype in TILED_DTYPES
+    return (
+        wide and near and hint_of(work) >= TILED and hint_of(geo.rows) > 1 and dtype in TILED_DTYPES
+    )
 
 
 def is_product(w: Node, p: dict[str, Any]) -> bool:
     """Is the kernel a single place, so that nothing but features is summed?"""
-    ones = (*p["window_strides"], *p["lhs_dilation"], p["feature_group_count"], p["batch_group_count"])
+    ones = (
+        *p["window_strides"],
+        *p["lhs_dilation"],
+        p["feature_group_count"],
+        p["batch_group_count"],
+    )
     kernel = [w.shape[d] for d in p["dimension_numbers"].rhs_spec[2:]]
-    return all(n == 1 for n in (*ones, *kernel)) and not any(n for pads in p["padding"] for n in pads)
+    return all(n == 1 for n in (*ones, *kernel)) and not any(
+        n for pads in p["padding"] for n in pads
+    )
 
 
 def as_product(g: Graph, x: Node, w: Node, p: dict[str, Any], out: Any) -> Node:
     """x:[.., features, ..] times w as [in, out], the features of the result put in their place."""
     numbers = p["dimension_numbers"]
     out_dim, in_dim, *spatial = numbers.rhs_spec
-    matrix = reshape(g, transposed(g, w, (*spatial, in_dim, out_dim)), (w.shape[in_dim], w.shape[out_dim]))
+    matrix = reshape(
+        g, transposed(g, w, (*spatial, in_dim, out_dim)), (w.shape[in_dim], w.shape[out_dim])
+    )
     kept = [d for d in range(len(x.shape)) if d != numbers.lhs_spec[1]]
     aval = with_shape(x.aval, (*(x.shape[d] for d in kept), w.shape[out_dim]))
     contract = (((numbers.lhs_spec[1],), (0,)), ((), ()))
     (r,) = expand_dot(g, (x, matrix), {"dimension_numbers": contract}, [aval])
-    source = {o: kept.index(i) for o, i in zip(numbers.out_spec, numbers.lhs_spec) if i != numbers.lhs_spec[1]}
+    source = {
+        o: kept.index(i)
+        for o, i in zip(numbers.out_spec, numbers.lhs_spec)
+        if i != numbers.lhs_spec[1]
+    }
     return transposed(g, r, [source.get(d, len(kept)) for d in range(len(out.shape))])
 
 
 def padded(g: Graph, x: Node, p: dict[str, Any]) -> Node:
-    """The input with its padding and the gaps of its dilation; what is cut away to less than nothing is empty."""
+    """The input with its padding and the gaps of its dilation; what is cut away to less than
+    nothing is empty."""
     spec = p["dimension_numbers"].lhs_spec
     config = [(0, 0, 0)] * len(spec)
     shape = list(x.shape)
@@ -161,7 +184,9 @@ def padded(g: Graph, x: Node, p: dict[str, Any]) -> Node:
         shape[d] = whole + low + high
     if all(c == (0, 0, 0) or (c[:2] == (0, 0) and x.shape[d] <= 1) for d, c in enumerate(config)):
         return x
-    zero = g.add("literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype))
+    zero = g.add(
+        "literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype)
+    )
     return g.add("pad", (x, zero), {"padding_config": tuple(config)}, with_shape(x.aval, shape))
 
 
@@ -192,18 +217,21 @@ def kernel_matrix(g: Graph, w: Node, spec: Sequence[int], geo: Geometry) -> Node
     return transposed(g, reshape(g, w, (geo.depth, geo.groups, geo.features_out)), (1, 0, 2))
 
 
-# --- the plain nest -----------------------------------------------------------------------------------------------------------
+# --- the plain nest -------------------------------------------------------------------------------
 
 
 def conv_stage(low: Lower, n: Node, home: View) -> list[Stage]:
-    """One sum per element of the result, in the order of the merged (kernel position, input feature)."""
+    """One sum per element of the result, in the order of the merged (kernel position, input
+    feature)."""
     geo: Geometry = n.params["geometry"]
     dims, idx = loops_of(low, n.shape)
     inner, (k,) = loops_of(low, (geo.depth,), len(dims))
     x, w = summands(low, n, geo, idx, k)
     value = times(n, x, w)
     if not inner:
-        return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))]
+        return [
+            Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))
+        ]
     accs: list[Accumulator]
     accs, result = accumulate(f"{STRICT}{home.buf.name}", "sum", value)
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
@@ -218,9 +246,13 @@ def summands(low: Lower, n: Node, geo: Geometry, idx: Index, k: Expr) -> tuple[V
     size = low.sizes.dim
     place[geo.lhs_spec[0]] = moved(idx[geo.out_spec[0]], group, size(geo.batch_step))
     place[geo.lhs_spec[1]] = moved(channel, group, size(geo.feature_step))
-    for d, o, i, stride, dilation in zip(geo.lhs_spec[2:], geo.out_spec[2:], at, geo.strides, geo.dilation):
+    for d, o, i, stride, dilation in zip(
+        geo.lhs_spec[2:], geo.out_spec[2:], at, geo.strides, geo.dilation
+    ):
         place[d] = ex("add", ex("mul", idx[o], const(stride)), ex("mul", i, const(dilation)))
-    return low.at(n.args[0], tuple(place)), low.at(n.args[1], (*((group,) if geo.groups > 1 else ()), k, column))
+    return low.at(n.args[0], tuple(place)), low.at(
+        n.args[1], (*((group,) if geo.groups > 1 else ()), k, column)
+    )
 
 
 def group_of(low: Lower, feature: Expr, geo: Geometry) -> tuple[Expr, Expr]:

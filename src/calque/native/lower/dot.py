@@ -1,7 +1,8 @@
 """dot_general in two simpler forms: sums of products with a vector, and products of matrices.
 
-A product with a vector (one side has no free dimension) is `reduce_sum` of `mul`, and its order is that of the sum. A product of
-matrices adds in the order of the contracted index, whatever tiles it is computed in."""
+A product with a vector (one side has no free dimension) is `reduce_sum` of `mul`, and its order is
+that of the sum. A product of matrices adds in the order of the contracted index, whatever tiles it
+is computed in."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ TILED: Final = 20**3  # products of at least so many multiplications are compute
 UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
 
 
-def expand_dot(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
+def expand_dot(
+    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+) -> list[Node]:
     """before: dot_general[dimension_numbers=(([2], [1]), ([0], [0]))] x:f32[b,m,k] y:f32[b,k,n]
     after:  matmul (x as [b,m,k]) (y as [b,k,n]), as the shape of the result
     or, without free dimensions on one side: reduce_sum[axes=(-1,)] (mul x y)
@@ -37,17 +40,24 @@ def expand_dot(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Se
     if count(sizes_of(x, cx)) == 1:
         r = outer(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
     elif not fx or not fy:
-        r = sum_of_products(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
+        r = sum_of_products(
+            g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy))
+        )
     else:
         r = product(g, x, y, (tuple(bx), tuple(fx), tuple(cx)), (tuple(by), tuple(fy), tuple(cy)))
     return [convert(g, reshape(g, r, out.shape), out.dtype)]
 
 
 def accumulator_dtype(dtype: Any) -> Any:
-    """Halves and smaller floats are multiplied and added in float32, small integers and bools as they are."""
+    """Halves and smaller floats are multiplied and added in float32, small integers and bools as
+    they are."""
     if kind_of(dtype) in ("f16", "bf16") or "float8" in dtype.name or "float4" in dtype.name:
         return F32
-    return np.dtype("int32") if dtype.kind == "V" or "int4" in dtype.name or "int2" in dtype.name else dtype
+    return (
+        np.dtype("int32")
+        if dtype.kind == "V" or "int4" in dtype.name or "int2" in dtype.name
+        else dtype
+    )
 
 
 Dims = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # batch, free, contracted
@@ -64,7 +74,12 @@ def count(shape: Sequence[int]) -> int:
 def transposed(g: Graph, x: Node, perm: Sequence[int]) -> Node:
     if tuple(perm) == tuple(range(len(x.shape))):
         return x
-    return g.add("transpose", (x,), {"permutation": tuple(perm)}, with_shape(x.aval, [x.shape[p] for p in perm]))
+    return g.add(
+        "transpose",
+        (x,),
+        {"permutation": tuple(perm)},
+        with_shape(x.aval, [x.shape[p] for p in perm]),
+    )
 
 
 def spread(g: Graph, x: Node, shape: Sequence[int], dims: Sequence[int]) -> Node:
@@ -90,7 +105,8 @@ def sum_of_products(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
 
 
 def outer(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
-    """Nothing is summed: an elementwise product, which layout operations and its readers see through."""
+    """Nothing is summed: an elementwise product, which layout operations and its readers see
+    through."""
     nb, nx, ny = len(dx[0]), len(dx[1]), len(dy[1])
     shape = (*sizes_of(x, dx[0]), *sizes_of(x, dx[1]), *sizes_of(y, dy[1]))
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), shape[: nb + nx])
@@ -102,7 +118,9 @@ def outer(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     p = g.add("mul", (x, y), {}, x.aval)
     if x.aval.dtype.kind not in "fc":
         return p
-    zero = g.add("literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype))
+    zero = g.add(
+        "literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype)
+    )
     return g.add("add", (p, spread(g, zero, shape, ())), {}, x.aval)
 
 
@@ -115,7 +133,12 @@ def flat(g: Graph, x: Node, perm: Sequence[int], merged: int) -> Node:
 
 def product(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     """[b, m, k] by [b, k, n], or without b."""
-    batch, m, k, n = sizes_of(x, dx[0]), count(sizes_of(x, dx[1])), count(sizes_of(x, dx[2])), count(sizes_of(y, dy[1]))
+    batch, m, k, n = (
+        sizes_of(x, dx[0]),
+        count(sizes_of(x, dx[1])),
+        count(sizes_of(x, dx[2])),
+        count(sizes_of(y, dy[1])),
+    )
     b = (count(batch),) if batch else ()
     x = reshape(g, transposed(g, x, (*dx[0], *dx[1], *dx[2])), (*b, m, k))
     y = reshape(g, transposed(g, y, (*dy[0], *dy[2], *dy[1])), (*b, k, n))
@@ -124,7 +147,9 @@ def product(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
         and not dims.surely_at_most(m, 1)
         and x.dtype in ("f32", "f64", "i32", "u32", "i64", "u64")
     )
-    return g.add("matmul_tiled" if tiled else "matmul", (x, y), {}, ShapedArray((*b, m, n), x.aval.dtype))
+    return g.add(
+        "matmul_tiled" if tiled else "matmul", (x, y), {}, ShapedArray((*b, m, n), x.aval.dtype)
+    )
 
 
 def small(n: Node) -> bool:

@@ -23,7 +23,9 @@ def mode_of(params: dict[str, Any]) -> str:
     return "clip" if "clip" in text else "fill" if "fill" in text or "drop" in text else "promise"
 
 
-def starts_of(low: Lower, indices: Node, batch: Index, count: int) -> Generator[Request, Value, list[Expr]]:
+def starts_of(
+    low: Lower, indices: Node, batch: Index, count: int
+) -> Generator[Request, Value, list[Expr]]:
     """The components of one index vector."""
     out = []
     for c in range(count):
@@ -82,7 +84,8 @@ def gather(low: Lower, n: Node, idx: Index) -> Steps:
 
 
 def fill_value(low: Lower, n: Node) -> Value:
-    """What a gather gives for places outside: as JAX's default, nan, the least or the greatest integer, True."""
+    """What a gather gives for places outside: as JAX's default, nan, the least or the greatest
+    integer, True."""
     v, dtype = n.params.get("fill_value"), n.aval.dtype
     if v is None:
         if not isinstance(dtype, np.dtype):
@@ -95,11 +98,14 @@ def fill_value(low: Lower, n: Node) -> Value:
             v = True
         else:
             v = np.nan
-    return low.constant(np.asarray(v).astype(dtype if isinstance(dtype, np.dtype) else np.uint32), n.dtype)
+    return low.constant(
+        np.asarray(v).astype(dtype if isinstance(dtype, np.dtype) else np.uint32), n.dtype
+    )
 
 
 class Place:
-    """Where an element of the updates of a scatter goes: the index in the operand and the condition that it lies inside."""
+    """Where an element of the updates of a scatter goes: the index in the operand and the condition
+    that it lies inside."""
 
     __slots__ = ("idx", "ok")
 
@@ -135,7 +141,8 @@ def scatter_place(low: Lower, n: Node, idx: Index) -> Place:
         top = low.sizes.dim(room)
         if mode == "clip":
             start = clamped(low, v, top)
-        else:  # a promise that is broken must not write outside the array: such updates are dropped, as with fill
+        # a broken promise must not write outside the array: such updates are dropped, as with fill
+        else:
             start = cast(v, "i64")
             if not (v.op == "const" and top.op == "const" and 0 <= v.attr <= top.attr):
                 ok = both(ok, inside(low, v, top))

@@ -13,7 +13,10 @@ from calque.native.lower.graph import EXPANSIONS, Graph, Node
 from calque.native.lower.reductions import reshape, with_shape
 
 sort_network = LazyModule("calque.machine.routines.sort.network")
-FEW, MOST = 4, 16  # more are sorted, which selects first where the processor splits quickly at a pivot
+FEW, MOST = (
+    4,
+    16,
+)  # more are sorted, which selects first where the processor splits quickly at a pivot
 
 
 def most() -> int:
@@ -36,9 +39,13 @@ class Ranking:
         return self.g.add(name, args, params, aval if aval is not None else args[0].aval)
 
     def full(self, value: Any, dtype: Any) -> Node:
-        scalar = self.g.add("literal", (), {"value": np.asarray(value).astype(dtype)}, ShapedArray((), dtype))
+        scalar = self.g.add(
+            "literal", (), {"value": np.asarray(value).astype(dtype)}, ShapedArray((), dtype)
+        )
         aval = ShapedArray(self.shape, dtype)
-        return self.op("broadcast_in_dim", scalar, aval=aval, shape=self.shape, broadcast_dimensions=())
+        return self.op(
+            "broadcast_in_dim", scalar, aval=aval, shape=self.shape, broadcast_dimensions=()
+        )
 
     def keys(self) -> Node:
         """before: x:f32        after: bits as an integer, those of negative numbers turned round"""
@@ -46,7 +53,9 @@ class Ranking:
         if x.aval.dtype.kind in "iu":
             return x
         integer = np.dtype(f"int{8 * x.aval.dtype.itemsize}")
-        bits = self.op("bitcast_convert_type", x, aval=x.aval.update(dtype=integer), new_dtype=integer)
+        bits = self.op(
+            "bitcast_convert_type", x, aval=x.aval.update(dtype=integer), new_dtype=integer
+        )
         return self.turned(bits)
 
     def turned(self, bits: Node) -> Node:
@@ -57,17 +66,23 @@ class Ranking:
         return self.op("xor", bits, self.op("and", sign, low))
 
     def scalar(self, value: int, dtype: Any) -> Node:
-        return self.g.add("literal", (), {"value": np.asarray(value).astype(dtype)}, ShapedArray((), dtype))
+        return self.g.add(
+            "literal", (), {"value": np.asarray(value).astype(dtype)}, ShapedArray((), dtype)
+        )
 
     def counted(self) -> Node:
         aval = ShapedArray(self.shape, np.dtype("int32"))
-        return self.g.add("iota", (), {"dimension": self.axis, "dtype": aval.dtype, "shape": self.shape}, aval)
+        return self.g.add(
+            "iota", (), {"dimension": self.axis, "dtype": aval.dtype, "shape": self.shape}, aval
+        )
 
     def reduced(self, kind: str, x: Node) -> tuple[Node, Node]:
         """(the fold along the axis, the same at every place)."""
         shape = tuple(self.shape[d] for d in self.others)
         r = self.op(f"reduce_{kind}", x, aval=with_shape(x.aval, shape), axes=(self.axis,))
-        return r, self.op("broadcast_in_dim", r, aval=x.aval, shape=self.shape, broadcast_dimensions=self.others)
+        return r, self.op(
+            "broadcast_in_dim", r, aval=x.aval, shape=self.shape, broadcast_dimensions=self.others
+        )
 
     def run(self, k: int) -> list[tuple[Node, Node]]:
         """(key, place) of the k largest; equal ones in the order of their places."""
@@ -75,14 +90,22 @@ class Ranking:
         left: Node | None = None
         lowest = self.full(np.iinfo(self.key.aval.dtype).min, self.key.aval.dtype)
         size = self.shape[self.axis]
-        behind = self.full(max(size - 1, 0) if type(size) is int else np.iinfo(np.int32).max, np.dtype("int32"))
+        behind = self.full(
+            max(size - 1, 0) if type(size) is int else np.iinfo(np.int32).max, np.dtype("int32")
+        )
         for _ in range(k):
-            candidates = self.key if left is None else self.op("select_n", left, lowest, self.key, aval=self.key.aval)
+            candidates = (
+                self.key
+                if left is None
+                else self.op("select_n", left, lowest, self.key, aval=self.key.aval)
+            )
             best, everywhere = self.reduced("max", candidates)
             hit = self.op("eq", self.key, everywhere, aval=self.flags)
             if left is not None:
                 hit = self.op("and", hit, left)
-            place, there = self.reduced("min", self.op("select_n", hit, behind, self.places, aval=self.places.aval))
+            place, there = self.reduced(
+                "min", self.op("select_n", hit, behind, self.places, aval=self.places.aval)
+            )
             out.append((best, place))
             later = self.op(
                 "and",
@@ -93,8 +116,11 @@ class Ranking:
         return out
 
 
-def expand_top_k(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node] | None:
-    """before: top_k[k=3, axis=1] x        after: three times: the maximum of what is left, and its first place"""
+def expand_top_k(
+    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+) -> list[Node] | None:
+    """before: top_k[k=3, axis=1] x        after: three times: the maximum of what is left, and its
+    first place"""
     x, k = args[0], params["k"]
     axis = params.get("axis", -1) % max(len(x.shape), 1)
     if (

@@ -11,17 +11,31 @@ from calque.core.dtypes import is_extended
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value
 from calque.native.scalars.elements import Cx
-from calque.native.scalars.expr import TRUE, ZERO, Expr, both, cast, const, ex, index_and_guard, load, rewrite, select
+from calque.native.scalars.expr import (
+    TRUE,
+    ZERO,
+    Expr,
+    both,
+    cast,
+    const,
+    ex,
+    index_and_guard,
+    load,
+    rewrite,
+    select,
+)
 
 Steps = Generator[Request, Value, Value]
 
 
 def broadcast_in_dim(_: Lower, n: Node, idx: Index) -> Steps:
     """Element i of the operand, i picked out of the index of the result."""
-    (x, *_rest) = n.args
+    x, *_rest = n.args
     dims = n.params["broadcast_dimensions"]
     at = tuple(ZERO if x.shape[k] == 1 and n.shape[d] != 1 else idx[d] for k, d in enumerate(dims))
-    at += idx[len(idx) - (len(x.shape) - len(dims)) :] if len(x.shape) > len(dims) else ()  # the inside of a random key
+    at += (
+        idx[len(idx) - (len(x.shape) - len(dims)) :] if len(x.shape) > len(dims) else ()
+    )  # the inside of a random key
     return (yield x, at)
 
 
@@ -47,9 +61,12 @@ def reshape(low: Lower, n: Node, idx: Index) -> Steps:
 
 
 def reindex(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> Index:
-    """The index into shape `old` of element `idx` of shape `new`: the same place in row-major order.
+    """The index into shape `old` of element `idx` of shape `new`: the same place in row-major
+    order.
 
-    Both shapes are cut into the shortest groups of equal size, so that a dimension that survives is not touched."""
+    Both shapes are cut into the shortest groups of equal size, so that a dimension that survives is
+    not touched.
+    """
     if 0 in new:  # there are no elements
         return (ZERO,) * len(old)
     out: list[Expr] = []
@@ -93,7 +110,11 @@ def regroup(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> l
 
 
 def slice_(low: Lower, n: Node, idx: Index) -> Steps:
-    x, starts, strides = n.args[0], n.params["start_indices"], n.params["strides"] or (1,) * len(idx)
+    x, starts, strides = (
+        n.args[0],
+        n.params["start_indices"],
+        n.params["strides"] or (1,) * len(idx),
+    )
     at = []
     for i, s, k in zip(idx, starts, strides):
         i = i if k == 1 else ex("mul", i, const(int(k)))
@@ -103,7 +124,9 @@ def slice_(low: Lower, n: Node, idx: Index) -> Steps:
 
 def rev(low: Lower, n: Node, idx: Index) -> Steps:
     x, dims = n.args[0], n.params["dimensions"]
-    at = (ex("sub", low.sizes.dim(x.shape[d] - 1), i) if d in dims else i for d, i in enumerate(idx))
+    at = (
+        ex("sub", low.sizes.dim(x.shape[d] - 1), i) if d in dims else i for d, i in enumerate(idx)
+    )
     return (yield x, tuple(at))
 
 
@@ -138,7 +161,9 @@ def guarded(value: Value, ok: Expr) -> Value:
         if e.op != "load":
             return None
         idx, old = index_and_guard(e)
-        both_hold = ok if old is None else both(rewrite(old, rule, memo), ok)  # what guards a load may load as well
+        both_hold = (
+            ok if old is None else both(rewrite(old, rule, memo), ok)
+        )  # what guards a load may load as well
         return load(e.attr, [rewrite(i, rule, memo) for i in idx], both_hold)
 
     if isinstance(value, Cx):
@@ -161,7 +186,8 @@ def pad(low: Lower, n: Node, idx: Index) -> Steps:
         inner = int(between)
         i = ex("sub", i, low.sizes.dim(low_pad))
         if inner:
-            # the floor division of a negative index is not an index: ask first whether it lies inside at all
+            # the floor division of a negative index is not an index: ask first whether it lies
+            # inside at all
             span = low.sizes.dim((d - 1) * (inner + 1) + 1) if d else ZERO
             inside = in_bounds(low, i, span)
             safe = ex("max", i, ZERO)
@@ -189,15 +215,22 @@ def concatenate(low: Lower, n: Node, idx: Index) -> Steps:
         if not size:
             continue
         i = idx[d] if not end else ex("sub", idx[d], low.sizes.dim(end))
-        below, inside = low.sizes.decide("lt", i, ZERO), low.sizes.decide("lt", i, low.sizes.dim(size))
+        below, inside = (
+            low.sizes.decide("lt", i, ZERO),
+            low.sizes.decide("lt", i, low.sizes.dim(size)),
+        )
         if below or inside is False:
             continue
         value = yield a, (*idx[:d], i, *idx[d + 1 :])
         value = guarded(value, in_bounds(low, i, low.sizes.dim(size)))
         # pieces are met from the last to the first: behind this one lie the later ones
-        out = value if out is None or inside else choose(ex("lt", i, low.sizes.dim(size)), value, out)
+        out = (
+            value if out is None or inside else choose(ex("lt", i, low.sizes.dim(size)), value, out)
+        )
     if out is None:  # there are no elements
-        return low.constant(np.zeros((), np.uint32 if is_extended(n.aval.dtype) else n.aval.dtype), n.dtype)
+        return low.constant(
+            np.zeros((), np.uint32 if is_extended(n.aval.dtype) else n.aval.dtype), n.dtype
+        )
     return out
 
 
@@ -216,7 +249,8 @@ def dynamic_starts(
 
 
 def clamped(low: Lower, v: Expr, top: Expr) -> Expr:
-    """An index of the user's program, of any integer type, clamped to [0, top]; as narrow as it came while that is safe."""
+    """An index of the user's program, of any integer type, clamped to [0, top]; as narrow as it
+    came while that is safe."""
     if v.op == "const":
         if top.op == "const":
             return const(min(max(v.attr, 0), top.attr))
@@ -236,7 +270,8 @@ def dynamic_slice(low: Lower, n: Node, idx: Index) -> Steps:
 
 
 def dynamic_update_slice(low: Lower, n: Node, idx: Index) -> Steps:
-    """As an expression: inside the box the update, outside the operand. (As a stage it is written in place.)"""
+    """As an expression: inside the box the update, outside the operand. (As a stage it is written
+    in place.)"""
     x, u = n.args[:2]
     starts = yield from dynamic_starts(low, x, u.shape, n.args[2:])
     ok, at = TRUE, []

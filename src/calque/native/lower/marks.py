@@ -1,7 +1,10 @@
-"""Does any element hold? A cell of memory that is set where one does: the test stands in the loop that makes the elements.
+"""Does any element hold? A cell of memory that is set where one does: the test stands in the loop
+that makes the elements.
 
-A reduction gives its result when its loop ends, so it cannot share the loop of an array that is written piece by piece, nor one that threads
-share. A mark is a store of True under a guard: every loop may do it, in any order, any number of times."""
+A reduction gives its result when its loop ends, so it cannot share the loop of an array that is
+written piece by piece, nor one that threads share. A mark is a store of True under a guard: every
+loop may do it, in any order, any number of times.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
 from calque.native.lower.stages import MAKERS, Box, Stage, boxes_of, loops_of, parts_of
 from calque.native.scalars.expr import FALSE, TRUE, Expr, const, ex, walk
 
-LEAST: Final = 9  # fewer elements are always an expression; up to `BAKED` are one where they are in registers
+LEAST: Final = (
+    9  # fewer elements are always an expression; up to `BAKED` are one where they are in registers
+)
 HEAVIEST: Final = 64  # nodes of what is written once more, to be tested where it is made
 FLAG: Final = ShapedArray((), np.dtype(bool))
 
@@ -41,7 +46,9 @@ def expand_test(kind: str) -> Callable[..., list[Node]]:
     before: reduce_and[axes=(0, 1)] x     after: not (mark False (not x))"""
     otherwise = expand_reduce(kind)
 
-    def expand(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
+    def expand(
+        g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    ) -> list[Node]:
         (x,) = args
         if x.dtype != "i1" or len(params["axes"]) != len(x.shape) or x.op == "input":
             return otherwise(g, args, params, avals)
@@ -58,11 +65,14 @@ def opposite(g: Graph, x: Node) -> Node:
 
 
 def written(x: Node) -> Sequence[Node]:
-    """The operands of the update of most elements that is tested, if it is one: the test stands in the loops that write it.
+    """The operands of the update of most elements that is tested, if it is one: the test stands in
+    the loops that write it.
 
     Not of a small update: that is made in place, and what lies around it is not written."""
     n = update_below(x)
-    return n.args if n is not None and 2 * hint_of(n.args[1].aval.size) > hint_of(n.aval.size) else ()
+    return (
+        n.args if n is not None and 2 * hint_of(n.args[1].aval.size) > hint_of(n.aval.size) else ()
+    )
 
 
 def update_below(x: Node) -> Node | None:
@@ -84,11 +94,14 @@ def update_below(x: Node) -> Node | None:
 
 
 CHEAP: Final = frozenset(
-    ["abs", "and", "convert_element_type", "eq", "ge", "gt", "imag", "is_finite", "le", "literal", "lt", "ne", "neg", "not", "or", "real"]
+    ["abs", "and", "convert_element_type", "eq", "ge", "gt", "imag", "is_finite", "le", "literal",
+    "lt", "ne", "neg", "not", "or", "real"]
 )  # fmt: skip
 
 
-def either(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node] | None:
+def either(
+    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+) -> list[Node] | None:
     """before: c = or b (mark False x)      after: c = mark b x, in the memory of b"""
     if avals[0].shape:
         return None
@@ -115,7 +128,8 @@ def is_zero(n: Node) -> bool:
 
 
 def mark_stage(low: Lower, n: Node, home: View) -> list[Stage]:
-    """The first value of the cell (unless it stands there already), then a guarded store in each loop that makes what is tested."""
+    """The first value of the cell (unless it stands there already), then a guarded store in each
+    loop that makes what is tested."""
     before = n.args[0]
     out = []
     if low.view.get(before) != home:
@@ -132,10 +146,15 @@ def mark_stage(low: Lower, n: Node, home: View) -> list[Stage]:
 
 
 def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
-    """The loops over all elements: those of the boxes where an update writes them, so that each is tested where it is made."""
+    """The loops over all elements: those of the boxes where an update writes them, so that each is
+    tested where it is made."""
     x, *parts = n.args[1:]
     update = update_below(x) if parts else None
-    boxes = boxes_of(low, update) if update is not None and low.view.get(update) != low.view.get(update.args[0]) else []
+    boxes = (
+        boxes_of(low, update)
+        if update is not None and low.view.get(update) != low.view.get(update.args[0])
+        else []
+    )
     if update is None or not boxes or weight(boxes) > HEAVIEST * len(boxes):
         x = n.params["flat"] if only_inputs(low, x) else x
         yield x, *loops_of(low, x.shape)
@@ -146,7 +165,8 @@ def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
 
 
 def only_inputs(low: Lower, x: Node) -> bool:
-    """Is a test made of whole arrays from outside, element by element? Then there is no loop to share, and its own may be any."""
+    """Is a test made of whole arrays from outside, element by element? Then there is no loop to
+    share, and its own may be any."""
     todo, seen = [x], {x}
     while todo:
         n = todo.pop()

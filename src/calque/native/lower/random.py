@@ -1,6 +1,8 @@
 """Random keys and bits: Threefry-2x32 as expressions of integers, one block per element.
 
-A key array lies in memory with a last dimension of two words. What is not Threefry, or not in its partitionable form, has no native lowering."""
+A key array lies in memory with a last dimension of two words. What is not Threefry, or not in its
+partitionable form, has no native lowering.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Reductions in simpler terms, and small ones as expressions.
 
-The order of a float sum is part of the meaning of the program (see `loops.Acc`): along the merged reduced extent, blocks of 64
-elements are folded by halves into 16 partial sums, those by halves in the end; more than `CHUNK` elements are cut into chunks whose sums are
-summed by the same rule. All forms here and in the schedule keep to it: an unrolled tree, a vector loop, lanes beside each other in
-a column sum, a sum of chunks run by several threads."""
+The order of a float sum is part of the meaning of the program (see `loops.Acc`): along the merged
+reduced extent, blocks of 64 elements are folded by halves into 16 partial sums, those by halves in
+the end; more than `CHUNK` elements are cut into chunks whose sums are summed by the same rule. All
+forms here and in the schedule keep to it: an unrolled tree, a vector loop, lanes beside each other
+in a column sum, a sum of chunks run by several threads."""
 
 from __future__ import annotations
 
@@ -24,7 +25,15 @@ from calque.native.scalars.expr import DTYPES, Expr, const, ex, is_float
 Steps = Generator[Request, Value, Value]
 
 FOLD_OF: Final = {f"reduce_{k}": k for k in ("sum", "prod", "max", "min", "and", "or", "xor")}
-BINARY: Final = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}
+BINARY: Final = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "max",
+    "min": "min",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
 F32: Final = np.dtype("float32")
 CHUNK: Final = 1 << 14
 
@@ -64,13 +73,16 @@ def runs(axes: Sequence[int]) -> list[list[int]]:
 
 
 def expand_reduce(kind: str) -> Callable[..., list[Node]]:
-    """reduce over several axes -> neighbouring axes merged, one reduction per run, the last run first; halves are summed in float32.
+    """reduce over several axes -> neighbouring axes merged, one reduction per run, the last run
+    first; halves are summed in float32.
 
     before: reduce_sum[axes=(0, 2, 3)] x:bf16[n,c,h,w]
     after:  reduce_sum[axes=(0,)] (reduce_sum[axes=(2,)] (reshape x:f32[n,c,h*w])), as bf16"""
     op = f"reduce_{kind}"
 
-    def expand(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
+    def expand(
+        g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    ) -> list[Node]:
         x, out = args[0], avals[0]
         if kind in ("max", "min") and x.dtype in REAL_PART:
             return [g.add(op, args, params, out)]
@@ -83,7 +95,9 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
             x = reshape(g, x, (*shape[:lo], extent, *shape[hi:]))
             while may_exceed(x.shape[lo], CHUNK):
                 chunks = (*shape[:lo], -(-x.shape[lo] // CHUNK), *shape[hi:])
-                x = g.add("reduce_chunks", (x,), {"axes": (lo,), "kind": kind}, with_shape(x.aval, chunks))
+                x = g.add(
+                    "reduce_chunks", (x,), {"axes": (lo,), "kind": kind}, with_shape(x.aval, chunks)
+                )
             x = g.add(op, (x,), {"axes": (lo,)}, with_shape(x.aval, (*shape[:lo], *shape[hi:])))
         return [convert(g, x, out.dtype)]
 
@@ -98,7 +112,8 @@ def size_node(g: Graph, n: Any, dtype: np.dtype) -> Node:
 
 
 def widened(g: Graph, x: Node, sums: bool) -> Node:
-    """Types that expressions hold as bits, and halves when they are summed, are reduced in a wider type."""
+    """Types that expressions hold as bits, and halves when they are summed, are reduced in a wider
+    type."""
     dtype = x.aval.dtype
     if x.dtype not in DTYPES and x.dtype not in REAL_PART:
         return convert(g, x, np.dtype("int32") if "int" in x.dtype else F32)
@@ -177,28 +192,39 @@ def identity_of(kind: str, n: Node) -> Any:
 
 
 def expand_arg(kind: str) -> Callable[..., list[Node]]:
-    """argmax -> the maximum, then the least index that has it; a nan counts as greater than everything.
+    """argmax -> the maximum, then the least index that has it; a nan counts as greater than
+    everything.
 
     before: argmax[axes=(1,)] x
     after:  reduce_min[axes=(1,)] (select (x == max(x) or x != x) iota (largest))"""
 
-    def expand(g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]) -> list[Node]:
+    def expand(
+        g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    ) -> list[Node]:
         x, (axis,), index = args[0], params["axes"], np.dtype(params["index_dtype"])
         axis %= len(x.shape)
         x = convert(g, x, np.dtype("int8")) if x.dtype == "i1" else widened(g, x, False)
         flags = with_shape(x.aval, x.shape, np.dtype(bool))
         best = g.add(f"reduce_{kind}", (x,), {"axes": (axis,)}, with_shape(x.aval, avals[0].shape))
         others = tuple(d for d in range(len(x.shape)) if d != axis)
-        spread = g.add("broadcast_in_dim", (best,), {"shape": x.shape, "broadcast_dimensions": others}, x.aval)
+        spread = g.add(
+            "broadcast_in_dim", (best,), {"shape": x.shape, "broadcast_dimensions": others}, x.aval
+        )
         hit = g.add("eq", (x, spread), {}, flags)
         if x.aval.dtype.kind not in "iu":
             hit = g.add("or", (hit, g.add("ne", (x, x), {}, flags)), {}, flags)
         indices = with_shape(x.aval, x.shape, index)
         i = g.add("iota", (), {"dimension": axis, "dtype": index, "shape": x.shape}, indices)
         none = size_node(g, larger(x.shape[axis] - 1, 0), index)
-        none = g.add("broadcast_in_dim", (none,), {"shape": x.shape, "broadcast_dimensions": ()}, indices)
+        none = g.add(
+            "broadcast_in_dim", (none,), {"shape": x.shape, "broadcast_dimensions": ()}, indices
+        )
         candidates = g.add("select_n", (hit, none, i), {}, indices)
-        return [g.add("reduce_min", (candidates,), {"axes": (axis,)}, ShapedArray(avals[0].shape, index))]
+        return [
+            g.add(
+                "reduce_min", (candidates,), {"axes": (axis,)}, ShapedArray(avals[0].shape, index)
+            )
+        ]
 
     return expand
 

@@ -53,7 +53,10 @@ def unstack(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]
     """unstack[axis=k] x -> slices of x, reshaped"""
     x, axis = args[0], params["axis"]
     part = (*x.aval.shape[:axis], 1, *x.aval.shape[axis + 1 :])
-    return [reshape(g, slice_of(g, x, axis, i, x.aval.update(shape=part)), a.shape) for i, a in enumerate(avals)]
+    return [
+        reshape(g, slice_of(g, x, axis, i, x.aval.update(shape=part)), a.shape)
+        for i, a in enumerate(avals)
+    ]
 
 
 def empty(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
@@ -62,22 +65,29 @@ def empty(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) 
 
 
 def filled(g: Graph, value: Any, aval: Any) -> Node:
-    scalar = g.add("literal", (), {"value": np.asarray(value).astype(aval.dtype)}, ShapedArray((), aval.dtype))
-    return g.add("broadcast_in_dim", (scalar,), {"shape": aval.shape, "broadcast_dimensions": ()}, aval)
+    scalar = g.add(
+        "literal", (), {"value": np.asarray(value).astype(aval.dtype)}, ShapedArray((), aval.dtype)
+    )
+    return g.add(
+        "broadcast_in_dim", (scalar,), {"shape": aval.shape, "broadcast_dimensions": ()}, aval
+    )
 
 
 def tile(low: Lower, n: Node, idx: Index) -> Steps:
     """Element i of the operand, i taken modulo its size."""
     x = n.args[0]
-    at = tuple(ex("mod", i, low.sizes.dim(d)) if d != m else i for i, d, m in zip(idx, x.shape, n.shape))
+    at = tuple(
+        ex("mod", i, low.sizes.dim(d)) if d != m else i for i, d, m in zip(idx, x.shape, n.shape)
+    )
     return (yield x, at)
 
 
-# --- windows ------------------------------------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------
 
 
 def expand_window(kind: str) -> Callable[..., list[Node]]:
-    """A reduction over windows is a padded view with one more dimension, reduced; one axis after another.
+    """A reduction over windows is a padded view with one more dimension, reduced; one axis after
+    another.
 
     before: reduce_window_max[window_dimensions=(1, 2, 2, 1), ...] x
     after:  reduce_max (windows[axis=2] (pad (reduce_max (windows[axis=1] (pad x)))))"""
@@ -99,7 +109,13 @@ def expand_window(kind: str) -> Callable[..., list[Node]]:
 
 
 def one_axis(
-    g: Graph, x: Node, kind: str, d: int, window: tuple[int, int, int, int], pads: tuple[int, int], count: int
+    g: Graph,
+    x: Node,
+    kind: str,
+    d: int,
+    window: tuple[int, int, int, int],
+    pads: tuple[int, int],
+    count: int,
 ) -> Node:
     """Windows along one axis, reduced."""
     w, stride, base, dilation = window
@@ -107,9 +123,16 @@ def one_axis(
     spread = (size - 1) * base + 1 if size else 0
     if base > 1 or pads != (0, 0):
         high = max(pads[1], -pads[0] - spread)
-        config = tuple((pads[0], high, base - 1) if k == d else (0, 0, 0) for k in range(len(x.shape)))
+        config = tuple(
+            (pads[0], high, base - 1) if k == d else (0, 0, 0) for k in range(len(x.shape))
+        )
         start = identity_of(kind, x)
-        none = g.add("literal", (), {"value": np.asarray(start).astype(x.aval.dtype)}, ShapedArray((), x.aval.dtype))
+        none = g.add(
+            "literal",
+            (),
+            {"value": np.asarray(start).astype(x.aval.dtype)},
+            ShapedArray((), x.aval.dtype),
+        )
         shape = tuple(spread + pads[0] + high if k == d else n for k, n in enumerate(x.shape))
         x = g.add("pad", (x, none), {"padding_config": config}, with_shape(x.aval, shape))
     shape = (*x.shape[:d], count, *x.shape[d + 1 :])
@@ -117,9 +140,18 @@ def one_axis(
         start_indices, limits = [0] * len(shape), list(x.shape)
         limits[d] = (count - 1) * stride + 1 if count else 0
         strides = tuple(stride if k == d else 1 for k in range(len(shape)))
-        params = {"start_indices": tuple(start_indices), "limit_indices": tuple(limits), "strides": strides}
+        params = {
+            "start_indices": tuple(start_indices),
+            "limit_indices": tuple(limits),
+            "strides": strides,
+        }
         return g.add("slice", (x,), params, with_shape(x.aval, shape))
-    view = g.add("windows", (x,), {"axis": d, "stride": stride, "dilation": dilation}, with_shape(x.aval, (*shape, w)))
+    view = g.add(
+        "windows",
+        (x,),
+        {"axis": d, "stride": stride, "dilation": dilation},
+        with_shape(x.aval, (*shape, w)),
+    )
     (out,) = expand_reduce(kind)(g, (view,), {"axes": (len(shape),)}, [with_shape(x.aval, shape)])
     return out
 
@@ -127,7 +159,11 @@ def one_axis(
 def windows(low: Lower, n: Node, idx: Index) -> Steps:
     """[..., i, ..., k] -> x[..., i * stride + k * dilation, ...]"""
     d, k = n.params["axis"], idx[-1]
-    at = ex("add", ex("mul", idx[d], const(n.params["stride"])), ex("mul", k, const(n.params["dilation"])))
+    at = ex(
+        "add",
+        ex("mul", idx[d], const(n.params["stride"])),
+        ex("mul", k, const(n.params["dilation"])),
+    )
     return (yield n.args[0], (*idx[:d], at, *idx[d + 1 : -1]))
 
 

@@ -1,9 +1,10 @@
 """Array equations to scalar expressions: the value of one element, as an expression of its index.
 
-`Lower.at(node, idx)` is the element of `node` at `idx`. A node that lives in memory is a load. An elementwise operation asks for its
-operands at the same index; a layout operation only changes the index: broadcast, transpose, slice, pad and the like cost no pass over
-memory. Rules are generators: they yield (node, index) for every element they need and return theirs, so that no chain of equations,
-however long, recurses."""
+`Lower.at(node, idx)` is the element of `node` at `idx`. A node that lives in memory is a load. An
+elementwise operation asks for its operands at the same index; a layout operation only changes the
+index: broadcast, transpose, slice, pad and the like cost no pass over memory. Rules are generators:
+they yield (node, index) for every element they need and return theirs, so that no chain of
+equations, however long, recurses."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ Rule = Callable[["Lower", Node, Index], Generator[Request, Value, Value]]
 
 # Rules of everything that is not elementwise: filled by the lower_* modules.
 RULES: Final[dict[str, Rule]] = {}
-# Conditions under which a node of some name has a native form at all; without an entry it always has.
+# Conditions under which a node of some name has a native form at all; without an entry it always
+# has.
 LIMITS: Final[dict[str, Callable[[Node], bool]]] = {}
 ONE_C: Final = const(1)
 
@@ -70,19 +72,24 @@ def buffer_of(name: str, shape: tuple[Expr, ...], dtype: str, place: str = "arg"
 
 
 class Lower:
-    """What lowering knows: sizes, scalar constants, where nodes live, and every element it has written."""
+    """What lowering knows: sizes, scalar constants, where nodes live, and every element it has
+    written."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self.view: dict[Node, View] = {}
-        self.alias: dict[Node, tuple[Node, Index]] = {}  # inputs of loop bodies: what they stand for outside
-        self.turned: dict[Node, Node] = {}  # inputs of loop bodies: their transposes, where those are what is read
+        self.alias: dict[
+            Node, tuple[Node, Index]
+        ] = {}  # inputs of loop bodies: what they stand for outside
+        self.turned: dict[
+            Node, Node
+        ] = {}  # inputs of loop bodies: their transposes, where those are what is read
         self.in_registers: set[Node] = set()  # carries of which only the elements in `memo` exist
         self.memo: dict[tuple[Node, Index], Value] = {}
         self.params: dict[str, Any] = {}  # name -> NumPy scalar
         self.names: dict[Any, Expr] = {}
 
-    # --- elements -------------------------------------------------------------------------------------------------------------
+    # --- elements ---------------------------------------------------------------------------------
 
     def at(self, node: Node, idx: Index) -> Value:
         """The element of `node` at `idx`."""
@@ -137,7 +144,13 @@ class Lower:
             return None
         return lower_element(node.op, values, [a.dtype for a in node.args], node.dtype, node.params)
 
-    def _step(self, k: Request, rule: Rule, waiting: dict[Request, tuple[Any, Request]], todo: list[Request]) -> Value:
+    def _step(
+        self,
+        k: Request,
+        rule: Rule,
+        waiting: dict[Request, tuple[Any, Request]],
+        todo: list[Request],
+    ) -> Value:
         """Advance a rule as far as what it asks for is known."""
         state = waiting.get(k)
         memo = self.memo
@@ -158,10 +171,11 @@ class Lower:
         todo.append(need)
         return None
 
-    # --- constants ------------------------------------------------------------------------------------------------------------
+    # --- constants --------------------------------------------------------------------------------
 
     def constant(self, value: Any, dtype: str) -> Value:
-        """A scalar of the user's program. What arithmetic can profit from is baked into the kernel; all else is a parameter."""
+        """A scalar of the user's program. What arithmetic can profit from is baked into the kernel;
+        all else is a parameter."""
         real = REAL_PART.get(dtype)
         if real is not None:
             return Cx(self.constant(value.real, real), self.constant(value.imag, real))
@@ -169,7 +183,11 @@ class Lower:
         if dtype not in DTYPES:
             return stored_constant(x, dtype)
         if _baked(x):
-            return const_bits(int(x.view(f"u{x.dtype.itemsize}")), dtype) if is_float(dtype) else const(x.item(), dtype)
+            return (
+                const_bits(int(x.view(f"u{x.dtype.itemsize}")), dtype)
+                if is_float(dtype)
+                else const(x.item(), dtype)
+            )
         key = (dtype, x.tobytes())
         e = self.names.get(key)
         if e is None:
@@ -199,7 +217,9 @@ def stored_constant(x: np.ndarray, dtype: str) -> Expr:
     return const(raw, "u8")
 
 
-_BAKED_FLOATS: Final = frozenset((0.0, 1.0, -1.0, 2.0, 0.5, -0.5, -2.0, float("inf"), float("-inf")))
+_BAKED_FLOATS: Final = frozenset(
+    (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, -2.0, float("inf"), float("-inf"))
+)
 
 
 def _baked(x: np.ndarray) -> bool:
@@ -212,7 +232,7 @@ def _baked(x: np.ndarray) -> bool:
     return v in _BAKED_FLOATS or v != v
 
 
-# --- leaves -------------------------------------------------------------------------------------------------------------------
+# --- leaves ---------------------------------------------------------------------------------------
 
 
 def _literal(low: Lower, node: Node, idx: Index) -> Generator[Request, Value, Value]:

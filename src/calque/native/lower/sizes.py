@@ -1,8 +1,12 @@
-"""Sizes: which extents are baked into a kernel, which it takes when it is called, and what is known of them while planning.
+"""Sizes: which extents are baked into a kernel, which it takes when it is called, and what is known
+of them while planning.
 
-An extent up to `BAKED` is a constant of the kernel (it may be unrolled, or lives in registers). A larger one is a size symbol,
-one for every distinct value, so that a program retraced for other sizes finds its kernels made. While planning, the value behind a
-symbol is known: a question about it is answered from that value (`interval`, `decide`), and the answer, not the value, shapes the kernel."""
+An extent up to `BAKED` is a constant of the kernel (it may be unrolled, or lives in registers). A
+larger one is a size symbol, one for every distinct value, so that a program retraced for other
+sizes finds its kernels made. While planning, the value behind a symbol is known: a question about
+it is answered from that value (`interval`, `decide`), and the answer, not the value, shapes the
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +30,19 @@ _INTEGERS: Final[dict[str, Interval]] = {
 
 
 class Sizes:
-    """Extents as expressions. With `known` false (kernels that serve every shape) nothing is baked and nothing is decided."""
+    """Extents as expressions. With `known` false (kernels that serve every shape) nothing is baked
+    and nothing is decided."""
 
     __slots__ = ("_hinted", "found", "free", "known", "memo", "symbols", "values")
 
     def __init__(self, known: bool = True) -> None:
         self.known = known
-        self.free: set[str] = set()  # symbols that have another value in every call, their `values` are hints
-        self.found: dict[str, int] = {}  # those of them that the program itself finds -> the most they can be
+        self.free: set[str] = (
+            set()
+        )  # symbols that have another value in every call, their `values` are hints
+        self.found: dict[
+            str, int
+        ] = {}  # those of them that the program itself finds -> the most they can be
         self._hinted: Sizes | None = None
         self.symbols: dict[Any, Expr] = {}
         self.values: dict[str, int] = {}  # symbol -> the value it has in this program
@@ -92,7 +101,8 @@ class Sizes:
         return self._hinted
 
     def define(self, n: int, e: Expr, value: int | None = None) -> None:
-        """Let `n` be written as `e` from now on (for kernels whose sizes are not the ones of this program)."""
+        """Let `n` be written as `e` from now on (for kernels whose sizes are not the ones of this
+        program)."""
         self.symbols[n] = e
         if e.op == "var":
             self.values[e.attr[0]] = n if value is None else value
@@ -105,7 +115,8 @@ class Sizes:
         return lo
 
     def planned(self, e: Expr) -> int:
-        """The number a size expression has for the shapes that were planned, also when kernels must not rely on it."""
+        """The number a size expression has for the shapes that were planned, also when kernels must
+        not rely on it."""
         if e.op == "var" and e.attr[1] is None:
             return self.values[e.attr[0]]
         return self.hinted.value(e) if e.op == "const" or self.known else 0
@@ -158,7 +169,11 @@ class Sizes:
                 return (v, v) if v is not None and self.known else (0, 1 << 48)
             return (0, max(m[e.attr[1]][1] - 1, 0))
         if not self._operands(e):
-            return (e.lo, e.hi) if e.lo is not None and e.hi is not None else _INTEGERS.get(e.dtype, _WIDE)
+            return (
+                (e.lo, e.hi)
+                if e.lo is not None and e.hi is not None
+                else _INTEGERS.get(e.dtype, _WIDE)
+            )
         if e.op == "cast":
             return self._fitting(m[e.args[0]], e.dtype)
         (a, b), (c, d) = (m[x] for x in e.args[-2:])

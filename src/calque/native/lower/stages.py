@@ -1,6 +1,9 @@
-"""What gets a buffer becomes a stage: loops over the elements it stores, then over what it reduces, then expressions.
+"""What gets a buffer becomes a stage: loops over the elements it stores, then over what it reduces,
+then expressions.
 
-Loop variables are named by depth, so that two stages over equal extents have the *same* loops. Extents of 1 have no loop."""
+Loop variables are named by depth, so that two stages over equal extents have the *same* loops.
+Extents of 1 have no loop.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,30 @@ from calque.native.lower.sizes import BAKED
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.elements import lower as lower_element
-from calque.native.scalars.expr import DTYPES, FALSE, TRUE, ZERO, Buffer, Expr, cast, const, ex, load, ref, var
+from calque.native.scalars.expr import (
+    DTYPES,
+    FALSE,
+    TRUE,
+    ZERO,
+    Buffer,
+    Expr,
+    cast,
+    const,
+    ex,
+    load,
+    ref,
+    var,
+)
 
-CUMULATIVE: Final = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min", "cumlogsumexp": "logsumexp"}
-STRICT: Final = "k."  # accumulators whose names begin so are folded in the order of their loop (products of matrices)
+CUMULATIVE: Final = {
+    "cumsum": "sum",
+    "cumprod": "prod",
+    "cummax": "max",
+    "cummin": "min",
+    "cumlogsumexp": "logsumexp",
+}
+# accumulators whose names begin so are folded in the order of their loop (products of matrices)
+STRICT: Final = "k."
 
 COLLIDING: Final = "c."  # loop variables whose iterations may write the same place
 
@@ -39,18 +62,21 @@ Part = tuple[Index, Expr]
 class Stage:
     """One buffer, or a part of one, being written.
 
-    dims    loop variables, outermost first: `rank` loops over the output, then those that `accs` fold over
-    idx     where the value is stored (without the part's own suffix)
-    parts   (suffix, value): one for a real array, two for a complex one
-    running the last loop carries the accumulators, and every iteration stores
-    local   a reader in the same loops may take the value from a register: it is stored at its own loop index
-    marks   all it ever stores is True, in one cell: such stages commute
-    early   a first value that nothing before it reads or writes: it may stand in front
+    dims    loop variables, outermost first: `rank` loops over the output, then those that `accs`
+    fold over idx     where the value is stored (without the part's own suffix) parts   (suffix,
+    value): one for a real array, two for a complex one running the last loop carries the
+    accumulators, and every iteration stores local   a reader in the same loops may take the value
+    from a register: it is stored at its own loop index marks   all it ever stores is True, in one
+    cell: such stages commute early   a first value that nothing before it reads or writes: it may
+    stand in front
 
-    Loops whose iterations may write the same place (those of a scatter) have variables named `COLLIDING`: they stay serial."""
+    Loops whose iterations may write the same place (those of a scatter) have variables named
+    `COLLIDING`: they stay serial.
+    """
 
     __slots__ = (
-        "accs", "buf", "dims", "early", "guard", "idx", "local", "marks", "parts", "rank", "reads", "running", "weight",
+        "accs", "buf", "dims", "early", "guard", "idx", "local", "marks", "parts", "rank",
+        "reads", "running", "weight",
     )  # fmt: skip
 
     def __init__(
@@ -156,17 +182,34 @@ def reduce_stage(low: Lower, n: Node, home: View) -> list[Stage]:
 
 
 def chunks_stage(low: Lower, n: Node, home: View) -> list[Stage]:
-    """The folds of chunks of an axis: element c of the result folds elements c * CHUNK to (c + 1) * CHUNK."""
+    """The folds of chunks of an axis: element c of the result folds elements c * CHUNK to (c + 1) *
+    CHUNK."""
     x, (axis,), kind = n.args[0], n.params["axes"], n.params["kind"]
     dims, idx = loops_of(low, n.shape)
     begin = ex("mul", idx[axis], const(CHUNK))
     whole = x.shape[axis] % CHUNK == 0
-    extent = const(CHUNK) if whole else ex("min", const(CHUNK), ex("sub", low.sizes.dim(x.shape[axis]), begin))
+    extent = (
+        const(CHUNK)
+        if whole
+        else ex("min", const(CHUNK), ex("sub", low.sizes.dim(x.shape[axis]), begin))
+    )
     k = var(f"d{len(dims)}", extent)
     value = low.at(x, (*idx[:axis], ex("add", begin, k), *idx[axis + 1 :]))
     accs, result = accumulate(f"r.{home.buf.name}", kind, value)
-    alone = len(dims) == 1  # one long sum: stored, so that the loop over its chunks has no result and can be shared out
-    return [Stage(home.buf, (*dims, k), len(dims), home.prefix + idx, parts_of(result), accs, local=not alone)]
+    alone = (
+        len(dims) == 1
+    )  # one long sum: stored, so that the loop over its chunks has no result and can be shared out
+    return [
+        Stage(
+            home.buf,
+            (*dims, k),
+            len(dims),
+            home.prefix + idx,
+            parts_of(result),
+            accs,
+            local=not alone,
+        )
+    ]
 
 
 def cumulative_stage(low: Lower, n: Node, home: View) -> list[Stage]:
@@ -197,7 +240,9 @@ def running(name: str, kind: str, value: Value) -> tuple[list[Accumulator], Valu
     if kind == "logsumexp":
         d = value.dtype
         left, right, start = ref(f"{name}.l", d), ref(f"{name}.r", d), const(float("-inf"), d)
-        fold = Fold((name,), (start,), (value,), (left,), (right,), (logaddexp(left, right),), running=True)
+        fold = Fold(
+            (name,), (start,), (value,), (left,), (right,), (logaddexp(left, right),), running=True
+        )
         return [fold], ref(name, d)
     accs, result = accumulate(name, kind, value)
     out: list[Accumulator] = []
@@ -207,9 +252,12 @@ def running(name: str, kind: str, value: Value) -> tuple[list[Accumulator], Valu
 
 
 def places_stage(low: Lower, n: Node, home: View) -> list[Stage]:
-    """Where a mask is true: each place goes to the number of true ones before it, until a true one has taken that.
+    """Where a mask is true: each place goes to the number of true ones before it, until a true one
+    has taken that.
 
-    So no branch is mispredicted; what follows the last true one goes behind the end, where blocks of found sizes have room."""
+    So no branch is mispredicted; what follows the last true one goes behind the end, where blocks
+    of found sizes have room.
+    """
     (mask,) = n.args
     k = var(f"{COLLIDING}d0", low.sizes.dim(mask.shape[0]))
     chosen = low.at(mask, (k,))
@@ -237,21 +285,26 @@ def matmul_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     inner, (k,) = loops_of(low, x.shape[-1:], len(dims))
     value = times(n, low.at(x, (*idx[:-1], k)), low.at(y, (*idx[:-2], k, idx[-1])))
     if not inner:
-        return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))]
+        return [
+            Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))
+        ]
     accs, result = accumulate(f"{STRICT}{home.buf.name}", "sum", value)
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
 
 
 def update_stage(low: Lower, n: Node, home: View) -> list[Stage]:
-    """dynamic_update_slice: what lies around the box is copied (two slabs per dimension), the box computed in place.
+    """dynamic_update_slice: what lies around the box is copied (two slabs per dimension), the box
+    computed in place.
 
-    When the operand already stands in the same memory nothing is copied: O(update), not O(array)."""
+    When the operand already stands in the same memory nothing is copied: O(update), not O(array).
+    """
     boxes = boxes_of(low, n, low.view.get(n.args[0]) != home)
     return [box_stage(home, b) for b in boxes]
 
 
 class Box(NamedTuple):
-    """A part of an array: loops over its elements, where they lie in the array, and what they are."""
+    """A part of an array: loops over its elements, where they lie in the array, and what they
+    are."""
 
     dims: tuple[Expr, ...]
     to: Index
@@ -259,7 +312,8 @@ class Box(NamedTuple):
 
 
 def boxes_of(low: Lower, n: Node, around: bool = True) -> list[Box]:
-    """The box that an update writes; with `around` after those of the elements that stay what they were."""
+    """The box that an update writes; with `around` after those of the elements that stay what they
+    were."""
     x, u = n.args[:2]
     whole, part = [low.sizes.dim(d) for d in x.shape], [low.sizes.dim(d) for d in u.shape]
     starts = [
@@ -274,13 +328,21 @@ def boxes_of(low: Lower, n: Node, around: bool = True) -> list[Box]:
             if x.shape[k] != u.shape[k]:
                 end = ex("add", s, part[k])
                 out += box(low, x, lo, [*size[:k], s, *size[k + 1 :]])
-                out += box(low, x, [*lo[:k], end, *lo[k + 1 :]], [*size[:k], ex("sub", whole[k], end), *size[k + 1 :]])
+                out += box(
+                    low,
+                    x,
+                    [*lo[:k], end, *lo[k + 1 :]],
+                    [*size[:k], ex("sub", whole[k], end), *size[k + 1 :]],
+                )
             lo[k], size[k] = s, part[k]
     return out + box(low, u, starts, part, shifted=False)
 
 
-def box(low: Lower, source: Node, base: Sequence[Expr], extents: Sequence[Expr], shifted: bool = True) -> list[Box]:
-    """Elements of `source` for the box of `extents` at `base`, if it has any; `shifted` says that they are read there as well."""
+def box(
+    low: Lower, source: Node, base: Sequence[Expr], extents: Sequence[Expr], shifted: bool = True
+) -> list[Box]:
+    """Elements of `source` for the box of `extents` at `base`, if it has any; `shifted` says that
+    they are read there as well."""
     if any(e.op == "const" and e.attr <= 0 for e in extents):
         return []
     dims: list[Expr] = []
@@ -300,7 +362,8 @@ def box_stage(home: View, b: Box) -> Stage:
 
 
 def scatter_stage(low: Lower, n: Node, home: View) -> list[Stage]:
-    """A copy of the operand (unless it stands there already), then the updates in their order, each where its indices say."""
+    """A copy of the operand (unless it stands there already), then the updates in their order, each
+    where its indices say."""
     x, _, updates = n.args
     out = []
     if low.view.get(x) != home:
@@ -309,9 +372,17 @@ def scatter_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     window = n.params["dimension_numbers"].update_window_dims
     unique = n.params.get("unique_indices")
     colliding = [d for d in range(len(updates.shape)) if d not in window and not unique]
-    order = range(len(updates.shape)) if unique else sorted(range(len(updates.shape)), key=lambda d: d in window)
-    dims, turned = loops_of(low, [updates.shape[d] for d in order], colliding=[order.index(d) for d in colliding])
-    idx = tuple(turned[order.index(d)] for d in range(len(turned)))  # of what collides, the loops stand outside
+    order = (
+        range(len(updates.shape))
+        if unique
+        else sorted(range(len(updates.shape)), key=lambda d: d in window)
+    )
+    dims, turned = loops_of(
+        low, [updates.shape[d] for d in order], colliding=[order.index(d) for d in colliding]
+    )
+    idx = tuple(
+        turned[order.index(d)] for d in range(len(turned))
+    )  # of what collides, the loops stand outside
     place = scatter_place(low, n, idx)
     if place.ok is FALSE:
         return out
@@ -338,7 +409,9 @@ def scattered(low: Lower, n: Node, old: Value, new: Value) -> Value:
     return apply_scalar(low, body, n.params.get("update_consts", ()), [old, new], n)[0]
 
 
-def apply_scalar(low: Lower, body: Any, consts: Sequence[Any], values: Sequence[Value], like: Node) -> list[Value]:
+def apply_scalar(
+    low: Lower, body: Any, consts: Sequence[Any], values: Sequence[Value], like: Node
+) -> list[Value]:
     """The results of a program of scalars on these elements."""
     closed = body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(body, consts)
     g = graph_of(run_passes(closed))
@@ -353,7 +426,12 @@ def concatenate_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     """Pieces written one by one; single columns side by side, all in one go."""
     axis = n.params["dimension"]
     last = axis == len(n.shape) - 1
-    if last and n.shape[-1] <= BAKED and all(a.shape[axis] == 1 for a in n.args) and n.dtype not in REAL_PART:
+    if (
+        last
+        and n.shape[-1] <= BAKED
+        and all(a.shape[axis] == 1 for a in n.args)
+        and n.dtype not in REAL_PART
+    ):
         dims, idx = loops_of(low, n.shape[:-1])
         parts = [((const(k),), low.at(a, (*idx, ZERO))) for k, a in enumerate(n.args)]
         return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts)]
@@ -362,12 +440,22 @@ def concatenate_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     for a in n.args:
         base = [low.sizes.dim(start) if d == axis else ZERO for d in range(len(n.shape))]
         if a.shape[axis]:
-            out += [box_stage(home, b) for b in box(low, a, base, [low.sizes.dim(d) for d in a.shape], shifted=False)]
+            out += [
+                box_stage(home, b)
+                for b in box(low, a, base, [low.sizes.dim(d) for d in a.shape], shifted=False)
+            ]
         start += a.shape[axis]
     return out
 
 
-SCATTERS: Final = ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
+SCATTERS: Final = (
+    "scatter",
+    "scatter-add",
+    "scatter-sub",
+    "scatter-mul",
+    "scatter-min",
+    "scatter-max",
+)
 MAKERS: Final = {
     **dict.fromkeys(FOLD_OF, reduce_stage),
     **dict.fromkeys(CUMULATIVE, cumulative_stage),
@@ -377,5 +465,7 @@ MAKERS: Final = {
     "dynamic_update_slice": update_stage,
     "places": places_stage,
 }
-LIMITS.update(dict.fromkeys(("cumsum", "cumprod"), lambda n: n.dtype in DTYPES or n.dtype in REAL_PART))
+LIMITS.update(
+    dict.fromkeys(("cumsum", "cumprod"), lambda n: n.dtype in DTYPES or n.dtype in REAL_PART)
+)
 LIMITS.update(dict.fromkeys(("cummax", "cummin", "cumlogsumexp"), lambda n: n.dtype in DTYPES))

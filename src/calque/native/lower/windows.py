@@ -1,7 +1,8 @@
 """Selection in windows: the derivatives of maximum and minimum over windows.
 
-First the position of each window's greatest (least) element is found; then an element of the result asks the windows it lies in
-(select_and_scatter_add), or a window reads the element that it selects (select_and_gather_add)."""
+First the position of each window's greatest (least) element is found; then an element of the result
+asks the windows it lies in (select_and_scatter_add), or a window reads the element that it selects
+(select_and_gather_add)."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from calque.ops.padding import dilated
 
 Steps = Generator[Request, Value, Value]
 Params = dict[str, Any]
-TERMS: Final = 9  # where windows that overlap have so many elements at most, each is a term of an expression
+TERMS: Final = (
+    9  # where windows that overlap have so many elements at most, each is a term of an expression
+)
 PLACE: Final = np.dtype("int32")
 FLAG: Final = np.dtype("bool")
 
@@ -51,20 +54,38 @@ class Windows:
             config.append((low, max(high, -low - whole), base - 1))
             shape.append(whole + low + config[-1][1])
         if any(c != (0, 0, 0) for c in config):
-            none = g.add("literal", (), {"value": np.asarray(fill).astype(x.aval.dtype)}, with_shape(x.aval, ()))
-            x = g.add("pad", (x, none), {"padding_config": tuple(config)}, with_shape(x.aval, shape))
+            none = g.add(
+                "literal",
+                (),
+                {"value": np.asarray(fill).astype(x.aval.dtype)},
+                with_shape(x.aval, ()),
+            )
+            x = g.add(
+                "pad", (x, none), {"padding_config": tuple(config)}, with_shape(x.aval, shape)
+            )
         for d, (n, w, s, k) in enumerate(zip(self.counts, self.size, self.stride, self.dilation)):
             shape = [*x.shape[:d], n, *x.shape[d + 1 :], w]
-            x = g.add("windows", (x,), {"axis": d, "stride": s, "dilation": k}, with_shape(x.aval, shape))
+            x = g.add(
+                "windows", (x,), {"axis": d, "stride": s, "dilation": k}, with_shape(x.aval, shape)
+            )
         return reshape(g, x, (*self.counts, self.elements))
 
     def selected(self) -> Node:
-        """The number of the first greatest (least) element of each window, nan above (below) all; `elements` when it has none."""
+        """The number of the first greatest (least) element of each window, nan above (below) all;
+        `elements` when it has none."""
         g = self.g
         values = self.view(self.x, identity_of(self.kind, self.x))
-        flags, places = with_shape(values.aval, values.shape, FLAG), with_shape(values.aval, values.shape, PLACE)
+        flags, places = (
+            with_shape(values.aval, values.shape, FLAG),
+            with_shape(values.aval, values.shape, PLACE),
+        )
         last = len(self.counts)
-        fold = lambda kind, v: expand_reduce(kind)(g, (v,), {"axes": (last,)}, [with_shape(v.aval, self.counts)])[0]
+
+        def fold(kind, v):
+            return expand_reduce(kind)(
+                g, (v,), {"axes": (last,)}, [with_shape(v.aval, self.counts)]
+            )[0]
+
         best = spread(g, fold(self.kind, values), values.shape, range(last))
         hit = g.add("eq", (values, best), {}, flags)
         if self.x.aval.dtype.kind not in "iub":
@@ -72,17 +93,23 @@ class Windows:
         if any(max(pair) > 0 for pair in self.pads) or any(b > 1 for b in self.base):
             real = self.view(filled(g, True, with_shape(self.x.aval, self.x.shape, FLAG)), False)
             hit = g.add("and", (hit, real), {}, flags)
-        number = g.add("iota", (), {"dimension": last, "dtype": PLACE, "shape": values.shape}, places)
+        number = g.add(
+            "iota", (), {"dimension": last, "dtype": PLACE, "shape": values.shape}, places
+        )
         none = filled(g, self.elements, places)
         return fold("min", g.add("select_n", (hit, none, number), {}, places))
 
 
-# --- from windows to elements -------------------------------------------------------------------------------------------------
+# --- from windows to elements ---------------------------------------------------------------------
 
 
-def expand_scatter(g: Graph, args: Sequence[Node], p: Params, avals: Sequence[Any]) -> list[Node] | None:
+def expand_scatter(
+    g: Graph, args: Sequence[Node], p: Params, avals: Sequence[Any]
+) -> list[Node] | None:
     """before: select_and_scatter_add source x
-    after:  each element: the source of the window it lies in where that selects it; or the sum of these, where windows overlap"""
+    after:  each element: the source of the window it lies in where that selects it; or the sum of
+    these, where windows overlap
+    """
     source, x = args
     if x.dtype not in DTYPES or source.dtype not in DTYPES:
         return None
@@ -104,16 +131,22 @@ def add(g: Graph, a: Node, b: Node) -> Node:
 
 
 def beside(g: Graph, w: Windows, source: Node) -> Node:
-    """Windows that do not overlap: blocks [*(window, element of its block)], merged and cut to the array."""
+    """Windows that do not overlap: blocks [*(window, element of its block)], merged and cut to the
+    array."""
     rank = range(len(w.counts))
     block = [max(k, s) if n == 1 else s for n, s, k in zip(w.counts, w.stride, w.size)]
     shape = [n for d in rank for n in (w.counts[d], block[d])]
     places, flags = (ShapedArray(tuple(shape), t) for t in (PLACE, FLAG))
-    over = lambda v: spread(g, v, shape, range(0, 2 * len(w.counts), 2))
+
+    def over(v):
+        return spread(g, v, shape, range(0, 2 * len(w.counts), 2))
+
     number: Node | None = None
     inside: Node | None = None
     for d in rank:
-        i = g.add("iota", (), {"dimension": 2 * d + 1, "dtype": PLACE, "shape": tuple(shape)}, places)
+        i = g.add(
+            "iota", (), {"dimension": 2 * d + 1, "dtype": PLACE, "shape": tuple(shape)}, places
+        )
         if block[d] > w.size[d]:
             ok = g.add("lt", (i, filled(g, w.size[d], places)), {}, flags)
             inside = ok if inside is None else g.add("and", (inside, ok), {}, flags)
@@ -139,9 +172,13 @@ def placed(g: Graph, x: Node, config: Sequence[tuple[int, int, int]], shape: Seq
 
 
 def overlapping(g: Graph, w: Windows, source: Node, zero: Node) -> Node:
-    """One term for each element of a window, the last first: so each element meets its windows in their order."""
+    """One term for each element of a window, the last first: so each element meets its windows in
+    their order."""
     selected = w.selected()
-    places, flags = with_shape(source.aval, source.shape, PLACE), with_shape(source.aval, source.shape, FLAG)
+    places, flags = (
+        with_shape(source.aval, source.shape, PLACE),
+        with_shape(source.aval, source.shape, FLAG),
+    )
     out = filled(g, 0, with_shape(source.aval, w.x.shape))
     for number, k in reversed(list(enumerate(product(*map(range, w.size))))):
         hit = g.add("eq", (selected, filled(g, number, places)), {}, flags)
@@ -155,7 +192,8 @@ def overlapping(g: Graph, w: Windows, source: Node, zero: Node) -> Node:
 
 
 def window_terms(low: Lower, n: Node, idx: Index) -> Steps:
-    """[*i, t]: the source of the window of which element i is the one numbered t from the last, where it selects that; else 0."""
+    """[*i, t]: the source of the window of which element i is the one numbered t from the last,
+    where it selects that; else 0."""
     source, selected = n.args
     w: Windows = n.params["windows"]
     number = ex("sub", const(w.elements - 1), idx[-1])
@@ -189,11 +227,14 @@ def places_in(w: Windows, number: Expr) -> list[Expr]:
     return out[::-1]
 
 
-# --- from elements to windows -------------------------------------------------------------------------------------------------
+# --- from elements to windows ---------------------------------------------------------------------
 
 
-def expand_gather(g: Graph, args: Sequence[Node], p: Params, avals: Sequence[Any]) -> list[Node] | None:
-    """before: select_and_gather_add values x        after: window_pick values (the place that each window of x selects)"""
+def expand_gather(
+    g: Graph, args: Sequence[Node], p: Params, avals: Sequence[Any]
+) -> list[Node] | None:
+    """before: select_and_gather_add values x        after: window_pick values (the place that each
+    window of x selects)"""
     values, x = args
     if x.dtype not in DTYPES or values.dtype not in DTYPES:
         return None

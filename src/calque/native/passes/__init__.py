@@ -1,1 +1,2 @@
-"""Jaxpr to jaxpr: what is done to a program before it meets loops. The list of passes, in order, is in `pipeline`."""
+"""Jaxpr to jaxpr: what is done to a program before it meets loops. The list of passes, in order, is
+in `pipeline`."""

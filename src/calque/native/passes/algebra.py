@@ -1,4 +1,5 @@
-"""Identities that keep every bit: no reassociation, and signed zeros and nans stay what they are."""
+"""Identities that keep every bit: no reassociation, and signed zeros and nans stay what they
+are."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def _value(a: Atom) -> Any:
 
 
 def _same(e: Eqn, a: Atom) -> Atom | None:
-    """`a`, when it can stand for the result of `e` (a scalar operand of an array operation cannot)."""
+    """`a`, when it can stand for the result of `e` (a scalar operand of an array operation
+    cannot)."""
     aval = e.outvars[0].aval
     return a if a.aval.shape == aval.shape and a.aval.dtype == aval.dtype else None
 
@@ -117,7 +119,11 @@ def no_axes(_: Sweep, e: Eqn) -> Atom | None:
 
 def whole_slice(_: Sweep, e: Eqn) -> Atom | None:
     """A slice of everything is its operand."""
-    return _same(e, e.invars[0]) if not e.params["strides"] or all(s == 1 for s in e.params["strides"]) else None
+    return (
+        _same(e, e.invars[0])
+        if not e.params["strides"] or all(s == 1 for s in e.params["strides"])
+        else None
+    )
 
 
 def no_padding(_: Sweep, e: Eqn) -> Atom | None:
@@ -127,11 +133,16 @@ def no_padding(_: Sweep, e: Eqn) -> Atom | None:
 
 def still_transposed(_: Sweep, e: Eqn) -> Atom | None:
     """A transposition that moves nothing is its operand."""
-    return e.invars[0] if tuple(e.params["permutation"]) == tuple(range(e.invars[0].aval.ndim)) else None
+    return (
+        e.invars[0]
+        if tuple(e.params["permutation"]) == tuple(range(e.invars[0].aval.ndim))
+        else None
+    )
 
 
 def transposed_product(s: Sweep, e: Eqn) -> Eqn | None:
-    """transpose (dot_general a b) -> dot_general b a, where nothing else reads the product: the sums are the same ones."""
+    """transpose (dot_general a b) -> dot_general b a, where nothing else reads the product: the
+    sums are the same ones."""
     dot = s.made_by(e.invars[0], "dot_general")
     if dot is None or not s.read_once(dot.outvars[0]):
         return None
@@ -139,7 +150,11 @@ def transposed_product(s: Sweep, e: Eqn) -> Eqn | None:
     a, b = dot.invars
     batch, left = len(ba), a.aval.ndim - len(ca) - len(ba)
     right = b.aval.ndim - len(cb) - len(bb)
-    swapped = (*range(batch), *range(batch + left, batch + left + right), *range(batch, batch + left))
+    swapped = (
+        *range(batch),
+        *range(batch + left, batch + left + right),
+        *range(batch, batch + left),
+    )
     if tuple(e.params["permutation"]) != swapped or not left or not right:
         return None
     precision = dot.params.get("precision")
@@ -174,18 +189,29 @@ def known_start(s: Sweep, e: Eqn) -> Eqn | None:
     shape, sizes = e.invars[0].aval.shape, e.params["slice_sizes"]
     lo = tuple(smaller(max(v, 0), d - n) for v, d, n in zip(starts, shape, sizes))
     hi = tuple(i + n for i, n in zip(lo, sizes))
-    return s.new("slice", e.invars[:1], e.outvars[0], e, start_indices=lo, limit_indices=hi, strides=None)
+    return s.new(
+        "slice", e.invars[:1], e.outvars[0], e, start_indices=lo, limit_indices=hi, strides=None
+    )
 
 
 def fixed_exponent(exponent: Any) -> float | None:
     """The number, if it is one that multiplications and square roots can raise to."""
-    v = exponent.item() if isinstance(exponent, (np.ndarray, np.generic)) and not exponent.shape else exponent
+    v = (
+        exponent.item()
+        if isinstance(exponent, (np.ndarray, np.generic)) and not exponent.shape
+        else exponent
+    )
     return v if type(v) is float and v in NAMES else None
 
 
 def power_by_roots(s: Sweep, e: Eqn) -> Eqn | None:
-    """pow x 1.5 -> pow[exponent=1.5] x; only for a number in the program's text, which is one for eager execution too."""
-    if len(e.invars) != 2 or e.outvars[0].aval.dtype.kind == "c" or e.invars[0].aval.shape != e.outvars[0].aval.shape:
+    """pow x 1.5 -> pow[exponent=1.5] x; only for a number in the program's text, which is one for
+    eager execution too."""
+    if (
+        len(e.invars) != 2
+        or e.outvars[0].aval.dtype.kind == "c"
+        or e.invars[0].aval.shape != e.outvars[0].aval.shape
+    ):
         return None
     v = fixed_exponent(_value(e.invars[1]))
     return s.new("pow", e.invars[:1], e.outvars[0], e, exponent=v) if v is not None else None

@@ -32,7 +32,9 @@ def common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
             seen[key] = e.outvars
     if len(out) == len(jaxpr.eqns):
         return jaxpr
-    return jaxpr.replace(eqns=out, outvars=[env.get(a, a) if isinstance(a, Var) else a for a in jaxpr.outvars])
+    return jaxpr.replace(
+        eqns=out, outvars=[env.get(a, a) if isinstance(a, Var) else a for a in jaxpr.outvars]
+    )
 
 
 def _key(e: Eqn) -> Any:
@@ -40,7 +42,8 @@ def _key(e: Eqn) -> Any:
     if e.primitive.effect:
         return None
     operands = tuple([(a.aval, a.val.tobytes()) if a.__class__ is Literal else a for a in e.invars])  # type: ignore[union-attr]
-    # Results of different weak type are different types to JAX; here only the memory matters, which the dtype decides.
+    # Results of different weak type are different types to JAX; here only the memory matters, which
+    # the dtype decides.
     if not e.params:
         return e.primitive, operands
     key = (e.primitive, operands, tuple(e.params.items()))

@@ -7,7 +7,8 @@ import numpy as np
 from calque.core.jaxprs import Atom, Eqn, Literal
 from calque.native.passes.sweep import Rule, Sweep
 
-# Exactly rounded operations: NumPy's result is the machine's, bit for bit. (Not exp: the last bit is ours to choose.)
+# Exactly rounded operations: NumPy's result is the machine's, bit for bit. (Not exp: the last bit
+# is ours to choose.)
 EXACT = frozenset(
     [
         "add",
@@ -53,7 +54,11 @@ def fold(_: Sweep, e: Eqn) -> Atom | Eqn | None:
     """before: a = mul 2.0 3.0      after: a is 6.0
 
     Integer division and remainder by zero, and everything that is not scalar, stay as they are."""
-    if len(e.outvars) != 1 or e.outvars[0].aval.ndim or not isinstance(e.outvars[0].aval.dtype, np.dtype):
+    if (
+        len(e.outvars) != 1
+        or e.outvars[0].aval.ndim
+        or not isinstance(e.outvars[0].aval.dtype, np.dtype)
+    ):
         return None
     for a in e.invars:
         if a.__class__ is not Literal:

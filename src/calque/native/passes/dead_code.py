@@ -12,7 +12,9 @@ def dead_code(jaxpr: Jaxpr) -> Jaxpr:
     before: a = mul x x; b = sin x; in (a,)
     after:  a = mul x x; in (a,)
 
-    Runs first, so that no later pass works for nothing, and last, to sweep up what the others left behind."""
+    Runs first, so that no later pass works for nothing, and last, to sweep up what the others left
+    behind.
+    """
     live = {a for a in jaxpr.outvars if isinstance(a, Var)}
     kept: list[Eqn] = []
     for e in reversed(jaxpr.eqns):
@@ -30,12 +32,18 @@ def dead_parts(jaxpr: Jaxpr) -> Jaxpr:
     before: a, _ = scan[a', b' = f(a), g(b)] a0 b0; in (a,)
     after:  a = scan[a' = f(a)] a0; in (a,)
 
-    Runs second, while calls are whole and share their bodies: a reverse loop reads little of what the loop before it might keep."""
+    Runs second, while calls are whole and share their bodies: a reverse loop reads little of what
+    the loop before it might keep.
+    """
     found = without_dead_code(jaxpr)
-    same = len(found.eqns) == len(jaxpr.eqns) and all(a is b for a, b in zip(found.eqns, jaxpr.eqns))
+    same = len(found.eqns) == len(jaxpr.eqns) and all(
+        a is b for a, b in zip(found.eqns, jaxpr.eqns)
+    )
     return jaxpr if same else found
 
 
 def has_effect(e: Eqn) -> bool:
     """Does running the equation do more than give its results?"""
-    return e.primitive.effect or (bool(e.params) and any(has_effects(j) for j in subjaxprs(e.params)))
+    return e.primitive.effect or (
+        bool(e.params) and any(has_effects(j) for j in subjaxprs(e.params))
+    )

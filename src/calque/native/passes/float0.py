@@ -24,12 +24,15 @@ def physical(aval: ShapedArray) -> ShapedArray:
 
 
 def without_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Give each float0 value one more dimension, of size 0, so that it is an array like others that takes no memory.
+    """Give each float0 value one more dimension, of size 0, so that it is an array like others that
+    takes no memory.
 
     before: { lambda a:float0[2]; b:f32[]. let c:float0[2] = reshape a in (b, c) }
     after:  { lambda a:bool[2,0]; b:f32[]. let c:bool[2,0] = broadcast_in_dim False in (b, c) }
 
-    Runs when calls have become their bodies: what remains that has float0 results are loops, branches, and moves of such values."""
+    Runs when calls have become their bodies: what remains that has float0 results are loops,
+    branches, and moves of such values.
+    """
     j = closed.jaxpr
     if not any([is_float0(v) for v in (*j.invars, *j.constvars, *j.outvars)]) and not any(
         [is_float0(v) for e in j.eqns for v in e.outvars]
@@ -50,7 +53,10 @@ def without_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
             return [e.replace(invars=[renamed(a) for a in e.invars], outvars=outvars)]
         return [_empty(v, e) for v in outvars]
 
-    consts = [np.zeros((*v.aval.shape, 0), bool) if is_float0(v) else c for v, c in zip(j.constvars, closed.consts)]
+    consts = [
+        np.zeros((*v.aval.shape, 0), bool) if is_float0(v) else c
+        for v, c in zip(j.constvars, closed.consts)
+    ]
     names = {k: [renamed(v) for v in getattr(j, k)] for k in ("constvars", "invars", "outvars")}
     return ClosedJaxpr(j.replace(eqns=[q for e in j.eqns for q in equation(e)], **names), consts)
 

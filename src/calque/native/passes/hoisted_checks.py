@@ -1,8 +1,9 @@
-"""Checks that raise leave loops: a loop remembers that one failed, and is run again with its checks only then."""
+"""Checks that raise leave loops: a loop remembers that one failed, and is run again with its checks
+only then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,8 @@ KEPT = "checks stay"  # mark of a program whose loops keep their checks
 
 
 class Loop(NamedTuple):
-    """What `scan` and `while` have in common: where the carry stands among the operands, and the program of a round."""
+    """What `scan` and `while` have in common: where the carry stands among the operands, and the
+    program of a round."""
 
     before: int  # constants, also those of a condition
     own: int  # constants of a round
@@ -44,10 +46,12 @@ def loop_of(e: Eqn) -> Loop | None:
 
 def hoisted_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
     """before: scan[body: c, x -> cond[branches=(nothing, raise)] bad x; ...] c xs
-    after:  failed, ... = scan[body: failed, c, x -> or failed bad; ...] False c xs; cond[branches=(nothing, run the scan as it was)] failed
+    after:  failed, ... = scan[body: failed, c, x -> or failed bad; ...] False c xs;
+    cond[branches=(nothing, run the scan as it was)] failed
 
-    A `while` ends at the first failure. Loops with other effects, and scans around loops that might then never end, keep their checks.
-    Runs once calls are inlined: a check that stands in a function is seen."""
+    A `while` ends at the first failure. Loops with other effects, and scans around loops that might
+    then never end, keep their checks. Runs once calls are inlined: a check that stands in a
+    function is seen."""
     if not any(loop_of(e) is not None for e in closed.jaxpr.eqns):
         return closed
     eqns: list[Eqn] = []
@@ -65,16 +69,23 @@ def is_check(e: Eqn) -> bool:
         return False
     nothing, fails = (b.jaxpr.eqns for b in e.params["branches"])
     return (
-        not nothing and len(fails) == 1 and isinstance(getattr(fails[0].params.get("callback"), "callback", None), Fail)
+        not nothing
+        and len(fails) == 1
+        and isinstance(getattr(fails[0].params.get("callback"), "callback", None), Fail)
     )
 
 
 def has_effects(eqns: Sequence[Eqn]) -> bool:
-    return any(e.primitive.effect or any(has_effects(j.eqns) for j in subjaxprs(e.params)) for e in eqns)
+    return any(
+        e.primitive.effect or any(has_effects(j.eqns) for j in subjaxprs(e.params)) for e in eqns
+    )
 
 
 def may_not_end(eqns: Sequence[Eqn]) -> bool:
-    return any(e.primitive.name == "while" or any(may_not_end(j.eqns) for j in subjaxprs(e.params)) for e in eqns)
+    return any(
+        e.primitive.name == "while" or any(may_not_end(j.eqns) for j in subjaxprs(e.params))
+        for e in eqns
+    )
 
 
 def has_lanes(e: Eqn) -> bool:
@@ -103,7 +114,9 @@ def without_checks(e: Eqn) -> list[Eqn]:
         return [e]
     failed = Var(FLAG)
     return [
-        with_flag(e, loop, ClosedJaxpr(counted(body.jaxpr, loop.own, checks, rest), body.consts), failed),
+        with_flag(
+            e, loop, ClosedJaxpr(counted(body.jaxpr, loop.own, checks, rest), body.consts), failed
+        ),
         *raising(e, failed, operands),
     ]
 
@@ -120,14 +133,19 @@ def counted(body: Jaxpr, consts: int, checks: Sequence[Eqn], rest: Sequence[Eqn]
     tail = trace_to_jaxpr(any_failed, [FLAG, *[INDEX] * len(checks)])
     eqns, (out,) = joined(tail, [flag, *[q.invars[0] for q in checks]])
     return body.replace(
-        invars=[*body.invars[:consts], flag, *body.invars[consts:]], eqns=[*rest, *eqns], outvars=[out, *body.outvars]
+        invars=[*body.invars[:consts], flag, *body.invars[consts:]],
+        eqns=[*rest, *eqns],
+        outvars=[out, *body.outvars],
     )
 
 
 def joined(program: ClosedJaxpr, args: Sequence[Atom]) -> tuple[list[Eqn], list[Atom]]:
     """The equations of a small program on these atoms, and its results."""
     names: dict[Any, Atom] = dict(zip(program.jaxpr.invars, args))
-    name: Callable[[Atom], Atom] = lambda a: a if isinstance(a, Literal) else names.get(a, a)
+
+    def name(a: Atom) -> Atom:
+        return a if isinstance(a, Literal) else names.get(a, a)
+
     eqns = [q.replace(invars=[name(a) for a in q.invars]) for q in program.jaxpr.eqns]
     return eqns, [name(a) for a in program.jaxpr.outvars]
 
@@ -153,7 +171,9 @@ def ends_early(cond: ClosedJaxpr, consts: int) -> ClosedJaxpr:
     tail = trace_to_jaxpr(lambda go, failed: [go & ~failed], [FLAG, FLAG])
     eqns, outs = joined(tail, [cond.jaxpr.outvars[0], flag])
     invars = [*cond.jaxpr.invars[:consts], flag, *cond.jaxpr.invars[consts:]]
-    return ClosedJaxpr(cond.jaxpr.replace(invars=invars, eqns=[*cond.jaxpr.eqns, *eqns], outvars=outs), cond.consts)
+    return ClosedJaxpr(
+        cond.jaxpr.replace(invars=invars, eqns=[*cond.jaxpr.eqns, *eqns], outvars=outs), cond.consts
+    )
 
 
 def sizes_in(dims: Iterable[Dim]) -> set[int]:
@@ -206,7 +226,9 @@ def raising(e: Eqn, failed: Var, operands: Sequence[Var]) -> list[Eqn]:
     def run_again(*values: np.ndarray) -> Exception:
         program = at_shapes(original, [v.shape for v in values])
         program.cache[KEPT] = True
-        backends.compile_program(program, backends.Options("checked", False, ())).call([to_array(v) for v in values])
+        backends.compile_program(program, backends.Options("checked", False, ())).call(
+            [to_array(v) for v in values]
+        )
         return RuntimeError("a check failed in a loop, but not when the loop was run again")
 
     def check(flag: Any, *xs: Any) -> list[Any]:

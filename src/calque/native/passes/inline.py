@@ -7,7 +7,8 @@ from typing import Any
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from calque.core.trace import trace_to_jaxpr
 
-# Calls whose body may stand in their place: name of the primitive -> name of the parameter that holds the body.
+# Calls whose body may stand in their place: name of the primitive -> name of the parameter that
+# holds the body.
 CALLS = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
@@ -26,17 +27,21 @@ _CHOSEN = ("cond", "custom_linear_solve")  # one of the bodies may stand in the 
 
 
 class _Frame:
-    """A body being copied: where we are, what its variables are called outside, and where its results go."""
+    """A body being copied: where we are, what its variables are called outside, and where its
+    results go."""
 
     __slots__ = ("at", "env", "eqns", "outs", "results")
 
-    def __init__(self, eqns: list[Eqn], env: dict[Var, Atom], results: list[Atom], outs: list[Var]) -> None:
+    def __init__(
+        self, eqns: list[Eqn], env: dict[Var, Atom], results: list[Atom], outs: list[Var]
+    ) -> None:
         self.eqns, self.env, self.results, self.outs, self.at = eqns, env, results, outs, 0
 
 
 def body_of(e: Eqn, invars: list[Atom]) -> tuple[Jaxpr | ClosedJaxpr | None, list[Atom]]:
-    """The body of a call that may be inlined, and its operands. A branch whose index is known is such a call, and a linear solve is
-    its solver: the other functions are there for derivatives, which have been taken."""
+    """The body of a call that may be inlined, and its operands. A branch whose index is known is
+    such a call, and a linear solve is its solver: the other functions are there for derivatives,
+    which have been taken."""
     if e.primitive.name == "cond" and isinstance(invars[0], Literal):
         branches = e.params["branches"]
         return branches[min(max(int(invars[0].val), 0), len(branches) - 1)], invars[1:]
@@ -68,7 +73,9 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     before: y = jit[jaxpr={ lambda ; a. let b = sin a in (b,) }] x
     after:  y = sin x
 
-    Runs before all rewriting: rules should see through calls. Constants of inner programs become constants of the outer one."""
+    Runs before all rewriting: rules should see through calls. Constants of inner programs become
+    constants of the outer one.
+    """
     if not any(
         e.primitive.name in CALLS or e.primitive.name in _CHOSEN or e.primitive.program is not None
         for e in closed.jaxpr.eqns
@@ -103,7 +110,9 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr, list(consts.values()))
 
 
-def _enter(body: Jaxpr | ClosedJaxpr, invars: list[Atom], outs: list[Var], consts: dict[Var, object]) -> _Frame:
+def _enter(
+    body: Jaxpr | ClosedJaxpr, invars: list[Atom], outs: list[Var], consts: dict[Var, object]
+) -> _Frame:
     if isinstance(body, ClosedJaxpr):
         inner = body.jaxpr
         env: dict[Var, Atom] = {}

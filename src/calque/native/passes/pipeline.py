@@ -1,4 +1,5 @@
-"""The passes, in order. Each says in its own words what it does and why it stands where it stands."""
+"""The passes, in order. Each says in its own words what it does and why it stands where it
+stands."""
 
 from __future__ import annotations
 
@@ -14,12 +15,14 @@ from calque.native.passes.inline import inline_calls
 from calque.native.passes.sweep import Rule, rewrite
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    name: constants.RULES.get(name, ()) + algebra.RULES.get(name, ()) for name in {**constants.RULES, **algebra.RULES}
+    name: constants.RULES.get(name, ()) + algebra.RULES.get(name, ())
+    for name in {**constants.RULES, **algebra.RULES}
 }
 
 
 def simplify(jaxpr: Jaxpr) -> Jaxpr:
-    """Fold constants and apply the algebra that keeps bits, each equation until nothing matches: see `constants`, `algebra`."""
+    """Fold constants and apply the algebra that keeps bits, each equation until nothing matches:
+    see `constants`, `algebra`."""
     return rewrite(jaxpr, RULES)
 
 
@@ -46,7 +49,8 @@ PASSES: tuple[Callable[[ClosedJaxpr], ClosedJaxpr], ...] = (
 
 
 def run(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """All passes. The result is kept with the program, so that a loop body shared by many programs is simplified once."""
+    """All passes. The result is kept with the program, so that a loop body shared by many programs
+    is simplified once."""
     done = closed.cache.get("native.passes")
     if done is None:
         done = closed

@@ -1,4 +1,5 @@
-"""The one forward walk over a program that every rewriting pass uses: substitution of variables, fresh equations."""
+"""The one forward walk over a program that every rewriting pass uses: substitution of variables,
+fresh equations."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ from typing import Any
 from calque.core.jaxprs import Atom, Eqn, Jaxpr, Literal, Var
 from calque.core.primitives import REGISTRY
 
-# A rule looks at an equation whose operands are already rewritten. It returns None (keep it), an atom (its single result is
-# that atom), or another equation with the same results.
+# A rule looks at an equation whose operands are already rewritten. It returns None (keep it), an
+# atom (its single result is that atom), or another equation with the same results.
 Rule = Callable[["Sweep", Eqn], "Atom | Eqn | None"]
 
 
 class Sweep:
-    """What a rewriting pass knows at an equation: what every variable has become, and who made it."""
+    """What a rewriting pass knows at an equation: what every variable has become, and who made
+    it."""
 
     __slots__ = ("env", "eqns", "jaxpr", "maker", "uses")
 
@@ -38,7 +40,9 @@ class Sweep:
     def read_once(self, v: Var) -> bool:
         """Does a single equation read this variable, by its own name?"""
         if self.uses is None:
-            self.uses = Counter(a for e in self.jaxpr.eqns for a in e.invars if a.__class__ is not Literal)
+            self.uses = Counter(
+                a for e in self.jaxpr.eqns for a in e.invars if a.__class__ is not Literal
+            )
             self.uses.update(a for a in self.jaxpr.outvars if a.__class__ is not Literal)
         return self.uses[v] == 1 and not any(a is v for a in self.env.values())
 
@@ -48,7 +52,8 @@ class Sweep:
 
 
 def rewrite(jaxpr: Jaxpr, rules: Mapping[str, Sequence[Rule]]) -> Jaxpr:
-    """Apply the rules of each equation's primitive, in order, until none changes it; in one walk, linear in the program."""
+    """Apply the rules of each equation's primitive, in order, until none changes it; in one walk,
+    linear in the program."""
     s = Sweep(jaxpr)
     changed = False
     for e in jaxpr.eqns:
@@ -69,7 +74,8 @@ def rewrite(jaxpr: Jaxpr, rules: Mapping[str, Sequence[Rule]]) -> Jaxpr:
 
 
 def _apply(s: Sweep, e: Eqn, rules: Mapping[str, Sequence[Rule]]) -> Atom | Eqn:
-    for _ in range(8):  # a rewritten equation may match again; the bound is a guard against rules that undo each other
+    # a rewritten equation may match again; the bound guards against rules that undo each other
+    for _ in range(8):
         for rule in rules.get(e.primitive.name, ()):
             out = rule(s, e)
             if out is None:

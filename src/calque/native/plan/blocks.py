@@ -1,4 +1,5 @@
-"""A graph to the steps of a driver: stages are collected, fused into kernels, and put between what cannot be fused."""
+"""A graph to the steps of a driver: stages are collected, fused into kernels, and put between what
+cannot be fused."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ _LEAVES: Final = frozenset(("input", "const", "literal", "get"))
 class Block:
     """A straight piece of program being planned: nodes in order, and where its results must go."""
 
-    def __init__(self, planner: Planner, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()) -> None:
+    def __init__(
+        self, planner: Planner, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()
+    ) -> None:
         self.planner = planner
         self.targets: dict[Node, View] = {}
         self.again: list[tuple[Node, View]] = []  # results that are wanted in a further place
@@ -40,7 +43,9 @@ class Block:
                 self.targets[n] = view
         self.kept = {view.buf for _, view in targets}
         outputs = list(self.targets)
-        self.order = [n for n in reachable([*outputs, *effects], planner.view) if n not in planner.view]
+        self.order = [
+            n for n in reachable([*outputs, *effects], planner.view) if n not in planner.view
+        ]
         self.roots = Roots(self.order, outputs, lambda n: n in planner.view, planner.is_barrier)
         self.steps: list[Step] = []
         self.stages: list[Stage] = []
@@ -63,7 +68,8 @@ class Block:
         return self.steps
 
     def home(self, n: Node) -> View:
-        """Where a stored node lives: its target, the memory of an operand it replaces, or a new buffer."""
+        """Where a stored node lives: its target, the memory of an operand it replaces, or a new
+        buffer."""
         target = self.targets.get(n)
         if target is None:
             return self.reused(n) or View(self.planner.temporary(n))
@@ -84,7 +90,9 @@ class Block:
             or x.dtype != n.dtype
         ):
             return None
-        return home if self.roots.last.get(x) == self.position and self.roots.replaceable(n) else None
+        return (
+            home if self.roots.last.get(x) == self.position and self.roots.replaceable(n) else None
+        )
 
     def stage(self, n: Node) -> None:
         home = self.home(n)
@@ -112,16 +120,22 @@ class Block:
             self.steps.append(Call(self.planner.kernel(nest), nest=nest))
 
     def shaped(self, body: Body, local: frozenset[Buffer], readers: dict[Buffer, int]) -> Body:
-        """One kernel's nest with its values forwarded and its temporaries gone, where no other kernel wants them."""
+        """One kernel's nest with its values forwarded and its temporaries gone, where no other
+        kernel wants them."""
         makes = stored(body)
         if len(makes) > 1:
             read_here = {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}
-            wanted = lambda b: self.needed(b) or readers.get(b, 0) > (b in read_here)
+
+            def wanted(b):
+                return self.needed(b) or readers.get(b, 0) > (b in read_here)
+
             if any(b in makes for b in read_here):
                 body = fuse.Forward(local).body(body)
                 body = fuse.prune(body, wanted)
                 body = fuse.shrink(
-                    body, lambda b: b in makes and not wanted(b) and b.place == "arg", self.planner.sizes
+                    body,
+                    lambda b: b in makes and not wanted(b) and b.place == "arg",
+                    self.planner.sizes,
                 )
         return body
 
@@ -143,15 +157,23 @@ class Block:
 
     def ready(self, n: Node) -> bool:
         """Is everything in memory that computing `n` reads?"""
-        return all(a in self.planner.view or a.op in ("input", "literal") for a in self.roots.direct(n))
+        return all(
+            a in self.planner.view or a.op in ("input", "literal") for a in self.roots.direct(n)
+        )
 
     def finish(self) -> None:
-        """Flush, and copy the results that live elsewhere (an input, a constant) to where they must go."""
+        """Flush, and copy the results that live elsewhere (an input, a constant) to where they must
+        go."""
         for n, target in (*self.targets.items(), *self.again):
             home = self.planner.view.get(n)
             if home == target:
                 continue
-            if home is not None and not home.prefix and not target.prefix and home.buf not in self.made:
+            if (
+                home is not None
+                and not home.prefix
+                and not target.prefix
+                and home.buf not in self.made
+            ):
                 self.flush()
                 self.steps.append(Copy(target.buf, home.buf))
             else:
@@ -161,16 +183,22 @@ class Block:
     def copy(self, n: Node, target: View) -> None:
         """A stage that writes `n` once more."""
         dims, idx = loops_of(self.planner, n.shape)
-        s = Stage(target.buf, dims, len(dims), target.prefix + idx, parts_of(self.planner.at(n, idx)))
+        s = Stage(
+            target.buf, dims, len(dims), target.prefix + idx, parts_of(self.planner.at(n, idx))
+        )
         fuse.measure(s)
         self.stages.append(s)
 
 
-IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {"dynamic_update_slice", "mark"}
+IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
+    "dynamic_update_slice",
+    "mark",
+}
 
 
 def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
-    """The bodies of kernels: one per run of loops; scalar statements go with the run before them, and short runs with what they read."""
+    """The bodies of kernels: one per run of loops; scalar statements go with the run before them,
+    and short runs with what they read."""
     out: list[Piece] = []
     for r in fuse.group(stages, 0, sizes):
         body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0, sizes)
@@ -182,7 +210,8 @@ def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
 
 
 class Piece:
-    """A kernel to be: statements that one thread runs one after the other, or one nest that threads may share."""
+    """A kernel to be: statements that one thread runs one after the other, or one nest that threads
+    may share."""
 
     def __init__(self, run: fuse.Run, body: Sequence[Statement]) -> None:
         self.body = list(body)
@@ -199,8 +228,8 @@ class Piece:
         self.weight += run.weight
 
     def admits(self, run: fuse.Run, body: Sequence[Statement], sizes: Sizes) -> bool:
-        """Does a run read or go on with what is made here, and is all of it together too short for a second thread? Scalars may go with any loop that
-        one thread runs."""
+        """Does a run read or go on with what is made here, and is all of it together too short for
+        a second thread? Scalars may go with any loop that one thread runs."""
         if run.var is None and not (sizes.known and self.shared()):
             return True
         related = not self.made.isdisjoint(run.read) or not self.made.isdisjoint(run.made)
@@ -216,7 +245,8 @@ class Piece:
 
 
 def short(body: Sequence[Statement], sizes: Sizes) -> float:
-    """A guess of the nanoseconds that statements take; loops that may be longer in another call take forever."""
+    """A guess of the nanoseconds that statements take; loops that may be longer in another call
+    take forever."""
     schedule = Schedule(sizes)
     if any(isinstance(s, For) and schedule.may_grow(s.extent) for s in statements(tuple(body))):
         return inf
@@ -228,7 +258,9 @@ class Planner(Lower):
 
     def __init__(self, sizes: Sizes, emitters: dict[str, Emitter], threads: bool = True) -> None:
         super().__init__(sizes)
-        self.emitters = emitters  # what is neither an expression nor a stage: name -> how it becomes steps
+        self.emitters = (
+            emitters  # what is neither an expression nor a stage: name -> how it becomes steps
+        )
         self.bytes: dict[Buffer, int] = {}
         self.mutable: set[Buffer] = set()  # temporaries: ours to overwrite
         self.donated: set[Buffer] = set()  # inputs that are
@@ -263,10 +295,19 @@ class Planner(Lower):
         """Does nothing native compute this node?"""
         if n.op in LIMITS and not LIMITS[n.op](n):
             return True
-        return not (n.op in _LEAVES or n.op in RULES or n.op in MAKERS or n.op in self.emitters or elementwise(n))
+        return not (
+            n.op in _LEAVES
+            or n.op in RULES
+            or n.op in MAKERS
+            or n.op in self.emitters
+            or elementwise(n)
+        )
 
-    def block(self, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()) -> list[Step]:
-        """Steps that compute nodes and leave each where it is wanted, and run those that have an effect."""
+    def block(
+        self, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()
+    ) -> list[Step]:
+        """Steps that compute nodes and leave each where it is wanted, and run those that have an
+        effect."""
         return Block(self, targets, effects).run()
 
     def constant_array(self, n: Node, value: Any) -> None:
@@ -276,7 +317,8 @@ class Planner(Lower):
         self.view[n] = View(b)
 
     def in_memory(self, n: Node, block: Block) -> Buffer:
-        """A buffer that holds exactly this node (a copy is made of a literal, or of a part of something)."""
+        """A buffer that holds exactly this node (a copy is made of a literal, or of a part of
+        something)."""
         home = self.view.get(n)
         if home is not None and not home.prefix:
             return home.buf

@@ -1,4 +1,5 @@
-"""Where temporaries lie: places in one arena, shared by those that are never needed at the same time."""
+"""Where temporaries lie: places in one arena, shared by those that are never needed at the same
+time."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ ALIGN: Final = 64
 
 
 class Lifetimes:
-    """First and last step that touches each temporary. What lives in a loop and outside, or is carried round, lives through all of it."""
+    """First and last step that touches each temporary. What lives in a loop and outside, or is
+    carried round, lives through all of it."""
 
     def __init__(
         self,
@@ -50,7 +52,9 @@ class Lifetimes:
             self.clock += 1
             start = self.at[s] = self.clock
             if isinstance(s, Repeat):
-                self.pairs += [(a, b) for a, b in s.swaps if a in self.temporaries and b in self.temporaries]
+                self.pairs += [
+                    (a, b) for a, b in s.swaps if a in self.temporaries and b in self.temporaries
+                ]
                 self.visit(s.test)
                 self.visit(s.body)
                 self.clock += 1
@@ -66,7 +70,8 @@ class Lifetimes:
                 self.touch(s.writes(), start)
 
     def kept(self) -> None:
-        """What a loop writes piece by piece (a stacked result) and leaves to later steps is alive in all of its rounds."""
+        """What a loop writes piece by piece (a stacked result) and leaves to later steps is alive
+        in all of its rounds."""
         for start, end in self.loops:
             for b, first in self.first.items():
                 if start < first <= end < self.last[b]:
@@ -100,7 +105,10 @@ class Lifetimes:
 
 
 def arrange(
-    steps: Sequence[Step], temporaries: set[Buffer], nbytes: dict[Buffer, int], after: Iterable[Buffer] = ()
+    steps: Sequence[Step],
+    temporaries: set[Buffer],
+    nbytes: dict[Buffer, int],
+    after: Iterable[Buffer] = (),
 ) -> tuple[dict[Buffer, int], int]:
     """(offset of every temporary, size of the arena): first fit, in order of first use."""
     life = Lifetimes(steps, temporaries, after=after)
@@ -118,8 +126,8 @@ def arrange(
 
 
 class _Gaps:
-    """What is free below the highest place in use, by offset, neighbours joined; so programs of any length are arranged in time about
-    linear in it."""
+    """What is free below the highest place in use, by offset, neighbours joined; so programs of any
+    length are arranged in time about linear in it."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []

@@ -99,7 +99,9 @@ class Assembler:
             elif isinstance(s, Host):
                 self.host(s)
             elif isinstance(s, Routine):
-                self.builder.call(s.address, [self.operand(w) for w in s.words], 0, 1, 1, name=s.name, asks=True)
+                self.builder.call(
+                    s.address, [self.operand(w) for w in s.words], 0, 1, 1, name=s.name, asks=True
+                )
             elif isinstance(s, Repeat):
                 self.repeat(s)
             elif isinstance(s, Swap):
@@ -107,7 +109,9 @@ class Assembler:
             elif isinstance(s, Count):
                 self.count(s)
             else:
-                index = self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
+                index = (
+                    self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
+                )
                 with self.builder.switch(index) as block:
                     for case in s.cases:
                         with block.case():
@@ -143,8 +147,13 @@ class Assembler:
         return self.integer(word) if isinstance(word, Expr) else int(word)
 
     def piece(self, plan: Plan) -> int | None:
-        """How many turns of a parallel loop that takes long are run at a time: so many that nobody waits long for Ctrl-C."""
-        if plan.ns < 2 * PIECE_NS or plan.extent is None or any(n in self.counters for n in plan.extent.names):
+        """How many turns of a parallel loop that takes long are run at a time: so many that nobody
+        waits long for Ctrl-C."""
+        if (
+            plan.ns < 2 * PIECE_NS
+            or plan.extent is None
+            or any(n in self.counters for n in plan.extent.names)
+        ):
             return None
         turns = self.sizes.hinted.value(plan.extent)
         grain = self.sizes.hinted.value(plan.grain) if isinstance(plan.grain, Expr) else plan.grain
@@ -192,7 +201,9 @@ class Assembler:
     def host(self, s: Host) -> None:
         outs = [(buf, aval) for buf, aval in zip(s.outs, s.out_avals) if aval is not None]
         function = host_function(s, s.node.params, s.arg_avals, s.out_avals)
-        self.host_call(s, function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs])
+        self.host_call(
+            s, function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs]
+        )
 
     def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
         self.builder.host(function, args, name=s.node.op)
@@ -214,7 +225,8 @@ def array_at(address: int, aval: Any) -> np.ndarray:
 def host_function(
     s: Host, params: dict[str, Any], arg_avals: Sequence[Any], results_avals: Sequence[Any]
 ) -> Callable[..., None]:
-    """A function of addresses that runs the meaning of an equation. Its exceptions come out of the program."""
+    """A function of addresses that runs the meaning of an equation. Its exceptions come out of the
+    program."""
     primitive = REGISTRY[s.node.op]
     avals, out_avals = list(arg_avals), list(results_avals)
 

@@ -3,8 +3,10 @@
     before: t = f(x); u = g(t); out = h(u)      three temporaries' worth of memory
     after:  one, when each element of t, u and out is computed from the element in the same place
 
-A buffer may take the memory of another one that is read for the last time by the very step that writes it first, when that step
-reads an element before it writes it, and never after. Donated inputs and results take part: so an update step works in place."""
+A buffer may take the memory of another one that is read for the last time by the very step that
+writes it first, when that step reads an element before it writes it, and never after. Donated
+inputs and results take part: so an update step works in place.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ def reuse(
     donated: Sequence[Buffer],
     nbytes: dict[Buffer, int],
 ) -> tuple[list[Step], Names]:
-    """The steps with fewer buffers, and for each buffer that is gone the one that stands in its place."""
+    """The steps with fewer buffers, and for each buffer that is gone the one that stands in its
+    place."""
     if not donated and sum(nbytes[b] >= SMALLEST for b in temporaries) + bool(outputs) < 2:
         return steps, {}
     names = _Finder(steps, temporaries, outputs, donated, nbytes).find()
@@ -77,7 +80,13 @@ class _Finder:
         for s in walk_steps(self.steps):
             if isinstance(s, (Call, Copy)):
                 self.step(s)
-        return {b: home for chain in self.chains() if (home := self.home(chain)) for b in chain if b is not home}
+        return {
+            b: home
+            for chain in self.chains()
+            if (home := self.home(chain))
+            for b in chain
+            if b is not home
+        }
 
     def chains(self) -> Iterator[list[Buffer]]:
         for first in self.after:
@@ -93,10 +102,18 @@ class _Finder:
 
     def step(self, s: Call | Copy) -> None:
         at = self.life.at[s]
-        writes = [d for d in s.writes() if d in self.members and self.life.first[d] == at and d not in self.before]
+        writes = [
+            d
+            for d in s.writes()
+            if d in self.members and self.life.first[d] == at and d not in self.before
+        ]
         if not writes:
             return
-        dying = [b for b in s.reads() if b in self.members and self.life.last[b] == at and b not in self.after]
+        dying = [
+            b
+            for b in s.reads()
+            if b in self.members and self.life.last[b] == at and b not in self.after
+        ]
         for b in sorted(dying, key=lambda b: b.name):
             for d in sorted(writes, key=lambda d: d.name):
                 if d not in self.before and self.fits(b, d) and self.safe(s, b, d):
@@ -104,7 +121,13 @@ class _Finder:
                     break
 
     def fits(self, b: Buffer, d: Buffer) -> bool:
-        if b is d or b.shape != d.shape or b.dtype != d.dtype or b in self.outputs or d in self.donated:
+        if (
+            b is d
+            or b.shape != d.shape
+            or b.dtype != d.dtype
+            or b in self.outputs
+            or d in self.donated
+        ):
             return False
         if b in self.donated:
             return True  # what changes places in a loop may begin in the memory of an input
@@ -123,7 +146,8 @@ def _swaps(s: Step) -> tuple[Buffer, ...]:
 
 
 def reads_before_writing(body: Body, b: Buffer, d: Buffer) -> bool:
-    """Would a kernel do the same if `b` and `d` were one? Yes when every element of `b` is read before it is overwritten."""
+    """Would a kernel do the same if `b` and `d` were one? Yes when every element of `b` is read
+    before it is overwritten."""
     written = [k for k, s in enumerate(body) if d in stored((s,))]
     if not written:
         return True
@@ -135,22 +159,28 @@ def reads_before_writing(body: Body, b: Buffer, d: Buffer) -> bool:
     s = body[first]
     if b not in loaded((s,)) or isinstance(s, Store):
         return True
-    if not isinstance(s, For) or any(b in e.bufs for a in s.accs if not a.running for e in acc_exprs(a)):
+    if not isinstance(s, For) or any(
+        b in e.bufs for a in s.accs if not a.running for e in acc_exprs(a)
+    ):
         return False
     return _confined(s, b, d) and reads_before_writing(s.body, b, d)
 
 
 def _straight(body: Body, b: Buffer, d: Buffer) -> bool:
-    """Stores in a row: those to `d` may wait until all else is done, unless something wants to read there."""
+    """Stores in a row: those to `d` may wait until all else is done, unless something wants to read
+    there."""
     k = next(k for k, s in enumerate(body) if isinstance(s, Store) and s.buf is d)
     if not any(b in loaded((s,)) for s in body[k + 1 :]):
         return True
     waiting = [s for s in body if isinstance(s, Store) and s.buf is d]
-    return d not in loaded(body) and all(s.guard is None and not any(i.bufs for i in s.idx) for s in waiting)
+    return d not in loaded(body) and all(
+        s.guard is None and not any(i.bufs for i in s.idx) for s in waiting
+    )
 
 
 def _confined(f: For, b: Buffer, d: Buffer) -> bool:
-    """Does each turn of the loop touch its own part of both buffers: one index is the loop variable, the same in all accesses?"""
+    """Does each turn of the loop touch its own part of both buffers: one index is the loop
+    variable, the same in all accesses?"""
     places = set(range(len(b.shape)))
     seen: set[Expr] = set()
     for s in statements((f,)):
@@ -205,7 +235,8 @@ def _rename(s: Step, names: Names) -> bool:
 
 
 def renamed(body: Body, names: Names) -> Body:
-    """A kernel over other buffers. What is only copied onto itself goes; a store that something after it must not see waits."""
+    """A kernel over other buffers. What is only copied onto itself goes; a store that something
+    after it must not see waits."""
     memo: dict[Expr, Expr] = {}
 
     def rule(e: Expr) -> Expr | None:
@@ -220,12 +251,17 @@ def renamed(body: Body, names: Names) -> Body:
 
 
 def _wait(body: Body, names: Names) -> Body:
-    """Before renaming: stores to a buffer whose new memory is read further down in the same row come last.
+    """Before renaming: stores to a buffer whose new memory is read further down in the same row
+    come last.
 
-    before: m[i] = f(a[i]); p[i] = g(a[i])      after (m in the place of a): let x = f(a[i]); p[i] = g(a[i]); m[i] = x"""
+    before: m[i] = f(a[i]); p[i] = g(a[i])      after (m in the place of a): let x = f(a[i]); p[i] =
+    g(a[i]); m[i] = x
+    """
     out: list[Statement] = []
     late: list[Statement] = []
-    row = [k for k, s in enumerate((*body, None)) if not isinstance(s, (Store, Let))]  # where rows of stores end
+    row = [
+        k for k, s in enumerate((*body, None)) if not isinstance(s, (Store, Let))
+    ]  # where rows of stores end
     for k, s in enumerate(body):
         if not isinstance(s, (Store, Let)):
             out += [*late, replace(s, body=_wait(s.body, names)) if isinstance(s, For) else s]
@@ -249,7 +285,8 @@ def _is_read(rest: Body, buf: Buffer, names: Names) -> bool:
 
 
 def _settled(body: Body, names: Names) -> Body:
-    """After renaming the expressions: the stores as well, but for those of a value to its own place."""
+    """After renaming the expressions: the stores as well, but for those of a value to its own
+    place."""
     out: list[Statement] = []
     for s in body:
         if isinstance(s, Store):

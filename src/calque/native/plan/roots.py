@@ -1,7 +1,9 @@
 """Which nodes get a buffer, and until when they are needed.
 
-A value used twice is computed twice when that is cheap; a value that a broadcast or a gather would compute many times, or that something
-reads from memory, is stored. Whether a stored value really reaches memory is decided later, when loops are shared."""
+A value used twice is computed twice when that is cheap; a value that a broadcast or a gather would
+compute many times, or that something reads from memory, is stored. Whether a stored value really
+reaches memory is decided later, when loops are shared.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,16 @@ FREE: Final = frozenset(
     ]
 )
 LAYOUT: Final = frozenset(
-    ["reshape", "transpose", "squeeze", "expand_dims", "slice", "rev", "dynamic_slice", "broadcast_in_dim"]
+    [
+        "reshape",
+        "transpose",
+        "squeeze",
+        "expand_dims",
+        "slice",
+        "rev",
+        "dynamic_slice",
+        "broadcast_in_dim",
+    ]
 )
 PRODUCTS: Final = frozenset(("matmul_tiled", "conv_tiled"))
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
@@ -66,7 +77,8 @@ def is_small(n: Node) -> bool:
 
 
 class Roots:
-    """The nodes that are stored, and for each the position of the last root (or the end) that reads it."""
+    """The nodes that are stored, and for each the position of the last root (or the end) that reads
+    it."""
 
     def __init__(
         self,
@@ -104,7 +116,12 @@ class Roots:
                 continue
             c = self.own_cost(n, cost)
             root = n in outputs or (n.op in MAKERS and not is_small(n)) or c > LONGEST
-            if not root and n in self.spread and n.op in FOLD_OF and n.args[0].op == "reduce_chunks":
+            if (
+                not root
+                and n in self.spread
+                and n.op in FOLD_OF
+                and n.args[0].op == "reduce_chunks"
+            ):
                 root = True  # of a very long axis: once, not once for each of its elements
             if not root and c >= DEAR and (readers.get(n, 0) > 1 or n in self.spread):
                 root = True
@@ -120,7 +137,8 @@ class Roots:
             cost[n] = 0 if root else c
             if n.op in ("matmul", "conv") and n in stored:
                 stored.update(a for a in n.args if cost.get(a, 0) > 0)
-        # reading a stored value costs nothing more: what was counted before it was stored is close enough
+        # reading a stored value costs nothing more: what was counted before it was stored is close
+        # enough
 
     def own_cost(self, n: Node, cost: dict[Node, int]) -> int:
         inner = sum([cost.get(a, 0) for a in set(n.args)])
@@ -143,9 +161,14 @@ class Roots:
         return out
 
     def find_spread(self) -> Iterable[Node]:
-        """Operands that an expanding broadcast, a gather or a product reads more often than they have elements."""
+        """Operands that an expanding broadcast, a gather or a product reads more often than they
+        have elements."""
         for n in self.order:
-            if n.op == "broadcast_in_dim" and n.args and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
+            if (
+                n.op == "broadcast_in_dim"
+                and n.args
+                and hint_of(n.aval.size) > hint_of(n.args[0].aval.size)
+            ):
                 if not hoisted(n):
                     yield from through_layout(n.args[0])
             elif n.op == "gather" and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
@@ -180,12 +203,18 @@ class Roots:
 
     def direct(self, a: Node) -> frozenset[Node]:
         """The stored values that reading `a` reads."""
-        if a in self.stored or self.in_memory(a) or a not in self.below or a.op in ("get", "input", "const"):
+        if (
+            a in self.stored
+            or self.in_memory(a)
+            or a not in self.below
+            or a.op in ("get", "input", "const")
+        ):
             return frozenset((a,))
         return self.below[a]
 
     def replaceable(self, n: Node) -> bool:
-        """May an update be written over its operand? Not when what is written is computed from other places of it."""
+        """May an update be written over its operand? Not when what is written is computed from
+        other places of it."""
         x = n.args[0]
         if not any(x in self.direct(a) for a in n.args[1:]):
             return True
@@ -196,14 +225,16 @@ class Roots:
 
 
 def in_memory_for(n: Node, a: Node, cost: dict[Node, int]) -> Node:
-    """What is stored so that `n` can read its operand `a`: products read a transposed matrix where it stands."""
+    """What is stored so that `n` can read its operand `a`: products read a transposed matrix where
+    it stands."""
     while n.op in PRODUCTS and a.op in ("transpose", "reshape") and cost.get(a.args[0], 0) > 0:
         a = a.args[0]
     return a
 
 
 def hoisted(n: Node) -> bool:
-    """Is the operand of a broadcast computed outside the loops that repeat it? Yes when its dimensions come first."""
+    """Is the operand of a broadcast computed outside the loops that repeat it? Yes when its
+    dimensions come first."""
     dims = [d for k, d in enumerate(n.params["broadcast_dimensions"]) if n.args[0].shape[k] != 1]
     kept = [d for d in range(len(n.shape)) if n.shape[d] != 1]
     return dims == kept[: len(dims)]

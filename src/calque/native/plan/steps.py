@@ -1,4 +1,5 @@
-"""The steps of a driver: what a compiled program does between its inputs and its outputs, before it is data for the interpreter."""
+"""The steps of a driver: what a compiled program does between its inputs and its outputs, before it
+is data for the interpreter."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from calque.native.schedule.nests import Plan
 
 @dataclass(eq=False)
 class Call:
-    """Run a kernel. `nest` is what the kernel was scheduled from, where it is one nest of loops in the order of the program.
+    """Run a kernel. `nest` is what the kernel was scheduled from, where it is one nest of loops in
+    the order of the program.
 
     Of calls that stand for each other, chosen by a size, all but one say so in `stands_in`."""
 
@@ -78,8 +80,8 @@ class Made:
 
 @dataclass(eq=False)
 class Routine:
-    """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers, and arrays of constants, given or
-    made; `ns` guesses how long it takes."""
+    """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers,
+    and arrays of constants, given or made; `ns` guesses how long it takes."""
 
     name: str
     address: int
@@ -97,8 +99,9 @@ class Routine:
 
 @dataclass(eq=False)
 class Repeat:
-    """A loop of steps: `count` rounds, or while the byte `flag`, which `test` sets, is not zero. The round number is the size symbol
-    `counter`. After each round the two buffers of every swap change places."""
+    """A loop of steps: `count` rounds, or while the byte `flag`, which `test` sets, is not zero.
+    The round number is the size symbol `counter`. After each round the two buffers of every swap
+    change places."""
 
     body: list[Step]
     swaps: Sequence[tuple[Buffer, Buffer]]
@@ -126,7 +129,8 @@ class Repeat:
 
 @dataclass(eq=False)
 class Switch:
-    """Run one of several lists of steps, chosen by an int32 in memory, or by a size; what is too small or too large chooses the first or last."""
+    """Run one of several lists of steps, chosen by an int32 in memory, or by a size; what is too
+    small or too large chooses the first or last."""
 
     index: Buffer | Expr
     cases: Sequence[list[Step]]
@@ -155,8 +159,8 @@ class Swap:
 
 @dataclass(eq=False)
 class Count:
-    """Let the size symbol `name` be the integer in a buffer from here on: the rounds of a loop, or the size of arrays, that only the
-    running program knows."""
+    """Let the size symbol `name` be the integer in a buffer from here on: the rounds of a loop, or
+    the size of arrays, that only the running program knows."""
 
     name: str
     buffer: Buffer

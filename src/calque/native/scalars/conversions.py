@@ -1,8 +1,9 @@
 """Element conversions between all dtypes, as expressions.
 
-Floats of 16 bits and more, integers and bools are converted by the expression language itself (`cast`: float to int saturates and makes
-nan 0; halves are rounded to nearest even). The narrow formats of ml_dtypes exist in memory only, as bytes: here they are decoded to f32
-and encoded from f32 by integer arithmetic, with the bits ml_dtypes gives."""
+Floats of 16 bits and more, integers and bools are converted by the expression language itself
+(`cast`: float to int saturates and makes nan 0; halves are rounded to nearest even). The narrow
+formats of ml_dtypes exist in memory only, as bytes: here they are decoded to f32 and encoded from
+f32 by integer arithmetic, with the bits ml_dtypes gives."""
 
 from __future__ import annotations
 
@@ -27,8 +28,10 @@ WIDE_FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 
 @dataclass(frozen=True)
 class Format:
-    """A float of at most 8 bits. `largest` is the code of the largest finite number; `infinity` and `nan` are codes where there are
-    such values (nan None: nans become `nothing`); a format without infinity saturates or overflows to nan."""
+    """A float of at most 8 bits. `largest` is the code of the largest finite number; `infinity` and
+    `nan` are codes where there are such values (nan None: nans become `nothing`); a format without
+    infinity saturates or overflows to nan.
+    """
 
     exponent: int
     fraction: int
@@ -73,7 +76,7 @@ def op(name: str, a: Expr, b: int | Expr) -> Expr:
     return ex(name, a, b if isinstance(b, Expr) else const(b, a.dtype))
 
 
-# --- decoding -------------------------------------------------------------------------------------------------------------------
+# --- decoding -------------------------------------------------------------------------------------
 
 
 def decode(code: Expr, dtype: str) -> Expr:
@@ -84,7 +87,8 @@ def decode(code: Expr, dtype: str) -> Expr:
     i = cast(code, "i32")
     magnitude = op("and", i, f.sign - 1)
     sign = op("shl", op("and", i, f.sign), 31 - f.exponent - f.fraction)
-    # exponent and fraction put where f32 has them: small by 2^(127 - bias), denormals included, which a multiplication mends
+    # exponent and fraction put where f32 has them: small by 2^(127 - bias), denormals included,
+    # which a multiplication mends
     raw = cast(op("shl", magnitude, 23 - f.fraction), "f32", "bitcast")
     value = cast(ex("mul", raw, const(2.0 ** (127 - f.bias), "f32")), "i32", "bitcast")
     if f.infinity is not None:
@@ -105,7 +109,7 @@ def decode_e8m0(code: Expr) -> Expr:
     return cast(select(op("eq", i, 255), i32(0x7FC00000), value), "f32", "bitcast")
 
 
-# --- encoding -------------------------------------------------------------------------------------------------------------------
+# --- encoding -------------------------------------------------------------------------------------
 
 
 def encode(x: Expr, dtype: str) -> Expr:
@@ -137,9 +141,12 @@ def rounded_code(f: Format, a: Expr) -> Expr:
     drop = 23 - f.fraction
     odd = op("and", op("lshr", a, drop), 1)
     normal = op(
-        "sub", op("lshr", op("add", op("add", a, (1 << (drop - 1)) - 1), odd), drop), (127 - f.bias) << f.fraction
+        "sub",
+        op("lshr", op("add", op("add", a, (1 << (drop - 1)) - 1), odd), drop),
+        (127 - f.bias) << f.fraction,
     )
-    # a denormal is a multiple of 2^(1 - bias - fraction): adding 2^23 times that rounds to one, found in the low bits
+    # a denormal is a multiple of 2^(1 - bias - fraction): adding 2^23 times that rounds to one,
+    # found in the low bits
     magic = const(2.0 ** (24 - f.bias - f.fraction), "f32")
     small = ex("add", cast(a, "f32", "bitcast"), magic)
     denormal = op("sub", cast(small, "i32", "bitcast"), cast(magic, "i32", "bitcast"))
@@ -147,7 +154,8 @@ def rounded_code(f: Format, a: Expr) -> Expr:
 
 
 def clamp_code(f: Format, code: Expr) -> Expr:
-    """Codes beyond the largest: infinity, nan, or the largest itself. Formats whose nan is the code 0x80 are left for later."""
+    """Codes beyond the largest: infinity, nan, or the largest itself. Formats whose nan is the code
+    0x80 are left for later."""
     if f.saturates:
         return op("min", code, f.largest)
     if f.infinity is not None:
@@ -156,7 +164,8 @@ def clamp_code(f: Format, code: Expr) -> Expr:
 
 
 def encode_e8m0(x: Expr) -> Expr:
-    """The nearest power of two (halfway: up; from 2^-127: always up); nothing negative, no zero and no infinity."""
+    """The nearest power of two (halfway: up; from 2^-127: always up); nothing negative, no zero and
+    no infinity."""
     i = cast(x, "i32", "bitcast")
     normal = op("lshr", op("add", i, 0x400000), 23)
     denormal = select(op("gt", i, 0x00400000), i32(1), i32(0))
@@ -165,7 +174,7 @@ def encode_e8m0(x: Expr) -> Expr:
     return cast(select(bad, i32(255), op("min", code, 255)), "u8")
 
 
-# --- any to any -----------------------------------------------------------------------------------------------------------------
+# --- any to any -----------------------------------------------------------------------------------
 
 
 def scalar_of(dtype: str) -> str:

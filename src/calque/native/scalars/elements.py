@@ -1,8 +1,10 @@
-"""The element-wise primitives: for each, how one element of the result is made of one element of each operand.
+"""The element-wise primitives: for each, how one element of the result is made of one element of
+each operand.
 
-Elements are expressions, complex ones pairs of them (`Cx`). Dtypes are the names of the loop language, with c64, c128 and the narrow
-formats of ml_dtypes, which are stored as bytes: floats of 8 bits and less are computed in f32, integers of 4 and 2 bits in 8, and the
-result is rounded or wrapped. Halves are rounded after each primitive."""
+Elements are expressions, complex ones pairs of them (`Cx`). Dtypes are the names of the loop
+language, with c64, c128 and the narrow formats of ml_dtypes, which are stored as bytes: floats of 8
+bits and less are computed in f32, integers of 4 and 2 bits in 8, and the result is rounded or
+wrapped. Halves are rounded after each primitive."""
 
 from __future__ import annotations
 
@@ -25,7 +27,19 @@ from calque.native.scalars.conversions import (
     scalar_of,
     wrap_small,
 )
-from calque.native.scalars.expr import FLOAT_BITS, INT_BITS, TRUE, Expr, both, cast, const, either, ex, invert, select
+from calque.native.scalars.expr import (
+    FLOAT_BITS,
+    INT_BITS,
+    TRUE,
+    Expr,
+    both,
+    cast,
+    const,
+    either,
+    ex,
+    invert,
+    select,
+)
 
 __all__ = ["ELEMENT", "Call", "Cx", "Value", "lower", "supports"]
 
@@ -51,7 +65,9 @@ def supports(op: str, dtypes: Sequence[str] = ()) -> bool:
     return op in ELEMENT
 
 
-def lower(op: str, args: Sequence[Value], dtypes: Sequence[str], out: str, params: dict[str, Any]) -> Value:
+def lower(
+    op: str, args: Sequence[Value], dtypes: Sequence[str], out: str, params: dict[str, Any]
+) -> Value:
     """The element of the result of dtype `out`, for operands of `dtypes`."""
     rule = ELEMENT.get(op)
     if rule is None:
@@ -74,7 +90,13 @@ def lower_narrow(rule: Rule, c: Call) -> Value:
         raise NotImplementedError(f"nextafter of {c.out}")
     args = [unpacked(a, d) for a, d in zip(c.args, c.dtypes, strict=True)]
     out = rule(
-        Call(c.op, args, [scalar_of(d) for d in c.dtypes], scalar_of(c.out), {**c.params, "stored": c.dtypes[0]})
+        Call(
+            c.op,
+            args,
+            [scalar_of(d) for d in c.dtypes],
+            scalar_of(c.out),
+            {**c.params, "stored": c.dtypes[0]},
+        )
     )
     assert isinstance(out, Expr)
     if c.out in SMALL_FLOATS:
@@ -84,12 +106,20 @@ def lower_narrow(rule: Rule, c: Call) -> Value:
 
 def unpacked(x: Any, dtype: str) -> Any:
     """A narrow element as it is computed with."""
-    return decode(x, dtype) if dtype in SMALL_FLOATS else wrap_small(x, dtype) if dtype in SMALL_INTS else x
+    return (
+        decode(x, dtype)
+        if dtype in SMALL_FLOATS
+        else wrap_small(x, dtype)
+        if dtype in SMALL_INTS
+        else x
+    )
 
 
 def kind(dtype: str) -> str:
     """f, c, b (bool), or i."""
-    return "f" if dtype in FLOAT_BITS else "c" if dtype in REAL_OF else "b" if dtype == "i1" else "i"
+    return (
+        "f" if dtype in FLOAT_BITS else "c" if dtype in REAL_OF else "b" if dtype == "i1" else "i"
+    )
 
 
 def width_of(c: Call) -> int:
@@ -101,7 +131,7 @@ def number(v: float, dtype: str) -> Expr:
     return const(v, dtype)
 
 
-# --- rules by kind ----------------------------------------------------------------------------------------------------------------
+# --- rules by kind --------------------------------------------------------------------------------
 
 
 def by_kind(**rules: Callable[..., Value]) -> Rule:
@@ -169,7 +199,7 @@ def identity(c: Call) -> Value:
     return c.args[0]  # type: ignore[no-any-return]
 
 
-# --- rules with parameters --------------------------------------------------------------------------------------------------------
+# --- rules with parameters ------------------------------------------------------------------------
 
 
 def power(c: Call) -> Value:
@@ -243,7 +273,11 @@ def bitcast(c: Call) -> Value:
         raise NotImplementedError(f"bitcast from {source} to {target}")
     bytes_of = [d if d in FLOAT_BITS or d in INT_BITS else "u8" for d in (source, target)]
     if source in SMALL_INTS or target in SMALL_INTS:
-        return pack_small(cast(x, scalar_of(target)), target) if target in SMALL_INTS else cast(x, "u8")
+        return (
+            pack_small(cast(x, scalar_of(target)), target)
+            if target in SMALL_INTS
+            else cast(x, "u8")
+        )
     return cast(cast(x, bytes_of[0]), bytes_of[1], "bitcast")
 
 
@@ -278,7 +312,8 @@ def is_finite(c: Call) -> Value:
 
 
 def high_half(c: Call) -> Value:
-    """The upper half of the whole product; that of narrow elements fits the dtype they are computed in."""
+    """The upper half of the whole product; that of narrow elements fits the dtype they are computed
+    in."""
     x, y = c.args
     n = width_of(c)
     if n == INT_BITS[c.dtypes[0]]:
@@ -291,11 +326,14 @@ def negative(x: Expr) -> Expr:
 
 
 MATH: Final = (
-    "exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sinh", "cosh", "asinh", "acosh", "atanh", "sin", "cos", "tan", "asin",
+    "exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sinh", "cosh", "asinh", "acosh",
+    "atanh", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "cbrt", "rsqrt", "erf", "erfc", "erf_inv", "lgamma", "digamma",
 )  # fmt: skip
 # What moves or reinterprets elements without computing works on narrow ones as they are stored.
-AS_STORED: Final = frozenset({"convert_element_type", "bitcast_convert_type", "select_n", "copy", "copy_p"})
+AS_STORED: Final = frozenset(
+    {"convert_element_type", "bitcast_convert_type", "select_n", "copy", "copy_p"}
+)
 
 ELEMENT: Final[dict[str, Rule]] = {
     "add": by_kind(f=one_op("add"), i=one_op("add"), c=cx.add, b=either),

@@ -49,7 +49,8 @@ def sub(x: Cx, y: Cx) -> Cx:
 
 def mul(x: Cx, y: Cx) -> Cx:
     return Cx(
-        ex("sub", ex("mul", x.re, y.re), ex("mul", x.im, y.im)), ex("add", ex("mul", x.re, y.im), ex("mul", x.im, y.re))
+        ex("sub", ex("mul", x.re, y.re), ex("mul", x.im, y.im)),
+        ex("add", ex("mul", x.re, y.im), ex("mul", x.im, y.re)),
     )
 
 
@@ -110,7 +111,9 @@ def exp(x: Cx) -> Cx:
     gone = op2("eq", x.re, -INF)
     re = select(both(op2("eq", x.re, INF), undefined(sine)), e, ex("mul", e, cosine))
     im = select(op2("eq", x.im, 0.0), x.im, product(sine, e))
-    return Cx(select(gone, ex("copysign", e, cosine), re), select(gone, ex("copysign", e, sine), im))
+    return Cx(
+        select(gone, ex("copysign", e, cosine), re), select(gone, ex("copysign", e, sine), im)
+    )
 
 
 def exp2(x: Cx) -> Cx:
@@ -164,7 +167,9 @@ def power(x: Cx, y: Cx) -> Cx:
     size, angle = absolute(x), ex("atan2", x.im, x.re)
     length = ex("log_hypot", x.re, x.im)
     r = ex("mul", ex("pow", size, y.re), ex("exp", ex("neg", ex("mul", y.im, angle))))
-    turn = ex("add", ex("mul", y.re, angle), select(op2("eq", y.im, 0.0), y.im, ex("mul", y.im, length)))
+    turn = ex(
+        "add", ex("mul", y.re, angle), select(op2("eq", y.im, 0.0), y.im, ex("mul", y.im, length))
+    )
     out = Cx(ex("mul", r, ex("cos", turn)), product(ex("sin", turn), r))
     zero = Cx(real(0.0, r), real(0.0, r))
     out = choose(both(op2("eq", size, 0.0), op2("gt", y.re, 0.0)), zero, out)
@@ -192,7 +197,8 @@ def cos(x: Cx) -> Cx:
 
 
 def tanh(x: Cx) -> Cx:
-    """Kahan's: with t = tan y, b = 1 + t^2, s = sinh x, r = sqrt(1 + s^2): (b r s + i t) / (1 + b s^2); far out, +-1."""
+    """Kahan's: with t = tan y, b = 1 + t^2, s = sinh x, r = sqrt(1 + s^2): (b r s + i t) / (1 + b
+    s^2); far out, +-1."""
     a = ex("abs", x.re)
     far = op2("gt", a, {"f32": 12.0, "f64": 22.0}[a.dtype])
     near_x = select(far, real(1.0, a), x.re)
@@ -221,7 +227,10 @@ def logistic(x: Cx) -> Cx:
 
 
 def asin(x: Cx) -> Cx:
-    a, b = sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))), sqrt(Cx(op2("add", x.re, 1.0), x.im))
+    a, b = (
+        sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))),
+        sqrt(Cx(op2("add", x.re, 1.0), x.im)),
+    )
     re = ex("atan2", x.re, ex("sub", ex("mul", a.re, b.re), ex("mul", a.im, b.im)))
     im = ex("asinh", ex("sub", ex("mul", a.re, b.im), ex("mul", a.im, b.re)))
     angle = ex("copysign", ex("atan2", ex("abs", x.re), ex("abs", x.im)), x.re)
@@ -234,12 +243,17 @@ def op2_from(v: float, name: str, x: Expr) -> Expr:
 
 
 def acos(x: Cx) -> Cx:
-    a, b = sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))), sqrt(Cx(op2("add", x.re, 1.0), x.im))
+    a, b = (
+        sqrt(Cx(op2_from(1.0, "sub", x.re), ex("neg", x.im))),
+        sqrt(Cx(op2("add", x.re, 1.0), x.im)),
+    )
     im = ex("asinh", ex("sub", ex("mul", b.re, a.im), ex("mul", b.im, a.re)))
     out = Cx(op2("mul", ex("atan2", a.re, b.re), 2.0), im)
     far = Cx(ex("atan2", ex("abs", x.im), x.re), ex("copysign", real(INF, im), ex("neg", x.im)))
     out = choose(endless(x), far, out)
-    return Cx(select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, im), out.re), out.im)
+    return Cx(
+        select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, im), out.re), out.im
+    )
 
 
 def acosh(x: Cx) -> Cx:
@@ -247,7 +261,9 @@ def acosh(x: Cx) -> Cx:
     re = ex("asinh", ex("add", ex("mul", a.re, b.re), ex("mul", a.im, b.im)))
     out = Cx(re, op2("mul", ex("atan2", a.im, b.re), 2.0))
     out = choose(endless(x), Cx(real(INF, re), ex("atan2", x.im, x.re)), out)
-    return Cx(out.re, select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, re), out.im))
+    return Cx(
+        out.re, select(both(op2("eq", x.re, 0.0), undefined(x.im)), real(HALF_PI, re), out.im)
+    )
 
 
 def asinh(x: Cx) -> Cx:
@@ -259,10 +275,14 @@ def atanh(x: Cx) -> Cx:
     a = ex("abs", x.re)
     u, v = op2_from(1.0, "sub", a), op2("add", a, 1.0)
     y2 = ex("mul", x.im, x.im)
-    re = op2("mul", ex("log1p", ex("div", op2("mul", a, 4.0), ex("add", ex("mul", u, u), y2))), 0.25)
+    re = op2(
+        "mul", ex("log1p", ex("div", op2("mul", a, 4.0), ex("add", ex("mul", u, u), y2))), 0.25
+    )
     im = op2("mul", ex("atan2", op2("mul", x.im, 2.0), ex("sub", ex("mul", u, v), y2)), 0.5)
     re = select(either(endless(x), op2("eq", a, 0.0)), real(0.0, a), re)
-    return Cx(ex("copysign", re, x.re), select(infinite(x.im), ex("copysign", real(HALF_PI, a), x.im), im))
+    return Cx(
+        ex("copysign", re, x.re), select(infinite(x.im), ex("copysign", real(HALF_PI, a), x.im), im)
+    )
 
 
 def atan(x: Cx) -> Cx:
@@ -276,8 +296,16 @@ def before(x: Cx, y: Cx, name: str) -> Expr:
 
 
 UNARY: Final[dict[str, Callable[[Cx], Cx]]] = {
-    "neg": neg, "sign": sign, "square": square, "exp": exp, "exp2": exp2, "expm1": expm1, "log": log, "log1p": log1p, "sqrt": sqrt,
-    "rsqrt": rsqrt, "sin": sin, "cos": cos, "tan": tan, "sinh": sinh, "cosh": cosh, "tanh": tanh, "logistic": logistic, "asin": asin,
+    "neg": neg, "sign": sign, "square": square, "exp": exp, "exp2": exp2, "expm1": expm1,
+    "log": log, "log1p": log1p, "sqrt": sqrt,
+    "rsqrt": rsqrt, "sin": sin, "cos": cos, "tan": tan, "sinh": sinh, "cosh": cosh, "tanh": tanh,
+    "logistic": logistic, "asin": asin,
     "acos": acos, "atan": atan, "asinh": asinh, "acosh": acosh, "atanh": atanh,
 }  # fmt: skip
-BINARY: Final[dict[str, Callable[[Cx, Cx], Cx]]] = {"add": add, "sub": sub, "mul": mul, "div": div, "pow": power}
+BINARY: Final[dict[str, Callable[[Cx, Cx], Cx]]] = {
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "div": div,
+    "pow": power,
+}

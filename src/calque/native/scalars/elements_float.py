@@ -80,10 +80,15 @@ def integer_power(x: Expr, y: int) -> Expr:
 
 
 def power(x: Expr, y: Expr, y_dtype: str) -> Expr:
-    """x^y for a float or an integer y; the sign for an integer one comes from its last bit, which a float may have lost."""
+    """x^y for a float or an integer y; the sign for an integer one comes from its last bit, which a
+    float may have lost."""
     if y_dtype in BITS:
         return math("pow", x, y)
-    size = math("pow", ex("abs", x), cast(convert_real(y, y_dtype, "f32" if x.dtype != "f64" else "f64"), x.dtype))
+    size = math(
+        "pow",
+        ex("abs", x),
+        cast(convert_real(y, y_dtype, "f32" if x.dtype != "f64" else "f64"), x.dtype),
+    )
     odd = ex("ne", ex("and", y, const(1, y.dtype)), const(0, y.dtype))
     negative = ex("lt", int_of(x), const(0, int_of(x).dtype))
     return select(both(odd, negative), ex("neg", size), size)
@@ -95,7 +100,8 @@ def fixed_power(x: Expr, exponent: float) -> Expr:
 
 
 def reduce_precision(x: Expr, exponent_bits: int, mantissa_bits: int) -> Expr:
-    """Rounded to fewer fraction bits (ties to even); exponents out of the smaller range become infinity or zero."""
+    """Rounded to fewer fraction bits (ties to even); exponents out of the smaller range become
+    infinity or zero."""
     d = x.dtype
     i = int_of(x)
     w, fraction, exponent = BITS[d], FRACTION[d], EXPONENT[d]

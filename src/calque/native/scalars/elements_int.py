@@ -6,7 +6,8 @@ from typing import Final
 
 from calque.native.scalars.expr import INT_BITS, SIGNED, Expr, cast, const, ex, select
 
-# The float in which quotients of such integers, truncated, are exact: vector division of integers does not exist.
+# The float in which quotients of such integers, truncated, are exact: vector division of integers
+# does not exist.
 EXACT_IN: Final = {8: "f32", 16: "f32", 32: "f64"}
 
 
@@ -73,7 +74,9 @@ def shift_right_logical(x: Expr, s: Expr, width: int) -> Expr:
     u = unsigned(x)
     if width < INT_BITS[x.dtype]:
         u = ex("and", u, const((1 << width) - 1, u.dtype))
-    return cast(select(in_width(s, width), ex("lshr", u, unsigned(safe_amount(s))), zero(u)), x.dtype)
+    return cast(
+        select(in_width(s, width), ex("lshr", u, unsigned(safe_amount(s))), zero(u)), x.dtype
+    )
 
 
 def shift_right_arithmetic(x: Expr, s: Expr, width: int) -> Expr:

@@ -1,7 +1,8 @@
-"""Scalar and index expressions: one language for loop bodies, index arithmetic, sizes and vector math.
+"""Scalar and index expressions: one language for loop bodies, index arithmetic, sizes and vector
+math.
 
-Nodes are immutable, interned and simplified as they are built (``expr_node``, ``expr_index``). No function here recurses, so chains
-of any depth pass."""
+Nodes are immutable, interned and simplified as they are built (``expr_node``, ``expr_index``). No
+function here recurses, so chains of any depth pass."""
 
 from __future__ import annotations
 
@@ -39,9 +40,12 @@ from calque.native.scalars.node import (
 )
 
 __all__ = [
-    "DTYPES", "FALSE", "FLOAT_BITS", "INT_BITS", "LANE", "ONE", "SIGNED", "TRUE", "UNSIGNED", "ZERO",
-    "Buffer", "Expr", "at_least", "bits_float", "both", "cast", "const", "const_bits", "const_value", "either", "ex", "float_bits", "index_and_guard", "invert", "is_const",
-    "is_float", "item_size", "linear", "load", "make", "param", "pool_size", "rebuild", "ref", "rewrite", "scalar_dtype", "select", "show", "stride",
+    "DTYPES", "FALSE", "FLOAT_BITS", "INT_BITS", "LANE", "ONE", "SIGNED", "TRUE", "UNSIGNED",
+    "ZERO",
+    "Buffer", "Expr", "at_least", "bits_float", "both", "cast", "const", "const_bits",
+    "const_value", "either", "ex", "float_bits", "index_and_guard", "invert", "is_const",
+    "is_float", "item_size", "linear", "load", "make", "param", "pool_size", "rebuild", "ref",
+    "rewrite", "scalar_dtype", "select", "show", "stride",
     "terms", "var", "walk", "within",
 ]  # fmt: skip
 
@@ -50,16 +54,23 @@ FALSE: Final = const(False, "i1")
 
 COMPARE: Final = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 # Operations by what they take. Binary ones take two operands of one dtype.
-FLOAT_ONLY: Final = frozenset({"div", "fma", "floor", "ceil", "trunc", "round", "sqrt", "copysign", "ldexp"})
-INT_ONLY: Final = frozenset({"sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "ctpop", "clz", "ctz"})
+FLOAT_ONLY: Final = frozenset(
+    {"div", "fma", "floor", "ceil", "trunc", "round", "sqrt", "copysign", "ldexp"}
+)
+INT_ONLY: Final = frozenset(
+    {"sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "ctpop", "clz", "ctz"}
+)
 BITWISE: Final = frozenset({"and", "or", "xor", "not"})
 INDEX: Final = frozenset({"floordiv", "mod"})
 BOTH: Final = frozenset({"add", "sub", "mul", "min", "max", "neg", "abs"})
 ARITY: Final = {
-    **dict.fromkeys(("neg", "abs", "not", "sqrt", "floor", "ceil", "trunc", "round", "ctpop", "clz", "ctz"), 1),
+    **dict.fromkeys(("neg", "abs", "not", "sqrt", "floor", "ceil", "trunc", "round", "ctpop",
+    "clz", "ctz"), 1),
     **dict.fromkeys(("select", "fma"), 3),
-    **dict.fromkeys(COMPARE | {"add", "sub", "mul", "min", "max", "div", "copysign", "ldexp"} | INDEX, 2),
-    **dict.fromkeys(("sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "and", "or", "xor"), 2),
+    **dict.fromkeys(COMPARE | {"add", "sub", "mul", "min", "max", "div", "copysign",
+    "ldexp"} | INDEX, 2),
+    **dict.fromkeys(("sdiv", "srem", "udiv", "urem", "shl", "lshr", "ashr", "mulhi", "and", "or",
+    "xor"), 2),
 }  # fmt: skip
 
 _INDEX_RULES: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
@@ -90,8 +101,8 @@ _FOLD: Final[dict[str, Callable[[int, int], int]]] = {
 
 
 def ex(op: str, *args: Expr) -> Expr:
-    """An operation, simplified where that changes no bit. Names outside the table (``exp``, ``sin``, ...) are math functions, expanded
-    by ``native.vmath`` when code is emitted."""
+    """An operation, simplified where that changes no bit. Names outside the table (``exp``,
+    ``sin``, ...) are math functions, expanded by ``native.vmath`` when code is emitted."""
     a = args[0]
     n = ARITY.get(op)
     if n is not None:
@@ -209,7 +220,9 @@ def invert(a: Expr) -> Expr:
         return const(not a.attr if a.dtype == "i1" else ~a.attr, a.dtype)
     if a.op == "not":
         return a.args[0]
-    if a.op in COMPARE and a.args[0].dtype in INT_BITS:  # of floats only eq and ne have an opposite, because of nan
+    if (
+        a.op in COMPARE and a.args[0].dtype in INT_BITS
+    ):  # of floats only eq and ne have an opposite, because of nan
         return make(_OPPOSITE[a.op], a.args, "i1")
     if a.op in ("eq", "ne"):
         return make(_OPPOSITE[a.op], a.args, "i1")
@@ -228,8 +241,9 @@ def select(cond: Expr, a: Expr, b: Expr) -> Expr:
 
 
 def cast(e: Expr, dtype: str, op: str = "cast") -> Expr:
-    """A conversion. ``cast``: by value; float to int saturates and makes nan 0; to ``i1`` is ``!= 0``. ``cast_fast``: as ``cast``, but
-    undefined for floats outside the target's range. ``bitcast``: same bits, same size."""
+    """A conversion. ``cast``: by value; float to int saturates and makes nan 0; to ``i1`` is ``!=
+    0``. ``cast_fast``: as ``cast``, but undefined for floats outside the target's range.
+    ``bitcast``: same bits, same size."""
     if e.dtype == dtype:
         return e
     if dtype not in DTYPES:
@@ -251,7 +265,7 @@ def cast(e: Expr, dtype: str, op: str = "cast") -> Expr:
     return make(op, (e,), dtype)
 
 
-# --- traversal ----------------------------------------------------------------------------------------------------------------
+# --- traversal ------------------------------------------------------------------------------------
 
 
 def rebuild(e: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -269,7 +283,8 @@ def rebuild(e: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def rewrite(e: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr]) -> Expr:
-    """Rebuild ``e`` with ``rule(node)`` (None: keep, and go on below) applied from the root down. ``memo`` holds what is done."""
+    """Rebuild ``e`` with ``rule(node)`` (None: keep, and go on below) applied from the root down.
+    ``memo`` holds what is done."""
     todo: list[tuple[Expr, bool]] = [(e, False)]
     while todo:
         x, ready = todo.pop()
@@ -318,10 +333,11 @@ def stride(e: Expr, name: str) -> int | None:
     return moved
 
 
-# --- printing -----------------------------------------------------------------------------------------------------------------
+# --- printing -------------------------------------------------------------------------------------
 
 _SYMBOL: Final = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<",
+    "le": "<=", "gt": ">", "ge": ">=",
     "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "shl": "<<",
 }  # fmt: skip
 _LONGEST: Final = 2000
@@ -352,7 +368,9 @@ def _show_node(e: Expr, args: list[str]) -> str:
         return f"{e.attr.name}[{', '.join(args[:r])}]" + (f" if {args[r]}" if len(args) > r else "")
     if e.op in _SYMBOL:
         return f"({args[0]} {_SYMBOL[e.op]} {args[1]})"
-    name = {"cast": e.dtype, "bitcast": f"bits_{e.dtype}", "cast_fast": f"fast_{e.dtype}"}.get(e.op, e.op)
+    name = {"cast": e.dtype, "bitcast": f"bits_{e.dtype}", "cast_fast": f"fast_{e.dtype}"}.get(
+        e.op, e.op
+    )
     return f"{name}({', '.join(args)})"
 
 

@@ -1,6 +1,9 @@
-"""Index algebra: sums of multiples, division and remainder of mixed radix, and what can be proved about ranges.
+"""Index algebra: sums of multiples, division and remainder of mixed radix, and what can be proved
+about ranges.
 
-All of it holds modulo 2**64 or is done only where the ranges of the operands are known, so user integers pass unharmed."""
+All of it holds modulo 2**64 or is done only where the ranges of the operands are known, so user
+integers pass unharmed.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +184,13 @@ def floordiv(a: Expr, b: Expr) -> Expr:
         return ZERO
     if not (b.op == "const" and b.attr <= 0):
         parts = _divided(a, b)
-        if parts is not None and parts[1].lo is not None and parts[1].lo >= 0 and a.lo is not None and a.lo >= 0:
+        if (
+            parts is not None
+            and parts[1].lo is not None
+            and parts[1].lo >= 0
+            and a.lo is not None
+            and a.lo >= 0
+        ):
             if positive(b) or b.op == "const":
                 return add(parts[0], floordiv(parts[1], b))
     if b.op == "const" and a.op == "floordiv" and a.args[1].op == "const":
@@ -200,21 +209,33 @@ def mod(a: Expr, b: Expr) -> Expr:
         return a
     if not (b.op == "const" and b.attr <= 0):
         parts = _divided(a, b)
-        if parts is not None and parts[1].lo is not None and parts[1].lo >= 0 and a.lo is not None and a.lo >= 0:
+        if (
+            parts is not None
+            and parts[1].lo is not None
+            and parts[1].lo >= 0
+            and a.lo is not None
+            and a.lo >= 0
+        ):
             if positive(b) or b.op == "const":
                 return mod(parts[1], b)
-    if b.op == "const" and a.op == "mod" and a.args[1].op == "const" and b.attr and a.args[1].attr % b.attr == 0:
+    if (
+        b.op == "const"
+        and a.op == "mod"
+        and a.args[1].op == "const"
+        and b.attr
+        and a.args[1].attr % b.attr == 0
+    ):
         return mod(a.args[0], b)
     return make("mod", (a, b), "i64")
 
 
 def positive(n: Expr) -> bool:
-    """A size that divides is taken to be positive: a loop over indices of an empty array never runs, and a division by a size
-    that is not a constant is compiled so that it cannot trap."""
+    """A size that divides is taken to be positive: a loop over indices of an empty array never
+    runs, and a division by a size that is not a constant is compiled so that it cannot trap."""
     return n.lo is not None and n.lo >= 0
 
 
-# --- proofs -------------------------------------------------------------------------------------------------------------------
+# --- proofs ---------------------------------------------------------------------------------------
 
 
 def lower_bound(e: Expr) -> int | None:
@@ -222,9 +243,13 @@ def lower_bound(e: Expr) -> int | None:
     if e.lo is None:
         return None
     t, c = terms(e)
-    for _ in range(4):  # replace variables that count against us by extent - 1, outermost extents included
+    for _ in range(
+        4
+    ):  # replace variables that count against us by extent - 1, outermost extents included
         late = [
-            x for x, k in t.items() if k < 0 and x.op == "var" and x.attr[1] is not None and x.attr[1].op != "const"
+            x
+            for x, k in t.items()
+            if k < 0 and x.op == "var" and x.attr[1] is not None and x.attr[1].op != "const"
         ]
         if not late:
             break

@@ -1,7 +1,10 @@
-"""Nodes of the scalar language: immutable, interned (equality is identity), weakly held so that memory does not grow.
+"""Nodes of the scalar language: immutable, interned (equality is identity), weakly held so that
+memory does not grow.
 
-Every node knows the names (loop variables, sizes, accumulators, parameters) and the buffers it depends on, so that hoisting,
-stride analysis and legality checks are set operations; an ``i64`` node also knows the range its value lies in, when that is known."""
+Every node knows the names (loop variables, sizes, accumulators, parameters) and the buffers it
+depends on, so that hoisting, stride analysis and legality checks are set operations; an ``i64``
+node also knows the range its value lies in, when that is known.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,43 @@ from weakref import ref as WeakRef
 import ml_dtypes
 import numpy as np
 
-INT_BITS: Final = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+INT_BITS: Final = {
+    "i1": 1,
+    "i8": 8,
+    "i16": 16,
+    "i32": 32,
+    "i64": 64,
+    "u8": 8,
+    "u16": 16,
+    "u32": 32,
+    "u64": 64,
+}
 SIGNED: Final = frozenset({"i8", "i16", "i32", "i64"})
 UNSIGNED: Final = frozenset({"i1", "u8", "u16", "u32", "u64"})
 FLOAT_BITS: Final = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 DTYPES: Final = frozenset(INT_BITS) | frozenset(FLOAT_BITS)
 
-NP_FLOAT: Final[dict[str, Any]] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
-_NP_BITS: Final[dict[str, Any]] = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}
+NP_FLOAT: Final[dict[str, Any]] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
+_NP_BITS: Final[dict[str, Any]] = {
+    "f16": np.uint16,
+    "bf16": np.uint16,
+    "f32": np.uint32,
+    "f64": np.uint64,
+}
 
-# Element types that live in memory only: an expression sees their bytes (native.elements converts them).
+# Element types that live in memory only: an expression sees their bytes (native.elements converts
+# them).
 STORED_AS_U8: Final = ("float8_", "float6_", "float4_", "uint4", "uint2")
 STORED_AS_I8: Final = ("int4", "int2")
 
-SIZE_LIMIT: Final = 1 << 48  # no array dimension is this large: sizes given at run time lie in [0, SIZE_LIMIT]
+SIZE_LIMIT: Final = (
+    1 << 48
+)  # no array dimension is this large: sizes given at run time lie in [0, SIZE_LIMIT]
 _RANGE_LIMIT: Final = 1 << 62
 
 
@@ -53,24 +79,36 @@ def item_size(dtype: str) -> int:
 
 
 class Buffer:
-    """A dense row-major array in memory; ``shape`` holds ``i64`` expressions, so sizes may be given at run time.
+    """A dense row-major array in memory; ``shape`` holds ``i64`` expressions, so sizes may be given
+    at run time.
 
-    ``place``: ``arg`` comes from the caller; ``stack`` is private to a call (constant shape); ``lane`` is too, and each of its elements is one
-    value per lane of the enclosing vector loop (indices are uniform); ``const`` holds ``data``, the bytes of a small constant array."""
+    ``place``: ``arg`` comes from the caller; ``stack`` is private to a call (constant shape);
+    ``lane`` is too, and each of its elements is one value per lane of the enclosing vector loop
+    (indices are uniform); ``const`` holds ``data``, the bytes of a small constant array.
+    """
 
     __slots__ = ("data", "dtype", "name", "place", "shape")
 
     def __init__(
-        self, name: str, shape: Iterable[Expr | int], dtype: str, place: str = "arg", data: bytes | None = None
+        self,
+        name: str,
+        shape: Iterable[Expr | int],
+        dtype: str,
+        place: str = "arg",
+        data: bytes | None = None,
     ) -> None:
         self.name: str = name
         self.shape: tuple[Expr, ...] = tuple(const(d) if isinstance(d, int) else d for d in shape)
         self.dtype: str = dtype
         self.place: str = place
         self.data: bytes | None = data
-        if place not in ("arg", "stack", "lane", "const") or (place == "const") != (data is not None):
+        if place not in ("arg", "stack", "lane", "const") or (place == "const") != (
+            data is not None
+        ):
             raise ValueError(
-                f"buffer {name}: no place {place!r}" if data is None else f"buffer {name}: data without place const"
+                f"buffer {name}: no place {place!r}"
+                if data is None
+                else f"buffer {name}: data without place const"
             )
         if place != "arg" and any(d.op != "const" for d in self.shape):
             raise ValueError(f"buffer {name}: a {place} buffer has a constant shape")
@@ -82,7 +120,19 @@ class Buffer:
 class Expr:
     """One interned node. Build with the functions of this package, never directly."""
 
-    __slots__ = ("__weakref__", "args", "attr", "bufs", "depth", "dtype", "hi", "index", "lo", "names", "op")
+    __slots__ = (
+        "__weakref__",
+        "args",
+        "attr",
+        "bufs",
+        "depth",
+        "dtype",
+        "hi",
+        "index",
+        "lo",
+        "names",
+        "op",
+    )
     op: str
     args: tuple[Expr, ...]
     dtype: str
@@ -172,7 +222,7 @@ def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
         _remove_dead_weakref(_pool, key)
 
 
-# --- ranges -------------------------------------------------------------------------------------------------------------------
+# --- ranges ---------------------------------------------------------------------------------------
 
 Range = tuple[int | None, int | None]
 UNKNOWN: Final[Range] = (None, None)
@@ -205,12 +255,15 @@ _RANGES: Final[dict[str, Callable[[Any, Any], Range]]] = {
     "max": lambda a, b: (max(a.lo, b.lo), max(a.hi, b.hi)),
 }
 _CAST_RANGE: Final = {
-    d: ((-(1 << n - 1), (1 << n - 1) - 1) if d in SIGNED else (0, (1 << n) - 1)) for d, n in INT_BITS.items() if n < 64
+    d: (-(1 << n - 1), (1 << n - 1) - 1) if d in SIGNED else (0, (1 << n) - 1)
+    for d, n in INT_BITS.items()
+    if n < 64
 }
 
 
 def _range(e: Expr) -> Range:
-    """Bounds of an ``i64`` value; unknown when they might not fit, so that reasoning never meets wraparound."""
+    """Bounds of an ``i64`` value; unknown when they might not fit, so that reasoning never meets
+    wraparound."""
     op, args = e.op, e.args
     if op == "const":
         return (e.attr, e.attr) if abs(e.attr) <= _RANGE_LIMIT else UNKNOWN
@@ -248,14 +301,18 @@ def _range_clamp(op: str, a: Expr, b: Expr) -> Range:
     other = b if known is a else a
     if known.lo is None or other.op not in ("min", "max") or other.op == op:
         return UNKNOWN
-    limit = next((x for x in other.args if x.lo is not None), None)  # max(lo, min(x, hi)) with x unknown
+    limit = next(
+        (x for x in other.args if x.lo is not None), None
+    )  # max(lo, min(x, hi)) with x unknown
     if limit is None:
         return UNKNOWN
     assert limit.hi is not None and known.hi is not None and limit.lo is not None
-    return (known.lo, max(known.hi, limit.hi)) if op == "max" else (min(known.lo, limit.lo), known.hi)
+    return (
+        (known.lo, max(known.hi, limit.hi)) if op == "max" else (min(known.lo, limit.lo), known.hi)
+    )
 
 
-# --- leaves -------------------------------------------------------------------------------------------------------------------
+# --- leaves ---------------------------------------------------------------------------------------
 
 
 def wrap(value: int, dtype: str) -> int:
@@ -286,7 +343,8 @@ def bits_float(bits: int, dtype: str) -> float:
 
 
 def const(value: Any, dtype: str = "i64") -> Expr:
-    """A constant. Integers and bools keep their (wrapped) value, floats their bit pattern: -0.0 and every nan stay themselves."""
+    """A constant. Integers and bools keep their (wrapped) value, floats their bit pattern: -0.0 and
+    every nan stay themselves."""
     if dtype == "i1":
         return make("const", (), dtype, bool(value))
     if dtype in INT_BITS:

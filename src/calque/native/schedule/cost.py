@@ -1,4 +1,5 @@
-"""What a nest costs when one of its loops is a vector: a count of instructions, expressions counted where they are hoisted to."""
+"""What a nest costs when one of its loops is a vector: a count of instructions, expressions counted
+where they are hoisted to."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Loops = tuple[tuple[str, float], ...]  # enclosing loops, outermost first: name 
 
 
 class Steps:
-    """How far memory accesses move when a loop variable grows by one; addresses are worked out once."""
+    """How far memory accesses move when a loop variable grows by one; addresses are worked out
+    once."""
 
     def __init__(self) -> None:
         self.places: dict[tuple[Buffer, tuple[Expr, ...]], Expr] = {}
@@ -37,7 +39,8 @@ class Steps:
 
 
 class Cost:
-    """Counts for one choice: `vector` is the name of the loop that is a vector, or None: every innermost loop is one."""
+    """Counts for one choice: `vector` is the name of the loop that is a vector, or None: every
+    innermost loop is one."""
 
     def __init__(self, sizes: Sizes, lanes: int, vector: str | None, steps: Steps) -> None:
         self.sizes, self.lanes, self.vector, self.steps = sizes, lanes, vector, steps
@@ -46,7 +49,9 @@ class Cost:
         hi = self.sizes.hinted.interval(e)[1]
         return float(hi) if hi < 1 << 40 else UNKNOWN
 
-    def body(self, body: Sequence[Statement], loops: Loops, vector: str | None, seen: set[Expr]) -> float:
+    def body(
+        self, body: Sequence[Statement], loops: Loops, vector: str | None, seen: set[Expr]
+    ) -> float:
         total = 0.0
         for s in body:
             total += self.statement(s, loops, vector, seen)
@@ -56,11 +61,18 @@ class Cost:
         if isinstance(s, For):
             return self.loop(s, loops, vector, seen)
         if isinstance(s, Loop):
-            inner = (*loops, (s.var.attr[0], self.turns(s.var.attr[1])) if s.var is not None else ("", UNKNOWN))
+            inner = (
+                *loops,
+                (s.var.attr[0], self.turns(s.var.attr[1])) if s.var is not None else ("", UNKNOWN),
+            )
             exprs = [st.next for st in s.states] + ([s.cond] if s.cond is not None else [])
-            return self.exprs(exprs, inner, vector, seen) + self.body((*s.test, *s.body), inner, vector, seen)
+            return self.exprs(exprs, inner, vector, seen) + self.body(
+                (*s.test, *s.body), inner, vector, seen
+            )
         if isinstance(s, Store):
-            return self.exprs(own_exprs(s), loops, vector, seen) + self.access(s.buf, s.idx, loops, vector, SCATTER)
+            return self.exprs(own_exprs(s), loops, vector, seen) + self.access(
+                s.buf, s.idx, loops, vector, SCATTER
+            )
         if isinstance(s, (Let, If)):
             return self.exprs(own_exprs(s), loops, vector, seen)
         return 0.0
@@ -90,7 +102,9 @@ class Cost:
             n *= max(turns / self.lanes, 1.0) if name == vector else turns
         return n
 
-    def exprs(self, roots: Sequence[Expr], loops: Loops, vector: str | None, seen: set[Expr]) -> float:
+    def exprs(
+        self, roots: Sequence[Expr], loops: Loops, vector: str | None, seen: set[Expr]
+    ) -> float:
         total = 0.0
         for root in roots:
             for e in walk(root, seen):
@@ -105,7 +119,8 @@ class Cost:
 
     @staticmethod
     def depth(e: Expr, loops: Loops) -> int:
-        """How many of the loops an expression stands in: up to the last whose variable it depends on, or all when it reads what changes."""
+        """How many of the loops an expression stands in: up to the last whose variable it depends
+        on, or all when it reads what changes."""
         known = {name: k + 1 for k, (name, _) in enumerate(loops)}
         depth = 0
         for n in e.names:
@@ -116,7 +131,9 @@ class Cost:
                 depth = len(loops)
         return depth
 
-    def access(self, buf: Buffer, idx: Sequence[Expr], loops: Loops, vector: str | None, apart: float) -> float:
+    def access(
+        self, buf: Buffer, idx: Sequence[Expr], loops: Loops, vector: str | None, apart: float
+    ) -> float:
         n = self.times(loops, vector)
         if vector is None or self.steps(buf, tuple(idx), vector) in (0, 1):
             return n

@@ -1,8 +1,9 @@
 """Stages to loop nests: which stages share loops, which values never reach memory.
 
-One rule decides: stages share loop k when every value that passes between them is read at the very index of that loop. It gives pointwise
-kernels with several outputs, row-wise softmax and layer norm, and keeps apart what must stay apart; equal extents alone do not join stages.
-Stages without folds may turn their loops for it: so softmax of columns is a loop over columns."""
+One rule decides: stages share loop k when every value that passes between them is read at the very
+index of that loop. It gives pointwise kernels with several outputs, row-wise softmax and layer
+norm, and keeps apart what must stay apart; equal extents alone do not join stages. Stages without
+folds may turn their loops for it: so softmax of columns is a loop over columns."""
 
 from __future__ import annotations
 
@@ -26,10 +27,23 @@ from calque.native.loops.tree import (
 )
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
-from calque.native.scalars.expr import Buffer, Expr, const, is_const, linear, load, ref, rewrite, var, walk
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    const,
+    is_const,
+    linear,
+    load,
+    ref,
+    rewrite,
+    var,
+    walk,
+)
 from calque.native.scalars.weights import HEAVY
 
-CAP: Final = 700  # weight of the expressions of one nest: beyond it compiling costs more than another pass over memory
+# weight of the expressions of one nest: beyond it compiling costs more than another pass over
+# memory
+CAP: Final = 700
 LOOK_BACK: Final = 8  # how many runs before the last one a stage may join
 STACK_BYTES: Final = 1 << 17  # a row that lives inside one iteration may take so much of the stack
 
@@ -76,10 +90,13 @@ class Run:
         self.weight += s.weight
 
     def accepts(self, s: Stage, k: int) -> bool:
-        """May `s` share loop k with this run? It must have something to do with it, and read what it makes at the loop's own index."""
+        """May `s` share loop k with this run? It must have something to do with it, and read what
+        it makes at the loop's own index."""
         if self.var is None or len(s.dims) <= k or s.dims[k] is not self.var:
             return False
-        if self.weight + s.weight > CAP or (not self.commutes(s) and (s.buf in self.made or s.buf in self.read)):
+        if self.weight + s.weight > CAP or (
+            not self.commutes(s) and (s.buf in self.made or s.buf in self.read)
+        ):
             return False
         if folds(s, k) and any(folds(p, k) and p.running != s.running for p in self.stages):
             return False  # a running fold and a sum go over the loop in blocks of different sizes
@@ -143,7 +160,8 @@ def group(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Run]:
 
 
 def turned(s: Stage, k: int, r: Run, sizes: Sizes) -> Stage | None:
-    """A stage with its loops in the order of what it reads of a run: columns outside, the rows that the run folds inside.
+    """A stage with its loops in the order of what it reads of a run: columns outside, the rows that
+    the run folds inside.
 
     before: for j: (for i: m = max(x[i, j]); m[j] = m); for i: for j: y[i, j] = x[i, j] - m[j]
     after:  for j: (for i: m = max(x[i, j]); for i: y[i, j] = x[i, j] - m)"""
@@ -161,8 +179,15 @@ def turned(s: Stage, k: int, r: Run, sizes: Sizes) -> Stage | None:
             return None
         if not inner:  # as what it reads, when that has been turned
             return reordered(s, outer) if not p.accs and p.idx[-1] is not p.dims[-1] else None
-        short = any(q.accs and not q.running for q in r.stages) or is_const(inner[0].attr[1])  # or written out
-        if len(inner) > 1 or not short or outer[-1] is not s.dims[-1] or not worth_turning(outer, inner[0], sizes):
+        short = any(q.accs and not q.running for q in r.stages) or is_const(
+            inner[0].attr[1]
+        )  # or written out
+        if (
+            len(inner) > 1
+            or not short
+            or outer[-1] is not s.dims[-1]
+            or not worth_turning(outer, inner[0], sizes)
+        ):
             return None
         return reordered(s, [*outer, *inner])
     return None
@@ -172,18 +197,34 @@ def worth_turning(outer: Sequence[Expr], inner: Expr, sizes: Sizes) -> bool:
     """Are there few rows, or blocks of columns enough for threads to share?"""
     if not sizes.known or sizes.interval(inner.attr[1])[1] > MOST_ROWS:
         return False
-    most = lambda d: sizes.hinted.interval(d.attr[1])[1]
-    return most(inner) <= FEW_ROWS or prod(map(most, outer[:-1])) * most(outer[-1]) >= ENOUGH * COLUMNS
+
+    def most(d):
+        return sizes.hinted.interval(d.attr[1])[1]
+
+    return (
+        most(inner) <= FEW_ROWS or prod(map(most, outer[:-1])) * most(outer[-1]) >= ENOUGH * COLUMNS
+    )
 
 
 def reordered(s: Stage, dims: Sequence[Expr]) -> Stage:
     """The same stage with its loops in another order."""
     new = {d: var(f"d{k}", d.attr[1]) for k, d in enumerate(dims)}
     memo: dict[Expr, Expr] = {}
-    fix = lambda e: rewrite(e, new.get, memo)
+
+    def fix(e):
+        return rewrite(e, new.get, memo)
+
     parts = [(tuple(map(fix, suffix)), fix(v)) for suffix, v in s.parts]
     guard = fix(s.guard) if s.guard is not None else None
-    out = Stage(s.buf, [new[d] for d in dims], s.rank, tuple(map(fix, s.idx)), parts, guard=guard, local=s.local)
+    out = Stage(
+        s.buf,
+        [new[d] for d in dims],
+        s.rank,
+        tuple(map(fix, s.idx)),
+        parts,
+        guard=guard,
+        local=s.local,
+    )
     out.marks = s.marks
     measure(out)
     return out
@@ -201,9 +242,12 @@ _LETS = count()
 
 
 def stores(s: Stage) -> list[Statement]:
-    """The parts of an element; all are known before the first is stored where they read what they replace."""
+    """The parts of an element; all are known before the first is stored where they read what they
+    replace."""
     parts = list(s.parts)
-    if len(parts) > 1 and any(e.op == "load" and e.attr is s.buf for _, v in parts for e in walk(v, set())):
+    if len(parts) > 1 and any(
+        e.op == "load" and e.attr is s.buf for _, v in parts for e in walk(v, set())
+    ):
         lets = [Let(f"part{next(_LETS)}", v) for _, v in parts]
         kept = [(suffix, ref(x.name, v.dtype)) for (suffix, v), x in zip(parts, lets)]
         return [*lets, *(Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in kept)]
@@ -215,7 +259,9 @@ def loop(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
     folded = [s for s in stages if folds(s, k)]
     body = nest([s for s in stages if not folds(s, k)], k + 1, sizes)
     accs: list[Accumulator] = []
-    first: list[Statement] = []  # a running fold is known before the statements of its turn, which may read it
+    first: list[
+        Statement
+    ] = []  # a running fold is known before the statements of its turn, which may read it
     after: list[Statement] = []
     for s in folded:
         accs += s.accs
@@ -223,7 +269,7 @@ def loop(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
     return [For(stages[0].dims[k], (*first, *body), tuple(accs)), *after]
 
 
-# --- values that stay in registers --------------------------------------------------------------------------------------------
+# --- values that stay in registers ----------------------------------------------------------------
 
 
 class Forward:
@@ -236,7 +282,10 @@ class Forward:
     def body(self, body: Iterable[Statement]) -> Body:
         added: list[Expr] = []
         memo: dict[Expr, Expr] = {}
-        fix = lambda e: rewrite(e, self.visible.get, memo)
+
+        def fix(e):
+            return rewrite(e, self.visible.get, memo)
+
         out: list[Statement] = []
         for s in body:
             if isinstance(s, For):
@@ -274,14 +323,21 @@ class Forward:
 
     def overwritten(self, bufs: frozenset[Buffer]) -> bool:
         """Before a loop: what its turns write is not what it was when they began."""
-        stale = [e for e, v in self.visible.items() if e.attr in bufs or not bufs.isdisjoint(v.bufs)]
+        stale = [
+            e for e, v in self.visible.items() if e.attr in bufs or not bufs.isdisjoint(v.bufs)
+        ]
         for e in stale:
             del self.visible[e]
         return bool(stale)
 
     def spoil(self, buf: Buffer, idx: Sequence[Expr]) -> bool:
-        """After a store, values read from that buffer are values no more, and what it held there may be gone."""
-        stale = [e for e, v in self.visible.items() if (e.attr is buf and not apart(e.args, idx)) or buf in v.bufs]
+        """After a store, values read from that buffer are values no more, and what it held there
+        may be gone."""
+        stale = [
+            e
+            for e, v in self.visible.items()
+            if (e.attr is buf and not apart(e.args, idx)) or buf in v.bufs
+        ]
         for e in stale:
             del self.visible[e]
         return bool(stale)
@@ -293,7 +349,8 @@ def apart(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
 
 
 def forward(body: Sequence[Statement], stages: Iterable[Stage]) -> Body:
-    """before: for i: t[i] = a; for i of the same loop: y[i] = t[i] + 1      after: y[i] = a + 1, t is stored but not read"""
+    """before: for i: t[i] = a; for i of the same loop: y[i] = t[i] + 1      after: y[i] = a + 1, t
+    is stored but not read"""
     return Forward(frozenset(s.buf for s in stages if s.local)).body(body)
 
 
@@ -321,19 +378,24 @@ def _prune(body: Body, alive: Callable[[Buffer], bool], refs: set[str]) -> Body:
     return tuple(out)
 
 
-# --- rows instead of matrices -------------------------------------------------------------------------------------------------
+# --- rows instead of matrices ---------------------------------------------------------------------
 
 
 def shrink(body: Body, temporary: Callable[[Buffer], bool], sizes: Sizes) -> Body:
-    """A temporary whose writes and reads all share the outer loops lives on the stack, without those dimensions.
+    """A temporary whose writes and reads all share the outer loops lives on the stack, without
+    those dimensions.
 
     before: for i: for j: t[i, j] = ...; for j: y[i, j] = t[i, j]      after: t[j]"""
-    shared: dict[Buffer, tuple[For, ...]] = {}  # loops are told apart by identity: two may have the same variable
+    shared: dict[
+        Buffer, tuple[For, ...]
+    ] = {}  # loops are told apart by identity: two may have the same variable
 
     def note(buf: Buffer, idx: Sequence[Expr], path: tuple[For, ...]) -> None:
         old = shared.get(buf, path)
         n = 0
-        while n < min(len(old), len(path), len(idx)) and old[n] is path[n] and path[n].var is idx[n]:
+        while (
+            n < min(len(old), len(path), len(idx)) and old[n] is path[n] and path[n].var is idx[n]
+        ):
             n += 1
         shared[buf] = path[:n]
 
@@ -352,7 +414,11 @@ def shrink(body: Body, temporary: Callable[[Buffer], bool], sizes: Sizes) -> Bod
                 visit(b, here)
 
     visit(body, ())
-    small = {b: r for b, outer in shared.items() if outer and (r := _row(b, len(outer), sizes)) is not None}
+    small = {
+        b: r
+        for b, outer in shared.items()
+        if outer and (r := _row(b, len(outer), sizes)) is not None
+    }
     return _relocate(body, small) if small else body
 
 
@@ -360,7 +426,8 @@ Row = tuple[Buffer, int]
 
 
 def _row(b: Buffer, outer: int, sizes: Sizes) -> Row | None:
-    """The stack buffer for the inner dimensions of `b`: sized to a power of two, so that the kernel serves many sizes."""
+    """The stack buffer for the inner dimensions of `b`: sized to a power of two, so that the kernel
+    serves many sizes."""
     n = 1
     for d in b.shape[outer:]:
         n *= sizes.interval(d)[1]
@@ -388,13 +455,16 @@ def _relocate(body: Body, small: dict[Buffer, Row]) -> Body:
         guard = rewrite(e.args[n], rule, memo) if len(e.args) > n else None
         return load(small[e.attr][0], index(e.attr, idx), guard)
 
-    fix = lambda e: rewrite(e, rule, memo)
+    def fix(e):
+        return rewrite(e, rule, memo)
 
     def go(body: Body) -> Body:
         out: list[Statement] = []
         for s in body:
             if isinstance(s, For):
-                out.append(For(s.var, go(s.body), tuple(map_acc(a, fix) for a in s.accs), s.kind, s.width))
+                out.append(
+                    For(s.var, go(s.body), tuple(map_acc(a, fix) for a in s.accs), s.kind, s.width)
+                )
             elif isinstance(s, Store):
                 idx = tuple(map(fix, s.idx))
                 guard = fix(s.guard) if s.guard is not None else None

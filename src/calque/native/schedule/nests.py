@@ -1,8 +1,9 @@
 """Which loop of a nest becomes a vector, how wide; which is run by several threads; and why.
 
-Vector loops: the innermost loop along which memory is contiguous, or the one around serial reductions (a column sum). Orders of float
-sums are kept: a sum that does not run along the vector keeps its 16 partial sums beside each other (`lanes`). Every decision
-is noted in words, in `Schedule.reasons`."""
+Vector loops: the innermost loop along which memory is contiguous, or the one around serial
+reductions (a column sum). Orders of float sums are kept: a sum that does not run along the vector
+keeps its 16 partial sums beside each other (`lanes`). Every decision is noted in words, in
+`Schedule.reasons`."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ TILES: Final = 64  # rows of a parallel block of a transposition
 
 
 class Plan:
-    """How a kernel is to be run: its body, and the range of its outermost loop when that is parallel."""
+    """How a kernel is to be run: its body, and the range of its outermost loop when that is
+    parallel."""
 
     __slots__ = ("body", "extent", "grain", "ns", "reasons")
 
@@ -90,7 +92,7 @@ class Schedule:
         t = describe()
         self.vector_bytes, self.registers = t.vector_bytes, t.vector_registers
 
-    # --- which loop -----------------------------------------------------------------------------------------------------------
+    # --- which loop -------------------------------------------------------------------------------
 
     def run(self, body: Body) -> Plan:
         """Short loops, vectors, threads."""
@@ -149,7 +151,8 @@ class Schedule:
         if wide >= narrow:
             return self.note(f, f"serial: cost {narrow:.3g}, as a vector {wide:.3g}")
         return self.note(
-            replace(f, kind="vector", width=self.width(f)), f"vector: cost {wide:.3g}, serial {narrow:.3g}"
+            replace(f, kind="vector", width=self.width(f)),
+            f"vector: cost {wide:.3g}, serial {narrow:.3g}",
         )
 
     def suits_tile(self, f: For, inner: For) -> bool:
@@ -170,7 +173,9 @@ class Schedule:
                 for x in walk(e, seen):
                     if x.op == "load":
                         idx = index_and_guard(x)[0]
-                        turned |= self.steps(x.attr, idx, f.name) == 1 and self.steps(x.attr, idx, inner.name) not in (
+                        turned |= self.steps(x.attr, idx, f.name) == 1 and self.steps(
+                            x.attr, idx, inner.name
+                        ) not in (
                             0,
                             1,
                         )
@@ -186,11 +191,21 @@ class Schedule:
         )
 
     def suits_rows(self, f: For, inner: For) -> bool:
-        """Is the loop inside a running fold that steps from row to row, while `f` runs along the rows?"""
+        """Is the loop inside a running fold that steps from row to row, while `f` runs along the
+        rows?"""
         low, high = self.sizes.interval(inner.extent)
-        if not (self.sizes.known and low == high > 0) or f.accs or not self.independent(f) or self.keeps_rows(f):
+        if (
+            not (self.sizes.known and low == high > 0)
+            or f.accs
+            or not self.independent(f)
+            or self.keeps_rows(f)
+        ):
             return False
-        if inner.kind != "serial" or not inner.accs or not all(a.running and self.light(a) for a in inner.accs):
+        if (
+            inner.kind != "serial"
+            or not inner.accs
+            or not all(a.running and self.light(a) for a in inner.accs)
+        ):
             return False
         stores = [s for s in inner.body if isinstance(s, Store)]
         along = all(self.steps(s.buf, s.idx, f.name) == 1 for s in stores)
@@ -198,7 +213,10 @@ class Schedule:
 
     def light(self, a: Accumulator) -> bool:
         """Is joining two parts little code? It is written for every row of a block."""
-        return isinstance(a, Acc) or sum(HEAVY.get(x.op, 1) for e in a.combine for x in walk(e, set())) <= LIGHT
+        return (
+            isinstance(a, Acc)
+            or sum(HEAVY.get(x.op, 1) for e in a.combine for x in walk(e, set())) <= LIGHT
+        )
 
     def rows(self, f: For, inner: For) -> For:
         """The running folds of many columns, side by side."""
@@ -206,30 +224,43 @@ class Schedule:
         body = Rows(inner, n, self.weight(inner) > BULK).body()
         width = self.fit(self.vector_bytes // self.element_bytes(f), f.extent)
         return self.note(
-            replace(f, body=tuple(body), kind="vector", width=width), f"vector: {inner.name} steps from row to row"
+            replace(f, body=tuple(body), kind="vector", width=width),
+            f"vector: {inner.name} steps from row to row",
         )
 
     def suits_outer(self, f: For, inner: Sequence[For]) -> bool:
         """Can `f` be a vector with the loops inside it serial?"""
-        if not all(isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs) or not self.independent(f):
+        if not all(
+            isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs
+        ) or not self.independent(f):
             return False
         for i in inner:
-            if any(isinstance(s, (For, Loop, If)) for s in i.body) or any(a.running for a in i.accs):
+            if any(isinstance(s, (For, Loop, If)) for s in i.body) or any(
+                a.running for a in i.accs
+            ):
                 return False
             if f.name in i.extent.names:
                 return False
         return not self.keeps_rows(f)
 
     def keeps_rows(self, f: For) -> bool:
-        """Is there a row on the stack that every turn of the loop writes anew? Lanes would write it all at once."""
+        """Is there a row on the stack that every turn of the loop writes anew? Lanes would write it
+        all at once."""
         return any(
-            isinstance(s, Store) and s.buf.place == "stack" and not any(f.name in i.names for i in s.idx)
+            isinstance(s, Store)
+            and s.buf.place == "stack"
+            and not any(f.name in i.names for i in s.idx)
             for s in statements((f,))
         )
 
     def bulky(self, inner: Sequence[For]) -> bool:
-        """Would sums in lanes, which write what they sum nine times, make a kernel that takes long to compile?"""
-        return any(self.weight(replace(i, body=())) > BULK for i in inner if any(map(self.keeps_order, i.accs)))
+        """Would sums in lanes, which write what they sum nine times, make a kernel that takes long
+        to compile?"""
+        return any(
+            self.weight(replace(i, body=())) > BULK
+            for i in inner
+            if any(map(self.keeps_order, i.accs))
+        )
 
     def outer(self, f: For, why: str) -> Body:
         """A vector loop around serial ones: eight accumulators hide the latency of an addition."""
@@ -237,7 +268,9 @@ class Schedule:
         sums = any(isinstance(s, For) and any(map(self.keeps_order, s.accs)) for s in f.body)
         f = replace(f, body=tuple(x for s in f.body for x in self.serial(s)))
         width = self.fit(8 * lanes, f.extent)
-        if self.may_grow(f.extent) and not sums:  # rows may stay as short as they were while tracing: not much wider
+        if (
+            self.may_grow(f.extent) and not sums
+        ):  # rows may stay as short as they were while tracing: not much wider
             while width > 2 * lanes and width // 2 >= self.sizes.hinted.interval(f.extent)[1]:
                 width //= 2
         f = replace(f, kind="vector", width=width)
@@ -250,7 +283,9 @@ class Schedule:
         return (s,)
 
     def note(self, f: For, why: str) -> For:
-        self.reasons.append(f"{f.name}: {why}" + (f", {f.width} wide" if f.kind == "vector" else ""))
+        self.reasons.append(
+            f"{f.name}: {why}" + (f", {f.width} wide" if f.kind == "vector" else "")
+        )
         return f
 
     def keeps_order(self, a: Accumulator) -> bool:
@@ -262,17 +297,21 @@ class Schedule:
         """Do the iterations of a loop write different places?"""
         return not f.name.startswith(COLLIDING)
 
-    # --- how good, how wide ---------------------------------------------------------------------------------------------------
+    # --- how good, how wide -----------------------------------------------------------------------
 
     def element_bytes(self, f: For) -> int:
-        """The widest element that the vector handles; where places differ from lane to lane, or decide, they count, too."""
+        """The widest element that the vector handles; where places differ from lane to lane, or
+        decide, they count, too."""
         size = 1
         for s in statements((f,)):
             if isinstance(s, Store):
                 size = max(size, item_size(s.buf.dtype))
             for e in own_exprs(s):
                 size = max(
-                    size, item_size(e.dtype) if e.dtype != "i64" else 1, *(item_size(b.dtype) for b in e.bufs), 1
+                    size,
+                    item_size(e.dtype) if e.dtype != "i64" else 1,
+                    *(item_size(b.dtype) for b in e.bufs),
+                    1,
                 )
         return PLACE_BYTES if size < 4 and self.handles_places(f) else size
 
@@ -284,7 +323,11 @@ class Schedule:
                 for e in walk(root, seen):
                     if f.name not in e.names:
                         continue
-                    if e.op == "load" and self.steps(e.attr, index_and_guard(e)[0], f.name) not in (-1, 0, 1):
+                    if e.op == "load" and self.steps(e.attr, index_and_guard(e)[0], f.name) not in (
+                        -1,
+                        0,
+                        1,
+                    ):
                         return True
                     if e.dtype == "i1" and e.args and e.args[0].dtype == "i64":
                         return True
@@ -296,15 +339,20 @@ class Schedule:
         for s in statements((f,)):
             for e in own_exprs(s):
                 for x in walk(e, seen):
-                    if x.op not in ("var", "ref", "const", "param") and not (x.dtype == "i64" and x.index):
+                    if x.op not in ("var", "ref", "const", "param") and not (
+                        x.dtype == "i64" and x.index
+                    ):
                         n += HEAVY.get(x.op, 1)
         return n
 
     def width(self, f: For) -> int:
-        """Four registers at a time for light loops, one for heavy ones: long chains keep the units busy by themselves."""
+        """Four registers at a time for light loops, one for heavy ones: long chains keep the units
+        busy by themselves."""
         w = self.weight(f)
         lanes = self.vector_bytes // self.element_bytes(f)
-        most = 1 if parts(f, If) else 2 if parts(f, Loop) else 4  # lanes that part wait for each other
+        most = (
+            1 if parts(f, If) else 2 if parts(f, Loop) else 4
+        )  # lanes that part wait for each other
         return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
     def fit(self, width: int, extent: Expr) -> int:
@@ -323,17 +371,22 @@ class Schedule:
             width *= 2
         return width
 
-    # --- sums across a vector -------------------------------------------------------------------------------------------------
+    # --- sums across a vector ---------------------------------------------------------------------
 
     def in_lanes(self, f: For) -> list[Statement]:
-        """An ordered sum along a loop inside a vector loop: 16 partial sums per lane, in the order that a vector along k would take.
+        """An ordered sum along a loop inside a vector loop: 16 partial sums per lane, in the order
+        that a vector along k would take.
 
         before: for k: s = sum(x[k, lane])
-        after:  for q: for j < 16: p[j] += (x[64q+j] + x[64q+32+j]) + (x[64q+16+j] + x[64q+48+j]); the rest guarded; p folded by halves"""
+        after:  for q: for j < 16: p[j] += (x[64q+j] + x[64q+32+j]) + (x[64q+16+j] + x[64q+48+j]);
+        the rest guarded; p folded by halves
+        """
         self.fresh += 1
         kept = kept_values(f)
         memo: dict[Expr, Expr] = {}
-        mine = [map_acc(a, lambda e: rewrite(e, kept.get, memo)) for a in f.accs if self.keeps_order(a)]
+        mine = [
+            map_acc(a, lambda e: rewrite(e, kept.get, memo)) for a in f.accs if self.keeps_order(a)
+        ]
         rest = tuple(a for a in f.accs if not self.keeps_order(a))
         out: list[Statement] = [replace(f, accs=rest)] if rest or f.body else []
         parts = []
@@ -345,16 +398,24 @@ class Schedule:
         out += self.blocks(f, parts, j, q)
         out += self.rest(f, parts, q.attr[1], j)
         i = var(f"h{self.fresh}", 4)
-        at = lambda p, n: load(p, (ex("add", i, const(n)),))
-        halves = [(p, add(a, add(a, at(p, 0), at(p, 8)), add(a, at(p, 4), at(p, 12)))) for a, p in parts]
+
+        def at(p, n):
+            return load(p, (ex("add", i, const(n)),))
+
+        halves = [
+            (p, add(a, add(a, at(p, 0), at(p, 8)), add(a, at(p, 4), at(p, 12)))) for a, p in parts
+        ]
         out.append(For(i, tuple(Store(p, (i,), e) for p, e in halves)))
         for a, p in parts:
             x = [load(p, (const(n),)) for n in range(4)]
             out.append(Let(a.name, add(a, add(a, x[0], x[2]), add(a, x[1], x[3]))))
         return out
 
-    def blocks(self, f: For, parts: Sequence[tuple[Acc, Buffer]], j: Expr, q: Expr) -> list[Statement]:
-        """The whole blocks. Where there are few, the partial sums stay in registers; many are read in the order of memory."""
+    def blocks(
+        self, f: For, parts: Sequence[tuple[Acc, Buffer]], j: Expr, q: Expr
+    ) -> list[Statement]:
+        """The whole blocks. Where there are few, the partial sums stay in registers; many are read
+        in the order of memory."""
         start = tuple(Store(p, (j,), identity(a.op, a.value.dtype)) for a, p in parts)
         base = ex("mul", q, const(BLOCK))
         most = self.sizes.interval(f.extent)[1]
@@ -362,17 +423,25 @@ class Schedule:
             return [For(j, start)]
         if self.sizes.known and most < FEW * BLOCK and len(parts) == 1:
             sums = tuple(
-                replace(a, name=f"{a.name}.{j.attr[0]}", value=self.block_of(a, f, base, j, False)) for a, _ in parts
+                replace(a, name=f"{a.name}.{j.attr[0]}", value=self.block_of(a, f, base, j, False))
+                for a, _ in parts
             )
-            stores = tuple(Store(p, (j,), ref(s.name, s.value.dtype)) for s, (_, p) in zip(sums, parts))
+            stores = tuple(
+                Store(p, (j,), ref(s.name, s.value.dtype)) for s, (_, p) in zip(sums, parts)
+            )
             return [For(j, (For(q, (), sums), *stores))]
         step = tuple(self.block(a, p, f, base, j, False) for a, p in parts)
         return [For(j, start), For(q, (For(j, step),))]
 
-    def rest(self, f: For, parts: Sequence[tuple[Acc, Buffer]], blocks: Expr, j: Expr) -> list[Statement]:
-        """The last, incomplete block: missing elements are the identity, which changes nothing, and are left out.
+    def rest(
+        self, f: For, parts: Sequence[tuple[Acc, Buffer]], blocks: Expr, j: Expr
+    ) -> list[Statement]:
+        """The last, incomplete block: missing elements are the identity, which changes nothing, and
+        are left out.
 
-        Where the size is known it is known how many of the four 16s are there: the first `left` sums take one element more than the others."""
+        Where the size is known it is known how many of the four 16s are there: the first `left`
+        sums take one element more than the others.
+        """
         low, high = self.sizes.interval(f.extent)
         base = ex("mul", blocks, const(BLOCK))
         if low != high or not self.sizes.known:
@@ -382,17 +451,25 @@ class Schedule:
         out: list[Statement] = []
         if extra:
             i = var(f"{j.attr[0]}.a", left)
-            out.append(For(i, tuple(self.block(a, p, f, base, i, False, some + 1) for a, p in parts)))
+            out.append(
+                For(i, tuple(self.block(a, p, f, base, i, False, some + 1) for a, p in parts))
+            )
         if some and extra < LANES:
             i = var(f"{j.attr[0]}.b", ex("sub", const(LANES), left))
             at = ex("add", i, left)
             out.append(For(i, tuple(self.block(a, p, f, base, at, False, some) for a, p in parts)))
         return out
 
-    def any_rest(self, f: For, parts: Sequence[tuple[Acc, Buffer]], base: Expr, j: Expr) -> list[Statement]:
-        """The same for any size: a loop for the sums that take one more element, one for those that take two, three, four."""
+    def any_rest(
+        self, f: For, parts: Sequence[tuple[Acc, Buffer]], base: Expr, j: Expr
+    ) -> list[Statement]:
+        """The same for any size: a loop for the sums that take one more element, one for those that
+        take two, three, four."""
         left = ex("sub", f.extent, base)
-        reach = lambda n: ex("min", ex("max", ex("sub", left, const(LANES * (n - 1))), ZERO), const(LANES))
+
+        def reach(n):
+            return ex("min", ex("max", ex("sub", left, const(LANES * (n - 1))), ZERO), const(LANES))
+
         out: list[Statement] = []
         for count in (1, 2, 3, 4):
             more = reach(count + 1) if count < 4 else ZERO
@@ -401,8 +478,11 @@ class Schedule:
             out.append(For(i, tuple(self.block(a, p, f, base, at, False, count) for a, p in parts)))
         return out
 
-    def block(self, a: Acc, p: Buffer, f: For, base: Expr, j: Expr, guard: bool, count: int = 4) -> Store:
-        """One block of 64 elements, or the first `count` times 16 of them, added to the partial sums."""
+    def block(
+        self, a: Acc, p: Buffer, f: For, base: Expr, j: Expr, guard: bool, count: int = 4
+    ) -> Store:
+        """One block of 64 elements, or the first `count` times 16 of them, added to the partial
+        sums."""
         return Store(p, (j,), add(a, load(p, (j,)), self.block_of(a, f, base, j, guard, count)))
 
     @staticmethod
@@ -426,7 +506,7 @@ class Schedule:
             total = add(a, total, add(a, other, element(48)) if count > 3 else other)
         return total
 
-    # --- threads --------------------------------------------------------------------------------------------------------------
+    # --- threads ----------------------------------------------------------------------------------
 
     def time(self, body: Body) -> float:
         """A guess of nanoseconds on one core."""
@@ -467,7 +547,13 @@ class Schedule:
         n, grows = self.sizes.hinted.interval(f.extent)[1], self.may_grow(f.extent)
         per, inner = plan.ns / max(n, 1), self.growing_turns(f.body) if grows else None
         if f.kind in ("vector", "tile"):
-            size = TILES if f.kind == "tile" else f.width if holds(f, (Loop, If)) else self.block_size(f)
+            size = (
+                TILES
+                if f.kind == "tile"
+                else f.width
+                if holds(f, (Loop, If))
+                else self.block_size(f)
+            )
             if n < (4 if size == SPLIT else 2) * size and not grows:
                 return
             f, per = self.split(f, size), per * size
@@ -477,17 +563,22 @@ class Schedule:
         least = max(1, int((PARALLEL_NS / 2 if grows else GRAIN_NS) / max(per, 1e-3)))
         if inner is not None:  # less of a loop whose turns have become longer
             turns = int(self.turns(inner))
-            plan.grain = ex("add", ex("floordiv", const(least * turns), ex("max", inner, const(1))), const(1))
+            plan.grain = ex(
+                "add", ex("floordiv", const(least * turns), ex("max", inner, const(1))), const(1)
+            )
         else:
             plan.grain = least if grows else -(-n // max(n // least, 1))  # pieces of one size
         plan.extent = f.extent
         plan.body = (replace(f, kind="parallel"),)
         self.note(
-            f, f"threads: about {plan.ns / 1000:.0f} us of work, {least if grows else plan.grain} iterations at a time"
+            f,
+            f"threads: about {plan.ns / 1000:.0f} us of work, {least if grows else plan.grain}"
+            " iterations at a time",
         )
 
     def block_size(self, f: For) -> int:
-        """How many elements of a vector loop go to a thread at a time: fewer when loops inside take long."""
+        """How many elements of a vector loop go to a thread at a time: fewer when loops inside take
+        long."""
         inside = sum(self.turns(s.extent) for s in statements(f.body) if isinstance(s, For))
         size = SPLIT
         while size > f.width and size * inside > 4 * SPLIT:
@@ -495,7 +586,8 @@ class Schedule:
         return max(size, f.width)
 
     def may_grow(self, extent: Expr) -> bool:
-        """May this program be called with a much longer loop than this one? Then pieces that are worth a thread are cut when it is."""
+        """May this program be called with a much longer loop than this one? Then pieces that are
+        worth a thread are cut when it is."""
         return not self.sizes.free.isdisjoint(extent.names)
 
     def growing_turns(self, body: Body) -> Expr | None:
@@ -510,36 +602,50 @@ class Schedule:
         return max(found, key=self.turns, default=None)
 
     def split(self, f: For, size: int) -> For:
-        """before: for i < n @vector        after: for b < ceil(n / 4096): for i < min(4096, n - 4096 b) @vector, at 4096 b + i"""
+        """before: for i < n @vector        after: for b < ceil(n / 4096): for i < min(4096, n -
+        4096 b) @vector, at 4096 b + i"""
         blocks = ex("floordiv", ex("add", f.extent, const(size - 1)), const(size))
         b = var("b", blocks)
         base = ex("mul", b, const(size))
         low, high = self.sizes.interval(f.extent)
         whole = low == high and high % size == 0
-        i = var(f"{f.name}.in", const(size) if whole else ex("min", const(size), ex("sub", f.extent, base)))
+        i = var(
+            f"{f.name}.in",
+            const(size) if whole else ex("min", const(size), ex("sub", f.extent, base)),
+        )
         at = ex("add", base, i)
         memo: dict[Expr, Expr] = {}
-        fix = lambda e: rewrite(e, lambda x: at if x is f.var else None, memo)
+
+        def fix(e):
+            return rewrite(e, lambda x: at if x is f.var else None, memo)
+
         body = map_exprs(f.body, fix)
         return For(b, (For(i, body, tuple(map_acc(a, fix) for a in f.accs), f.kind, f.width),))
 
 
 def kept_values(f: For) -> dict[Expr, Expr]:
-    """What the body of a loop computes and stores, for each turn in a place of its own: it can be read again."""
+    """What the body of a loop computes and stores, for each turn in a place of its own: it can be
+    read again."""
     stores = [s for s in f.body if isinstance(s, Store)]
     out: dict[Expr, Expr] = {}
     for s in stores:
-        alone = sum(t.buf is s.buf for t in stores) == 1 and s.guard is None and any(i is f.var for i in s.idx)
+        alone = (
+            sum(t.buf is s.buf for t in stores) == 1
+            and s.guard is None
+            and any(i is f.var for i in s.idx)
+        )
         if alone and s.value.args and s.value.op != "load" and s.value.dtype == s.buf.dtype:
             out[s.value] = load(s.buf, s.idx)
     return out
 
 
 def parts(f: For, kind: type[Loop] | type[If]) -> bool:
-    """Are there loops (or choices) inside `f` that end (or fall out) differently for each of its turns?"""
+    """Are there loops (or choices) inside `f` that end (or fall out) differently for each of its
+    turns?"""
     varying = {f.name} | vector_names(f, {f.name})
     return any(
-        isinstance(s, kind) and s.cond is not None and not varying.isdisjoint(s.cond.names) for s in statements((f,))
+        isinstance(s, kind) and s.cond is not None and not varying.isdisjoint(s.cond.names)
+        for s in statements((f,))
     )
 
 

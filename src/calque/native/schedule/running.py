@@ -1,14 +1,27 @@
-"""Running folds along an axis that is not the last: the lanes of the vector lie beside each other in memory, the fold goes from row to row.
+"""Running folds along an axis that is not the last: the lanes of the vector lie beside each other
+in memory, the fold goes from row to row.
 
-The order of a running fold is part of its meaning: blocks of `SCAN_BLOCK` elements, each folded by doubling steps, and what came before
-joined last. Lane by lane the same steps are taken between rows as a vector along the axis takes between its lanes."""
+The order of a running fold is part of its meaning: blocks of `SCAN_BLOCK` elements, each folded by
+doubling steps, and what came before joined last. Lane by lane the same steps are taken between rows
+as a vector along the axis takes between its lanes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calque.native.loops.tree import SCAN_BLOCK, Fold, For, Let, Loop, State, Statement, Store, as_fold
+from calque.native.loops.tree import (
+    SCAN_BLOCK,
+    Fold,
+    For,
+    Let,
+    Loop,
+    State,
+    Statement,
+    Store,
+    as_fold,
+)
 from calque.native.scalars.expr import Buffer, Expr, const, ex, load, ref, rewrite, var
 
 Values = list[Expr]  # one for each name of a fold
@@ -16,8 +29,9 @@ Values = list[Expr]  # one for each name of a fold
 
 @dataclass
 class Rows:
-    """A nest `for f: for inner: running folds, stores`, to be taken a block of rows at a time. `heavy`: what is folded is computed in a loop
-    of its own instead of once for each row of a block."""
+    """A nest `for f: for inner: running folds, stores`, to be taken a block of rows at a time.
+    `heavy`: what is folded is computed in a loop of its own instead of once for each row of a
+    block."""
 
     inner: For
     extent: int
@@ -25,7 +39,9 @@ class Rows:
 
     def body(self) -> list[Statement]:
         """before: for k: s = running sum(x[k, i]); y[k, i] = s
-        after:  loop q with c = 0: x0 = x[16q, i], ..., x15 = ...; y[16q, i] = c + x0; y[16q+1, i] = c + (x0 + x1); ...; the rest likewise"""
+        after:  loop q with c = 0: x0 = x[16q, i], ..., x15 = ...; y[16q, i] = c + x0; y[16q+1, i] =
+        c + (x0 + x1); ...; the rest likewise
+        """
         self.folds = [as_fold(a) for a in self.inner.accs]
         blocks, left = divmod(self.extent, SCAN_BLOCK)
         start = [list(f.init) for f in self.folds]
@@ -69,10 +85,15 @@ class Rows:
     def rows(self, f: Fold, base: Expr, count: int, tag: str, out: list[Statement]) -> list[Values]:
         """What is folded, row by row; it is read before anything is stored."""
         if not self.heavy:
-            found = [[self.moved(v, ex("add", base, const(i))) for v in f.values] for i in range(count)]
+            found = [
+                [self.moved(v, ex("add", base, const(i))) for v in f.values] for i in range(count)
+            ]
             for i, vs in enumerate(found):
                 out += [Let(f"{n}{tag}.x{i}", v) for n, v in zip(f.names, vs)]
-            return [[ref(f"{n}{tag}.x{i}", v.dtype) for n, v in zip(f.names, vs)] for i, vs in enumerate(found)]
+            return [
+                [ref(f"{n}{tag}.x{i}", v.dtype) for n, v in zip(f.names, vs)]
+                for i, vs in enumerate(found)
+            ]
         j = var(f"{f.names[0]}{tag}.j", count)
         kept = [Buffer(f"{n}{tag}.x", (count,), v.dtype, "lane") for n, v in zip(f.names, f.values)]
         at = ex("add", base, j)
@@ -84,10 +105,21 @@ class Rows:
 
     def stored(self, s: Statement, known: dict[Expr, Expr], at: Expr) -> Store:
         assert isinstance(s, Store)
-        change: Callable[[Expr], Expr | None] = lambda x: at if x is self.inner.var else known.get(x)
+
+        def change(x: Expr) -> Expr | None:
+            return at if x is self.inner.var else known.get(x)
+
         memo: dict[Expr, Expr] = {}
-        fix = lambda e: rewrite(e, change, memo)
-        return Store(s.buf, tuple(map(fix, s.idx)), fix(s.value), fix(s.guard) if s.guard is not None else None)
+
+        def fix(e):
+            return rewrite(e, change, memo)
+
+        return Store(
+            s.buf,
+            tuple(map(fix, s.idx)),
+            fix(s.value),
+            fix(s.guard) if s.guard is not None else None,
+        )
 
 
 def combined(f: Fold, left: Values, right: Values) -> Values:
@@ -98,7 +130,8 @@ def combined(f: Fold, left: Values, right: Values) -> Values:
 
 
 def prefixes(f: Fold, rows: Sequence[Values]) -> list[Values]:
-    """Inclusive running folds of a block: in each step the last of every lower half joins its upper half."""
+    """Inclusive running folds of a block: in each step the last of every lower half joins its upper
+    half."""
     out = list(rows)
     d = 1
     while d < len(out):

@@ -1,8 +1,9 @@
-"""Small loops around a reduction are unrolled inside it, so that what does not depend on them is computed once."""
+"""Small loops around a reduction are unrolled inside it, so that what does not depend on them is
+computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +18,9 @@ SHARED: Final = 10  # weight of what is computed once instead of many times that
 
 def unrolled(body: Body) -> Body:
     """before: for c < 3: (for k: r = sum(f(c, k) * g(k))); y[c] = r
-    after:  for k: (r.0 = sum(f(0, k) * g(k)); r.1 = sum(f(1, k) * g(k)); r.2 = ...); y[0] = r.0; y[1] = r.1; y[2] = r.2"""
+    after:  for k: (r.0 = sum(f(0, k) * g(k)); r.1 = sum(f(1, k) * g(k)); r.2 = ...); y[0] = r.0;
+    y[1] = r.1; y[2] = r.2
+    """
     out: list[Statement] = []
     for s in body:
         if isinstance(s, For) and any(isinstance(x, For) for x in s.body):
@@ -40,7 +43,9 @@ def suits(f: For) -> bool:
     if not 2 <= f.extent.attr <= MOST or n > MOST:
         return False
     for x in loops:
-        plain = all(isinstance(a, Acc) and not a.running and not a.name.startswith(STRICT) for a in x.accs)
+        plain = all(
+            isinstance(a, Acc) and not a.running and not a.name.startswith(STRICT) for a in x.accs
+        )
         if x.body or not plain or x.kind != "serial" or f.name in x.extent.names:
             return False
     if not stored(f.body).isdisjoint(loaded(tuple(loops))):
@@ -61,13 +66,16 @@ def repeated(f: For, x: For) -> int:
 
 
 def inside(f: For) -> list[Statement]:
-    """The turns of the loop, one after the other: each reduction once for all of them, then what is stored."""
+    """The turns of the loop, one after the other: each reduction once for all of them, then what is
+    stored."""
     turns = [turn(f, i) for i in range(f.extent.attr)]
     out: list[Statement] = []
     for same in zip(*turns, strict=True):
         first = same[0]
         if isinstance(first, For):
-            out.append(replace(first, accs=tuple(a for s in same if isinstance(s, For) for a in s.accs)))
+            out.append(
+                replace(first, accs=tuple(a for s in same if isinstance(s, For) for a in s.accs))
+            )
         else:
             out += same
     return out
@@ -76,14 +84,26 @@ def inside(f: For) -> list[Statement]:
 def turn(f: For, i: int) -> Sequence[Statement]:
     """One turn of a loop, with names of its own."""
     names = {a.name for s in f.body if isinstance(s, For) for a in s.accs if isinstance(a, Acc)}
-    rename: Callable[[Expr], Expr | None] = lambda e: (
-        const(i) if e is f.var else ref(f"{e.attr[0]}.{i}", e.dtype) if e.op == "ref" and e.attr[0] in names else None
-    )
+
+    def rename(e: Expr) -> Expr | None:
+        return (
+            const(i)
+            if e is f.var
+            else ref(f"{e.attr[0]}.{i}", e.dtype)
+            if e.op == "ref" and e.attr[0] in names
+            else None
+        )
+
     memo: dict[Expr, Expr] = {}
     out = map_exprs(f.body, lambda e: rewrite(e, rename, memo))
     return [
-        replace(s, accs=tuple(replace(a, name=f"{a.name}.{i}") for a in s.accs if isinstance(a, Acc)))
-        if isinstance(s, For)
-        else s
+        (
+            replace(
+                s,
+                accs=tuple(replace(a, name=f"{a.name}.{i}") for a in s.accs if isinstance(a, Acc)),
+            )
+            if isinstance(s, For)
+            else s
+        )
         for s in out
     ]

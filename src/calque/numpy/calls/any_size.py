@@ -1,7 +1,10 @@
-"""Entries of library functions for arguments of any size: with the second shape of its arguments a function is traced with free sizes.
+"""Entries of library functions for arguments of any size: with the second shape of its arguments a
+function is traced with free sizes.
 
-Its steps are kernels and copies that serve every shape (`native.eager_sizes`), so nothing is compiled; a new shape changes words only.
-What cannot be had so (a size that decides how much Python does) stays with an entry for each shape."""
+Its steps are kernels and copies that serve every shape (`native.eager_sizes`), so nothing is
+compiled; a new shape changes words only. What cannot be had so (a size that decides how much Python
+does) stays with an entry for each shape.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ from calque.transforms.jit.jit import epoch
 eager_sizes = LazyModule("calque.native.eager.sizes")
 
 MOST_KINDS = 1000
-TURNS = 20  # calls with the same sizes after which they get an entry of their own: to trace a function takes as long
+# calls with the same sizes after which they get an entry of their own: to trace a function takes as
+# long
+TURNS = 20
 MOST_FAILURES = 2  # then the sizes of such arguments stay fixed
 Flat = Callable[
     [], tuple[Callable[..., list[Any]], list[Any]]
@@ -44,7 +49,8 @@ class Kinds:
         self.known: dict[Any, Kind] = {}
 
     def is_often(self, key: Sequence[Any], sizes: tuple[int, ...]) -> bool:
-        """Did an entry for all sizes serve these ones so often that they shall have one of their own? It is asked once."""
+        """Did an entry for all sizes serve these ones so often that they shall have one of their
+        own? It is asked once."""
         kind = self.known.get(key_of(key))
         for e in () if kind is None else kind.family.entries:
             values = e.values(sizes)
@@ -53,14 +59,18 @@ class Kinds:
                 return True
         return False
 
-    def teach(self, function: Any, flat: Flat, given: Any, names: Iterable[str], key: Sequence[Any]) -> bool:
+    def teach(
+        self, function: Any, flat: Flat, given: Any, names: Iterable[str], key: Sequence[Any]
+    ) -> bool:
         """Add an entry for all sizes, if it is time for that and can be done."""
         if len(self.known) >= MOST_KINDS:
             self.known.clear()
         kind, sizes = self.known.setdefault(key_of(key), Kind()), given.sizes
         if kind.failures >= MOST_FAILURES:
             return False
-        entry = next((e for e in kind.family.entries if e.values(sizes) is not None), None)  # the function has lost it
+        entry = next(
+            (e for e in kind.family.entries if e.values(sizes) is not None), None
+        )  # the function has lost it
         if entry is None:
             plan = kind.family.next(sizes, frozenset())
             kind.family.remember(sizes)
@@ -69,10 +79,14 @@ class Kinds:
             return False
         specs, choose = [of_kind(s) for s in given.specs], entry.chooser(kind.family, kind.met)
         program, out = entry.executable.program, entry.traced
-        callpath.add_entry(function, callpath.Entry(specs, tuple(names), program, out, epoch(), choose=choose))
+        callpath.add_entry(
+            function, callpath.Entry(specs, tuple(names), program, out, epoch(), choose=choose)
+        )
         return True
 
-    def entry(self, kind: Kind, flat: Flat, avals: Sequence[ShapedArray], plan: Any) -> Entry | None:
+    def entry(
+        self, kind: Kind, flat: Flat, avals: Sequence[ShapedArray], plan: Any
+    ) -> Entry | None:
         """The function traced with free sizes."""
         entry, free = Entry(*plan), {i for g in plan[0] for i in g}
         entry.symbols.pins = True

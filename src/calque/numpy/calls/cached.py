@@ -1,7 +1,9 @@
 """Library functions whose eager calls run as machine code.
 
-`cached(f)` is called like `f`. When the same kinds of arguments come a second time, `f` is traced once and an entry is added to
-its call path (`native.eager_program`): from then on such a call enters no Python frame. Everything else goes to `f`."""
+`cached(f)` is called like `f`. When the same kinds of arguments come a second time, `f` is traced
+once and an entry is added to its call path (`native.eager_program`): from then on such a call
+enters no Python frame. Everything else goes to `f`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ _STATIC = (int, bool, str, type(None))
 
 
 class Arguments:
-    """The arguments of one call: a key, the arrays among them, and how the call path recognises them."""
+    """The arguments of one call: a key, the arrays among them, and how the call path recognises
+    them."""
 
     def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]):
         self.avals: list[ShapedArray] = []
@@ -47,7 +50,9 @@ class Arguments:
 
     def spec(self, a: Any) -> tuple[Any, ...]:
         t = type(a)
-        if t is ArrayImpl and a._extra is not None:  # placed on devices: the results follow, in Python
+        if (
+            t is ArrayImpl and a._extra is not None
+        ):  # placed on devices: the results follow, in Python
             raise eager_program.Inexpressible
         if t is ArrayImpl or t is float:
             aval = typeof(a)
@@ -69,11 +74,14 @@ class Arguments:
 
 
 class Teacher:
-    """Serves the calls of a function that machine code does not know, and teaches it: with the second call of a sort, or `at_once`.
+    """Serves the calls of a function that machine code does not know, and teaches it: with the
+    second call of a sort, or `at_once`.
 
     `exact` gives the entry for arguments of just this sort."""
 
-    def __init__(self, f: Callable[..., Any], exact: Exact | None = None, at_once: bool = False) -> None:
+    def __init__(
+        self, f: Callable[..., Any], exact: Exact | None = None, at_once: bool = False
+    ) -> None:
         self.f, self.exact, self.at_once = f, exact or entry_of_steps, at_once
         self.function: Any = None  # whom to teach
         self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
@@ -89,14 +97,18 @@ class Teacher:
             given = Arguments(args, kwargs)
             key = (epoch(), *given.key)
             known = self.seen.get(key)
-        except (eager_program.Inexpressible, TypeError):  # not for machine code, or arguments that cannot be a key
+        except (
+            eager_program.Inexpressible,
+            TypeError,
+        ):  # not for machine code, or arguments that cannot be a key
             return self.f(*args, **kwargs)
         if known != REFUSED and self.learns(given, key, known, args, kwargs):
             return self.function(*args, **kwargs)
         return self.f(*args, **kwargs)
 
     def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Has a function that makes arrays been called seldom with such arguments, none of which are arrays? Python is quick there."""
+        """Has a function that makes arrays been called seldom with such arguments, none of which
+        are arrays? Python is quick there."""
         try:
             key = (epoch(), args, *kwargs.items())
             n = self.calls[key] = self.calls.get(key, 0) + 1
@@ -107,7 +119,12 @@ class Teacher:
         return n <= TURNS
 
     def learns(
-        self, given: Arguments, key: Any, known: int | None, args: Sequence[Any], kwargs: dict[str, Any]
+        self,
+        given: Arguments,
+        key: Any,
+        known: int | None,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
     ) -> bool:
         """Is there an entry for such arguments now?"""
         if len(self.seen) > SEEN_LIMIT:
@@ -116,9 +133,13 @@ class Teacher:
             self.seen[key] = 1
             if self.kinds.is_often(key, given.sizes):
                 known = 1
-            elif self.kinds.teach(self.function, lambda: flat_function(self.f, args, kwargs), given, kwargs, key):
+            elif self.kinds.teach(
+                self.function, lambda: flat_function(self.f, args, kwargs), given, kwargs, key
+            ):
                 return True
-        met = max(known or 0, 0)  # an entry that went, or that does not take this very value, counts as nothing
+        met = max(
+            known or 0, 0
+        )  # an entry that went, or that does not take this very value, counts as nothing
         if met or (known is None and self.at_once):
             self.seen[key] = TAUGHT if self.teach(given, args, kwargs) else REFUSED
             return self.seen[key] == TAUGHT
@@ -148,7 +169,9 @@ def cached(f: Callable[..., Any]) -> Any:
     return function
 
 
-def entry_of_steps(f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def entry_of_steps(
+    f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """An entry with a program that does one step for each primitive."""
     flat, tree = flat_function(f, args, kwargs)
     program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
@@ -159,14 +182,19 @@ def entry_of_steps(f: Callable[..., Any], given: Arguments, args: Sequence[Any],
 def flat_function(
     f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
-    """`f` as a function of the arrays among these arguments, and a cell that receives the structure of its result."""
+    """`f` as a function of the arrays among these arguments, and a cell that receives the structure
+    of its result."""
     tree: list[pytrees.PyTreeDef] = []
 
     def flat(*arrays: Any) -> list[Any]:
         values = iter(arrays)
         full = [substituted(a, values) for a in args]
-        out, structure = pytrees.flatten(f(*full, **{k: substituted(v, values) for k, v in kwargs.items()}))
-        if not all(isinstance(v, Tracer) for v in out):  # a Python value, or an array made while tracing
+        out, structure = pytrees.flatten(
+            f(*full, **{k: substituted(v, values) for k, v in kwargs.items()})
+        )
+        if not all(
+            isinstance(v, Tracer) for v in out
+        ):  # a Python value, or an array made while tracing
             raise eager_program.Inexpressible
         tree[:] = [structure]
         return out
@@ -186,7 +214,9 @@ def substituted(a: Any, arrays: Any) -> Any:
 
 # ---------------------------------------------------------------- which functions
 
-_MAKE_ARRAYS = frozenset(("zeros", "ones", "empty", "full", "arange", "eye", "identity", "linspace", "tri"))
+_MAKE_ARRAYS = frozenset(
+    ("zeros", "ones", "empty", "full", "arange", "eye", "identity", "linspace", "tri")
+)
 
 _NOT = frozenset(
     [
@@ -285,7 +315,17 @@ def with_call_path(name: str, f: Any) -> Any:
     if not getattr(f, "__module__", "").startswith("calque.numpy") and not hasattr(f, "outer"):
         return f
     made = cached(f)
-    for method in ("reduce", "accumulate", "outer", "at", "reduceat", "nin", "nout", "nargs", "identity"):
+    for method in (
+        "reduce",
+        "accumulate",
+        "outer",
+        "at",
+        "reduceat",
+        "nin",
+        "nout",
+        "nargs",
+        "identity",
+    ):
         if hasattr(f, method):
             setattr(made, method, getattr(f, method))
     return made

@@ -1,7 +1,10 @@
-"""Operators of concrete arrays as machine code: `a + b` enters no Python frame once it has been seen for such operands.
+"""Operators of concrete arrays as machine code: `a + b` enters no Python frame once it has been
+seen for such operands.
 
-Each operator is a `machine.callpath.OpFunction`. A miss runs the Python operator, then compiles that very function for
-operands of any size (one kernel for each combination of dtypes) and adds an entry for the avals met."""
+Each operator is a `machine.callpath.OpFunction`. A miss runs the Python operator, then compiles
+that very function for operands of any size (one kernel for each combination of dtypes) and adds an
+entry for the avals met.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ backend, eager = LazyModule("calque.native.backend"), LazyModule("calque.native.
 
 Method = Callable[..., Any]
 _SPECS = {float: "pyfloat", int: "pyint", bool: "pybool", complex: "pycomplex"}
-_PASSED_AS = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")))  # fmt: skip
+_PASSED_AS = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64", "uint8",
+"uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")))  # fmt: skip
 SMALL_PRODUCT = 64**3
 MOST_MET = 4096  # shapes that are remembered for operands of one kind
 
@@ -37,16 +41,20 @@ class Unteachable(Exception):
 
 
 class Sizes:
-    """What an operator knows of operands of one kind: the shapes it met, and whether an entry serves them all."""
+    """What an operator knows of operands of one kind: the shapes it met, and whether an entry
+    serves them all."""
 
     __slots__ = ("first", "met")
 
     def __init__(self, first: tuple[int, ...]) -> None:
         self.first = first
-        self.met: set[tuple[int, ...]] | None = None  # shapes that the entry for all sizes has served
+        self.met: set[tuple[int, ...]] | None = (
+            None  # shapes that the entry for all sizes has served
+        )
 
     def wants_all(self, shape: tuple[int, ...]) -> bool:
-        """Is it time for an entry that serves all sizes? With the second shape; and anew when the entry is gone."""
+        """Is it time for an entry that serves all sizes? With the second shape; and anew when the
+        entry is gone."""
         if self.met is not None and shape not in self.met:
             self.first, self.met = shape, None
             return False
@@ -56,7 +64,9 @@ class Sizes:
 def operator(name: str, method: Method) -> Any:
     """The operator `method` as a callable of machine code."""
     if name in ("__matmul__", "__rmatmul__"):
-        product = Teacher(method, lambda f, given, args, kwargs: teach_product(name, f, args), at_once=True)
+        product = Teacher(
+            method, lambda f, given, args, kwargs: teach_product(name, f, args), at_once=True
+        )
         product.function = callpath.OpFunction(product.miss)
         return product.function
 
@@ -83,7 +93,11 @@ def operator(name: str, method: Method) -> Any:
                 made = teach_elementwise(name, method, args)
                 taught.add(key)
         except Unteachable:
-            return general.miss(args, kwargs) if all(type(a) is ArrayImpl for a in args) else method(*args)
+            return (
+                general.miss(args, kwargs)
+                if all(type(a) is ArrayImpl for a in args)
+                else method(*args)
+            )
         callpath.add_entry(function, made)
         return function(*args)
 
@@ -91,8 +105,11 @@ def operator(name: str, method: Method) -> Any:
     return function
 
 
-def teach_elementwise(name: str, method: Method, args: Sequence[Any], met: set[Any] | None = None) -> Any:
-    """An entry for operands of one shape, and scalars; with `met` it serves all shapes of these ranks and notes them there."""
+def teach_elementwise(
+    name: str, method: Method, args: Sequence[Any], met: set[Any] | None = None
+) -> Any:
+    """An entry for operands of one shape, and scalars; with `met` it serves all shapes of these
+    ranks and notes them there."""
     arrays = [a for a in args if type(a) is ArrayImpl]
     shapes = {a.aval.shape for a in arrays if a.aval.shape}
     if len(shapes) > 1 or any(is_extended(a.aval.dtype) for a in arrays):
@@ -120,7 +137,8 @@ def teach_elementwise(name: str, method: Method, args: Sequence[Any], met: set[A
 
 
 def chooser(made: Any, met: set[Any]) -> Callable[..., Any]:
-    """A function that gives the program for operands of one shape, once: at the second time they get an entry of their own."""
+    """A function that gives the program for operands of one shape, once: at the second time they
+    get an entry of their own."""
     dtype, weak, program = made.out_avals[0].dtype, made.out_avals[0].weak_type, made.program
 
     def choose(*avals: Any) -> Any:
@@ -142,7 +160,8 @@ def chooser(made: Any, met: set[Any]) -> Callable[..., Any]:
 
 
 def text_exponent(name: str, args: Sequence[Any]) -> int | float | None:
-    """A Python exponent that is part of the program: ints are multiplied out, multiples of one half may be roots."""
+    """A Python exponent that is part of the program: ints are multiplied out, multiples of one half
+    may be roots."""
     if name != "__pow__" or type(args[1]) not in (int, float):
         return None
     exponent: int | float = args[1]
@@ -163,7 +182,9 @@ def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], Shape
     t = type(a)
     if t is ArrayImpl:
         aval = a.aval
-        return ("array", aval, i), ShapedArray(eager.HINTS[:1] if aval.shape else (), aval.dtype, aval.weak_type)
+        return ("array", aval, i), ShapedArray(
+            eager.HINTS[:1] if aval.shape else (), aval.dtype, aval.weak_type
+        )
     if t not in PYTHON_SCALARS:
         raise Unteachable
     dtype, weak = common_type(*args)
@@ -179,7 +200,8 @@ def entry(specs: Sequence[Any], program: Any, choose: Callable[..., Any] | None 
 
 
 def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
-    """An entry for a product: small ones share a kernel for each combination of ranks, large ones have blocked kernels."""
+    """An entry for a product: small ones share a kernel for each combination of ranks, large ones
+    have blocked kernels."""
     a, b = args
     if type(a) is not ArrayImpl or type(b) is not ArrayImpl:
         raise Unteachable
@@ -192,8 +214,12 @@ def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
     m, k, n = x.shape[0] if x.ndim == 2 else 1, x.shape[-1], y.shape[1] if y.ndim == 2 else 1
     if name == "__matmul__" and m * k * n <= SMALL_PRODUCT:
         hints = (
-            ShapedArray((eager.HINTS[1],) if x.ndim == 1 else eager.HINTS[:2], x.dtype, x.weak_type),
-            ShapedArray((eager.HINTS[1],) if y.ndim == 1 else eager.HINTS[1:3], y.dtype, y.weak_type),
+            ShapedArray(
+                (eager.HINTS[1],) if x.ndim == 1 else eager.HINTS[:2], x.dtype, x.weak_type
+            ),
+            ShapedArray(
+                (eager.HINTS[1],) if y.ndim == 1 else eager.HINTS[1:3], y.dtype, y.weak_type
+            ),
         )
         made = eager.template(("product", hints, config.trace_key()), lambda: traced(method, hints))
         if made is not None:

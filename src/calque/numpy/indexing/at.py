@@ -44,8 +44,8 @@ class Place:
     >>> jnp.zeros(3).at[1].set(5.0)
     Array([0., 5., 0.], dtype=float32)
 
-    Updates outside the array are dropped, reads clamped, unless `mode` ("clip", "drop", "fill", "wrap",
-    "promise_in_bounds") says otherwise."""
+    Updates outside the array are dropped, reads clamped, unless `mode` ("clip", "drop", "fill",
+    "wrap", "promise_in_bounds") says otherwise."""
 
     __slots__ = ("array", "index")
 
@@ -69,18 +69,32 @@ class Place:
         """x[index], with a choice of what places outside give."""
         index = self.index
         if not wrap_negative_indices:
-            index = _negatives_outside(index, mode, below=mode not in ("fill", "drop", GatherScatterMode.FILL_OR_DROP))
-        return indexing.getitem(self.array, index, mode, fill_value, unique_indices, indices_are_sorted)
+            index = _negatives_outside(
+                index, mode, below=mode not in ("fill", "drop", GatherScatterMode.FILL_OR_DROP)
+            )
+        return indexing.getitem(
+            self.array, index, mode, fill_value, unique_indices, indices_are_sorted
+        )
 
     def _update(
-        self, scatter: Callable[..., Any], values: Any, unique: bool, ordered: bool, mode: Any, wrap: bool = True
+        self,
+        scatter: Callable[..., Any],
+        values: Any,
+        unique: bool,
+        ordered: bool,
+        mode: Any,
+        wrap: bool = True,
     ) -> Any:
         check_arraylike("x.at[...]", values)
         mask = masked.traced_mask(self.array, self.index)
         if mask is not None:
             return masked.update(self.array, mask, values, scatter)
         index = (
-            self.index if wrap else _negatives_outside(self.index, mode, below=mode in ("clip", GatherScatterMode.CLIP))
+            self.index
+            if wrap
+            else _negatives_outside(
+                self.index, mode, below=mode in ("clip", GatherScatterMode.CLIP)
+            )
         )
         return indexing.update(self.array, index, values, scatter, mode, unique, ordered)
 
@@ -98,29 +112,43 @@ class Place:
         """The elements replaced by a function of them."""
 
         def scatter(x: Any, indices: Any, updates: Any, dnums: Any, **options: Any) -> Any:
-            return lax_scatter.scatter_apply(x, indices, func, dnums, update_shape=typeof(updates).shape, **options)
+            return lax_scatter.scatter_apply(
+                x, indices, func, dnums, update_shape=typeof(updates).shape, **options
+            )
 
         zero = np.zeros((), typeof(self.array).dtype)
-        return self._update(scatter, zero, unique_indices, indices_are_sorted, mode, wrap_negative_indices)
+        return self._update(
+            scatter, zero, unique_indices, indices_are_sorted, mode, wrap_negative_indices
+        )
 
     def divide(self, values: Any, **options: Any) -> Any:
         """x.at[index].divide(y): x with its elements divided by y."""
-        ones = UFUNCS["true_divide"](self.array, Place(_ones_like(self.array), self.index).multiply(values, **options))
-        return convert(ones, typeof(self.array).dtype) if typeof(ones).dtype != typeof(self.array).dtype else ones
+        ones = UFUNCS["true_divide"](
+            self.array, Place(_ones_like(self.array), self.index).multiply(values, **options)
+        )
+        return (
+            convert(ones, typeof(self.array).dtype)
+            if typeof(ones).dtype != typeof(self.array).dtype
+            else ones
+        )
 
     def power(self, values: Any, **options: Any) -> Any:
         """x.at[index].power(y): x with its elements raised to y."""
-        return UFUNCS["power"](self.array, Place(_ones_like(self.array), self.index).multiply(values, **options))
+        return UFUNCS["power"](
+            self.array, Place(_ones_like(self.array), self.index).multiply(values, **options)
+        )
 
 
 def _ones_like(x: Any) -> Any:
     aval = typeof(x)
-    return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None)
+    return do.broadcast_in_dim(
+        np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
+    )
 
 
 def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
-    """An index whose negative positions lie outside of the array: at its beginning if those `below` are taken there, else beyond
-    every end. Positions modulo the size stay."""
+    """An index whose negative positions lie outside of the array: at its beginning if those `below`
+    are taken there, else beyond every end. Positions modulo the size stay."""
     if mode == "wrap":
         return index
     other = 0 if below else np.iinfo(np.int32).max
@@ -128,7 +156,9 @@ def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
     def part(p: Any) -> Any:
         if type(p) is int:
             return other if p < 0 else p
-        if not isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or not is_signed(typeof(p).dtype):
+        if not isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or not is_signed(
+            typeof(p).dtype
+        ):
             return p
         wide = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
         return where(UFUNCS["less"](wide, 0), other, wide)
@@ -147,7 +177,9 @@ def _method(name: str, scatter: Callable[..., Any], doc: str) -> Any:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        return self._update(scatter, values, unique_indices, indices_are_sorted, mode, wrap_negative_indices)
+        return self._update(
+            scatter, values, unique_indices, indices_are_sorted, mode, wrap_negative_indices
+        )
 
     update.__name__ = name
     update.__doc__ = doc

@@ -17,7 +17,8 @@ from calque.transforms.functions.checks import raise_if
 
 
 def check_bounds(shape: Sequence[Any], arrays: dict[int, Any], parts: Sequence[Any]) -> None:
-    """IndexError for what lies outside of its axis, now or while the program runs (`calque_debug_index`)."""
+    """IndexError for what lies outside of its axis, now or while the program runs
+    (`calque_debug_index`)."""
     where = here()
     own = [p for p in parts if p is not None]
     for axis, n in enumerate(shape):
@@ -28,7 +29,9 @@ def check_bounds(shape: Sequence[Any], arrays: dict[int, Any], parts: Sequence[A
         def error(found: Any, n: int = n, axis: int = axis) -> Exception:
             bad = found[(found < -n) | (found >= n)] if found.ndim else found
             number = int(bad.reshape(-1)[0])
-            return IndexError(f"index {number} is out of bounds for axis {axis} with size {n}, at {where}")
+            return IndexError(
+                f"index {number} is out of bounds for axis {axis} with size {n}, at {where}"
+            )
 
         raise_if(outside_of(i, n), error, [np.asarray(i) if isinstance(i, int) else i])
 
@@ -43,7 +46,9 @@ def outside_of(i: Any, n: Any) -> Any:
         return np.zeros((), bool)
     if not is_signed(dtype):
         return do.ge(i, as_number(n, dtype))
-    if isinstance(n, int) and n > 0:  # as an unsigned number what is still negative is large: one comparison
+    if (
+        isinstance(n, int) and n > 0
+    ):  # as an unsigned number what is still negative is large: one comparison
         from_front = do.select_n(do.lt(i, as_number(0, dtype)), i, do.add(i, as_number(n, dtype)))
         unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
         return do.ge(

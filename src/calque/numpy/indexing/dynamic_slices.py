@@ -23,7 +23,8 @@ class Slice:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
-    """The part of an index that selects `size` elements from `start`, which may be traced. `ds(n)` are the first n.
+    """The part of an index that selects `size` elements from `start`, which may be traced. `ds(n)`
+    are the first n.
 
     >>> calque.jit(lambda x, i: x[calque.ds(i, 2)])(jnp.arange(5), 2)
     Array([2, 3], dtype=int32)"""
@@ -44,12 +45,15 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
 
 def _static(what: str, value: Any) -> int:
     if isinstance(value, Tracer):
-        raise TypeError(f"ds: the {what} must be known when the program is made, only the start may be traced")
+        raise TypeError(
+            f"ds: the {what} must be known when the program is made, only the start may be traced"
+        )
     return operator.index(value)
 
 
 def opened(parts: Sequence[Any]) -> list[Any]:
-    """The parts of an index with slices of a fixed size as what stands for them: ordinary slices, or arrays of positions."""
+    """The parts of an index with slices of a fixed size as what stands for them: ordinary slices,
+    or arrays of positions."""
     if not any(isinstance(p, Slice) for p in parts):
         return list(parts)
     found = [_fixed(p) if isinstance(p, Slice) else p for p in parts]
@@ -59,7 +63,8 @@ def opened(parts: Sequence[Any]) -> list[Any]:
     places = [i for i, p in enumerate(found) if p is not None and not isinstance(p, slice)]
     if places != list(range(places[0], places[-1] + 1)) or any(hasattr(p, "dtype") for p in found):
         raise NotImplementedError(
-            "ds with a traced start, in an index with arrays, or with ints that are not beside it: index in two steps"
+            "ds with a traced start, in an index with arrays, or with ints that are not beside it:"
+            " index in two steps"
         )
     for k, i in enumerate(traced):
         found[i] = _positions(found[i], k, len(traced))

@@ -1,4 +1,5 @@
-"""Sizes that depend on values under jit: how many a mask selects, lengths and slice bounds that are traced numbers."""
+"""Sizes that depend on values under jit: how many a mask selects, lengths and slice bounds that are
+traced numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def is_traced_integer(n: Any) -> bool:
 
 
 def extent(n: Any, maker: str) -> Any:
-    """A size, which may be a traced integer: the program makes arrays of that size; a negative one is an error while it runs."""
+    """A size, which may be a traced integer: the program makes arrays of that size; a negative one
+    is an error while it runs."""
     if not is_traced_integer(n):
         return as_size(n)
     return once(("size", made_as(n)), [n], lambda: _extent(n, maker))
@@ -37,7 +39,10 @@ def extent(n: Any, maker: str) -> Any:
 
 def _extent(n: Any, maker: str) -> Any:
     if is_signed(typeof(n).dtype):
-        negative = lambda found: ValueError(f"{maker}: a size cannot be negative, got {int(found)}")
+
+        def negative(found):
+            return ValueError(f"{maker}: a size cannot be negative, got {int(found)}")
+
         raise_if(do.lt(n, np.zeros((), typeof(n).dtype)), negative, [n])
     return found_size(n, maker)
 
@@ -50,13 +55,16 @@ def known_extent(n: Any, wanted: Any, error: Callable[[int], Exception]) -> Any:
 
 
 def refuse_empty(sizes: Sequence[Any], error: Exception, unless: Sequence[Any] = ()) -> None:
-    """Raise, while the program runs, if one of these sizes that it finds is 0; not if one of `unless` then is 0 as well."""
+    """Raise, while the program runs, if one of these sizes that it finds is 0; not if one of
+    `unless` then is 0 as well."""
     for n in sizes:
         if may_be_empty(n) and not any(type(u) is Dim and u.poly == n.poly for u in unless):
             nothing = do.eq(value_of(n), np.zeros((), canonicalize(int)))
             for u in unless:
                 if may_be_empty(u):
-                    nothing = getattr(do, "and")(nothing, do.ne(value_of(u), np.zeros((), canonicalize(int))))
+                    nothing = getattr(do, "and")(
+                        nothing, do.ne(value_of(u), np.zeros((), canonicalize(int)))
+                    )
             raise_if(nothing, lambda: error)
 
 
@@ -79,7 +87,8 @@ def made_as(x: Any) -> Any:
 
 
 def once(key: Any, reads: Sequence[Any], make: Callable[[], Any]) -> Any:
-    """`make()`, once for these tracers in one program: what comes of one mask, or one bound, has one size."""
+    """`make()`, once for these tracers in one program: what comes of one mask, or one bound, has
+    one size."""
     made = getattr(dynamic_trace(), "found", None)
     if made is None:
         return make()
@@ -117,7 +126,9 @@ def is_window(part: Any, size: Any) -> bool:
     if not isinstance(part, slice):
         return False
     if isinstance(part.step, Tracer):
-        raise IndexError("x[a:b:c]: the step of a slice must be a number that is known while tracing")
+        raise IndexError(
+            "x[a:b:c]: the step of a slice must be a number that is known while tracing"
+        )
     if any(isinstance(v, Tracer) for v in (part.start, part.stop)):
         return True
     if not is_found(size):
@@ -149,7 +160,12 @@ def cut(x: Any, axis: int, part: slice) -> Any:
 def window_bounds(part: slice, size: Any) -> tuple[Any, Any, int]:
     """(start, length, step) of a slice with traced bounds, of an axis of this size."""
     bounds = [part.start, part.stop]
-    key = ("window", *[("traced", made_as(v)) if isinstance(v, Tracer) else v for v in bounds], part.step, size)
+    key = (
+        "window",
+        *[("traced", made_as(v)) if isinstance(v, Tracer) else v for v in bounds],
+        part.step,
+        size,
+    )
     found: tuple[Any, Any, int] = once(key, bounds, lambda: _window_bounds(part, size))
     return found
 
@@ -177,7 +193,10 @@ def _bound(v: Any, default: Any, n: Any, low: Any, high: Any) -> Any:
             raise TypeError(f"slice indices must be integers or None, got {v.aval.str_short()}")
         wide = np.iinfo(v.aval.dtype).max > np.iinfo(PLACE).max
         if wide:  # what is cut off is far outside on either side
-            ends = [np.asarray(e, v.aval.dtype) for e in (max(-(1 << 31), np.iinfo(v.aval.dtype).min), (1 << 31) - 1)]
+            ends = [
+                np.asarray(e, v.aval.dtype)
+                for e in (max(-(1 << 31), np.iinfo(v.aval.dtype).min), (1 << 31) - 1)
+            ]
             v = do.clamp(ends[0], v, ends[1])
         v = do.convert_element_type(v, new_dtype=PLACE, weak_type=False, sharding=None)
     else:
@@ -191,5 +210,9 @@ def _number(x: Any) -> Any:
 
 
 def _shown(part: slice) -> str:
-    show = lambda v: "" if v is None else "n" if isinstance(v, Tracer) else str(v)
-    return f"{show(part.start)}:{show(part.stop)}" + (f":{part.step}" if part.step is not None else "")
+    def show(v):
+        return "" if v is None else "n" if isinstance(v, Tracer) else str(v)
+
+    return f"{show(part.start)}:{show(part.stop)}" + (
+        f":{part.step}" if part.step is not None else ""
+    )

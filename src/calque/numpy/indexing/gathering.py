@@ -1,7 +1,9 @@
 """Indexing with NumPy's rules: x[...] and x.at[...].
 
-An index is parsed once into a `Plan`: basic parts (ints, slices, None, Ellipsis) become slice, squeeze, rev and
-broadcast; integer arrays and traced ints become one gather or scatter over the axes they stand for."""
+An index is parsed once into a `Plan`: basic parts (ints, slices, None, Ellipsis) become slice,
+squeeze, rev and broadcast; integer arrays and traced ints become one gather or scatter over the
+axes they stand for.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,9 @@ MODES = {
 class Plan:
     """A parsed index for an array of known shape.
 
-    Each axis of the operand is either advanced (its entry of `arrays` is an integer array) or sliced (start, length, step).
-    `result` says how the axes of the final result arise: ("slice", axis) or "advanced" or "new"."""
+    Each axis of the operand is either advanced (its entry of `arrays` is an integer array) or
+    sliced (start, length, step). `result` says how the axes of the final result arise: ("slice",
+    axis) or "advanced" or "new"."""
 
     shape: tuple[int, ...]
     arrays: dict[int, Any]
@@ -62,7 +65,8 @@ def mode_of(mode: Any) -> Any:
         return MODES[mode]
     except (KeyError, TypeError):
         raise ValueError(
-            f"mode must be one of 'fill', 'drop', 'clip', 'promise_in_bounds', 'wrap' or None; got {mode!r}"
+            "mode must be one of 'fill', 'drop', 'clip', 'promise_in_bounds', 'wrap' or None; got"
+            f" {mode!r}"
         ) from None
 
 
@@ -70,7 +74,8 @@ def mode_of(mode: Any) -> Any:
 
 
 def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
-    """The parts of an index, Ellipsis filled in, boolean masks turned into integer arrays: one part per axis, and Nones."""
+    """The parts of an index, Ellipsis filled in, boolean masks turned into integer arrays: one part
+    per axis, and Nones."""
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [mask_to_arrays(p) for p in parts]
     flat: list[Any] = []
@@ -80,7 +85,9 @@ def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
     if sum(p is Ellipsis for p in flat) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > len(shape):
-        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed")
+        raise IndexError(
+            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed"
+        )
     fill = [slice(None)] * (len(shape) - used)
     at = next((i for i, p in enumerate(flat) if p is Ellipsis), len(flat))
     return opened(flat[:at] + fill + flat[at + 1 :])
@@ -91,25 +98,32 @@ class _Mask(list):
 
 
 def mask_to_arrays(p: Any) -> Any:
-    """A concrete boolean mask becomes the integer arrays of its true places; lists become arrays."""
+    """A concrete boolean mask becomes the integer arrays of its true places; lists become
+    arrays."""
     if p is None or p is Ellipsis or isinstance(p, (slice, Slice)) or type(p) is int:
         return p
     if isinstance(p, (list, tuple)):
         raise TypeError(
-            f"Using a non-tuple sequence for multidimensional indexing is not allowed; use arr[array(seq)] instead of arr[seq]; got {p!r}"
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use"
+            f" arr[array(seq)] instead of arr[seq]; got {p!r}"
             if isinstance(p, list)
             else f"an index cannot hold the tuple {p!r}: use jnp.array"
         )
     if isinstance(p, (bool, np.bool_)):
         p = np.asarray(p)
     if isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or hasattr(p, "__jax_array__"):
-        p = p.__jax_array__() if hasattr(p, "__jax_array__") and not isinstance(p, (ArrayImpl, Tracer)) else p
+        p = (
+            p.__jax_array__()
+            if hasattr(p, "__jax_array__") and not isinstance(p, (ArrayImpl, Tracer))
+            else p
+        )
         dtype = typeof(p).dtype
         if dtype == np.dtype(bool):
             return _Mask(mask_places(p))
         if not is_integer(dtype):
             raise TypeError(
-                f"Indexer must have integer or boolean type, got indexer with type {dtype.name}, indexer value {p}"
+                f"Indexer must have integer or boolean type, got indexer with type {dtype.name},"
+                f" indexer value {p}"
             )
         return p
     try:
@@ -123,19 +137,25 @@ def mask_to_arrays(p: Any) -> Any:
 def mask_places(mask: Any) -> list[Any]:
     if typeof(mask).ndim == 0:
         raise errors.NonConcreteBooleanIndexError(
-            f"Array boolean indices must be concrete where they are scalars; got {typeof(mask).str_short()}: use jnp.where.{origin(mask)}"
+            "Array boolean indices must be concrete where they are scalars; got"
+            f" {typeof(mask).str_short()}: use jnp.where.{origin(mask)}"
         )
     if not is_concrete(mask):
         return list(found.places_found(mask, "x[mask]"))
     m = to_numpy(mask)
-    return [np.asarray(i, np.int32 if max(m.shape, default=0) < 2**31 else np.int64) for i in np.nonzero(m)]
+    return [
+        np.asarray(i, np.int32 if max(m.shape, default=0) < 2**31 else np.int64)
+        for i in np.nonzero(m)
+    ]
 
 
 def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
     """A mask has the sizes of the axes that it stands for."""
     axis = 0
     parts = index if isinstance(index, tuple) else (index,)
-    count = sum(getattr(p, "ndim", 1) if _is_mask(p) else p is not None and p is not Ellipsis for p in parts)
+    count = sum(
+        getattr(p, "ndim", 1) if _is_mask(p) else p is not None and p is not Ellipsis for p in parts
+    )
     for p in parts:
         if p is Ellipsis:
             axis += len(shape) - count
@@ -143,7 +163,8 @@ def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
             sizes = p.shape
             if sizes != shape[axis : axis + len(sizes)]:
                 raise IndexError(
-                    f"boolean index did not match shape of indexed array in index {axis}: got {sizes}, expected {shape[axis : axis + len(sizes)]}"
+                    f"boolean index did not match shape of indexed array in index {axis}: got"
+                    f" {sizes}, expected {shape[axis : axis + len(sizes)]}"
                 )
             axis += len(sizes)
         elif p is not None:
@@ -151,7 +172,9 @@ def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
 
 
 def _is_mask(p: Any) -> bool:
-    return isinstance(p, (ArrayImpl, Tracer, np.ndarray)) and p.dtype == np.dtype(bool) and p.ndim > 0
+    return (
+        isinstance(p, (ArrayImpl, Tracer, np.ndarray)) and p.dtype == np.dtype(bool) and p.ndim > 0
+    )
 
 
 def parse(index: Any, shape: tuple[int, ...]) -> Plan:
@@ -180,7 +203,8 @@ def parse(index: Any, shape: tuple[int, ...]) -> Plan:
                 result.append("advanced")
         axis += 1
     advanced = broadcast_shapes(
-        "indexing", *[np.shape(a) if isinstance(a, int) else typeof(a).shape for a in arrays.values()]
+        "indexing",
+        *[np.shape(a) if isinstance(a, int) else typeof(a).shape for a in arrays.values()],
     )
     together = places == list(range(places[0], places[-1] + 1)) if places else True
     where = result.index("advanced") if places and together else 0
@@ -209,7 +233,12 @@ def int_extent(i: int, size: int) -> tuple[int, int, int]:
 
 
 def getitem(
-    x: Any, index: Any, mode: Any = None, fill_value: Any = None, unique: bool = False, ordered: bool = False
+    x: Any,
+    index: Any,
+    mode: Any = None,
+    fill_value: Any = None,
+    unique: bool = False,
+    ordered: bool = False,
 ) -> Any:
     """x[index]"""
     x, index = scalar_masks.opened(x, index)
@@ -220,21 +249,30 @@ def getitem(
         check_bounds(plan.shape, plan.arrays, expand(index, plan.shape))
     if plan.arrays:
         return gather(x, plan, mode_of(mode), fill_value, unique, ordered)
-    if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(index, x.shape):
+    if mode in ("fill", "drop", GatherScatterMode.FILL_OR_DROP) and _has_int_outside(
+        index, x.shape
+    ):
         return filled(x, plan, fill_value)
     return basic(x, plan)
 
 
 def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
-    """Might a part of the index be a slice of a length that only the program knows, or lie on an axis of such a size?"""
+    """Might a part of the index be a slice of a length that only the program knows, or lie on an
+    axis of such a size?"""
     if any(type(n) is Dim for n in shape):
         return any(map(is_found, shape))
     parts = index if type(index) is tuple else (index,)
-    return any([type(p) is slice and any([isinstance(v, Tracer) for v in (p.start, p.stop, p.step)]) for p in parts])
+    return any(
+        [
+            type(p) is slice and any([isinstance(v, Tracer) for v in (p.start, p.stop, p.step)])
+            for p in parts
+        ]
+    )
 
 
 def opened_windows(x: Any, index: Any) -> tuple[Any, Any]:
-    """The operand cut along the axes of slices that the program bounds, and the index of the rest."""
+    """The operand cut along the axes of slices that the program bounds, and the index of the
+    rest."""
     parts = expand(index, x.shape)
     axis = 0
     for k, p in enumerate(parts):
@@ -256,11 +294,15 @@ def windows_as_places(index: Any, shape: tuple[int, ...]) -> Any:
     places = {id(p): found.window(p, n) for p, n in zip(axes, shape) if found.is_window(p, n)}
     if len(places) > 1 or (places and any(map(_is_array_part, parts))):
         raise NotImplementedError(
-            "x.at[...]: one slice with traced bounds, and no index arrays beside it; update a part and put it back in two steps"
+            "x.at[...]: one slice with traced bounds, and no index arrays beside it; update a part"
+            " and put it back in two steps"
         )
     sizes = iter(shape)
     whole = [None if p is None else next(sizes) for p in parts]
-    number = lambda p, n: np.asarray(p, np.int32) if type(p) is int and is_found(n) else p
+
+    def number(p, n):
+        return np.asarray(p, np.int32) if type(p) is int and is_found(n) else p
+
     return tuple(places.get(id(p), number(p, n)) for p, n in zip(parts, whole))
 
 
@@ -271,7 +313,9 @@ def _has_int_outside(index: Any, shape: tuple[int, ...]) -> bool:
 
 def filled(x: Any, plan: Plan, fill_value: Any) -> Any:
     shape = tuple(1 if r == "new" else plan.slices[r[1]][1] for r in plan.result)
-    return do.broadcast_in_dim(fill_scalar(x, fill_value), shape=shape, broadcast_dimensions=(), sharding=None)
+    return do.broadcast_in_dim(
+        fill_scalar(x, fill_value), shape=shape, broadcast_dimensions=(), sharding=None
+    )
 
 
 def fill_scalar(x: Any, fill_value: Any) -> Any:
@@ -280,11 +324,13 @@ def fill_scalar(x: Any, fill_value: Any) -> Any:
         fill_value = (
             np.nan
             if is_inexact(dtype)
-            else True
-            if dtype == np.dtype(bool)
-            else np.iinfo(dtype).min
-            if is_signed(dtype)
-            else np.iinfo(dtype).max
+            else (
+                True
+                if dtype == np.dtype(bool)
+                else np.iinfo(dtype).min
+                if is_signed(dtype)
+                else np.iinfo(dtype).max
+            )
         )
     with np.errstate(all="ignore"):
         return np.asarray(fill_value).astype(dtype)
@@ -310,7 +356,8 @@ def basic(x: Any, plan: Plan) -> Any:
         limits.append(limit)
         steps.append(step)
     whole = all(
-        surely_equal(s, 0) and surely_equal(e, d) and t == 1 for s, e, t, d in zip(starts, limits, steps, shape)
+        surely_equal(s, 0) and surely_equal(e, d) and t == 1
+        for s, e, t, d in zip(starts, limits, steps, shape)
     )
     if not whole:
         strides = tuple(steps) if any(t != 1 for t in steps) else None
@@ -325,7 +372,9 @@ def basic(x: Any, plan: Plan) -> Any:
             shape_out.append(1 if r == "new" else next(kept))
             if r != "new":
                 dims.append(i)
-        x = do.broadcast_in_dim(x, shape=tuple(shape_out), broadcast_dimensions=tuple(dims), sharding=None)
+        x = do.broadcast_in_dim(
+            x, shape=tuple(shape_out), broadcast_dimensions=tuple(dims), sharding=None
+        )
     return x
 
 
@@ -334,7 +383,10 @@ def index_arrays(plan: Plan, wrap: bool) -> Any:
     axes = sorted(plan.arrays)
     big = any(may_exceed(plan.shape[a], 2**31 - 2) for a in axes)
     dtype = np.dtype("int64") if big else np.dtype("int32")
-    columns = [broadcast_to(normalized(plan.arrays[a], plan.shape[a], wrap, dtype), plan.advanced_shape) for a in axes]
+    columns = [
+        broadcast_to(normalized(plan.arrays[a], plan.shape[a], wrap, dtype), plan.advanced_shape)
+        for a in axes
+    ]
     return stacked(columns, plan.advanced_shape)
 
 
@@ -386,18 +438,24 @@ def gather(x: Any, plan: Plan, mode: Any, fill_value: Any, unique: bool, ordered
     axes = tuple(sorted(plan.arrays))
     indices = index_arrays(plan, wrap=mode == "wrap")
     rank = len(plan.advanced_shape)
-    nothing = IndexError("x[i]: there is no element at any index, an axis that is indexed has size 0")
+    nothing = IndexError(
+        "x[i]: there is no element at any index, an axis that is indexed has size 0"
+    )
     if mode is not GatherScatterMode.FILL_OR_DROP:
         found.refuse_empty([plan.shape[a] for a in axes], nothing, unless=plan.advanced_shape)
     if any(x.shape[a] == 0 for a in axes):
         if 0 not in plan.advanced_shape:
             axis = next(a for a in axes if x.shape[a] == 0)
-            raise (TypeError if rank else IndexError)(f"an index is out of bounds for axis {axis}, which has size 0")
+            raise (TypeError if rank else IndexError)(
+                f"an index is out of bounds for axis {axis}, which has size 0"
+            )
         return with_new_axes(nothing_of(x, plan), plan, rank)
     out = lax_indexing.gather(
         x,
         indices,
-        GatherDimensionNumbers(offset_dims=offsets(plan, rank), collapsed_slice_dims=axes, start_index_map=axes),
+        GatherDimensionNumbers(
+            offset_dims=offsets(plan, rank), collapsed_slice_dims=axes, start_index_map=axes
+        ),
         tuple(1 if a in axes else x.shape[a] for a in range(len(plan.shape))),
         unique_indices=unique,
         indices_are_sorted=ordered,
@@ -416,7 +474,8 @@ def nothing_of(x: Any, plan: Plan) -> Any:
 
 
 def offsets(plan: Plan, rank: int) -> tuple[int, ...]:
-    """Where the sliced axes stand in the gathered result: the advanced ones are inserted as a block."""
+    """Where the sliced axes stand in the gathered result: the advanced ones are inserted as a
+    block."""
     before = sum(1 for r in plan.result[: plan.advanced_at] if r != "new")
     return tuple(k if k < before else k + rank for k in range(len(plan.shape) - len(plan.arrays)))
 
@@ -431,7 +490,9 @@ def with_new_axes(x: Any, plan: Plan, rank: int) -> Any:
         shape.append(1 if r == "new" else next(sizes))
         if r != "new":
             dims.append(i)
-    return do.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=tuple(dims), sharding=None)
+    return do.broadcast_in_dim(
+        x, shape=tuple(shape), broadcast_dimensions=tuple(dims), sharding=None
+    )
 
 
 # ---------------------------------------------------------------- writing
@@ -439,8 +500,11 @@ def with_new_axes(x: Any, plan: Plan, rank: int) -> Any:
 Scatter = Callable[..., Any]
 
 
-def update(x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
-    """x with the places of `index` combined with `values`; places outside are left alone unless `mode` says otherwise."""
+def update(
+    x: Any, index: Any, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool
+) -> Any:
+    """x with the places of `index` combined with `values`; places outside are left alone unless
+    `mode` says otherwise."""
     own, (x, index) = x.shape, scalar_masks.opened(x, index)
     if not surely_same(x.shape, own):
         out = update(x, index, values, scatter, mode, unique, ordered)
@@ -475,7 +539,10 @@ def ints_as_slices(plan: Plan, values: Any, index: Any, wrap: bool) -> tuple[Pla
         result.insert(at, ("slice", a))
         sizes.insert(at, 1)
     values = do.reshape(values, new_sizes=tuple(sizes), dimensions=None, sharding=None)
-    return Plan(plan.shape, plan.arrays, slices, result, plan.advanced_at, plan.advanced_shape), values
+    return (
+        Plan(plan.shape, plan.arrays, slices, result, plan.advanced_at, plan.advanced_shape),
+        values,
+    )
 
 
 def outside(plan: Plan, index: Any) -> bool:
@@ -493,22 +560,32 @@ def result_shape(plan: Plan) -> tuple[int, ...]:
 def broadcast_shapes_into(name: str, own: tuple[int, ...], target: tuple[int, ...]) -> None:
     ok = len(own) <= len(target) and all(a in (1, b) for a, b in zip(own[::-1], target[::-1]))
     if not ok:
-        raise ValueError(f"Incompatible shapes for broadcasting: {name} has shape {own}, the indexed part {target}")
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {name} has shape {own}, the indexed part"
+            f" {target}"
+        )
 
 
 def cast_update(values: Any, x: Any) -> Any:
     dtype = typeof(x).dtype
     if isinstance(values, (list, tuple)):
-        raise TypeError(f"x.at[...] takes arrays and scalars, got {type(values)}; convert it with jnp.array")
+        raise TypeError(
+            f"x.at[...] takes arrays and scalars, got {type(values)}; convert it with jnp.array"
+        )
     return convert(values, dtype)
 
 
-def scatter_plan(x: Any, plan: Plan, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool) -> Any:
-    """One scatter. Its window covers the sliced axes, from constant starts; axes with larger steps become index arrays."""
+def scatter_plan(
+    x: Any, plan: Plan, values: Any, scatter: Scatter, mode: Any, unique: bool, ordered: bool
+) -> Any:
+    """One scatter. Its window covers the sliced axes, from constant starts; axes with larger steps
+    become index arrays."""
     if 0 in plan.shape:  # every place is outside
         return x
     layout: list[Any] = list(plan.result)
-    layout[plan.advanced_at : plan.advanced_at] = [("advanced", i) for i in range(len(plan.advanced_shape))]
+    layout[plan.advanced_at : plan.advanced_at] = [
+        ("advanced", i) for i in range(len(plan.advanced_shape))
+    ]
     if "new" in layout:
         kept = tuple(n for n, r in zip(typeof(values).shape, layout) if r != "new")
         values = do.reshape(values, new_sizes=kept, dimensions=None, sharding=None)
@@ -518,7 +595,11 @@ def scatter_plan(x: Any, plan: Plan, values: Any, scatter: Scatter, mode: Any, u
         values = do.rev(values, dimensions=flips)
     slices = {a: forward(extent) for a, extent in plan.slices.items()}
     spread = [a for a, (_, length, step) in slices.items() if step != 1 and length > 1]
-    starts = {a: start for a, (start, length, _) in slices.items() if a not in spread and length != plan.shape[a]}
+    starts = {
+        a: start
+        for a, (start, length, _) in slices.items()
+        if a not in spread and length != plan.shape[a]
+    }
     if not plan.arrays and not spread and scatter is lax_scatter.scatter:
         places = [np.asarray(starts.get(a, 0), np.int32) for a in range(len(plan.shape))]
         return do.dynamic_update_slice(x, values, *places)
@@ -532,7 +613,10 @@ def scatter_plan(x: Any, plan: Plan, values: Any, scatter: Scatter, mode: Any, u
         scatter_dims_to_operand_dims=order,
     )
     indices = stacked([columns[a] for a in order], batch_shape)
-    scatter_mode = {None: GatherScatterMode.FILL_OR_DROP, "wrap": GatherScatterMode.PROMISE_IN_BOUNDS}.get(mode, mode)
+    scatter_mode = {
+        None: GatherScatterMode.FILL_OR_DROP,
+        "wrap": GatherScatterMode.PROMISE_IN_BOUNDS,
+    }.get(mode, mode)
     single = not batch_shape
     return scatter(
         x,
@@ -560,18 +644,28 @@ def index_columns(
     batch_shape: tuple[int, ...],
     wrap: bool,
 ) -> dict[int, Any]:
-    """For each axis that the scatter moves along, where: index arrays, progressions, constant starts."""
+    """For each axis that the scatter moves along, where: index arrays, progressions, constant
+    starts."""
     columns: dict[int, Any] = {}
     dims = tuple(k for k, r in enumerate(batch) if r[0] == "advanced")
     for a, i in plan.arrays.items():
-        i = normalized(i, plan.shape[a], wrap, np.dtype("int64" if may_exceed(plan.shape[a], 2**31 - 2) else "int32"))
+        i = normalized(
+            i,
+            plan.shape[a],
+            wrap,
+            np.dtype("int64" if may_exceed(plan.shape[a], 2**31 - 2) else "int32"),
+        )
         i = broadcast_to(i, plan.advanced_shape)
-        columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=dims, sharding=None)
+        columns[a] = do.broadcast_in_dim(
+            i, shape=batch_shape, broadcast_dimensions=dims, sharding=None
+        )
     for a in spread:
         start, length, step = slices[a]
         i = as_number(start, np.int32) + places(length) * np.int32(step)
         at = (batch.index(("slice", a)),)
-        columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=at, sharding=None)
+        columns[a] = do.broadcast_in_dim(
+            i, shape=batch_shape, broadcast_dimensions=at, sharding=None
+        )
     for a, start in starts.items():
         columns[a] = do.broadcast_in_dim(
             np.asarray(start, np.int32), shape=batch_shape, broadcast_dimensions=(), sharding=None

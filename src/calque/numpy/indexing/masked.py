@@ -1,4 +1,5 @@
-"""Updates at the places where a traced mask is true: every element is computed, the mask chooses."""
+"""Updates at the places where a traced mask is true: every element is computed, the mask
+chooses."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from calque.transforms.functions.checks import raise_if
 
 
 def traced_mask(x: Any, index: Any) -> Any:
-    """The index, if it is one boolean array whose values are not known yet, and which fits the leading axes of `x`."""
+    """The index, if it is one boolean array whose values are not known yet, and which fits the
+    leading axes of `x`."""
     if isinstance(index, tuple) and len(index) == 1:
         (index,) = index
     if not isinstance(index, Tracer) or typeof(index).dtype != np.dtype(bool) or is_concrete(index):
@@ -28,12 +30,16 @@ def traced_mask(x: Any, index: Any) -> Any:
 
 
 def update(x: Any, mask: Any, values: Any, scatter: Callable[..., Any]) -> Any:
-    """`x` with the places of the mask combined with values: one for all, one for each place (in order), or rows of these."""
+    """`x` with the places of the mask combined with values: one for all, one for each place (in
+    order), or rows of these."""
     shape, m = typeof(x).shape, typeof(mask)
     rest = shape[m.ndim :]
     own = typeof(values).shape
     if len(own) > len(rest) + 1:
-        raise ValueError(f"x.at[mask]: values of shape {own} do not fit the masked part, of shape (n, {str(rest)[1:]}")
+        raise ValueError(
+            f"x.at[mask]: values of shape {own} do not fit the masked part, of shape (n,"
+            f" {str(rest)[1:]}"
+        )
     if len(own) == len(rest) + 1:
         values = (
             in_order(mask, values)
@@ -41,18 +47,25 @@ def update(x: Any, mask: Any, values: Any, scatter: Callable[..., Any]) -> Any:
             else do.reshape(values, new_sizes=own[1:], dimensions=None, sharding=None)
         )
     every = indexing.update(x, Ellipsis, values, scatter, None, False, False)
-    chosen = do.broadcast_in_dim(mask, shape=shape, broadcast_dimensions=tuple(range(m.ndim)), sharding=None)
+    chosen = do.broadcast_in_dim(
+        mask, shape=shape, broadcast_dimensions=tuple(range(m.ndim)), sharding=None
+    )
     return do.select_n(chosen, x, every)
 
 
 def in_order(mask: Any, values: Any) -> Any:
-    """For every place of the mask the value that is its turn; NumPy's error while running if there are not just as many."""
+    """For every place of the mask the value that is its turn; NumPy's error while running if there
+    are not just as many."""
     m, n = typeof(mask), typeof(values).shape[0]
-    flat = convert(do.reshape(mask, new_sizes=(m.size,), dimensions=None, sharding=None), np.dtype("int32"))
+    flat = convert(
+        do.reshape(mask, new_sizes=(m.size,), dimensions=None, sharding=None), np.dtype("int32")
+    )
     count = do.reduce_sum(flat, axes=(0,), out_sharding=None)
 
     def error(found: np.ndarray) -> Exception:
-        return ValueError(f"x.at[mask]: {n} values were given for {int(found)} places where the mask is true")
+        return ValueError(
+            f"x.at[mask]: {n} values were given for {int(found)} places where the mask is true"
+        )
 
     raise_if(do.ne(count, as_number(n, np.int32)), error, [count])
     if not n:  # nothing may be chosen: any value will do
@@ -62,4 +75,6 @@ def in_order(mask: Any, values: Any) -> Any:
     turn = do.sub(do.cumsum(flat, axis=0, reverse=False), np.ones((), np.int32))
     turn = do.max(turn, np.zeros((), np.int32))
     taken = indexing.getitem(values, turn, "clip")
-    return do.reshape(taken, new_sizes=(*m.shape, *typeof(values).shape[1:]), dimensions=None, sharding=None)
+    return do.reshape(
+        taken, new_sizes=(*m.shape, *typeof(values).shape[1:]), dimensions=None, sharding=None
+    )

@@ -43,7 +43,9 @@ def _from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
             try:
                 parts.append(_label(operator.index(i)))
             except TypeError:
-                raise TypeError(f"einsum: index lists hold ints and Ellipsis, got {i!r} of type {type(i)}") from None
+                raise TypeError(
+                    f"einsum: index lists hold ints and Ellipsis, got {i!r} of type {type(i)}"
+                ) from None
         return "".join(parts)
 
     spec = ",".join(map(text, lists))
@@ -62,13 +64,17 @@ def parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, lis
     values = arrays("einsum", *operands)
     if len(inputs) != len(values):
         raise ValueError(
-            f"Number of einsum subscripts, {len(inputs)} in {subscripts!r}, must be equal to the number of operands, {len(values)}."
+            f"Number of einsum subscripts, {len(inputs)} in {subscripts!r}, must be equal to the"
+            f" number of operands, {len(values)}."
         )
     for term in [*inputs, *([right] if arrow else [])]:
         bare = term.replace("...", "", 1)
         bad = [c for c in bare if not c.isalpha()]
         if bad:
-            raise ValueError(f"Character {bad[0]!r} is not a valid symbol in the einsum subscripts {subscripts!r}.")
+            raise ValueError(
+                f"Character {bad[0]!r} is not a valid symbol in the einsum subscripts"
+                f" {subscripts!r}."
+            )
     shapes = [x.shape for x in values]
     inputs, extra = _without_ellipses(inputs, shapes, subscripts, spec)
     if arrow:
@@ -78,10 +84,14 @@ def parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, lis
         output = extra + "".join(sorted(c for c, n in counts.items() if n == 1 and c not in extra))
     for c in output:
         if output.count(c) > 1:
-            raise ValueError(f"Output character {c!r} appeared more than once in the einsum subscripts {subscripts!r}.")
+            raise ValueError(
+                f"Output character {c!r} appeared more than once in the einsum subscripts"
+                f" {subscripts!r}."
+            )
         if not any(c in term for term in inputs):
             raise ValueError(
-                f"Output character {c!r} did not appear in the input of the einsum subscripts {subscripts!r}."
+                f"Output character {c!r} did not appear in the input of the einsum subscripts"
+                f" {subscripts!r}."
             )
     if extra and arrow and "..." not in right:
         raise ValueError(f"einsum: the output of {subscripts!r} lacks the ellipsis of its input")
@@ -100,12 +110,14 @@ def _without_ellipses(
         if "..." in term:
             if len(shape) < named:
                 raise ValueError(
-                    f"einsum: the term {term!r} of {subscripts!r} names {named} axes, but its operand has shape {shape}"
+                    f"einsum: the term {term!r} of {subscripts!r} names {named} axes, but its"
+                    f" operand has shape {shape}"
                 )
             widths.append(len(shape) - named)
         elif named != len(shape):
             raise ValueError(
-                f"einsum: the term {term!r} of {subscripts!r} does not contain the number of indices of its operand, which has shape {shape}"
+                f"einsum: the term {term!r} of {subscripts!r} does not contain the number of"
+                f" indices of its operand, which has shape {shape}"
             )
     most = max(widths, default=0)
     extra = "".join(free[:most])
@@ -116,7 +128,9 @@ def _without_ellipses(
     return out, extra
 
 
-def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], subscripts: str) -> dict[str, int]:
+def _check_sizes(
+    inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], subscripts: str
+) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for term, shape in zip(inputs, shapes):
         for c, n in zip(term, shape):
@@ -125,7 +139,8 @@ def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], subsc
                 sizes[c] = n
             elif n not in (1, known):
                 raise ValueError(
-                    f"Size of label {c!r} for operand {len(sizes)} ({known}) does not match previous terms ({n}): einsum {subscripts!r} of shapes {list(shapes)}"
+                    f"Size of label {c!r} for operand {len(sizes)} ({known}) does not match"
+                    f" previous terms ({n}): einsum {subscripts!r} of shapes {list(shapes)}"
                 )
     return sizes
 
@@ -136,15 +151,26 @@ def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], subsc
 def greedy_path(inputs: Sequence[str], output: str, sizes: dict[str, int]) -> Path:
     """The pair whose product saves most memory first; pairs without a common index last."""
     terms, path = [frozenset(t) for t in inputs], []
-    volume = lambda ix: int(np.prod([sizes[c] for c in ix], dtype=object)) if ix else 1
+
+    def volume(ix):
+        return int(np.prod([sizes[c] for c in ix], dtype=object)) if ix else 1
+
     while len(terms) > 2:
         best = None
         for i in range(len(terms)):
             for j in range(i + 1, len(terms)):
-                others = frozenset(output).union(*[t for k, t in enumerate(terms) if k not in (i, j)])
+                others = frozenset(output).union(
+                    *[t for k, t in enumerate(terms) if k not in (i, j)]
+                )
                 both = terms[i] | terms[j]
                 kept = both & others
-                cost = (not terms[i] & terms[j], volume(kept) - volume(terms[i]) - volume(terms[j]), volume(both), i, j)
+                cost = (
+                    not terms[i] & terms[j],
+                    volume(kept) - volume(terms[i]) - volume(terms[j]),
+                    volume(both),
+                    i,
+                    j,
+                )
                 best = min(best, (cost, i, j, kept)) if best is not None else (cost, i, j, kept)
         _, i, j, kept = best  # type: ignore[misc]
         path.append((i, j))
@@ -159,7 +185,10 @@ def optimal_path(inputs: Sequence[str], output: str, sizes: dict[str, int]) -> P
         return greedy_path(inputs, output, sizes)
     terms = [frozenset(t) for t in inputs]
     everything = (1 << n) - 1
-    volume = lambda ix: int(np.prod([sizes[c] for c in ix], dtype=object)) if ix else 1
+
+    def volume(ix):
+        return int(np.prod([sizes[c] for c in ix], dtype=object)) if ix else 1
+
     kept: dict[int, frozenset[str]] = {}
     for mask in range(1, everything + 1):
         inside = frozenset().union(*[terms[i] for i in range(n) if mask >> i & 1])
@@ -219,7 +248,9 @@ def _path(optimize: Any, inputs: Sequence[str], output: str, sizes: dict[str, in
         )
         and len(inputs) <= 5
     ):
-        return optimal_path(inputs, output, sizes) if len(inputs) > 2 else [tuple(range(len(inputs)))]
+        return (
+            optimal_path(inputs, output, sizes) if len(inputs) > 2 else [tuple(range(len(inputs)))]
+        )
     if optimize is True or isinstance(optimize, str):
         known = (
             "auto",
@@ -236,7 +267,9 @@ def _path(optimize: Any, inputs: Sequence[str], output: str, sizes: dict[str, in
             "random-greedy-128",
         )
         if optimize is not True and optimize not in known:
-            raise KeyError(f"Path optimizer '{optimize}' not found, valid options are {set(known)}.")
+            raise KeyError(
+                f"Path optimizer '{optimize}' not found, valid options are {set(known)}."
+            )
         slow = optimize in ("optimal", "dp", "auto-hq", "branch-all")
         return optimal_path(inputs, output, sizes) if slow else greedy_path(inputs, output, sizes)
     raise TypeError(f"einsum: optimize must be a bool, a string or a path, got {optimize!r}")
@@ -246,7 +279,8 @@ def _path(optimize: Any, inputs: Sequence[str], output: str, sizes: dict[str, in
 
 
 class _Sum:
-    """A contraction in progress: products in one precision, each value with the indices of its axes."""
+    """A contraction in progress: products in one precision, each value with the indices of its
+    axes."""
 
     def __init__(self, precision: Any, preferred: Any, dot_general: Callable[..., Any] | None):
         self.precision, self.preferred, self.dot_general = precision, preferred, dot_general
@@ -268,18 +302,27 @@ class _Sum:
         y, iy = self.reduced(y, iy, needed | set(ix))
         x, ix, y, iy = _without_ones(x, ix, y, iy)
         common = [c for c in ix if c in iy]
-        batch, contracted = [c for c in common if c in needed], [c for c in common if c not in needed]
+        batch, contracted = (
+            [c for c in common if c in needed],
+            [c for c in common if c not in needed],
+        )
         numbers = (
             (tuple(ix.index(c) for c in contracted), tuple(iy.index(c) for c in contracted)),
             (tuple(ix.index(c) for c in batch), tuple(iy.index(c) for c in batch)),
         )
-        out = "".join(batch) + "".join(c for c in ix if c not in common) + "".join(c for c in iy if c not in common)
+        out = (
+            "".join(batch)
+            + "".join(c for c in ix if c not in common)
+            + "".join(c for c in iy if c not in common)
+        )
         return self.dot(x, y, numbers), out
 
     def dot(self, x: Any, y: Any, numbers: Any) -> Any:
         dtype = typeof(x).dtype
         if self.dot_general is not None:
-            return self.dot_general(x, y, numbers, self.precision, preferred_element_type=self.preferred)
+            return self.dot_general(
+                x, y, numbers, self.precision, preferred_element_type=self.preferred
+            )
         if dtype == np.dtype(bool):
             counts = self.dot(convert(x, np.dtype("int32")), convert(y, np.dtype("int32")), numbers)
             return do.ne(counts, np.zeros((), np.int32))
@@ -309,10 +352,14 @@ def _diagonal(x: Any, ix: str, c: str) -> tuple[Any, str]:
     if shape[i] != shape[j]:
         one = i if shape[i] == 1 else j
         return do.squeeze(x, dimensions=(one,)), ix[:one] + ix[one + 1 :]
-    rows, columns = (do.iota(dtype=np.dtype("int32"), shape=shape, dimension=k, sharding=None) for k in (i, j))
+    rows, columns = (
+        do.iota(dtype=np.dtype("int32"), shape=shape, dimension=k, sharding=None) for k in (i, j)
+    )
     kept = do.select_n(
         do.eq(rows, columns),
-        do.broadcast_in_dim(np.zeros((), typeof(x).dtype), shape=shape, broadcast_dimensions=(), sharding=None),
+        do.broadcast_in_dim(
+            np.zeros((), typeof(x).dtype), shape=shape, broadcast_dimensions=(), sharding=None
+        ),
         x,
     )
     return _sum(kept, (j,)), ix[:j] + ix[j + 1 :]
@@ -324,9 +371,15 @@ def _without_ones(x: Any, ix: str, y: Any, iy: str) -> tuple[Any, str, Any, str]
     drop_x = tuple(i for i, c in enumerate(ix) if c in iy and sx[i] == 1 != sy[iy.index(c)])
     drop_y = tuple(i for i, c in enumerate(iy) if c in ix and sy[i] == 1 != sx[ix.index(c)])
     if drop_x:
-        x, ix = do.squeeze(x, dimensions=drop_x), "".join(c for i, c in enumerate(ix) if i not in drop_x)
+        x, ix = (
+            do.squeeze(x, dimensions=drop_x),
+            "".join(c for i, c in enumerate(ix) if i not in drop_x),
+        )
     if drop_y:
-        y, iy = do.squeeze(y, dimensions=drop_y), "".join(c for i, c in enumerate(iy) if i not in drop_y)
+        y, iy = (
+            do.squeeze(y, dimensions=drop_y),
+            "".join(c for i, c in enumerate(iy) if i not in drop_y),
+        )
     return x, ix, y, iy
 
 
@@ -342,13 +395,16 @@ def einsum(
     _dot_general: Callable[..., Any] | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The sum of products that index notation describes: "ij,jk->ik" is a matrix product, "ii->i" a diagonal, "ij->" a sum.
+    """The sum of products that index notation describes: "ij,jk->ik" is a matrix product, "ii->i" a
+    diagonal, "ij->" a sum.
 
     >>> import calque.numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.0))
     Array([3., 3.], dtype=float32)"""
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.einsum is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.einsum is not supported: arrays are immutable."
+        )
     inputs, output, values = parse(subscripts, operands)
     values = promote_dtypes(*values)
     preferred = result_dtype(preferred_element_type)
@@ -371,7 +427,8 @@ def einsum(
 def _combined(
     contraction: _Sum, chosen: list[tuple[Any, str]], others: list[tuple[Any, str]], output: str
 ) -> tuple[Any, str]:
-    """Operands multiplied from the left; what neither the rest nor the result needs is summed away."""
+    """Operands multiplied from the left; what neither the rest nor the result needs is summed
+    away."""
     needed = set(output).union(*[set(ix) for _, ix in others])
     total, rest = chosen[0], chosen[1:]
     while rest:
@@ -393,13 +450,17 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
 
 def _description(inputs: list[str], output: str, sizes: dict[str, int], path: Path) -> str:
-    volume = lambda ix: float(np.prod([float(sizes[c]) for c in ix])) if ix else 1.0
+    def volume(ix):
+        return float(np.prod([float(sizes[c]) for c in ix])) if ix else 1.0
+
     lines, total, live = [], 0.0, list(inputs)
     for step in path:
         chosen = [live[i] for i in step]
         live = [t for i, t in enumerate(live) if i not in step]
         needed = set(output).union(*map(set, live))
-        result = "".join(dict.fromkeys(c for t in chosen for c in t if c in needed)) if live else output
+        result = (
+            "".join(dict.fromkeys(c for t in chosen for c in t if c in needed)) if live else output
+        )
         flops = volume(dict.fromkeys("".join(chosen))) * max(1, len(chosen) - 1)
         total += flops
         lines.append(f"  {flops:12.3e}  {','.join(chosen)}->{result}")

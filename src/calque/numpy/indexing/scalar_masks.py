@@ -1,4 +1,5 @@
-"""Indexes that hold a boolean of rank 0: a new axis, of one element where it is true and of none where it is false."""
+"""Indexes that hold a boolean of rank 0: a new axis, of one element where it is true and of none
+where it is false."""
 
 from __future__ import annotations
 
@@ -15,14 +16,19 @@ _ARRAYS = (ArrayImpl, Tracer, np.ndarray, np.generic)
 
 
 def is_scalar_mask(p: Any) -> bool:
-    """Is this part of an index a concrete boolean of rank 0? A traced one has no known size, which is said where masks are read."""
+    """Is this part of an index a concrete boolean of rank 0? A traced one has no known size, which
+    is said where masks are read."""
     return type(p) is bool or (
-        isinstance(p, _ARRAYS) and p.dtype == np.dtype(bool) and p.ndim == 0 and not isinstance(p, Tracer)
+        isinstance(p, _ARRAYS)
+        and p.dtype == np.dtype(bool)
+        and p.ndim == 0
+        and not isinstance(p, Tracer)
     )
 
 
 def opened(x: Any, index: Any) -> tuple[Any, Any]:
-    """The array with an axis of one element for each boolean of rank 0, and the index with an integer array in its place."""
+    """The array with an axis of one element for each boolean of rank 0, and the index with an
+    integer array in its place."""
     parts = index if isinstance(index, tuple) else (index,)
     if not any(map(is_scalar_mask, parts)):
         return x, index

@@ -1,5 +1,6 @@
-"""`x[index]` of concrete arrays. Machine code serves ints, slices, None and Ellipsis (`machine.subscript`); what it does not know yet
-comes here and is told to it, and so do the other kinds of indexes."""
+"""`x[index]` of concrete arrays. Machine code serves ints, slices, None and Ellipsis
+(`machine.subscript`); what it does not know yet comes here and is told to it, and so do the other
+kinds of indexes."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ from typing import Any
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended, storage
-from calque.machine.call.arrays import basic_part, basic_shape, learn_result, learn_source, set_fallback
+from calque.machine.call.arrays import (
+    basic_part,
+    basic_shape,
+    learn_result,
+    learn_source,
+    set_fallback,
+)
 from calque.numpy.calls.cached import cached
 from calque.numpy.indexing import gathering as indexing
 from calque.transforms.jit.jit import callpath_enabled

@@ -23,7 +23,16 @@ from calque.numpy.linalg.products import (
     trace,
     vecdot,
 )
-from calque.numpy.linalg.solving import det, inv, lstsq, pinv, slogdet, solve, tensorinv, tensorsolve
+from calque.numpy.linalg.solving import (
+    det,
+    inv,
+    lstsq,
+    pinv,
+    slogdet,
+    solve,
+    tensorinv,
+    tensorsolve,
+)
 
 __all__ = [
     "cholesky",

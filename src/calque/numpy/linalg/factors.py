@@ -67,11 +67,14 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
     a = convert(a, a.dtype)
     if a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
         wanted = (
-            "a square matrix or a batch of them, (..., n, n)" if square else "a matrix or a batch of them, (..., m, n)"
+            "a square matrix or a batch of them, (..., n, n)"
+            if square
+            else "a matrix or a batch of them, (..., m, n)"
         )
         kind = TypeError if a.ndim < 2 and name in _RANKED else ValueError
         raise kind(
-            f"Argument to {name}() must have shape [..., {'n, n' if square else 'm, n'}], got shape {a.shape}: it takes {wanted}."
+            f"Argument to {name}() must have shape [..., {'n, n' if square else 'm, n'}], got shape"
+            f" {a.shape}: it takes {wanted}."
         )
     return a
 
@@ -82,18 +85,22 @@ def adjoint(x: Any) -> Any:
 
 
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The triangular factor L of a Hermitian positive-definite matrix L L^H (its adjoint if `upper`); nan where it is not one.
+    """The triangular factor L of a Hermitian positive-definite matrix L L^H (its adjoint if
+    `upper`); nan where it is not one.
 
     >>> import calque.numpy as jnp
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
            [1., 2.]], dtype=float32)"""
-    lower = lax_linalg.cholesky(matrices("cholesky", a, square=True), symmetrize_input=symmetrize_input)
+    lower = lax_linalg.cholesky(
+        matrices("cholesky", a, square=True), symmetrize_input=symmetrize_input
+    )
     return adjoint(lower) if upper else lower
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Q with orthonormal columns and the upper triangular R. Modes: "reduced", "complete", "r" (only R), "raw" (reflections).
+    """Q with orthonormal columns and the upper triangular R. Modes: "reduced", "complete", "r"
+    (only R), "raw" (reflections).
 
     >>> import calque.numpy as jnp
     >>> [x.shape for x in jnp.linalg.qr(jnp.ones((3, 2)))]
@@ -102,13 +109,17 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode == "raw":
         return QRResult(*_reflections(a))
     if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"Unsupported QR decomposition mode '{mode}': it must be 'reduced', 'complete', 'r' or 'raw'")
+        raise ValueError(
+            f"Unsupported QR decomposition mode '{mode}': it must be 'reduced', 'complete', 'r' or"
+            " 'raw'"
+        )
     q, r = linalg_orthogonal.qr(a, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 
 def _reflections(a: Any) -> tuple[Any, Any]:
-    """LAPACK's form of QR: the reflections below the diagonal of the transposed matrix, and their factors."""
+    """LAPACK's form of QR: the reflections below the diagonal of the transposed matrix, and their
+    factors."""
     m, n = a.shape[-2:]
     taus = []
     rows = np.arange(m)
@@ -120,11 +131,17 @@ def _reflections(a: Any) -> tuple[Any, Any]:
         beta = where(_real(alpha) >= 0, -size, size)
         nothing = reductions.all(below == 0, axis=-1) & (alpha == convert(_real(alpha), a.dtype))
         safe = where(nothing, np.ones((), beta.dtype), beta)
-        tau = where(nothing, np.zeros((), a.dtype), (convert(safe, a.dtype) - alpha) / convert(safe, a.dtype))
+        tau = where(
+            nothing,
+            np.zeros((), a.dtype),
+            (convert(safe, a.dtype) - alpha) / convert(safe, a.dtype),
+        )
         scale = where(nothing, np.ones((), a.dtype), alpha - convert(safe, a.dtype))
         v = where(rows == k, np.ones((), a.dtype), below / scale[..., None])
         product = reductions.sum(UFUNCS["conjugate"](v)[..., :, None] * a, axis=-2)
-        updated = a - UFUNCS["conjugate"](tau)[..., None, None] * v[..., :, None] * product[..., None, :]
+        updated = (
+            a - UFUNCS["conjugate"](tau)[..., None, None] * v[..., :, None] * product[..., None, :]
+        )
         column = where(rows > k, v, updated[..., :, k])
         a = where(np.arange(n) >= k, updated, a).at[..., :, k].set(column)
         taus.append(tau[..., None])
@@ -165,7 +182,9 @@ def eig(a: Any) -> EigResult:
 def eigvals(a: Any) -> Any:
     """The eigenvalues of a square matrix: complex."""
     return linalg_spectral.eig(
-        matrices("eigvals", a, square=True), compute_left_eigenvectors=False, compute_right_eigenvectors=False
+        matrices("eigvals", a, square=True),
+        compute_left_eigenvectors=False,
+        compute_right_eigenvectors=False,
     )[0]
 
 
@@ -177,7 +196,9 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     Array([1., 2.], dtype=float32)"""
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    v, w = linalg_spectral.eigh(matrices("eigh", a, square=True), lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    v, w = linalg_spectral.eigh(
+        matrices("eigh", a, square=True), lower=UPLO != "U", symmetrize_input=symmetrize_input
+    )
     return EighResult(w, v)
 
 
@@ -204,7 +225,9 @@ def svd(
     a = matrices("svd", a)
     if hermitian:
         return _hermitian_svd(a, compute_uv, subset_by_index)
-    out = linalg_spectral.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
+    out = linalg_spectral.svd(
+        a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+    )
     return SVDResult(*out) if compute_uv else out
 
 

@@ -1,4 +1,5 @@
-"""Norms of vectors and matrices, condition numbers, ranks. Derivatives at zero vectors are zero, not nan."""
+"""Norms of vectors and matrices, condition numbers, ranks. Derivatives at zero vectors are zero,
+not nan."""
 
 from typing import Any
 
@@ -35,7 +36,8 @@ def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors along one axis, or of matrices along two; of the flattened array by default.
+    """The norm of vectors along one axis, or of matrices along two; of the flattened array by
+    default.
 
     >>> import calque.numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
@@ -48,7 +50,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
             return _euclidean(x, axes, keepdims)
         if x.ndim not in (1, 2):
             raise ValueError(
-                f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector norm, or two axes to compute a matrix norm."
+                f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector"
+                " norm, or two axes to compute a matrix norm."
             )
     else:
         axes = canonical_axes(axis, x.ndim)
@@ -57,7 +60,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if len(axes) == 2:
         return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
     raise ValueError(
-        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector norm, or two axes to compute a matrix norm."
+        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector norm, or"
+        " two axes to compute a matrix norm."
     )
 
 
@@ -79,7 +83,9 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     total = reductions.sum(UFUNCS["power"](size, ord), axis=axes, keepdims=keepdims)
     zero = total == 0
     return where(
-        zero, np.zeros((), total.dtype), UFUNCS["power"](where(zero, np.ones((), total.dtype), total), 1 / ord)
+        zero,
+        np.zeros((), total.dtype),
+        UFUNCS["power"](where(zero, np.ones((), total.dtype), total), 1 / ord),
     )
 
 
@@ -98,9 +104,11 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         out = (
             reductions.sum(s, axis=-1)
             if ord == "nuc"
-            else reductions.max(s, axis=-1, initial=0)
-            if ord == 2
-            else reductions.min(s, axis=-1, initial=np.inf)
+            else (
+                reductions.max(s, axis=-1, initial=0)
+                if ord == 2
+                else reductions.min(s, axis=-1, initial=np.inf)
+            )
         )
         return keep(out, x.shape, axes, keepdims)
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
@@ -127,7 +135,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 def cond(x: Any, p: Any = None) -> Any:
-    """The condition number: the norm of a matrix times that of its inverse; by singular values for p None, 2 and -2.
+    """The condition number: the norm of a matrix times that of its inverse; by singular values for
+    p None, 2 and -2.
 
     >>> import calque.numpy as jnp
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
@@ -143,7 +152,9 @@ def cond(x: Any, p: Any = None) -> Any:
         if x.shape[-1] != x.shape[-2]:
             raise ValueError(f"cond with p={p} takes square matrices, got shape {x.shape}")
         out = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
-    bad = UFUNCS["isnan"](out) & UFUNCS["logical_not"](reductions.any(UFUNCS["isnan"](x), axis=(-2, -1)))
+    bad = UFUNCS["isnan"](out) & UFUNCS["logical_not"](
+        reductions.any(UFUNCS["isnan"](x), axis=(-2, -1))
+    )
     return where(bad, np.asarray(np.inf, out.dtype), out)
 
 

@@ -11,16 +11,25 @@ from calque.numpy import contractions
 from calque.numpy.contractions import dot, vecdot
 from calque.numpy.creation import eye, placed
 from calque.numpy.linalg.solving import inv
-from calque.numpy.promotion import array_of, broadcast_shapes, broadcast_to, canonical_axis, promote_dtypes
+from calque.numpy.promotion import (
+    array_of,
+    broadcast_shapes,
+    broadcast_to,
+    canonical_axis,
+    promote_dtypes,
+)
 from calque.numpy.promotion import arrays as operands
 from calque.numpy.shaping import concatenate, matrix_transpose, moveaxis
 
 __all__ = [
-    "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace", "vecdot",
+    "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",
+    "tensordot", "trace", "vecdot",
 ]  # fmt: skip
 
 
-def cross_product(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross_product(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
     """The vector product of vectors with 2 or 3 components.
 
     >>> import calque.numpy as jnp
@@ -31,7 +40,9 @@ def cross_product(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int =
         axisa = axisb = axisc = axis
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
-        raise ValueError(f"Dimension must be either 2 or 3 for cross product, got shapes {a.shape} and {b.shape}")
+        raise ValueError(
+            f"Dimension must be either 2 or 3 for cross product, got shapes {a.shape} and {b.shape}"
+        )
     a, b = promote_dtypes(a, b)
     lead = broadcast_shapes("cross", a.shape[:-1], b.shape[:-1])
     a, b = broadcast_to(a, (*lead, a.shape[-1])), broadcast_to(b, (*lead, b.shape[-1]))
@@ -55,14 +66,19 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     x1, x2 = operands("linalg.cross", x1, x2)
     if x1.shape[canonical_axis(axis, x1.ndim)] != 3 or x2.shape[canonical_axis(axis, x2.ndim)] != 3:
         raise ValueError(
-            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have shapes {x1.shape} and {x2.shape} (axis {axis})"
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they have shapes"
+            f" {x1.shape} and {x2.shape} (axis {axis})"
         )
     return cross_product(x1, x2, axis=axis)
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
     """The matrix product; leading axes broadcast."""
-    return contractions.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+    return contractions.matmul(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
+    )
 
 
 @placed
@@ -77,14 +93,18 @@ def tensordot(
     out_sharding: Any = None,
 ) -> Any:
     """The sum of products over pairs of axes."""
-    return contractions.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+    return contractions.tensordot(
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
+    )
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
     """All products of elements of two vectors."""
     x1, x2 = operands("linalg.outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError(f"Input arrays must be one-dimensional, but they are {x1.ndim=} {x2.ndim=}.")
+        raise ValueError(
+            f"Input arrays must be one-dimensional, but they are {x1.ndim=} {x2.ndim=}."
+        )
     return x1[:, None] * x2[None, :]
 
 
@@ -129,7 +149,8 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
-    """The product of several matrices in the order that costs least; the first and the last may be vectors.
+    """The product of several matrices in the order that costs least; the first and the last may be
+    vectors.
 
     >>> import calque.numpy as jnp
     >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)]).shape
@@ -140,7 +161,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     for i, x in enumerate(xs):
         if x.ndim != 2 and not (x.ndim == 1 and i in (0, len(xs) - 1)):
             raise ValueError(
-                f"multi_dot: arrays must all be two-dimensional (except first and last which may be one); got shapes {[x.shape for x in xs]}"
+                "multi_dot: arrays must all be two-dimensional (except first and last which may be"
+                f" one); got shapes {[x.shape for x in xs]}"
             )
     xs = promote_dtypes(*xs)
     shapes = [typeof(x).shape for x in xs]
@@ -152,26 +174,37 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     for i in range(len(xs) - 1):
         if shapes[i][-1] != shapes[i + 1][0]:
             raise ValueError(
-                f"multi_dot: last dimension of each array must match first dimension of following array; got array shapes {shapes}"
+                "multi_dot: last dimension of each array must match first dimension of following"
+                f" array; got array shapes {shapes}"
             )
     return _product(xs, cheapest(sizes), 0, len(xs) - 1, precision)
 
 
 def cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """For each run of matrices, after which one to split it: the least number of multiplications (sizes[i] by sizes[i + 1])."""
+    """For each run of matrices, after which one to split it: the least number of multiplications
+    (sizes[i] by sizes[i + 1])."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     split: dict[tuple[int, int], int] = {}
     for length in range(2, n + 1):
         for i in range(n - length + 1):
             j = i + length - 1
-            best = min((cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+            best = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
             cost[i, j], split[i, j] = best
     return split
 
 
-def _product(xs: Sequence[Any], split: dict[tuple[int, int], int], i: int, j: int, precision: Any) -> Any:
+def _product(
+    xs: Sequence[Any], split: dict[tuple[int, int], int], i: int, j: int, precision: Any
+) -> Any:
     if i == j:
         return xs[i]
     k = split[i, j]
-    return dot(_product(xs, split, i, k, precision), _product(xs, split, k + 1, j, precision), precision=precision)
+    return dot(
+        _product(xs, split, i, k, precision),
+        _product(xs, split, k + 1, j, precision),
+        precision=precision,
+    )

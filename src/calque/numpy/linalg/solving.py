@@ -59,7 +59,10 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     Array(-1., dtype=float32)"""
     a = matrices("slogdet", a, square=True)
     if method not in (None, "lu", "qr"):
-        raise ValueError(f"Unrecognized slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+        raise ValueError(
+            f"Unrecognized slogdet method '{method}'. Supported methods are 'lu' (`None`), and"
+            " 'qr'."
+        )
     return SlogdetResult(*_slogdet(a))
 
 
@@ -70,11 +73,15 @@ def _slogdet(a: Any) -> tuple[Any, Any]:
     size = UFUNCS["absolute"](d)
     singular = reductions.any(d == 0, axis=-1)
     units = where(
-        size == 0, np.ones((), d.dtype), d / convert(where(size == 0, np.ones((), size.dtype), size), d.dtype)
+        size == 0,
+        np.ones((), d.dtype),
+        d / convert(where(size == 0, np.ones((), size.dtype), size), d.dtype),
     )
     sign = reductions.prod(units, axis=-1) * _parity(pivots, d.dtype)
     log = reductions.sum(do.log(where(size == 0, np.ones((), size.dtype), size)), axis=-1)
-    return where(singular, np.zeros((), d.dtype), sign), where(singular, np.asarray(-np.inf, log.dtype), log)
+    return where(singular, np.zeros((), d.dtype), sign), where(
+        singular, np.asarray(-np.inf, log.dtype), log
+    )
 
 
 @_slogdet.defjvp
@@ -108,7 +115,9 @@ def det(a: Any) -> Any:
 
 
 def _cross(x: Any, y: Any) -> Any:
-    turn = lambda v, k: v[..., np.array([k, k + 1, k + 2], np.int32) % 3]
+    def turn(v, k):
+        return v[..., np.array([k, k + 1, k + 2], np.int32) % 3]
+
     return turn(x, 1) * turn(y, 2) - turn(x, 2) * turn(y, 1)
 
 
@@ -124,20 +133,29 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (t,) = primals, tangents
     out = _det(a)
     singular = (out == 0).any()
-    regular = lambda a, t: out * reductions.sum(_diagonal(solve(a, t)), axis=-1)
-    general = lambda a, t: reductions.sum(UFUNCS["conjugate"](_cofactors(a)) * t, axis=(-2, -1))
+
+    def regular(a, t):
+        return out * reductions.sum(_diagonal(solve(a, t)), axis=-1)
+
+    def general(a, t):
+        return reductions.sum(UFUNCS["conjugate"](_cofactors(a)) * t, axis=(-2, -1))
+
     return out, cond(singular, general, regular, a, t)
 
 
 def _cofactors(a: Any) -> Any:
-    """The conjugated matrix of cofactors, det(a) a^-H, by singular values: products of all but one need no division."""
+    """The conjugated matrix of cofactors, det(a) a^-H, by singular values: products of all but one
+    need no division."""
     u, s, vh = svd(a)
     n = s.shape[-1]
     ones = np.ones((*s.shape[:-1], 1), s.dtype)
     before = reductions.cumprod(concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     after = reductions.cumprod(concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     others = convert(before * after, a.dtype)
-    unit = lambda m: _det(m) if n > 3 else det(m)
+
+    def unit(m):
+        return _det(m) if n > 3 else det(m)
+
     phase = unit(u) * unit(vh)
     return matmul(u * others[..., None, :], vh) * UFUNCS["conjugate"](phase)[..., None, None]
 
@@ -163,12 +181,14 @@ def solve(a: Any, b: Any) -> Any:
     if vector:
         if a.shape[-1] != b.shape[0]:
             raise ValueError(
-                f"solve: shapes {a.shape} and {b.shape} do not fit: a has {a.shape[-1]} columns, b {b.shape[0]} entries"
+                f"solve: shapes {a.shape} and {b.shape} do not fit: a has {a.shape[-1]} columns, b"
+                f" {b.shape[0]} entries"
             )
         b = b[:, None]
     elif a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"solve: shapes {a.shape} and {b.shape} do not fit: a has {a.shape[-1]} columns, b {b.shape[-2]} rows"
+            f"solve: shapes {a.shape} and {b.shape} do not fit: a has {a.shape[-1]} columns, b"
+            f" {b.shape[-2]} rows"
         )
     lead = broadcast_shapes("solve", a.shape[:-2], b.shape[:-2])
     b = broadcast_to(b, (*lead, *b.shape[-2:]))
@@ -194,13 +214,22 @@ def _substituted(lu: Any, permutation: Any, b: Any) -> Any:
 
 def _substituted_transposed(lu: Any, permutation: Any, b: Any) -> Any:
     x = lax_linalg.triangular_solve(lu, b, left_side=True, lower=False, transpose_a=True)
-    x = lax_linalg.triangular_solve(lu, x, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+    x = lax_linalg.triangular_solve(
+        lu, x, left_side=True, lower=True, transpose_a=True, unit_diagonal=True
+    )
     return _rows(x, _inverse(permutation))
 
 
 def _inverse(permutation: Any) -> Any:
-    places = do.iota(dtype=permutation.dtype, shape=permutation.shape, dimension=permutation.ndim - 1, sharding=None)
-    return do.sort(permutation, places, dimension=permutation.ndim - 1, is_stable=True, num_keys=1)[1]
+    places = do.iota(
+        dtype=permutation.dtype,
+        shape=permutation.shape,
+        dimension=permutation.ndim - 1,
+        sharding=None,
+    )
+    return do.sort(permutation, places, dimension=permutation.ndim - 1, is_stable=True, num_keys=1)[
+        1
+    ]
 
 
 def _rows(b: Any, order: Any) -> Any:
@@ -281,15 +310,20 @@ def _pinv_of(hermitian: bool) -> Any:
     return _PINV[hermitian]
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
-    """The least-squares solution of a x = b, its residuals, the rank of `a`, and its singular values.
+def lstsq(
+    a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
+    """The least-squares solution of a x = b, its residuals, the rank of `a`, and its singular
+    values.
 
     >>> import calque.numpy as jnp
     >>> jnp.linalg.lstsq(jnp.eye(2), jnp.array([1.0, 2.0]))[0]
     Array([1., 2.], dtype=float32)"""
     a, b = (asarray(v) for v in promote_inexact(*arrays("lstsq", a, b)))
     if a.shape[:1] != b.shape[:1]:
-        raise ValueError(f"Leading dimensions of input arrays must match: got shapes {a.shape} and {b.shape}")
+        raise ValueError(
+            f"Leading dimensions of input arrays must match: got shapes {a.shape} and {b.shape}"
+        )
     vector = b.ndim == 1
     if vector:
         b = b[:, None]
@@ -322,7 +356,12 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = Fal
     else:
         left = b - matmul(a, x)
         residuals = reductions.sum(
-            do.square(do.real(left)) + do.square(do.imag(left)) if is_complex(left.dtype) else left * left, axis=0
+            (
+                do.square(do.real(left)) + do.square(do.imag(left))
+                if is_complex(left.dtype)
+                else left * left
+            ),
+            axis=0,
         )
     return (x[:, 0] if vector else x), residuals, rank, s
 
@@ -343,7 +382,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     n = int(np.prod(head, dtype=np.int64))
     if n != int(np.prod(tail, dtype=np.int64)):
         raise ValueError(
-            f"tensorinv: the product of the first {ind} dimensions must be that of the rest; got shape {a.shape}"
+            f"tensorinv: the product of the first {ind} dimensions must be that of the rest; got"
+            f" shape {a.shape}"
         )
     return reshape(inv(reshape(a, (n, n))), (*tail, *head))
 
@@ -362,6 +402,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     n = int(np.prod(out, dtype=np.int64))
     if a.shape[: b.ndim] != b.shape or n != b.size:
         raise ValueError(
-            f"After moving axes to end, leading shape of a must match shape of b, and the rest must have its size. got a.shape={a.shape}, b.shape={b.shape}"
+            "After moving axes to end, leading shape of a must match shape of b, and the rest must"
+            f" have its size. got a.shape={a.shape}, b.shape={b.shape}"
         )
     return reshape(solve(reshape(a, (b.size, n)), reshape(b, (b.size,))), out)

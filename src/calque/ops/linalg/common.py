@@ -1,4 +1,5 @@
-"""What the matrix decompositions share: matrices in the last two dimensions, batches before them."""
+"""What the matrix decompositions share: matrices in the last two dimensions, batches before
+them."""
 
 from __future__ import annotations
 
@@ -41,18 +42,24 @@ def check_dtype(name: str, *avals: ShapedArray) -> None:
                 is_inexact(x.dtype) and x.dtype.itemsize < 4
             )  # LAPACK has no such routines; the type itself is no mistake
             raise (NotImplementedError if half else TypeError)(
-                f"{name} does not accept dtype {getattr(x.dtype, 'name', x.dtype)}: it needs float32, float64, complex64 or complex128"
+                f"{name} does not accept dtype {getattr(x.dtype, 'name', x.dtype)}: it needs"
+                " float32, float64, complex64 or complex128"
             )
         if x.dtype != avals[0].dtype:
-            raise TypeError(f"{name} requires arguments of one dtype, got {', '.join(a.str_short() for a in avals)}")
+            raise TypeError(
+                f"{name} requires arguments of one dtype, got"
+                f" {', '.join(a.str_short() for a in avals)}"
+            )
 
 
 def check_batches(name: str, *pairs: tuple[ShapedArray, int]) -> Shape:
-    """The common batch shape of operands, each given with the rank that its matrices or vectors have."""
+    """The common batch shape of operands, each given with the rank that its matrices or vectors
+    have."""
     batches = [x.shape[: x.ndim - rank] for x, rank in pairs]
     if any(x.ndim < rank for x, rank in pairs) or any(b != batches[0] for b in batches):
         raise ValueError(
-            f"{name}: operands must have equal batch dimensions, got {', '.join(x.str_short() for x, _ in pairs)}"
+            f"{name}: operands must have equal batch dimensions, got"
+            f" {', '.join(x.str_short() for x, _ in pairs)}"
         )
     return batches[0]
 
@@ -69,7 +76,8 @@ def for_each(
     arrays: Sequence[tuple[np.ndarray, int]],
     outs: Sequence[tuple[Shape, Any]],
 ) -> list[np.ndarray]:
-    """`function` for each matrix of the batch. Operands come with the rank of one example, results with shape and dtype."""
+    """`function` for each matrix of the batch. Operands come with the rank of one example, results
+    with shape and dtype."""
     batch = arrays[0][0].shape[: arrays[0][0].ndim - arrays[0][1]]
     results = [np.zeros((*batch, *shape), dtype) for shape, dtype in outs]
     for i in np.ndindex(*batch):
@@ -87,7 +95,12 @@ def matmul(a: Any, b: Any) -> Any:
     batch = tuple(range(n - 2))
     numbers = (((n - 1,), (n - 2,)), (batch, batch))
     return do.dot_general(
-        a, b, dimension_numbers=numbers, precision=None, preferred_element_type=None, out_sharding=None
+        a,
+        b,
+        dimension_numbers=numbers,
+        precision=None,
+        preferred_element_type=None,
+        out_sharding=None,
     )
 
 
@@ -137,7 +150,9 @@ def eye(aval: ShapedArray, n: int | None = None, start: int = 0) -> Any:
     shape = (*aval.shape[:-2], size, size)
     where = do.eq(position(shape, -2), position(shape, -1))
     if start:
-        begun = do.broadcast_in_dim(np.asarray(start, INT), shape=shape, broadcast_dimensions=(), sharding=None)
+        begun = do.broadcast_in_dim(
+            np.asarray(start, INT), shape=shape, broadcast_dimensions=(), sharding=None
+        )
         where = getattr(do, "and")(where, do.ge(position(shape, -2), begun))
     return do.convert_element_type(where, new_dtype=aval.dtype, weak_type=False, sharding=None)
 
@@ -152,13 +167,17 @@ def rows(v: Any, n: int) -> Any:
     """Vectors as matrices of `n` equal rows: [i, j] is v[j]."""
     shape = typeof(v).shape
     dims = (*range(len(shape) - 1), len(shape))
-    return do.broadcast_in_dim(v, shape=(*shape[:-1], n, shape[-1]), broadcast_dimensions=dims, sharding=None)
+    return do.broadcast_in_dim(
+        v, shape=(*shape[:-1], n, shape[-1]), broadcast_dimensions=dims, sharding=None
+    )
 
 
 def columns(v: Any, n: int) -> Any:
     """Vectors as matrices of `n` equal columns: [i, j] is v[i]."""
     shape = typeof(v).shape
-    return do.broadcast_in_dim(v, shape=(*shape, n), broadcast_dimensions=tuple(range(len(shape))), sharding=None)
+    return do.broadcast_in_dim(
+        v, shape=(*shape, n), broadcast_dimensions=tuple(range(len(shape))), sharding=None
+    )
 
 
 def real(x: Any) -> Any:
@@ -190,7 +209,11 @@ def enlarged(x: Any, m: int, n: int) -> Any:
     aval = typeof(x)
     if aval.shape[-2:] == (m, n):
         return x
-    config = (*[(0, 0, 0)] * (aval.ndim - 2), (0, m - aval.shape[-2], 0), (0, n - aval.shape[-1], 0))
+    config = (
+        *[(0, 0, 0)] * (aval.ndim - 2),
+        (0, m - aval.shape[-2], 0),
+        (0, n - aval.shape[-1], 0),
+    )
     return do.pad(x, common.scalar_of(aval.dtype, 0), padding_config=config)
 
 
@@ -199,7 +222,9 @@ def take_rows(x: Any, order: Any) -> Any:
     shape = typeof(x).shape
     b, n = len(shape) - 2, typeof(order).shape[-1]
     batch = tuple(range(b))
-    indices = do.broadcast_in_dim(order, shape=(*shape[:-2], n, 1), broadcast_dimensions=(*batch, b), sharding=None)
+    indices = do.broadcast_in_dim(
+        order, shape=(*shape[:-2], n, 1), broadcast_dimensions=(*batch, b), sharding=None
+    )
     return do.gather(
         x,
         indices,
@@ -223,7 +248,13 @@ def solve_triangular(
     unit: bool = False,
 ) -> Any:
     return do.triangular_solve(
-        a, b, left_side=left, lower=lower, transpose_a=transpose, conjugate_a=conjugate, unit_diagonal=unit
+        a,
+        b,
+        left_side=left,
+        lower=lower,
+        transpose_a=transpose,
+        conjugate_a=conjugate,
+        unit_diagonal=unit,
     )
 
 
@@ -238,7 +269,8 @@ def solve(a: Any, b: Any) -> Any:
 
 
 def batched(name: str) -> Callable[..., Any]:
-    """The batching rule of primitives that take batches themselves: the new dimension becomes the first."""
+    """The batching rule of primitives that take batches themselves: the new dimension becomes the
+    first."""
 
     def batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         prim = REGISTRY[name]
@@ -250,7 +282,8 @@ def batched(name: str) -> Callable[..., Any]:
 
 
 def jvp_by_program(name: str, program: Callable[..., Any]) -> Callable[..., Any]:
-    """The jvp of a primitive through another program for the same thing, made of primitives that have derivatives."""
+    """The jvp of a primitive through another program for the same thing, made of primitives that
+    have derivatives."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         out = REGISTRY[name].bind(*primals, **params)

@@ -39,7 +39,8 @@ def _triangular_shape(
     la.check_batches("triangular_solve", (a, 2), (b, 2))
     if n != (rows if left_side else columns):
         raise ValueError(
-            f"triangular_solve: a {a.str_short()} and b {b.str_short()} do not fit with left_side={left_side}"
+            f"triangular_solve: a {a.str_short()} and b {b.str_short()} do not fit with"
+            f" left_side={left_side}"
         )
     return ShapedArray(b.shape, b.dtype)
 
@@ -60,7 +61,17 @@ def _triangular_meaning(
     a = np.conj(a) if conjugate_a else a
 
     def one(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
-        return [trsm(1.0, a, b, side=not left_side, lower=lower, trans_a=int(transpose_a), diag=unit_diagonal)]
+        return [
+            trsm(
+                1.0,
+                a,
+                b,
+                side=not left_side,
+                lower=lower,
+                trans_a=int(transpose_a),
+                diag=unit_diagonal,
+            )
+        ]
 
     return la.for_each(one, [(a, 2), (b, 2)], [(b.shape[-2:], b.dtype)])[0]
 
@@ -106,9 +117,11 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The solution x of op(a) x = b (left side) or x op(a) = b, where only one triangle of `a` is read.
+    """The solution x of op(a) x = b (left side) or x op(a) = b, where only one triangle of `a` is
+    read.
 
-    >>> lax.linalg.triangular_solve(jnp.array([[2., 0.], [1., 4.]]), jnp.array([[2., 5.]]).T, left_side=True, lower=True)
+    >>> lax.linalg.triangular_solve(jnp.array([[2., 0.], [1., 4.]]), jnp.array([[2., 5.]]).T,
+    ...     left_side=True, lower=True)
     Array([[1.],
            [1.]], dtype=float32)
     """
@@ -118,7 +131,10 @@ def triangular_solve(
     if vector:
         b = la.columns(b, 1) if left_side else la.rows(b, 1)
     p = {"left_side": bool(left_side), "lower": bool(lower), "transpose_a": bool(transpose_a)}
-    p |= {"conjugate_a": conjugate_a and is_complex(typeof(a).dtype), "unit_diagonal": unit_diagonal}
+    p |= {
+        "conjugate_a": conjugate_a and is_complex(typeof(a).dtype),
+        "unit_diagonal": unit_diagonal,
+    }
     out = do.triangular_solve(a, b, **p)
     return do.squeeze(out, dimensions=(ndim - 1 if left_side else ndim - 2,)) if vector else out
 
@@ -141,7 +157,9 @@ def _cholesky_meaning(x: np.ndarray) -> np.ndarray:
 
     def one(a: np.ndarray) -> list[np.ndarray]:
         factor, info = potrf(a, lower=True, clean=True)
-        return [np.tril(np.full_like(a, np.nan)) if info or not np.isfinite(factor).all() else factor]
+        return [
+            np.tril(np.full_like(a, np.nan)) if info or not np.isfinite(factor).all() else factor
+        ]
 
     return la.for_each(one, [(x, 2)], [(x.shape[-2:], x.dtype)])[0]
 
@@ -160,7 +178,9 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
     if type(tangents[0]) is Zero:
         return factor, zero_like(factor)
     da = hermitian_tangent(tangents[0], lower=True)
-    inner = la.solve_triangular(factor, da, left=False, transpose=True, conjugate=is_complex(typeof(da).dtype))
+    inner = la.solve_triangular(
+        factor, da, left=False, transpose=True, conjugate=is_complex(typeof(da).dtype)
+    )
     inner = la.solve_triangular(factor, inner)
     half = la.scaled(do.mul(inner, la.eye(typeof(inner))), 0.5)
     return factor, la.matmul(factor, do.sub(la.tril(inner), half))
@@ -183,7 +203,8 @@ def symmetrized(x: Any) -> Any:
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The lower triangular factor L of a Hermitian positive-definite matrix L L^H; NaN where it is not one.
+    """The lower triangular factor L of a Hermitian positive-definite matrix L L^H; NaN where it is
+    not one.
 
     >>> lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 0.],
@@ -207,7 +228,8 @@ def _update_shape(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     batch, n, _ = la.check_matrix("cholesky_update", r, square=True)
     if w.shape != (*batch, n) or is_complex(r.dtype):
         raise ValueError(
-            f"cholesky_update needs a real square matrix and a vector of its size, got {r.str_short()} and {w.str_short()}"
+            "cholesky_update needs a real square matrix and a vector of its size, got"
+            f" {r.str_short()} and {w.str_short()}"
         )
     return ShapedArray(r.shape, r.dtype)
 
@@ -234,7 +256,9 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     >>> lax.linalg.cholesky_update(jnp.eye(2), jnp.array([0., 3.])).shape
     (2, 2)
     """
-    return do.cholesky_update(*common.same_dtypes("cholesky_update", [as_operand(r_matrix), as_operand(w_vector)]))
+    return do.cholesky_update(
+        *common.same_dtypes("cholesky_update", [as_operand(r_matrix), as_operand(w_vector)])
+    )
 
 
 # ---------------------------------------------------------------- lu
@@ -265,7 +289,8 @@ def _lu_meaning(x: np.ndarray) -> list[np.ndarray]:
 
 
 def _permutation(pivots: np.ndarray, size: int) -> np.ndarray:
-    """The order of rows that exchanging row i with row pivots[i], for each i in turn, leads to. What is no row stays out of it."""
+    """The order of rows that exchanging row i with row pivots[i], for each i in turn, leads to.
+    What is no row stays out of it."""
     order = np.arange(size, dtype=la.INT)
     for i, j in enumerate(pivots):
         if -size <= j < size:
@@ -303,7 +328,8 @@ lu_p = Primitive(
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
-    """The LU factors of a matrix with its rows permuted: (factors in one matrix, pivots, permutation).
+    """The LU factors of a matrix with its rows permuted: (factors in one matrix, pivots,
+    permutation).
 
     >>> lax.linalg.lu(jnp.array([[1., 2.], [2., 2.]]))[2]
     Array([1, 0], dtype=int32)
@@ -315,13 +341,16 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 def _pivots_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     if pivots.ndim < 1 or not is_integer(pivots.dtype) or pivots.shape[-1] > permutation_size:
         raise ValueError(
-            f"lu_pivots_to_permutation needs integer vectors of at most {permutation_size} pivots, got {pivots.str_short()}"
+            f"lu_pivots_to_permutation needs integer vectors of at most {permutation_size} pivots,"
+            f" got {pivots.str_short()}"
         )
     return ShapedArray((*pivots.shape[:-1], permutation_size), pivots.dtype)
 
 
 def _pivots_meaning(pivots: np.ndarray, *, permutation_size: int) -> np.ndarray:
-    one = lambda p: [_permutation(p, permutation_size)]
+    def one(p):
+        return [_permutation(p, permutation_size)]
+
     return la.for_each(one, [(pivots, 1)], [((permutation_size,), pivots.dtype)])[0]
 
 
@@ -352,7 +381,8 @@ def _product_shape(a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float)
     batch, n, _ = la.check_matrix("symmetric_product", a)
     if c.shape != (*batch, n, n):
         raise ValueError(
-            f"symmetric_product: c must have shape {(*batch, n, n)}, got {a.str_short()} and {c.str_short()}"
+            f"symmetric_product: c must have shape {(*batch, n, n)}, got {a.str_short()} and"
+            f" {c.str_short()}"
         )
     return ShapedArray(c.shape, c.dtype)
 
@@ -363,7 +393,9 @@ def _product_program(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
 
 symmetric_product_p = Primitive(
     "symmetric_product",
-    meaning=lambda a, c, *, alpha, beta: np.asarray(alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c).astype(c.dtype),
+    meaning=lambda a, c, *, alpha, beta: np.asarray(
+        alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c
+    ).astype(c.dtype),
     shape=_product_shape,
     jvp=la.jvp_by_program("symmetric_product", _product_program),
     transpose=NotApplicable("symmetric_product is not linear in its first operand"),
@@ -372,9 +404,15 @@ symmetric_product_p = Primitive(
 
 
 def symmetric_product(
-    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+    a_matrix: Any,
+    c_matrix: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
 ) -> Any:
-    """alpha a a^T + beta c. Its lower triangle is what counts; `symmetrize_output` copies it to the upper one.
+    """alpha a a^T + beta c. Its lower triangle is what counts; `symmetrize_output` copies it to the
+    upper one.
 
     >>> lax.linalg.symmetric_product(jnp.ones((2, 3)), jnp.zeros((2, 2)))
     Array([[3., 3.],

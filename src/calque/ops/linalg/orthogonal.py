@@ -1,4 +1,5 @@
-"""Orthogonal reductions: QR, Householder products, Hessenberg, tridiagonal and Schur form; tridiagonal systems."""
+"""Orthogonal reductions: QR, Householder products, Hessenberg, tridiagonal and Schur form;
+tridiagonal systems."""
 
 from __future__ import annotations
 
@@ -22,16 +23,23 @@ scipy_linalg, lapack = LazyModule("scipy.linalg"), LazyModule("scipy.linalg.lapa
 # ---------------------------------------------------------------- qr
 
 
-def _qr_shape(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> list[ShapedArray]:
+def _qr_shape(
+    x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: Any
+) -> list[ShapedArray]:
     batch, m, n = la.check_matrix("qr", x)
     k = m if full_matrices else min(m, n)
     out = [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype)]
     return [*out, ShapedArray((*batch, n), la.INT)] if pivoting else out
 
 
-def _qr_meaning(x: np.ndarray, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> list[np.ndarray]:
+def _qr_meaning(
+    x: np.ndarray, *, pivoting: bool, full_matrices: bool, use_magma: Any
+) -> list[np.ndarray]:
     avals = _qr_shape(
-        ShapedArray(x.shape[-2:], x.dtype), pivoting=pivoting, full_matrices=full_matrices, use_magma=None
+        ShapedArray(x.shape[-2:], x.dtype),
+        pivoting=pivoting,
+        full_matrices=full_matrices,
+        use_magma=None,
     )
     m, n = x.shape[-2:]
 
@@ -48,9 +56,18 @@ def _qr_meaning(x: np.ndarray, *, pivoting: bool, full_matrices: bool, use_magma
     return la.for_each(one, [(x, 2)], [(a.shape, a.dtype) for a in avals])
 
 
-def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, full_matrices: bool, **p: Any) -> Any:
-    """With A = Q R and Q^H dA R^-1 = W: dQ = Q O + (I - Q Q^H) dA R^-1, where O, the anti-Hermitian part of the strict lower
-    triangle of W, is what keeps dR = (W - O) R upper triangular. Columns beyond the rows follow from R = Q^H A."""
+def _qr_jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    pivoting: bool,
+    full_matrices: bool,
+    **p: Any,
+) -> Any:
+    """With A = Q R and Q^H dA R^-1 = W: dQ = Q O + (I - Q Q^H) dA R^-1, where O, the anti-Hermitian
+    part of the strict lower triangle of W, is what keeps dR = (W - O) R upper triangular. Columns
+    beyond the rows follow from R = Q^H A.
+    """
     out = do.qr(primals[0], pivoting=pivoting, full_matrices=full_matrices, **p)
     dx = tangents[0]
     if type(dx) is Zero:
@@ -59,7 +76,8 @@ def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, 
     m, n = typeof(primals[0]).shape[-2:]
     if full_matrices and m > n:
         raise NotImplementedError(
-            "the last columns of q of a full QR are arbitrary and have no derivative: use full_matrices=False"
+            "the last columns of q of a full QR are arbitrary and have no derivative: use"
+            " full_matrices=False"
         )
     if pivoting:
         dx = la.transposed(la.take_rows(la.transposed(dx), order[0]))
@@ -89,13 +107,18 @@ qr_p = Primitive(
 )
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Any, ...]:
-    """The QR decomposition: (q, r), and with pivoting the order of columns p for which x[:, p] = q r.
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Any, ...]:
+    """The QR decomposition: (q, r), and with pivoting the order of columns p for which x[:, p] = q
+    r.
 
     >>> [v.shape for v in lax.linalg.qr(jnp.ones((4, 2)), full_matrices=False)]
     [(4, 2), (2, 2)]
     """
-    return tuple(do.qr(as_operand(x), pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma))
+    return tuple(
+        do.qr(as_operand(x), pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma)
+    )
 
 
 # ---------------------------------------------------------------- Householder products
@@ -104,18 +127,31 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
 def _householder_shape(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     la.check_dtype("householder_product", a, taus)
     batch, m, n = la.check_matrix("householder_product", a)
-    if la.check_batches("householder_product", (a, 2), (taus, 1)) != batch or m < n or taus.shape[-1] > n:
+    if (
+        la.check_batches("householder_product", (a, 2), (taus, 1)) != batch
+        or m < n
+        or taus.shape[-1] > n
+    ):
         raise ValueError(
-            f"householder_product needs matrices with no more columns than rows, and no more taus than columns, got {a.str_short()} and {taus.str_short()}"
+            "householder_product needs matrices with no more columns than rows, and no more taus"
+            f" than columns, got {a.str_short()} and {taus.str_short()}"
         )
     return ShapedArray(a.shape, a.dtype)
 
 
-def _reflections(a: np.ndarray, taus: np.ndarray, c: np.ndarray, order: Sequence[int], adjoint: bool) -> np.ndarray:
-    """H c for the product H of the reflections `order`, the last applied first; `adjoint`: each one's adjoint."""
+def _reflections(
+    a: np.ndarray, taus: np.ndarray, c: np.ndarray, order: Sequence[int], adjoint: bool
+) -> np.ndarray:
+    """H c for the product H of the reflections `order`, the last applied first; `adjoint`: each
+    one's adjoint."""
     for i in reversed(order):
         v = np.concatenate(
-            [np.zeros((*a.shape[:-2], i), a.dtype), np.ones((*a.shape[:-2], 1), a.dtype), a[..., i + 1 :, i]], -1
+            [
+                np.zeros((*a.shape[:-2], i), a.dtype),
+                np.ones((*a.shape[:-2], 1), a.dtype),
+                a[..., i + 1 :, i],
+            ],
+            -1,
         )
         tau = np.conj(taus[..., i]) if adjoint else taus[..., i]
         c = c - (tau[..., None, None] * v[..., :, None]) * (np.conj(v)[..., None, :] @ c)
@@ -170,22 +206,28 @@ householder_product_p = Primitive(
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of the Householder reflections that `a` (below its diagonal) and `taus` hold.
+    """The first columns of the product of the Householder reflections that `a` (below its diagonal)
+    and `taus` hold.
 
     >>> lax.linalg.householder_product(jnp.zeros((2, 2)), jnp.zeros(2))
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    return do.householder_product(*common.same_dtypes("householder_product", [as_operand(a), as_operand(taus)]))
+    return do.householder_product(
+        *common.same_dtypes("householder_product", [as_operand(a), as_operand(taus)])
+    )
 
 
-def _ormqr_shape(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
+def _ormqr_shape(
+    a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
+) -> ShapedArray:
     la.check_dtype("ormqr", a, taus, c)
     _, m, n = la.check_matrix("ormqr", a)
     la.check_batches("ormqr", (a, 2), (taus, 1), (c, 2))
     if taus.shape[-1] > min(m, n) or c.shape[-2 if left else -1] != m:
         raise ValueError(
-            f"ormqr: operands {a.str_short()}, {taus.str_short()} and {c.str_short()} do not fit with left={left}"
+            f"ormqr: operands {a.str_short()}, {taus.str_short()} and {c.str_short()} do not fit"
+            f" with left={left}"
         )
     return ShapedArray(c.shape, c.dtype)
 
@@ -216,13 +258,16 @@ ormqr_p = Primitive(
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """`c` times the Q of Householder reflections, from the left or the right, or times its conjugate transpose.
+    """`c` times the Q of Householder reflections, from the left or the right, or times its
+    conjugate transpose.
 
     >>> lax.linalg.ormqr(jnp.zeros((2, 2)), jnp.zeros(2), jnp.ones((2, 1))).shape
     (2, 1)
     """
     return do.ormqr(
-        *common.same_dtypes("ormqr", [as_operand(a), as_operand(taus), as_operand(c)]), left=left, transpose=transpose
+        *common.same_dtypes("ormqr", [as_operand(a), as_operand(taus), as_operand(c)]),
+        left=left,
+        transpose=transpose,
     )
 
 
@@ -257,7 +302,10 @@ def _hessenberg_shape(a: ShapedArray) -> list[ShapedArray]:
 def _hessenberg_meaning(a: np.ndarray) -> list[np.ndarray]:
     n = a.shape[-1]
     gehrd = lapack.get_lapack_funcs("gehrd", (a,))
-    one = lambda x: gehrd(x)[:2] if n > 1 else [x, np.zeros(max(n - 1, 0), a.dtype)]
+
+    def one(x):
+        return gehrd(x)[:2] if n > 1 else [x, np.zeros(max(n - 1, 0), a.dtype)]
+
     return la.for_each(one, [(a, 2)], [((n, n), a.dtype), ((max(n - 1, 0),), a.dtype)])
 
 
@@ -295,14 +343,17 @@ def _tridiagonal_meaning(a: np.ndarray, *, lower: bool) -> list[np.ndarray]:
             return [x, np.diagonal(x).real, np.zeros(less), np.zeros(less)]
         return trd(x, lower=int(lower))[:4]
 
-    return la.for_each(one, [(a, 2)], [((n, n), a.dtype), ((n,), real), ((less,), real), ((less,), a.dtype)])
+    return la.for_each(
+        one, [(a, 2)], [((n, n), a.dtype), ((n,), real), ((less,), real), ((less,), a.dtype)]
+    )
 
 
 tridiagonal_p = _reduction("tridiagonal", _tridiagonal_meaning, _tridiagonal_shape)
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
-    """The tridiagonal form of a Hermitian matrix: (matrix with the reflections, diagonal, off-diagonal, taus).
+    """The tridiagonal form of a Hermitian matrix: (matrix with the reflections, diagonal,
+    off-diagonal, taus).
 
     >>> [v.shape for v in lax.linalg.tridiagonal(jnp.eye(3))]
     [(3, 3), (3,), (2,), (2,)]
@@ -316,7 +367,10 @@ def _schur_shape(
 ) -> list[ShapedArray]:
     la.check_matrix("schur", x, square=True)
     if sort_eig_vals and select_callable is None:
-        raise ValueError("schur: sort_eig_vals=True needs a select_callable that says which eigenvalues come first")
+        raise ValueError(
+            "schur: sort_eig_vals=True needs a select_callable that says which eigenvalues come"
+            " first"
+        )
     return [ShapedArray(x.shape, x.dtype)] * (2 if compute_schur_vectors else 1)
 
 
@@ -330,9 +384,13 @@ def _schur_meaning(
         if n == 0:
             return [a, a][: 1 + compute_schur_vectors]
         if not np.isfinite(a).all():
-            return [np.triu(np.full_like(a, np.nan)), np.full_like(a, np.nan)][: 1 + compute_schur_vectors]
+            return [np.triu(np.full_like(a, np.nan)), np.full_like(a, np.nan)][
+                : 1 + compute_schur_vectors
+            ]
         sort = select_callable if sort_eig_vals else None
-        return scipy_linalg.schur(a, output=kind, sort=sort, check_finite=False)[: 1 + compute_schur_vectors]
+        return scipy_linalg.schur(a, output=kind, sort=sort, check_finite=False)[
+            : 1 + compute_schur_vectors
+        ]
 
     return la.for_each(one, [(x, 2)], [((n, n), x.dtype)] * (1 + compute_schur_vectors))
 
@@ -341,7 +399,11 @@ schur_p = _reduction("schur", _schur_meaning, _schur_shape)
 
 
 def schur(
-    x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Any = None
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Any = None,
 ) -> tuple[Any, ...]:
     """The Schur form t and the unitary z with x = z t z^H.
 
@@ -389,18 +451,23 @@ def _tridiagonal_solve_meaning(
 
 
 def _times(dl: Any, d: Any, du: Any, x: Any) -> Any:
-    """The product of a tridiagonal matrix, some of whose diagonals may be Zero, with the columns of x."""
+    """The product of a tridiagonal matrix, some of whose diagonals may be Zero, with the columns of
+    x."""
     k = typeof(x).shape[-1]
     total: Any = Zero(typeof(x))
     for t, shift in ((dl, 1), (d, 0), (du, -1)):
         if type(t) is not Zero:
             pad = (*[(0, 0, 0)] * (typeof(x).ndim - 2), (shift, -shift, 0), (0, 0, 0))
-            moved = do.pad(x, common.scalar_of(typeof(x).dtype, 0), padding_config=pad) if shift else x
+            moved = (
+                do.pad(x, common.scalar_of(typeof(x).dtype, 0), padding_config=pad) if shift else x
+            )
             total = add_tangents(total, do.mul(la.columns(t, k), moved))
     return total
 
 
-def _tridiagonal_solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **p: Any) -> tuple[Any, Any]:
+def _tridiagonal_solve_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **p: Any
+) -> tuple[Any, Any]:
     x = do.tridiagonal_solve(*primals, **p)
     if all(type(t) is Zero for t in tangents):
         return x, zero_like(x)
@@ -409,11 +476,16 @@ def _tridiagonal_solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **p:
     return x, do.tridiagonal_solve(*primals[:3], right, **p)
 
 
-def _tridiagonal_solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: UndefinedPrimal, **p: Any) -> list[Any]:
+def _tridiagonal_solve_transpose(
+    ct: Any, dl: Any, d: Any, du: Any, b: UndefinedPrimal, **p: Any
+) -> list[Any]:
     if type(ct) is Zero:
         return [None, None, None, Zero(b.aval)]
     ndim, zero = typeof(d).ndim, common.scalar_of(typeof(d).dtype, 0)
-    shifted = lambda v, k: do.pad(v, zero, padding_config=(*[(0, 0, 0)] * (ndim - 1), (k, -k, 0)))
+
+    def shifted(v, k):
+        return do.pad(v, zero, padding_config=(*[(0, 0, 0)] * (ndim - 1), (k, -k, 0)))
+
     return [None, None, None, do.tridiagonal_solve(shifted(du, 1), d, shifted(dl, -1), ct, **p)]
 
 
@@ -428,7 +500,8 @@ tridiagonal_solve_p = Primitive(
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """The solution of a tridiagonal system with diagonals dl (its first entry unused), d and du (its last unused).
+    """The solution of a tridiagonal system with diagonals dl (its first entry unused), d and du
+    (its last unused).
 
     >>> z = jnp.zeros(2)
     >>> lax.linalg.tridiagonal_solve(z, jnp.array([1., 2.]), z, jnp.array([[3.], [4.]]))

@@ -50,7 +50,8 @@ class SvdAlgorithm(enum.Enum):
 def attempt(
     function: Callable[..., Sequence[np.ndarray]], a: np.ndarray, outs: Sequence[tuple[Any, Any]]
 ) -> list[np.ndarray]:
-    """A decomposition of each matrix of a batch, with NaN for those that it fails for, or that hold what is no number."""
+    """A decomposition of each matrix of a batch, with NaN for those that it fails for, or that hold
+    what is no number."""
 
     def one(x: np.ndarray) -> Sequence[np.ndarray]:
         try:
@@ -68,7 +69,9 @@ def attempt(
 
 def _check_subset(name: str, subset: Any) -> None:
     if subset is not None:
-        raise NotImplementedError(f"{name}: subset_by_index is not supported on this CPU; slice the results instead")
+        raise NotImplementedError(
+            f"{name}: subset_by_index is not supported on this CPU; slice the results instead"
+        )
 
 
 def _eigh_shape(x: ShapedArray, *, subset_by_index: Any, **p: Any) -> list[ShapedArray]:
@@ -95,12 +98,17 @@ def _gaps(w: Any) -> Any:
     apart = do.sub(la.rows(w, n), la.columns(w, n))
     eye = la.eye(typeof(apart))
     one = do.broadcast_in_dim(
-        np.ones((), typeof(w).dtype), shape=typeof(apart).shape, broadcast_dimensions=(), sharding=None
+        np.ones((), typeof(w).dtype),
+        shape=typeof(apart).shape,
+        broadcast_dimensions=(),
+        sharding=None,
     )
     return do.sub(do.div(one, do.add(apart, eye)), eye)
 
 
-def _eigh_jvp(primals: Sequence[Any], tangents: Sequence[Any], **p: Any) -> tuple[list[Any], list[Any]]:
+def _eigh_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **p: Any
+) -> tuple[list[Any], list[Any]]:
     """dw = diag(V^H dA V), dV = V (F * V^H dA V) with F[i, j] = 1 / (w[j] - w[i])."""
     out = do.eigh(primals[0], **p)
     v, w = out
@@ -140,7 +148,11 @@ def eigh(
     x = as_operand(x)
     n = la.check_matrix("eigh", typeof(x), square=True)[1]
     subset = None if subset_by_index == (0, n) else subset_by_index
-    p = {"sort_eigenvalues": sort_eigenvalues, "subset_by_index": subset, "algorithm": implementation}
+    p = {
+        "sort_eigenvalues": sort_eigenvalues,
+        "subset_by_index": subset,
+        "algorithm": implementation,
+    }
     v, w = do.eigh(symmetrized(x) if symmetrize_input else x, lower=lower, **p)
     return v, w
 
@@ -159,7 +171,9 @@ def _eig_shape(
     batch, n, _ = la.check_matrix("eig", x, square=True)
     dtype = complex_of(x.dtype)
     vectors = ShapedArray(x.shape, dtype)
-    return [ShapedArray((*batch, n), dtype)] + [vectors] * (compute_left_eigenvectors + compute_right_eigenvectors)
+    return [ShapedArray((*batch, n), dtype)] + [vectors] * (
+        compute_left_eigenvectors + compute_right_eigenvectors
+    )
 
 
 def _eig_meaning(
@@ -180,16 +194,20 @@ def _eig_meaning(
     return la.for_each(one, [(x, 2)], outs)
 
 
-def _eig_jvp(primals: Sequence[Any], tangents: Sequence[Any], **p: Any) -> tuple[list[Any], list[Any]]:
-    """dw = diag(V^-1 dA V); for right eigenvectors of norm 1, dV = V (F * V^-1 dA V), less what changes their norm."""
+def _eig_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **p: Any
+) -> tuple[list[Any], list[Any]]:
+    """dw = diag(V^-1 dA V); for right eigenvectors of norm 1, dV = V (F * V^-1 dA V), less what
+    changes their norm."""
     out = do.eig(primals[0], **p)
     if type(tangents[0]) is Zero:
         return out, [zero_like(o) for o in out]
     left, right = p["compute_left_eigenvectors"], p["compute_right_eigenvectors"]
     if left or (right and not p["enable_eigvec_derivs"]):
         raise NotImplementedError(
-            "the derivatives of eigenvectors of non-symmetric matrices depend on how they are normalised: ask for eigenvalues"
-            " only (jnp.linalg.eigvals), or for right eigenvectors of norm 1 with enable_eigvec_derivs=True"
+            "the derivatives of eigenvectors of non-symmetric matrices depend on how they are"
+            " normalised: ask for eigenvalues only (jnp.linalg.eigvals), or for right eigenvectors"
+            " of norm 1 with enable_eigvec_derivs=True"
         )
     w = out[0]
     # whatever the norm of the eigenvectors, dw is the same: their derivatives may be those of any
@@ -202,7 +220,9 @@ def _eig_jvp(primals: Sequence[Any], tangents: Sequence[Any], **p: Any) -> tuple
         return out, [dw]
     dv = la.matmul(v, do.mul(inner, _gaps(w)))
     n = typeof(w).shape[-1]
-    along = do.reduce_sum(do.real(do.mul(la.conjugated(v), dv)), axes=(typeof(v).ndim - 2,), out_sharding=None)
+    along = do.reduce_sum(
+        do.real(do.mul(la.conjugated(v), dv)), axes=(typeof(v).ndim - 2,), out_sharding=None
+    )
     return out, [dw, do.sub(dv, do.mul(v, la.as_dtype(la.rows(along, n), dtype)))]
 
 
@@ -226,7 +246,8 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Any]:
-    """The eigenvalues, and the left and right eigenvectors (columns of norm 1), of a square matrix: complex.
+    """The eigenvalues, and the left and right eigenvectors (columns of norm 1), of a square matrix:
+    complex.
 
     >>> lax.linalg.eig(jnp.array([[2., 0.], [0., 1.]]), compute_left_eigenvectors=False)[0]
     Array([2.+0.j, 1.+0.j], dtype=complex64)
@@ -256,7 +277,9 @@ def _svd_shape(
     return [s, ShapedArray((*batch, m, left), x.dtype), ShapedArray((*batch, right, n), x.dtype)]
 
 
-def _svd_meaning(x: np.ndarray, *, full_matrices: bool, compute_uv: bool, **p: Any) -> list[np.ndarray]:
+def _svd_meaning(
+    x: np.ndarray, *, full_matrices: bool, compute_uv: bool, **p: Any
+) -> list[np.ndarray]:
     avals = _svd_shape(
         ShapedArray(x.shape[-2:], x.dtype),
         full_matrices=full_matrices,
@@ -267,15 +290,25 @@ def _svd_meaning(x: np.ndarray, *, full_matrices: bool, compute_uv: bool, **p: A
 
     def decompose(a: np.ndarray) -> list[np.ndarray]:
         if a.size == 0:
-            return [np.eye(aval.shape[0], aval.shape[1]) if aval.ndim > 1 else np.zeros(aval.shape) for aval in avals]
-        out = scipy_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, check_finite=False)
+            return [
+                np.eye(aval.shape[0], aval.shape[1]) if aval.ndim > 1 else np.zeros(aval.shape)
+                for aval in avals
+            ]
+        out = scipy_linalg.svd(
+            a, full_matrices=full_matrices, compute_uv=compute_uv, check_finite=False
+        )
         return [out[1], out[0], out[2]] if compute_uv else [out]
 
     return attempt(decompose, x, [(a.shape, a.dtype) for a in avals])
 
 
 def _svd_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool, **p: Any
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+    **p: Any,
 ) -> Any:
     (x,), (dx,) = primals, tangents
     out = do.svd(x, full_matrices=full_matrices, compute_uv=compute_uv, **p)
@@ -284,7 +317,8 @@ def _svd_jvp(
     m, n = typeof(x).shape[-2:]
     if compute_uv and full_matrices and m != n:
         raise NotImplementedError(
-            "the singular vectors of full_matrices=True beyond the matrix's rank are arbitrary, and have no derivative: use full_matrices=False"
+            "the singular vectors of full_matrices=True beyond the matrix's rank are arbitrary, and"
+            " have no derivative: use full_matrices=False"
         )
     s, u, vt = out if compute_uv else do.svd(x, full_matrices=False, compute_uv=True, **p)
     inner = la.matmul(la.adjoint(u), la.matmul(dx, la.adjoint(vt)))
@@ -308,7 +342,9 @@ def _svd_jvp(
 
 def ones_like(x: Any) -> Any:
     aval = typeof(x)
-    return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None)
+    return do.broadcast_in_dim(
+        np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
+    )
 
 
 def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:
@@ -320,7 +356,10 @@ def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:
     eye = la.eye(typeof(square))
     # equal singular values, the diagonal among them: their factor is zero
     same = do.convert_element_type(
-        do.eq(square, la.zeros_like(square)), new_dtype=typeof(s).dtype, weak_type=False, sharding=None
+        do.eq(square, la.zeros_like(square)),
+        new_dtype=typeof(s).dtype,
+        weak_type=False,
+        sharding=None,
     )
     factor = la.as_dtype(do.sub(do.div(ones_like(square), do.add(square, same)), same), dtype)
     right, left = do.mul(inner, la.as_dtype(row, dtype)), do.mul(inner, la.as_dtype(column, dtype))
@@ -328,7 +367,10 @@ def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:
     dv = do.mul(factor, do.add(left, la.adjoint(left)))
     if is_complex(dtype):  # the phases: all of them are given to U
         phase = do.mul(do.sub(inner, la.adjoint(inner)), la.as_dtype(eye, dtype))
-        du = do.add(du, do.mul(la.scaled(phase, 0.5), la.as_dtype(la.rows(do.div(ones_like(s), s), k), dtype)))
+        du = do.add(
+            du,
+            do.mul(la.scaled(phase, 0.5), la.as_dtype(la.rows(do.div(ones_like(s), s), k), dtype)),
+        )
     return du, dv
 
 
@@ -359,7 +401,13 @@ def svd(
     x = as_operand(x)
     _, m, n = la.check_matrix("svd", typeof(x))
     subset = None if subset_by_index == (0, min(m, n)) else subset_by_index
-    out = do.svd(x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset, algorithm=algorithm)
+    out = do.svd(
+        x,
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        subset_by_index=subset,
+        algorithm=algorithm,
+    )
     if not compute_uv:
         return out[0]
     s, u, vt = out

@@ -1,7 +1,10 @@
-"""Convolutions of any number of spatial dimensions, strides, dilations, groups and layouts: conv_general_dilated.
+"""Convolutions of any number of spatial dimensions, strides, dilations, groups and layouts:
+conv_general_dilated.
 
-Inside the rules arrays stand in one order: lhs (batch, feature, *spatial), rhs (out, in, *spatial). In each spatial
-dimension `out[o] = sum_k lhs'[o * stride + k * rhs_dilation] * rhs[k]`, where lhs' is lhs dilated and padded."""
+Inside the rules arrays stand in one order: lhs (batch, feature, *spatial), rhs (out, in, *spatial).
+In each spatial dimension `out[o] = sum_k lhs'[o * stride + k * rhs_dilation] * rhs[k]`, where lhs'
+is lhs dilated and padded.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ def _conv_shape(
     spatial = lhs.ndim - 2
     if spatial < 0 or rhs.ndim != lhs.ndim:
         raise ValueError(
-            f"conv_general_dilated needs operands of equal rank, at least 2, got {lhs.str_short()} and {rhs.str_short()}"
+            f"conv_general_dilated needs operands of equal rank, at least 2, got {lhs.str_short()}"
+            f" and {rhs.str_short()}"
         )
     if lhs.dtype != rhs.dtype:
         same_dtype("conv_general_dilated", [lhs, rhs])
@@ -55,7 +59,8 @@ def _conv_shape(
     ):
         if len(value) != spatial:
             raise ValueError(
-                f"conv_general_dilated: {name} {value} must have one entry for each of {spatial} spatial dimensions"
+                f"conv_general_dilated: {name} {value} must have one entry for each of {spatial}"
+                " spatial dimensions"
             )
     n, c, *extent = [lhs.shape[d] for d in dimension_numbers.lhs_spec]
     o, i, *kernel = [rhs.shape[d] for d in dimension_numbers.rhs_spec]
@@ -66,35 +71,49 @@ def _conv_shape(
     ):
         if stride < 1 or ld < 1 or rd < 1:
             raise ValueError(
-                f"conv_general_dilated: strides and dilations must be positive, got {window_strides}, {lhs_dilation}, {rhs_dilation}"
+                "conv_general_dilated: strides and dilations must be positive, got"
+                f" {window_strides}, {lhs_dilation}, {rhs_dilation}"
             )
         out.append(window_count(dilated(size, ld) + low + high, dilated(k, rd), stride))
     shape = [0] * lhs.ndim
     for d, size in zip(dimension_numbers.out_spec, out):
         shape[d] = size
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
-    return ShapedArray(tuple(shape), dtype, lhs.weak_type and rhs.weak_type and preferred_element_type is None)
+    return ShapedArray(
+        tuple(shape), dtype, lhs.weak_type and rhs.weak_type and preferred_element_type is None
+    )
 
 
 def _check_groups(
-    c: int, o: int, i: int, n: int, groups: int, batch_groups: int, lhs: ShapedArray, rhs: ShapedArray
+    c: int,
+    o: int,
+    i: int,
+    n: int,
+    groups: int,
+    batch_groups: int,
+    lhs: ShapedArray,
+    rhs: ShapedArray,
 ) -> None:
     of = f"for lhs {lhs.str_short()} and rhs {rhs.str_short()}"
     if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
         raise ValueError(
-            f"conv_general_dilated: at most one of feature_group_count ({groups}) and batch_group_count ({batch_groups}) may exceed 1, both must be positive"
+            f"conv_general_dilated: at most one of feature_group_count ({groups}) and"
+            f" batch_group_count ({batch_groups}) may exceed 1, both must be positive"
         )
     if c != i * groups:
         raise ValueError(
-            f"conv_general_dilated: lhs feature dimension {c} must be rhs input feature dimension {i} times feature_group_count {groups} {of}"
+            f"conv_general_dilated: lhs feature dimension {c} must be rhs input feature dimension"
+            f" {i} times feature_group_count {groups} {of}"
         )
     if o % groups or o % batch_groups:
         raise ValueError(
-            f"conv_general_dilated: rhs output feature dimension {o} must be divisible by the group counts {groups} and {batch_groups} {of}"
+            f"conv_general_dilated: rhs output feature dimension {o} must be divisible by the group"
+            f" counts {groups} and {batch_groups} {of}"
         )
     if n % batch_groups:
         raise ValueError(
-            f"conv_general_dilated: lhs batch dimension {n} must be divisible by batch_group_count {batch_groups} {of}"
+            f"conv_general_dilated: lhs batch dimension {n} must be divisible by batch_group_count"
+            f" {batch_groups} {of}"
         )
 
 
@@ -114,32 +133,44 @@ def _conv_meaning(
     batch_group_count: int,
     **params: Any,
 ) -> np.ndarray:
-    """For each position of the kernel a product of matrices (out features, in features) @ (in features, positions)."""
-    dtype = lhs.dtype if params["preferred_element_type"] is None else params["preferred_element_type"]
+    """For each position of the kernel a product of matrices (out features, in features) @ (in
+    features, positions)."""
+    dtype = (
+        lhs.dtype if params["preferred_element_type"] is None else params["preferred_element_type"]
+    )
     wide = compute_dtype(lhs.dtype, rhs.dtype, dtype)
     x = np.transpose(lhs, dimension_numbers.lhs_spec).astype(wide)
     w = np.transpose(rhs, dimension_numbers.rhs_spec).astype(wide)
     config = [(0, 0, 0), (0, 0, 0)]
     for n, (low, high), d in zip(x.shape[2:], padding, lhs_dilation):
-        config.append((low, max(high, -low - dilated(n, d)), d - 1))  # what is cut away to less than nothing is empty
+        config.append(
+            (low, max(high, -low - dilated(n, d)), d - 1)
+        )  # what is cut away to less than nothing is empty
     x = pad_p.meaning(x, np.zeros((), wide), padding_config=tuple(config))
     counts = [
-        window_count(n, dilated(k, d), s) for n, k, d, s in zip(x.shape[2:], w.shape[2:], rhs_dilation, window_strides)
+        window_count(n, dilated(k, d), s)
+        for n, k, d, s in zip(x.shape[2:], w.shape[2:], rhs_dilation, window_strides)
     ]
     x, w = _grouped(x, w, feature_group_count, batch_group_count)
     groups, batch, _, *_ = x.shape
     out = np.zeros((groups, batch, w.shape[1], size_of(counts)), wide)
     for k in np.ndindex(*w.shape[3:]) if out.size else ():
-        cut = [slice(i * d, i * d + (n - 1) * s + 1, s) for i, d, n, s in zip(k, rhs_dilation, counts, window_strides)]
+        cut = [
+            slice(i * d, i * d + (n - 1) * s + 1, s)
+            for i, d, n, s in zip(k, rhs_dilation, counts, window_strides)
+        ]
         part = x[(slice(None), slice(None), slice(None), *cut)]
         out += np.matmul(
-            w[(slice(None), slice(None), slice(None), *k)][:, None], part.reshape((*part.shape[:3], out.shape[3]))
+            w[(slice(None), slice(None), slice(None), *k)][:, None],
+            part.reshape((*part.shape[:3], out.shape[3])),
         )
     out = np.moveaxis(out, 0, 1).reshape(batch, groups * out.shape[2], *counts)
     return np.transpose(out, inverse(dimension_numbers.out_spec)).astype(dtype)
 
 
-def _grouped(x: np.ndarray, w: np.ndarray, groups: int, batch_groups: int) -> tuple[np.ndarray, np.ndarray]:
+def _grouped(
+    x: np.ndarray, w: np.ndarray, groups: int, batch_groups: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Operands with the groups as a leading dimension."""
     n, c, *extent = x.shape
     g = groups * batch_groups
@@ -171,11 +202,15 @@ def _conv_transpose_rule(ct: Any, x: Any, w: Any, **params: Any) -> list[Any]:
     else:
         back = _rhs_ct(ct, x, w.aval, params)
     if type(back) is not Zero and typeof(back).dtype != linear.aval.dtype:
-        back = do.convert_element_type(back, new_dtype=linear.aval.dtype, weak_type=False, sharding=None)
+        back = do.convert_element_type(
+            back, new_dtype=linear.aval.dtype, weak_type=False, sharding=None
+        )
     return [back, None] if linear is x else [None, back]
 
 
-def _extents(lhs: ShapedArray, rhs: ShapedArray, ct: ShapedArray, p: Params) -> list[tuple[Any, Any, Any, int, int]]:
+def _extents(
+    lhs: ShapedArray, rhs: ShapedArray, ct: ShapedArray, p: Params
+) -> list[tuple[Any, Any, Any, int, int]]:
     """For each spatial dimension: the dilated extents of lhs, rhs and ct, and the padding."""
     numbers = p["dimension_numbers"]
     return [
@@ -193,10 +228,13 @@ def _extents(lhs: ShapedArray, rhs: ShapedArray, ct: ShapedArray, p: Params) -> 
 
 
 def _lhs_ct(ct: Any, aval: ShapedArray, w: Any, p: Params) -> Any:
-    """The result's cotangent, dilated by the stride, convolved with the reversed kernel in steps of the lhs dilation."""
+    """The result's cotangent, dilated by the stride, convolved with the reversed kernel in steps of
+    the lhs dilation."""
     numbers: ConvDimensionNumbers = p["dimension_numbers"]
     groups, batch_groups = p["feature_group_count"], p["batch_group_count"]
-    pads = tuple([(k - 1 - low, x + low - c) for x, k, c, low, _ in _extents(aval, typeof(w), typeof(ct), p)])
+    pads = tuple(
+        [(k - 1 - low, x + low - c) for x, k, c, low, _ in _extents(aval, typeof(w), typeof(ct), p)]
+    )
     w = do.rev(w, dimensions=tuple(numbers.rhs_spec[2:]))
     out_dim, in_dim = numbers.rhs_spec[:2]
     if groups * batch_groups > 1:  # (groups, out, in) becomes (groups, in, out)
@@ -217,7 +255,9 @@ def _lhs_ct(ct: Any, aval: ShapedArray, w: Any, p: Params) -> Any:
             "batch_group_count": 1,
         },
     )
-    if batch_groups > 1:  # the groups stand in the feature dimension; they belong in the batch dimension
+    if (
+        batch_groups > 1
+    ):  # the groups stand in the feature dimension; they belong in the batch dimension
         batch_dim, feature_dim = numbers.lhs_spec[:2]
         back = _split(back, feature_dim, batch_groups)
         back = _merge(back, feature_dim, batch_dim + (batch_dim > feature_dim))
@@ -225,10 +265,19 @@ def _lhs_ct(ct: Any, aval: ShapedArray, w: Any, p: Params) -> Any:
 
 
 def _rhs_ct(ct: Any, x: Any, aval: ShapedArray, p: Params) -> Any:
-    """lhs convolved with the result's cotangent: features play the batch, the batch is summed over."""
+    """lhs convolved with the result's cotangent: features play the batch, the batch is summed
+    over."""
     numbers: ConvDimensionNumbers = p["dimension_numbers"]
-    pads = tuple([(low, k - 1 + c - lx - low) for lx, k, c, low, _ in _extents(typeof(x), aval, typeof(ct), p)])
-    swapped = lambda spec: (spec[1], spec[0], *spec[2:])
+    pads = tuple(
+        [
+            (low, k - 1 + c - lx - low)
+            for lx, k, c, low, _ in _extents(typeof(x), aval, typeof(ct), p)
+        ]
+    )
+
+    def swapped(spec):
+        return (spec[1], spec[0], *spec[2:])
+
     return do.conv_general_dilated(
         x,
         ct,
@@ -257,7 +306,8 @@ def _split(x: Any, d: int, first: int) -> Any:
 
 
 def _merge(x: Any, outer: int, inner: int) -> Any:
-    """Dimension `outer` moved before `inner` and merged with it. `inner` is counted with `outer` still there."""
+    """Dimension `outer` moved before `inner` and merged with it. `inner` is counted with `outer`
+    still there."""
     target = inner - (outer < inner)
     x = move(x, outer, target)
     shape = typeof(x).shape
@@ -266,7 +316,8 @@ def _merge(x: Any, outer: int, inner: int) -> Any:
 
 
 def _grow(x: Any, b: int, d: int, groups: int) -> Any:
-    """The batch dimension `b` merged into dimension `d` (counted without `b`), inside each of its `groups`."""
+    """The batch dimension `b` merged into dimension `d` (counted without `b`), inside each of its
+    `groups`."""
     if groups == 1:
         return _merge(x, b, d + (b <= d))
     x = _split(move(x, b, 0), d + 1, groups)
@@ -279,7 +330,12 @@ def _shrink(x: Any, d: int, groups: int, size: int) -> tuple[Any, int]:
         return _split_at(x, d, size)
     shape = typeof(x).shape
     inner = shape[d] // max(groups * size, 1)
-    x = do.reshape(x, new_sizes=(*shape[:d], groups, size, inner, *shape[d + 1 :]), dimensions=None, sharding=None)
+    x = do.reshape(
+        x,
+        new_sizes=(*shape[:d], groups, size, inner, *shape[d + 1 :]),
+        dimensions=None,
+        sharding=None,
+    )
     return _merge(move(x, d + 1, 0), d + 1, d + 2), 0
 
 
@@ -312,11 +368,17 @@ def _split_at(x: Any, d: int, size: int) -> tuple[Any, int]:
 
 def _empty_result(x: Any, w: Any, bx: int, bw: int, p: Params) -> tuple[Any, int]:
     """A batch of nothing has no number of groups; only the shape of the result matters."""
-    one = lambda v, b: ShapedArray(typeof(v).shape[:b] + typeof(v).shape[b + 1 :], typeof(v).dtype)
+
+    def one(v, b):
+        return ShapedArray(typeof(v).shape[:b] + typeof(v).shape[b + 1 :], typeof(v).dtype)
+
     aval = _conv_shape(one(x, bx), one(w, bw), **p)
-    return do.broadcast_in_dim(
-        np.zeros((), aval.dtype), shape=(0, *aval.shape), broadcast_dimensions=(), sharding=None
-    ), 0
+    return (
+        do.broadcast_in_dim(
+            np.zeros((), aval.dtype), shape=(0, *aval.shape), broadcast_dimensions=(), sharding=None
+        ),
+        0,
+    )
 
 
 conv_general_dilated_p = Primitive(

@@ -1,4 +1,5 @@
-"""The convolution functions of lax: dimension numbers by letters, padding by name, transposed and unshared convolution, patches."""
+"""The convolution functions of lax: dimension numbers by letters, padding by name, transposed and
+unshared convolution, patches."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ from calque.ops.products.dot import dot_general
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """Dimension numbers in the form that equations carry: positions of (batch, feature, *spatial), for the kernel of
-    (out feature, in feature, *spatial). Strings name batch N, feature C, kernel features O and I.
+    """Dimension numbers in the form that equations carry: positions of (batch, feature, *spatial),
+    for the kernel of (out feature, in feature, *spatial). Strings name batch N, feature C, kernel
+    features O and I.
 
     >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
     ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
@@ -33,19 +35,22 @@ def conv_dimension_numbers(
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
         raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}."
+            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and"
+            f" {len(rhs_shape)}."
         )
     ndim = len(lhs_shape)
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
     if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
         raise TypeError(
-            f"convolution dimension_numbers must be None, a ConvDimensionNumbers or a tuple of 3 strings, got {dimension_numbers!r}."
+            "convolution dimension_numbers must be None, a ConvDimensionNumbers or a tuple of 3"
+            f" strings, got {dimension_numbers!r}."
         )
     for spec in dimension_numbers:
         if len(spec) != ndim:
             raise TypeError(
-                f"convolution dimension_numbers {dimension_numbers} must have one letter for each of {ndim} dimensions"
+                f"convolution dimension_numbers {dimension_numbers} must have one letter for each"
+                f" of {ndim} dimensions"
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
@@ -60,14 +65,19 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Shape]:
     for spec, (first, second) in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
         if spec.count(first) != 1 or spec.count(second) != 1 or len(set(spec)) != len(spec):
             raise TypeError(
-                f'convolution dimension_numbers: "{spec}" must contain {first} and {second} once, and no letter twice; got {dimension_numbers}'
+                f'convolution dimension_numbers: "{spec}" must contain {first} and {second} once,'
+                f" and no letter twice; got {dimension_numbers}"
             )
     letters = [c for c in rhs if c not in "OI"]
     if not set(lhs) - set("NC") == set(letters) == set(out) - set("NC"):
         raise TypeError(
-            f"convolution dimension_numbers must name the same spatial dimensions in all three, got {dimension_numbers}"
+            "convolution dimension_numbers must name the same spatial dimensions in all three, got"
+            f" {dimension_numbers}"
         )
-    return [tuple([spec.index(c) for c in (*ends, *letters)]) for spec, ends in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))]
+    return [
+        tuple([spec.index(c) for c in (*ends, *letters)])
+        for spec, ends in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
+    ]
 
 
 # ---------------------------------------------------------------- conv_general_dilated
@@ -88,23 +98,28 @@ def conv_general_dilated(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Convolution (the kernel is not reversed) with strides, padding, dilation of input and kernel, groups, and any layout.
+    """Convolution (the kernel is not reversed) with strides, padding, dilation of input and kernel,
+    groups, and any layout.
 
     >>> x, kernel = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 4))
-    >>> lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
+    >>> lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO",
+    ...     "NHWC")).shape
     (1, 8, 8, 4)
     """
     lhs, rhs = common.same_dtypes("conv_general_dilated", [as_operand(lhs), as_operand(rhs)])
     ls, rs = typeof(lhs).shape, typeof(rhs).shape
     numbers = conv_dimension_numbers(ls, rs, dimension_numbers)
     n = len(ls) - 2
-    ld, rd = per_dimension(lhs_dilation, n, "lhs_dilation"), per_dimension(rhs_dilation, n, "rhs_dilation")
+    ld, rd = (
+        per_dimension(lhs_dilation, n, "lhs_dilation"),
+        per_dimension(rhs_dilation, n, "rhs_dilation"),
+    )
     strides = per_dimension(window_strides, n, "window_strides")
     if isinstance(padding, str):
         if any(d != 1 for d in ld):
             raise ValueError(
-                "String padding is not implemented for transposed convolution using this op. Please either exactly specify"
-                " the required padding or use conv_transpose."
+                "String padding is not implemented for transposed convolution using this op. Please"
+                " either exactly specify the required padding or use conv_transpose."
             )
         extent = [ls[d] for d in numbers.lhs_spec[2:]]
         kernel = [dilated(rs[d], k) for d, k in zip(numbers.rhs_spec[2:], rd)]
@@ -120,7 +135,9 @@ def conv_general_dilated(
         feature_group_count=feature_group_count,
         batch_group_count=batch_group_count,
         precision=canonical_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else canonicalize(preferred_element_type),
+        preferred_element_type=(
+            None if preferred_element_type is None else canonicalize(preferred_element_type)
+        ),
         out_sharding=out_sharding,
     )
 
@@ -139,7 +156,12 @@ def conv(
     (1, 4, 8, 8)
     """
     return conv_general_dilated(
-        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
     )
 
 
@@ -155,7 +177,8 @@ def conv_with_general_padding(
 ) -> Any:
     """`conv` with explicit padding and dilations.
 
-    >>> lax.conv_with_general_padding(jnp.ones((1, 3, 8)), jnp.ones((4, 3, 3)), (1,), [(0, 2)], None, (2,)).shape
+    >>> lax.conv_with_general_padding(jnp.ones((1, 3, 8)), jnp.ones((4, 3, 3)), (1,), [(0, 2)],
+    ...     None, (2,)).shape
     (1, 4, 6)
     """
     return conv_general_dilated(
@@ -174,7 +197,8 @@ def conv_with_general_padding(
 
 
 def _transposed_padding(k: int, s: int, padding: str) -> tuple[int, int]:
-    """The padding of the dilated input for which the result has the size that the forward convolution took."""
+    """The padding of the dilated input for which the result has the size that the forward
+    convolution took."""
     if padding == "SAME":
         total = k + s - 2
         low = k - 1 if s > k - 1 else -(-total // 2)
@@ -206,8 +230,9 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """Fractionally strided ("transposed") convolution: the input is dilated by the strides. With `transpose_kernel` the
-    kernel is reversed and its features exchanged, which makes this the gradient of a forward convolution.
+    """Fractionally strided ("transposed") convolution: the input is dilated by the strides. With
+    `transpose_kernel` the kernel is reversed and its features exchanged, which makes this the
+    gradient of a forward convolution.
 
     >>> lax.conv_transpose(jnp.ones((1, 4, 4, 3)), jnp.ones((3, 3, 3, 5)), (2, 2), "SAME").shape
     (1, 8, 8, 5)
@@ -216,7 +241,8 @@ def conv_transpose(
     ndim = typeof(lhs).ndim
     if ndim != typeof(rhs).ndim or ndim < 2:
         raise ValueError(
-            f"conv_transpose needs operands of equal rank, at least 2, got {typeof(lhs)} and {typeof(rhs)}"
+            f"conv_transpose needs operands of equal rank, at least 2, got {typeof(lhs)} and"
+            f" {typeof(rhs)}"
         )
     if dimension_numbers is None:
         if ndim not in _TRANSPOSE_LAYOUTS:
@@ -228,7 +254,9 @@ def conv_transpose(
     if isinstance(padding, str):
         padding = [_transposed_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
     elif use_consistent_padding:
-        padding = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(kernel, padding, strict=True)]
+        padding = [
+            (k - 1 - low, k - 1 - high) for k, (low, high) in zip(kernel, padding, strict=True)
+        ]
     if transpose_kernel:
         rhs = do.rev(rhs, dimensions=tuple(numbers.rhs_spec[2:]))
         order = list(range(ndim))
@@ -262,7 +290,8 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The windows of a convolution as features of the result: (feature, *window) flattened, for each output position.
+    """The windows of a convolution as features of the result: (feature, *window) flattened, for
+    each output position.
 
     >>> lax.conv_general_dilated_patches(jnp.ones((1, 2, 5, 5)), (3, 3), (1, 1), "VALID").shape
     (1, 18, 3, 3)
@@ -275,9 +304,13 @@ def conv_general_dilated_patches(
     window = int(np.prod(tuple(filter_shape), dtype=np.int64))
     eye = do.eq(_iota(window, 0), _iota(window, 1))
     eye = do.convert_element_type(eye, new_dtype=aval.dtype, weak_type=False, sharding=None)
-    kernel = do.broadcast_in_dim(eye, shape=(channels, window, window), broadcast_dimensions=(1, 2), sharding=None)
+    kernel = do.broadcast_in_dim(
+        eye, shape=(channels, window, window), broadcast_dimensions=(1, 2), sharding=None
+    )
     # (out feature, in feature, *spatial), put where the kernel's dimensions stand
-    kernel = do.reshape(kernel, new_sizes=(channels * window, 1, *filter_shape), dimensions=None, sharding=None)
+    kernel = do.reshape(
+        kernel, new_sizes=(channels * window, 1, *filter_shape), dimensions=None, sharding=None
+    )
     kernel = permuted(kernel, np.argsort(rhs_spec).tolist())
     return conv_general_dilated(
         lhs,
@@ -308,10 +341,11 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """Convolution with a kernel of its own for each output position: `rhs` has the output's spatial dimensions, and the
-    window flattened into its input features.
+    """Convolution with a kernel of its own for each output position: `rhs` has the output's spatial
+    dimensions, and the window flattened into its input features.
 
-    >>> lax.conv_general_dilated_local(jnp.ones((1, 2, 4)), jnp.ones((5, 6, 2)), (1,), "VALID", (3,)).shape
+    >>> lax.conv_general_dilated_local(jnp.ones((1, 2, 4)), jnp.ones((5, 6, 2)), (1,), "VALID",
+    ...     (3,)).shape
     (1, 5, 2)
     """
     lhs, rhs = as_operand(lhs), as_operand(rhs)
@@ -336,7 +370,11 @@ def conv_general_dilated_local(
 
 
 def conv_shape_tuple(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any, batch_group_count: int = 1
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Any,
+    batch_group_count: int = 1,
 ) -> Shape:
     """The shape of the result of a convolution in the layout (batch, feature, *spatial).
 
@@ -347,10 +385,12 @@ def conv_shape_tuple(
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
         raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got {len(pads)}."
+            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got"
+            f" {len(pads)}."
         )
     sizes = [
-        window_count(n + low + high, k, s) for n, k, s, (low, high) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads)
+        window_count(n + low + high, k, s)
+        for n, k, s, (low, high) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads)
     ]
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
 
@@ -364,11 +404,14 @@ def conv_general_shape_tuple(
 ) -> Shape:
     """The shape of the result of a convolution in any layout.
 
-    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", ("NHWC", "HWIO", "NHWC"))
+    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", ("NHWC", "HWIO",
+    ...     "NHWC"))
     (1, 8, 8, 4)
     """
     lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
-    out = conv_shape_tuple([lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm], window_strides, padding)
+    out = conv_shape_tuple(
+        [lhs_shape[d] for d in lhs_perm], [rhs_shape[d] for d in rhs_perm], window_strides, padding
+    )
     return tuple([out[i] for i in np.argsort(out_perm)])
 
 
@@ -381,7 +424,8 @@ def conv_transpose_shape_tuple(
 ) -> Shape:
     """The shape of the result of a transposed convolution.
 
-    >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (3, 3, 3, 4), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
+    >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (3, 3, 3, 4), (2, 2), "SAME", ("NHWC",
+    ...     "HWIO", "NHWC"))
     (1, 8, 8, 4)
     """
     lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)

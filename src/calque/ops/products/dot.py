@@ -44,7 +44,9 @@ def _dot_shape(
     (lc, rc), (lb, rb) = dimension_numbers
     ls, rs = lhs.shape, rhs.shape
     if len(lc) != len(rc) or len(lb) != len(rb):
-        raise TypeError(f"dot_general: dimensions must pair up, got dimension_numbers {dimension_numbers}")
+        raise TypeError(
+            f"dot_general: dimensions must pair up, got dimension_numbers {dimension_numbers}"
+        )
     try:
         for i, j in zip(lc + lb, rc + rb):
             if ls[i] != rs[j] or i < 0 or j < 0:
@@ -52,7 +54,9 @@ def _dot_shape(
     except IndexError:
         raise _mismatch(lhs, rhs, dimension_numbers) from None
     if len(set(lc + lb)) != len(lc + lb) or len(set(rc + rb)) != len(rc + rb):
-        raise TypeError(f"dot_general: a dimension is used twice in dimension_numbers {dimension_numbers}")
+        raise TypeError(
+            f"dot_general: a dimension is used twice in dimension_numbers {dimension_numbers}"
+        )
     shape = [ls[i] for i in lb]
     shape += [n for i, n in enumerate(ls) if i not in lc and i not in lb]
     shape += [n for i, n in enumerate(rs) if i not in rc and i not in rb]
@@ -61,17 +65,21 @@ def _dot_shape(
 
 def _mismatch(lhs: ShapedArray, rhs: ShapedArray, numbers: DimensionNumbers) -> TypeError:
     (lc, rc), (lb, rb) = numbers
-    for i, j, kind in [(i, j, "contracting") for i, j in zip(lc, rc)] + [(i, j, "batch") for i, j in zip(lb, rb)]:
+    for i, j, kind in [(i, j, "contracting") for i, j in zip(lc, rc)] + [
+        (i, j, "batch") for i, j in zip(lb, rb)
+    ]:
         if not 0 <= i < lhs.ndim or not 0 <= j < rhs.ndim:
             return TypeError(
-                f"dot_general: {kind} dimensions {i} of lhs {lhs.str_short()} and {j} of rhs {rhs.str_short()} must be"
-                " nonnegative and less than the number of axes of the array"
+                f"dot_general: {kind} dimensions {i} of lhs {lhs.str_short()} and {j} of rhs"
+                f" {rhs.str_short()} must be nonnegative and less than the number of axes of the"
+                " array"
             )
         if lhs.shape[i] != rhs.shape[j]:
             break
     return TypeError(
-        f"dot_general requires {kind} dimensions to have the same shape, got {lhs.shape[i]} (dimension {i} of lhs"
-        f" {lhs.str_short()}) and {rhs.shape[j]} (dimension {j} of rhs {rhs.str_short()})."
+        f"dot_general requires {kind} dimensions to have the same shape, got {lhs.shape[i]}"
+        f" (dimension {i} of lhs {lhs.str_short()}) and {rhs.shape[j]} (dimension {j} of rhs"
+        f" {rhs.str_short()})."
     )
 
 
@@ -79,7 +87,8 @@ def _mismatch(lhs: ShapedArray, rhs: ShapedArray, numbers: DimensionNumbers) -> 
 
 
 def compute_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
-    """The dtype that products of these dtypes are summed in: that of the result or wider, float32 for the narrow floats."""
+    """The dtype that products of these dtypes are summed in: that of the result or wider, float32
+    for the narrow floats."""
     return promote(tuple([(_widened(d), False) for d in (lhs, rhs, out)]))[0]
 
 
@@ -103,12 +112,19 @@ def _dot_meaning(
     preferred_element_type: Any,
     out_sharding: Any,
 ) -> np.ndarray:
-    """As one product of matrices [batch, lhs free, contracted] and [batch, contracted, rhs free]."""
+    """As one product of matrices [batch, lhs free, contracted] and [batch, contracted, rhs
+    free]."""
     (lc, rc), (lb, rb) = dimension_numbers
     lf, rf = free_dims(lhs.ndim, lc, lb), free_dims(rhs.ndim, rc, rb)
-    out, _ = product_dtype(ShapedArray((), lhs.dtype), ShapedArray((), rhs.dtype), preferred_element_type)
+    out, _ = product_dtype(
+        ShapedArray((), lhs.dtype), ShapedArray((), rhs.dtype), preferred_element_type
+    )
     dtype = compute_dtype(lhs.dtype, rhs.dtype, out)
-    batch, left, right = [lhs.shape[i] for i in lb], [lhs.shape[i] for i in lf], [rhs.shape[i] for i in rf]
+    batch, left, right = (
+        [lhs.shape[i] for i in lb],
+        [lhs.shape[i] for i in lf],
+        [rhs.shape[i] for i in rf],
+    )
     inner = int(np.prod([lhs.shape[i] for i in lc], dtype=np.int64))
     a = np.transpose(lhs, lb + lf + lc).reshape(*batch, int(np.prod(left, dtype=np.int64)), inner)
     b = np.transpose(rhs, rb + rc + rf).reshape(*batch, inner, int(np.prod(right, dtype=np.int64)))
@@ -128,7 +144,9 @@ def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     return out, zero_like(out) if type(total) is Zero else total
 
 
-def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers, **params: Any) -> list[Any]:
+def _dot_transpose(
+    ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers, **params: Any
+) -> list[Any]:
     if type(x) is UndefinedPrimal:
         return [_operand_ct(ct, x.aval, y, dimension_numbers, params, left=True), None]
     (lc, rc), (lb, rb) = dimension_numbers
@@ -136,22 +154,34 @@ def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbe
 
 
 def _operand_ct(
-    ct: Any, aval: ShapedArray, other: Any, numbers: DimensionNumbers, params: dict[str, Any], left: bool
+    ct: Any,
+    aval: ShapedArray,
+    other: Any,
+    numbers: DimensionNumbers,
+    params: dict[str, Any],
+    left: bool,
 ) -> Any:
-    """The cotangent of one operand: the result's, contracted with the other operand over that one's free dimensions.
-    `numbers` names this operand's dimensions first; `left` says whether it is the left one."""
+    """The cotangent of one operand: the result's, contracted with the other operand over that one's
+    free dimensions. `numbers` names this operand's dimensions first; `left` says whether it is the
+    left one."""
     if type(ct) is Zero:
         return Zero(aval)
     (mine, theirs), (my_batch, their_batch) = numbers
     my_free = free_dims(aval.ndim, mine, my_batch)
     their_free = free_dims(typeof(other).ndim, theirs, their_batch)
     n_batch = len(my_batch)
-    first = n_batch + (len(my_free) if left else 0)  # where the other operand's free dimensions stand in the result
+    first = n_batch + (
+        len(my_free) if left else 0
+    )  # where the other operand's free dimensions stand in the result
     ct_free = tuple(range(first, first + len(their_free)))
     out = do.dot_general(
-        ct, other, dimension_numbers=((ct_free, their_free), (tuple(range(n_batch)), their_batch)), **params
+        ct,
+        other,
+        dimension_numbers=((ct_free, their_free), (tuple(range(n_batch)), their_batch)),
+        **params,
     )
-    # the result has dimensions (batch, my free, contracted in the order in which the other operand has them)
+    # the result has dimensions (batch, my free, contracted in the order in which the other operand
+    # has them)
     order = sorted(range(len(theirs)), key=theirs.__getitem__)
     out = permuted(out, inverse((*my_batch, *my_free, *[mine[i] for i in order])))
     if typeof(out).dtype != aval.dtype:
@@ -163,15 +193,23 @@ def _operand_ct(
 
 
 def _dot_batch(
-    args: Sequence[Any], dims: Sequence[int | None], *, dimension_numbers: DimensionNumbers, **params: Any
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    dimension_numbers: DimensionNumbers,
+    **params: Any,
 ) -> tuple[Any, int]:
-    """Two batched operands get one more batch dimension; the dimension of a single one becomes free."""
+    """Two batched operands get one more batch dimension; the dimension of a single one becomes
+    free."""
     (x, y), (bx, by) = args, dims
     (lc, rc), (lb, rb) = dimension_numbers
     lc, lb = _shifted(lc, bx), _shifted(lb, bx)
     rc, rb = _shifted(rc, by), _shifted(rb, by)
     if bx is not None and by is not None:
-        return do.dot_general(x, y, dimension_numbers=((lc, rc), ((bx, *lb), (by, *rb))), **params), 0
+        return (
+            do.dot_general(x, y, dimension_numbers=((lc, rc), ((bx, *lb), (by, *rb))), **params),
+            0,
+        )
     out = do.dot_general(x, y, dimension_numbers=((lc, rc), (lb, rb)), **params)
     lf = free_dims(typeof(x).ndim, lc, lb)
     if bx is not None:
@@ -205,8 +243,13 @@ dot_general_p = Primitive(
 def canonical_numbers(numbers: Any, lhs: ShapedArray, rhs: ShapedArray) -> DimensionNumbers:
     """Dimension numbers as tuples of plain non-negative ints."""
     (lc, rc), (lb, rb) = numbers
-    left = lambda ds: tuple([canonical_axis(d, lhs.ndim, "dot_general: lhs dimension") for d in ds])
-    right = lambda ds: tuple([canonical_axis(d, rhs.ndim, "dot_general: rhs dimension") for d in ds])
+
+    def left(ds):
+        return tuple([canonical_axis(d, lhs.ndim, "dot_general: lhs dimension") for d in ds])
+
+    def right(ds):
+        return tuple([canonical_axis(d, rhs.ndim, "dot_general: rhs dimension") for d in ds])
+
     return (left(lc), right(rc)), (left(lb), right(rb))
 
 
@@ -219,9 +262,10 @@ def dot_general(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """The product of two arrays summed over pairs of contracting dimensions and taken separately for each index of pairs
-    of batch dimensions: `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result
-    has the batch dimensions, then the others of `lhs`, then those of `rhs`.
+    """The product of two arrays summed over pairs of contracting dimensions and taken separately
+    for each index of pairs of batch dimensions: `dimension_numbers` is ((lhs contracting, rhs
+    contracting), (lhs batch, rhs batch)). The result has the batch dimensions, then the others of
+    `lhs`, then those of `rhs`.
 
     >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((4, 3)), (((1,), (1,)), ((), ()))).shape
     (2, 4)
@@ -232,7 +276,9 @@ def dot_general(
         rhs,
         dimension_numbers=canonical_numbers(dimension_numbers, typeof(lhs), typeof(rhs)),
         precision=canonical_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else canonicalize(preferred_element_type),
+        preferred_element_type=(
+            None if preferred_element_type is None else canonicalize(preferred_element_type)
+        ),
         out_sharding=out_sharding,
     )
 
@@ -255,10 +301,13 @@ def dot(
         a, b = typeof(lhs), typeof(rhs)
         if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2 and a.shape[-1] == b.shape[0]):
             raise ValueError(
-                f"Incompatible shapes for dot: got {a.shape} and {b.shape}; give dimension_numbers for other products."
+                f"Incompatible shapes for dot: got {a.shape} and {b.shape}; give dimension_numbers"
+                " for other products."
             )
         dimension_numbers = (((a.ndim - 1,), (0,)), ((), ()))
-    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
+    return dot_general(
+        lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
+    )
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
@@ -270,7 +319,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     a, b = typeof(lhs), typeof(rhs)
     if a.ndim < 2 or a.ndim != b.ndim:
         raise ValueError(
-            f"Arguments to batch_matmul must be at least 2D and of the same rank, got {a.ndim} and {b.ndim}"
+            f"Arguments to batch_matmul must be at least 2D and of the same rank, got {a.ndim} and"
+            f" {b.ndim}"
         )
     batch = tuple(range(a.ndim - 2))
     return dot_general(lhs, rhs, (((a.ndim - 1,), (a.ndim - 2,)), (batch, batch)), precision)

@@ -21,9 +21,10 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`dot_general` of `lhs * lhs_scale` and `rhs * rhs_scale`, where one scale serves a block of a contracting dimension. It
-    is computed in `preferred_element_type`, bfloat16 by default. Without `dimension_numbers` it is a product of matrices, for
-    each index of a leading dimension where the operands have three.
+    """`dot_general` of `lhs * lhs_scale` and `rhs * rhs_scale`, where one scale serves a block of a
+    contracting dimension. It is computed in `preferred_element_type`, bfloat16 by default. Without
+    `dimension_numbers` it is a product of matrices, for each index of a leading dimension where the
+    operands have three.
 
     >>> lax.scaled_dot(jnp.ones((2, 4)), jnp.ones((4, 2)), lhs_scale=jnp.full((2, 2), 0.5))
     Array([[2, 2],
@@ -43,7 +44,8 @@ def _default_numbers(lhs: Any, rhs: Any) -> Any:
     ranks = typeof(lhs).ndim, typeof(rhs).ndim
     if ranks not in ((2, 2), (3, 3)):
         raise TypeError(
-            f"scaled_dot: operands of rank {ranks[0]} and {ranks[1]} need dimension_numbers; matrices, or batches of them, do not"
+            f"scaled_dot: operands of rank {ranks[0]} and {ranks[1]} need dimension_numbers;"
+            " matrices, or batches of them, do not"
         )
     return (((ranks[0] - 1,), (ranks[0] - 2,)), ((0,), (0,)) if ranks[0] == 3 else ((), ()))
 
@@ -62,11 +64,17 @@ def _scaled(side: str, x: Any, scale: Any, contracting: Sequence[int], dtype: An
         raise TypeError(f"{side} rank {len(shape)} does not match scale rank {len(own)}.")
     for d, (n, m) in enumerate(zip(shape, own)):
         if d in contracting and (m == 0 or n % m):
-            raise TypeError(f"{side} contracting dim {d} of size {n} must be divisible by its scale's dim size {m}.")
+            raise TypeError(
+                f"{side} contracting dim {d} of size {n} must be divisible by its scale's dim size"
+                f" {m}."
+            )
         if d not in contracting and n != m:
             raise TypeError(f"{side} dim {d} of size {n} does not match scale dim size {m}.")
     blocks = tuple(k for n, m in zip(shape, own) for k in (m, n // m if m else 1))
     spread = do.broadcast_in_dim(
-        _as(operand(scale), dtype), shape=blocks, broadcast_dimensions=tuple(range(0, len(blocks), 2)), sharding=None
+        _as(operand(scale), dtype),
+        shape=blocks,
+        broadcast_dimensions=tuple(range(0, len(blocks), 2)),
+        sharding=None,
     )
     return do.mul(x, do.reshape(spread, new_sizes=shape, dimensions=None, sharding=None))

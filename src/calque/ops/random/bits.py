@@ -31,13 +31,19 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-def _threefry_generate(key: np.ndarray, shape: tuple[int, ...], width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Blocks of two words. An element of 64 bits is a block; else a dimension of even size (the first one, or the
-    largest one made even) is split, and the words of a block stand beside each other in it."""
+def _threefry_generate(
+    key: np.ndarray, shape: tuple[int, ...], width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks of two words. An element of 64 bits is a block; else a dimension of even size (the
+    first one, or the largest one made even) is split, and the words of a block stand beside each
+    other in it."""
     if width == 64 or not shape:
         at, n, split = 0, math.prod(shape), tuple[int, ...]()
     else:
-        at = next((i for i, d in enumerate(shape) if d % 2 == 0), max(range(len(shape)), key=lambda i: shape[i]))
+        at = next(
+            (i for i, d in enumerate(shape) if d % 2 == 0),
+            max(range(len(shape)), key=lambda i: shape[i]),
+        )
         split = (*shape[:at], (shape[at] + 1) // 2, *shape[at + 1 :])
         n = math.prod(split)
     counter = philox.advanced(key[..., None, :], np.arange(n, dtype=np.uint64))
@@ -45,7 +51,9 @@ def _threefry_generate(key: np.ndarray, shape: tuple[int, ...], width: int) -> t
     lead = key.shape[:-1]
     if not split:
         out = philox.joined(np.stack(words, axis=-1).reshape((*lead, 2 * n)), 64)
-        return philox.advanced(key, n), out.astype(np.dtype(f"uint{width}")).reshape((*lead, *shape))
+        return philox.advanced(key, n), out.astype(np.dtype(f"uint{width}")).reshape(
+            (*lead, *shape)
+        )
     pairs = np.stack([w.reshape((*lead, *split)) for w in words], axis=len(lead) + at + 1)
     whole = pairs.reshape((*lead, *shape[:at], 2 * split[at], *shape[at + 1 :]))
     kept = whole.take(np.arange(shape[at]), axis=len(lead) + at)
@@ -63,23 +71,35 @@ def _meaning(
 
 
 def _shape(
-    key: ShapedArray, *, shape: tuple[int, ...], dtype: Any, algorithm: Any, out_sharding: Any = None
+    key: ShapedArray,
+    *,
+    shape: tuple[int, ...],
+    dtype: Any,
+    algorithm: Any,
+    out_sharding: Any = None,
 ) -> list[ShapedArray]:
     words = {np.dtype("uint32"): 4, np.dtype("uint64"): 2}.get(key.dtype)
     if words is None or not key.ndim or key.shape[-1] != words:
-        raise TypeError(f"rng_bit_generator needs a state of type u32[4] or u64[2], got {key.str_short()}")
+        raise TypeError(
+            f"rng_bit_generator needs a state of type u32[4] or u64[2], got {key.str_short()}"
+        )
     if not is_unsigned(dtype) or dtype.kind != "u":
-        raise TypeError(f"rng_bit_generator gives unsigned integers (uint8 to uint64), not {dtype.name}")
+        raise TypeError(
+            f"rng_bit_generator gives unsigned integers (uint8 to uint64), not {dtype.name}"
+        )
     return [key, ShapedArray(key.shape[:-1] + shape, dtype)]
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[list[Any], list[Any]]:
     out = do.rng_bit_generator(*primals, **params)
     return out, [Zero(tangent_aval(typeof(o))) for o in out]
 
 
 def _batch(args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[list[Any], list[int]]:
-    """A state that has further dimensions before its words is an array of states, each with bits of its own."""
+    """A state that has further dimensions before its words is an array of states, each with bits of
+    its own."""
     return do.rng_bit_generator(move(args[0], dims[0], 0), **params), [0, 0]
 
 
@@ -114,7 +134,7 @@ def rng_bit_generator(
     )
 
 
-# ---------------------------------------------------------------- rng_uniform: random numbers from a hidden state
+# ---------------------------------------------------------------- rng_uniform: random numbers from
 
 
 @functools.cache
@@ -134,17 +154,23 @@ def _uniform_meaning(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...]) ->
 def _uniform_shape(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
     if a.dtype != b.dtype:
         raise ValueError(
-            f"Arguments to rng_uniform must have identical dtypes, got {getattr(a.dtype, 'name', a.dtype)} and "
-            f"{getattr(b.dtype, 'name', b.dtype)}."
+            "Arguments to rng_uniform must have identical dtypes, got"
+            f" {getattr(a.dtype, 'name', a.dtype)} and {getattr(b.dtype, 'name', b.dtype)}."
         )
     if a.shape or b.shape:
-        raise ValueError(f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}.")
+        raise ValueError(
+            f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}."
+        )
     if not (is_integer(a.dtype) or is_float(a.dtype)):
-        raise TypeError(f"rng_uniform gives integers or floats, not {getattr(a.dtype, 'name', a.dtype)}")
+        raise TypeError(
+            f"rng_uniform gives integers or floats, not {getattr(a.dtype, 'name', a.dtype)}"
+        )
     return ShapedArray(shape, a.dtype)
 
 
-_STATEFUL = NotApplicable("rng_uniform has a hidden state: use calque.random, which can be transformed")
+_STATEFUL = NotApplicable(
+    "rng_uniform has a hidden state: use calque.random, which can be transformed"
+)
 rng_uniform_p = Primitive(
     "rng_uniform",
     meaning=_uniform_meaning,
@@ -157,5 +183,6 @@ rng_uniform_p = Primitive(
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
-    """Random numbers from `a` to below `b`, other ones at each call. `calque.random` gives numbers that can be had again."""
+    """Random numbers from `a` to below `b`, other ones at each call. `calque.random` gives numbers
+    that can be had again."""
     return rng_uniform_p.bind(operand(a), operand(b), shape=tuple(operator.index(d) for d in shape))

@@ -1,7 +1,9 @@
-"""Random keys as values: their dtypes, the algorithms behind them, and the primitives that make and use them.
+"""Random keys as values: their dtypes, the algorithms behind them, and the primitives that make and
+use them.
 
-A key array has an element type such as key<fry>; NumPy holds its elements as records of uint32 words, so that whatever
-moves elements about (reshape, slice, select_n, ...) needs no rule of its own for keys."""
+A key array has an element type such as key<fry>; NumPy holds its elements as records of uint32
+words, so that whatever moves elements about (reshape, slice, select_n, ...) needs no rule of its
+own for keys."""
 
 from __future__ import annotations
 
@@ -24,12 +26,15 @@ _UINT32 = np.dtype("uint32")
 
 
 class PRNGImpl:
-    """An algorithm of random keys, given on arrays of key words (NumPy): the words of a key are the last dimension.
+    """An algorithm of random keys, given on arrays of key words (NumPy): the words of a key are the
+    last dimension.
 
     seed(seeds)                        keys from integers
     split(keys, shape)                 keys of shape `shape` for each key
     fold_in(keys, data)                a key from a key and a uint32
-    random_bits(keys, width, shape)    unsigned integers of `width` bits, of shape `shape` for each key"""
+    random_bits(keys, width, shape)    unsigned integers of `width` bits, of shape `shape` for each
+    key
+    """
 
     def __init__(
         self,
@@ -124,7 +129,10 @@ def implementation(impl: Any) -> PRNGImpl:
         return impl.impl
     found = IMPLEMENTATIONS.get(impl) if isinstance(impl, str) else None
     if found is None:
-        raise ValueError(f"unrecognized PRNG implementation {impl!r}: it must be one of {', '.join(IMPLEMENTATIONS)}")
+        raise ValueError(
+            f"unrecognized PRNG implementation {impl!r}: it must be one of"
+            f" {', '.join(IMPLEMENTATIONS)}"
+        )
     return found
 
 
@@ -153,7 +161,8 @@ _BY_TAG = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
 def need_key(name: str, aval: ShapedArray) -> PRNGImpl:
     if not isinstance(aval.dtype, KeyDType):
         raise TypeError(
-            f"{name} needs typed keys, got {aval.str_short()}: make them with random.key(seed) or random.wrap_key_data(bits)"
+            f"{name} needs typed keys, got {aval.str_short()}: make them with random.key(seed) or"
+            " random.wrap_key_data(bits)"
         )
     return aval.dtype.impl
 
@@ -171,7 +180,10 @@ def _batch_in_place(name: str) -> Callable[..., Any]:
 
 
 def _primitive(
-    name: str, meaning: Callable[..., Any], shape: Callable[..., Any], batch: Callable[..., Any] | None = None
+    name: str,
+    meaning: Callable[..., Any],
+    shape: Callable[..., Any],
+    batch: Callable[..., Any] | None = None,
 ) -> Primitive:
     return Primitive(
         name,
@@ -193,7 +205,8 @@ def _wrap_shape(bits: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
     n = len(impl.key_shape)
     if bits.dtype != _UINT32 or bits.shape[-n:] != impl.key_shape:
         raise TypeError(
-            f"keys of {impl.name} are made of uint32 words, the last dimension being {impl.key_shape}; got {bits.str_short()}"
+            f"keys of {impl.name} are made of uint32 words, the last dimension being"
+            f" {impl.key_shape}; got {bits.str_short()}"
         )
     return ShapedArray(bits.shape[:-n], impl.dtype)
 
@@ -219,7 +232,9 @@ def _fold_in_shape(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     if data.dtype != _UINT32:
         raise TypeError(f"random_fold_in needs uint32 data, got {data.str_short()}")
     if keys.shape and data.shape and keys.shape != data.shape:
-        raise TypeError(f"random_fold_in got incompatible shapes: keys {keys.shape}, data {data.shape}")
+        raise TypeError(
+            f"random_fold_in got incompatible shapes: keys {keys.shape}, data {data.shape}"
+        )
     return ShapedArray(keys.shape or data.shape, keys.dtype)
 
 
@@ -246,10 +261,16 @@ def _bits_meaning(keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...]) -
     return _impl_of(keys).random_bits(_words(keys), bit_width, shape)
 
 
-random_seed_p = _primitive("random_seed", lambda seeds, *, impl: _records(impl.seed(seeds), impl), _seed_shape)
-random_wrap_p = _primitive("random_wrap", lambda bits, *, impl: _records(bits, impl), _wrap_shape, _wrap_batch)
+random_seed_p = _primitive(
+    "random_seed", lambda seeds, *, impl: _records(impl.seed(seeds), impl), _seed_shape
+)
+random_wrap_p = _primitive(
+    "random_wrap", lambda bits, *, impl: _records(bits, impl), _wrap_shape, _wrap_batch
+)
 random_unwrap_p = _primitive("random_unwrap", lambda keys: _words(keys).copy(), _unwrap_shape)
 random_clone_p = _primitive("random_clone", lambda keys: keys.copy(), lambda keys: keys)
 random_split_p = _primitive("random_split", _split_meaning, _split_shape)
-random_fold_in_p = _primitive("random_fold_in", _fold_in_meaning, _fold_in_shape, batch_elementwise("random_fold_in"))
+random_fold_in_p = _primitive(
+    "random_fold_in", _fold_in_meaning, _fold_in_shape, batch_elementwise("random_fold_in")
+)
 random_bits_p = _primitive("random_bits", _bits_meaning, _bits_shape)

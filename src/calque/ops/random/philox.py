@@ -1,7 +1,8 @@
-"""Philox-4x32-10, the counter-based generator behind rng_bit_generator and the keys of `rbg` and `unsafe_rbg`, in NumPy.
+"""Philox-4x32-10, the counter-based generator behind rng_bit_generator and the keys of `rbg` and
+`unsafe_rbg`, in NumPy.
 
-A key is four uint32 words: the first two are the key of the generator, and all four its 128-bit counter, the last two
-being the low half. Arrays of keys have the words in their last dimension."""
+A key is four uint32 words: the first two are the key of the generator, and all four its 128-bit
+counter, the last two being the low half. Arrays of keys have the words in their last dimension."""
 
 from __future__ import annotations
 
@@ -35,8 +36,11 @@ def blocks(key: np.ndarray, n: int) -> np.ndarray:
     return np.stack(x, axis=-1).astype(np.uint32)
 
 
-def generate(key: np.ndarray, shape: tuple[int, ...], bit_width: int) -> tuple[np.ndarray, np.ndarray]:
-    """(the key moved on, random unsigned integers of `shape` for each key). Narrow types keep the low bits of a word."""
+def generate(
+    key: np.ndarray, shape: tuple[int, ...], bit_width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(the key moved on, random unsigned integers of `shape` for each key). Narrow types keep the
+    low bits of a word."""
     size = math.prod(shape)
     words_each = 2 if bit_width == 64 else 1
     n = -(-size * words_each // 4)
@@ -45,7 +49,8 @@ def generate(key: np.ndarray, shape: tuple[int, ...], bit_width: int) -> tuple[n
 
 
 def joined(words: np.ndarray, bit_width: int) -> np.ndarray:
-    """Unsigned integers of `bit_width` bits from words: two for each of 64 bits, the low one first."""
+    """Unsigned integers of `bit_width` bits from words: two for each of 64 bits, the low one
+    first."""
     if bit_width == 64:
         pairs = words.reshape((*words.shape[:-1], words.shape[-1] // 2, 2)).astype(np.uint64)
         return np.asarray(pairs[..., 0] | (pairs[..., 1] << _32))

@@ -1,6 +1,9 @@
-"""Threefry-2x32, the counter-based generator behind random keys: the primitive threefry2x32, and what keys need of it in NumPy.
+"""Threefry-2x32, the counter-based generator behind random keys: the primitive threefry2x32, and
+what keys need of it in NumPy.
 
-Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC11). 20 rounds on two 32-bit words."""
+Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC11). 20 rounds on two
+32-bit words.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ UINT32 = Accepts("uint32", (np.dtype("uint32"),))
 
 
 def block(k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Encrypt the counters (x0, x1) with the keys (k0, k1): arrays of uint32 that broadcast against each other."""
+    """Encrypt the counters (x0, x1) with the keys (k0, k1): arrays of uint32 that broadcast against
+    each other."""
     k0, k1, x0, x1 = (np.asarray(v, np.uint32) for v in np.broadcast_arrays(k0, k1, x0, x1))
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(PARITY))
     x0, x1 = x0 + keys[0], x1 + keys[1]
@@ -48,7 +52,9 @@ def _shape(*avals: ShapedArray) -> list[ShapedArray]:
         if a.dtype not in UINT32:
             raise refuse_dtype("threefry2x32", a.dtype, UINT32, i)
     if len(avals) != 4:
-        raise TypeError(f"threefry2x32 takes two key words and two counter words, got {len(avals)} operands")
+        raise TypeError(
+            f"threefry2x32 takes two key words and two counter words, got {len(avals)} operands"
+        )
     out = common_aval("threefry2x32", avals)
     return [out, out]
 
@@ -74,12 +80,17 @@ threefry2x32_p = Primitive(
 )
 
 # ---------------------------------------------------------------- what keys are made of, in NumPy
-# Keys are arrays of uint32 with a last dimension of 2; whatever dimensions they have before it are independent keys.
+# Keys are arrays of uint32 with a last dimension of 2; whatever dimensions they have before it are
+# independent keys.
 
 
 def seed_key(seed: np.ndarray) -> np.ndarray:
     """The key of an integer seed: its high and its low 32 bits."""
-    bits = seed.astype(np.int64).astype(np.uint64) if seed.dtype.itemsize == 8 else seed.astype(np.uint32)
+    bits = (
+        seed.astype(np.int64).astype(np.uint64)
+        if seed.dtype.itemsize == 8
+        else seed.astype(np.uint32)
+    )
     low = (bits & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     high = (bits.astype(np.uint64) >> np.uint64(32)).astype(np.uint32)
     return np.stack([high, low], axis=-1)
@@ -129,7 +140,8 @@ def _blocks(key: np.ndarray, high: np.ndarray, low: np.ndarray) -> tuple[np.ndar
 
 
 def _sequence(key: np.ndarray, n: int) -> np.ndarray:
-    """`n` words for each key: the counters 0 to n-1, encrypted in pairs of the first half with the second."""
+    """`n` words for each key: the counters 0 to n-1, encrypted in pairs of the first half with the
+    second."""
     half = (n + 1) // 2
     index = np.arange(2 * half, dtype=np.uint32)
     if n % 2:

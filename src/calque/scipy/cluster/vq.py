@@ -9,13 +9,16 @@ __all__ = ["vq"]
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """For each observation (row of `obs`) the number of the nearest row of `code_book`, and how far it is. Vectors stand for
-    observations of one number. Values are not checked: nan gives nan, whatever `check_finite`.
+    """For each observation (row of `obs`) the number of the nearest row of `code_book`, and how far
+    it is. Vectors stand for observations of one number. Values are not checked: nan gives nan,
+    whatever `check_finite`.
 
     >>> import calque.scipy.cluster.vq as cluster
     >>> cluster.vq(jnp.array([0.5, 4.0]), jnp.array([0.0, 3.0]))
     (Array([0, 1], dtype=int32), Array([0.5, 1. ], dtype=float32))"""
-    obs, code_book = (jnp.asarray(x) for x in promote_inexact(*arrays("scipy.cluster.vq.vq", obs, code_book)))
+    obs, code_book = (
+        jnp.asarray(x) for x in promote_inexact(*arrays("scipy.cluster.vq.vq", obs, code_book))
+    )
     if obs.ndim != code_book.ndim:
         raise ValueError("Observation and code_book should have the same rank")
     if obs.ndim == 1:

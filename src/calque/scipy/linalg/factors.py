@@ -1,4 +1,5 @@
-"""Determinants, inverses and decompositions: LU, QR, singular values, eigenvalues, Hessenberg and Schur form."""
+"""Determinants, inverses and decompositions: LU, QR, singular values, eigenvalues, Hessenberg and
+Schur form."""
 
 from typing import Any
 
@@ -13,12 +14,14 @@ from calque.numpy.promotion import promote_inexact
 from calque.scipy.linalg.systems import complexes, square
 
 __all__ = [
-    "det", "eigh", "eigh_tridiagonal", "hessenberg", "inv", "lu", "qr", "qr_multiply", "rsf2csf", "schur", "svd",
+    "det", "eigh", "eigh_tridiagonal", "hessenberg", "inv", "lu", "qr", "qr_multiply", "rsf2csf",
+    "schur", "svd",
 ]  # fmt: skip
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinant. Nothing is overwritten, and nan passes through: the last two arguments are SciPy's.
+    """The determinant. Nothing is overwritten, and nan passes through: the last two arguments are
+    SciPy's.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -43,7 +46,8 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """(u, s, v^H) with s in descending order, or only s. LAPACK's divide and conquer serves for both values of `lapack_driver`.
+    """(u, s, v^H) with s in descending order, or only s. LAPACK's divide and conquer serves for
+    both values of `lapack_driver`.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)
@@ -57,7 +61,9 @@ def svd(
 # ---------------------------------------------------------------- LU and QR
 
 
-def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, ...]:
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, ...]:
     """p, l and u with a = p l u; with `permute_l`, p l and u.
 
     >>> import calque.scipy.linalg as sl
@@ -83,7 +89,8 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
-    """q and r with a = q r, and with pivoting the order of columns p for which a[:, p] = q r. Modes: "full", "economic", "r" (without q).
+    """q and r with a = q r, and with pivoting the order of columns p for which a[:, p] = q r.
+    Modes: "full", "economic", "r" (without q).
 
     >>> import calque.scipy.linalg as sl
     >>> [v.shape for v in sl.qr(jnp.ones((3, 2)))]
@@ -104,7 +111,8 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Any, ...]:
-    """c q (mode "right") or q c (mode "left") and r, for a = q r with the reduced q, or its conjugate; with pivoting also the order of columns.
+    """c q (mode "right") or q c (mode "left") and r, for a = q r with the reduced q, or its
+    conjugate; with pivoting also the order of columns.
 
     >>> import calque.scipy.linalg as sl
     >>> [v.shape for v in sl.qr_multiply(jnp.ones((3, 2)), jnp.ones((5, 3)))]
@@ -120,16 +128,18 @@ def qr_multiply(
         c = c[:, None] if mode == "left" else c[None, :]
     if mode == "left" and c.shape[-2] != k:
         raise ValueError(
-            f"Array shapes are not compatible for Q @ c operation: a has shape {a.shape} so Q has {k} columns,"
-            f" but c has {c.shape[-2]} rows (expected {k})."
+            f"Array shapes are not compatible for Q @ c operation: a has shape {a.shape} so Q has"
+            f" {k} columns, but c has {c.shape[-2]} rows (expected {k})."
         )
     if mode == "right" and c.shape[-1] != m:
         raise ValueError(
-            f"Array shapes are not compatible for c @ Q operation: a has shape {a.shape} so Q has {m} rows,"
-            f" but c has {c.shape[-1]} columns (expected {m})."
+            f"Array shapes are not compatible for c @ Q operation: a has shape {a.shape} so Q has"
+            f" {m} rows, but c has {c.shape[-1]} columns (expected {m})."
         )
     lead = jnp.broadcast_shapes(a.shape[:-2], c.shape[:-2])
-    q, *rest = lax_linalg.qr(jnp.broadcast_to(a, (*lead, m, n)), pivoting=pivoting, full_matrices=False)
+    q, *rest = lax_linalg.qr(
+        jnp.broadcast_to(a, (*lead, m, n)), pivoting=pivoting, full_matrices=False
+    )
     q = jnp.conj(q) if conjugate else q
     out = jnp.matmul(q, c) if mode == "left" else jnp.matmul(c, q)
     if vector:
@@ -152,11 +162,13 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """The eigenvalues w, ascending, and eigenvectors v (columns) of a Hermitian matrix: a v = v w. With a positive-definite `b`:
-    a v = b v w (type 1), a b v = v w (type 2) or b a v = v w (type 3). `eigvals` = (first, last) selects by number.
+    """The eigenvalues w, ascending, and eigenvectors v (columns) of a Hermitian matrix: a v = v w.
+    With a positive-definite `b`: a v = b v w (type 1), a b v = v w (type 2) or b a v = v w (type
+    3). `eigvals` = (first, last) selects by number.
 
     >>> import calque.scipy.linalg as sl
-    >>> sl.eigh(jnp.diag(jnp.array([2.0, 8.0])), jnp.diag(jnp.array([2.0, 4.0])), eigvals_only=True).round(4)
+    >>> sl.eigh(jnp.diag(jnp.array([2.0, 8.0])), jnp.diag(jnp.array([2.0, 4.0])),
+    ...     eigvals_only=True).round(4)
     Array([1., 2.], dtype=float32)"""
     if type not in (1, 2, 3):
         raise ValueError(f"eigh: type must be 1, 2 or 3, got {type!r}")
@@ -168,23 +180,28 @@ def eigh(
         first, last = eigvals
         if not 0 <= first <= last < w.shape[-1]:
             raise ValueError(
-                f"eigh: eigvals must be (first, last) with 0 <= first <= last < {w.shape[-1]}, got {eigvals}"
+                f"eigh: eigvals must be (first, last) with 0 <= first <= last < {w.shape[-1]}, got"
+                f" {eigvals}"
             )
         v, w = v[..., first : last + 1], w[..., first : last + 1]
     return w if eigvals_only else (w, v)
 
 
 def _generalised(a: Any, b: Any, lower: bool, type: int) -> tuple[Any, Any]:
-    """By b = l l^H: with y = l^H v, the first problem is that of l^-1 a l^-H; the others, that of l^H a l."""
+    """By b = l l^H: with y = l^H v, the first problem is that of l^-1 a l^-H; the others, that of
+    l^H a l."""
     a, b = square("eigh", a), square("eigh", b)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(f"eigh: a and b must be of one size, got shapes {a.shape} and {b.shape}")
     lead = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (jnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
     l = lax_linalg.cholesky(b if lower else adjoint(b))
-    solve = lambda x, adjoint, left: lax_linalg.triangular_solve(
-        l, x, left_side=left, lower=True, transpose_a=adjoint, conjugate_a=adjoint
-    )
+
+    def solve(x, adjoint, left):
+        return lax_linalg.triangular_solve(
+            l, x, left_side=left, lower=True, transpose_a=adjoint, conjugate_a=adjoint
+        )
+
     if type == 1:
         inner = solve(solve(a, False, True), True, False)
     else:
@@ -203,22 +220,29 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """The eigenvalues, ascending, and eigenvectors of the Hermitian matrix with the diagonal `d` and `e` above it: all (select="a"),
-    or those numbered select_range[0] to select_range[1] (select="i"). LAPACK finds them to rounding, within any `tol`, and needs no `key`.
+    """The eigenvalues, ascending, and eigenvectors of the Hermitian matrix with the diagonal `d`
+    and `e` above it: all (select="a"), or those numbered select_range[0] to select_range[1]
+    (select="i"). LAPACK finds them to rounding, within any `tol`, and needs no `key`.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True)
     Array([1., 3.], dtype=float32)"""
     d, e = jnp.asarray(d), jnp.asarray(e)
     if d.dtype != e.dtype:
-        raise TypeError(f"diagonal and off-diagonal values must have same dtype, got {d.dtype} and {e.dtype}")
+        raise TypeError(
+            f"diagonal and off-diagonal values must have same dtype, got {d.dtype} and {e.dtype}"
+        )
     if not is_inexact(d.dtype) or real_part(d.dtype).itemsize < 4:
         raise TypeError(
-            f"Only float32 and float64 inputs are supported as inputs to jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}"
+            "Only float32 and float64 inputs are supported as inputs to"
+            f" jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}"
         )
     n = d.shape[-1] if d.ndim else 0
     if e.shape != (*d.shape[:-1], n - 1):
-        raise TypeError(f"eigh_tridiagonal: e must have one element less than d, got shapes {d.shape} and {e.shape}")
+        raise TypeError(
+            f"eigh_tridiagonal: e must have one element less than d, got shapes {d.shape} and"
+            f" {e.shape}"
+        )
     chosen = _selection(n, select, select_range)
     place = np.arange(n, dtype=np.int32)
     below = jnp.pad(jnp.conj(e), [(0, 0)] * (e.ndim - 1) + [(0, 1)])[..., None, :]
@@ -233,7 +257,8 @@ def _selection(n: int, select: str, select_range: tuple[float, float] | None) ->
         return slice(None)
     if select == "v":
         raise NotImplementedError(
-            "eigh_tridiagonal(..., select='v') is not implemented: how many there are depends on values"
+            "eigh_tridiagonal(..., select='v') is not implemented: how many there are depends on"
+            " values"
         )
     if select != "i":
         raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
@@ -243,15 +268,20 @@ def _selection(n: int, select: str, select_range: tuple[float, float] | None) ->
     if first > last:
         raise ValueError("Got empty index range in select_range.")
     if first < 0 or last >= n:
-        raise ValueError(f"eigh_tridiagonal: select_range {select_range} is not within the {n} eigenvalues")
+        raise ValueError(
+            f"eigh_tridiagonal: select_range {select_range} is not within the {n} eigenvalues"
+        )
     return slice(first, last + 1)
 
 
 # ---------------------------------------------------------------- Hessenberg and Schur form
 
 
-def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """h with zeros below its first subdiagonal, and with `calc_q` also the unitary q, for which a = q h q^H.
+def hessenberg(
+    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """h with zeros below its first subdiagonal, and with `calc_q` also the unitary q, for which a =
+    q h q^H.
 
     >>> import calque.scipy.linalg as sl
     >>> [v.shape for v in sl.hessenberg(jnp.ones((3, 3)), calc_q=True)]
@@ -269,14 +299,17 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """t and the unitary z with a = z t z^H, where t is upper triangular, but for blocks of two rows in the real form of a real matrix.
+    """t and the unitary z with a = z t z^H, where t is upper triangular, but for blocks of two rows
+    in the real form of a real matrix.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.schur(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
     Array([[ 0.,  1.],
            [-1.,  0.]], dtype=float32)"""
     if output not in ("real", "complex"):
-        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
+        raise ValueError(
+            f"Expected 'output' to be either 'real' or 'complex', got output={output!r}."
+        )
     a = square("schur", a)
     t, z = lax_linalg.schur(complexes(a) if output == "complex" else a)
     return t, z
@@ -305,7 +338,8 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 def _split_block(k: Any, t: Any, z: Any) -> tuple[Any, Any]:
-    """Make the block of rows and columns k and k + 1 upper triangular, by a rotation that puts an eigenvector first."""
+    """Make the block of rows and columns k and k + 1 upper triangular, by a rotation that puts an
+    eigenvector first."""
     rows = lax.dynamic_slice_in_dim(t, k, 2, axis=-2)
     block = lax.dynamic_slice_in_dim(rows, k, 2, axis=-1)
     a, b, c, d = (block[..., i, j] for i in (0, 1) for j in (0, 1))
@@ -316,10 +350,15 @@ def _split_block(k: Any, t: Any, z: Any) -> tuple[Any, Any]:
     needed = jnp.abs(c) > eps * (jnp.abs(a) + jnp.abs(d))
     safe = jnp.where(needed, size, 1)
     cosine, sine = jnp.where(needed, shift / safe, 1), jnp.where(needed, c / safe, 0)
-    turn = jnp.stack([jnp.stack([jnp.conj(cosine), jnp.conj(sine)], -1), jnp.stack([-sine, cosine], -1)], -2)
+    turn = jnp.stack(
+        [jnp.stack([jnp.conj(cosine), jnp.conj(sine)], -1), jnp.stack([-sine, cosine], -1)], -2
+    )
     back = adjoint(turn)
     t = lax.dynamic_update_slice_in_dim(t, jnp.matmul(turn, rows), k, axis=-2)
-    turned = lambda x: lax.dynamic_update_slice_in_dim(
-        x, jnp.matmul(lax.dynamic_slice_in_dim(x, k, 2, axis=-1), back), k, axis=-1
-    )
+
+    def turned(x):
+        return lax.dynamic_update_slice_in_dim(
+            x, jnp.matmul(lax.dynamic_slice_in_dim(x, k, 2, axis=-1), back), k, axis=-1
+        )
+
     return turned(t), turned(z)

@@ -1,4 +1,5 @@
-"""Functions of matrices: exponential, square root, any function of the eigenvalues; the polar decomposition."""
+"""Functions of matrices: exponential, square root, any function of the eigenvalues; the polar
+decomposition."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +22,8 @@ __all__ = ["expm", "expm_frechet", "funm", "polar", "sqrtm"]
 
 # ---------------------------------------------------------------- exponential
 
-# Pade approximants of exp: the degree for each precision, and up to which norm it is exact to rounding (Higham 2005)
+# Pade approximants of exp: the degree for each precision, and up to which norm it is exact to
+# rounding (Higham 2005)
 _DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
@@ -32,7 +34,8 @@ def _pade(degree: int) -> list[float]:
 
 
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
-    """The exponential of a matrix, by scaling, a Pade approximant, and squaring; nan where more than `max_squarings` are needed.
+    """The exponential of a matrix, by scaling, a Pade approximant, and squaring; nan where more
+    than `max_squarings` are needed.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.expm(jnp.zeros((2, 2)))
@@ -84,24 +87,34 @@ def _combined(c: list[float], powers: list[Any]) -> Any:
 
 def _squared(x: Any, turns: Any) -> Any:
     """x to the power 2^turns."""
-    step = lambda k, y: jnp.where((k < turns)[..., None, None], jnp.matmul(y, y), y)
+
+    def step(k, y):
+        return jnp.where((k < turns)[..., None, None], jnp.matmul(y, y), y)
+
     return lax.fori_loop(0, jnp.max(turns), step, x) if turns.size else x
 
 
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
-    """The exponential of A and its derivative in the direction E, or only that. `method`, a choice in SciPy, makes no difference.
+    """The exponential of A and its derivative in the direction E, or only that. `method`, a choice
+    in SciPy, makes no difference.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)"""
     if method not in (None, "SPS", "blockEnlarge"):
-        raise ValueError(f"expm_frechet: method must be None, 'SPS' or 'blockEnlarge', got {method!r}")
+        raise ValueError(
+            f"expm_frechet: method must be None, 'SPS' or 'blockEnlarge', got {method!r}"
+        )
     A, E = jnp.asarray(A), jnp.asarray(E)
     for name, x in (("A", A), ("E", E)):
         if x.ndim < 2 or x.shape[-2] != x.shape[-1]:
-            raise ValueError(f"expected {name} to be a (batched) square matrix, got {name}.shape={x.shape}")
+            raise ValueError(
+                f"expected {name} to be a (batched) square matrix, got {name}.shape={x.shape}"
+            )
     if A.shape != E.shape:
-        raise ValueError(f"expected A and E to be the same shape, got A.shape={A.shape} E.shape={E.shape}")
+        raise ValueError(
+            f"expected A and E to be the same shape, got A.shape={A.shape} E.shape={E.shape}"
+        )
     dtype = jnp.promote_types(jnp.promote_types(A.dtype, E.dtype), "float32")
     out, tangent = jvp(expm, (A.astype(dtype),), (E.astype(dtype),))
     return (out, tangent) if compute_expm else tangent
@@ -111,7 +124,8 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 
 def sqrtm(A: Any, blocksize: int = 1) -> Any:
-    """The principal square root of a matrix, complex; nan where there is none. Not split into blocks: `blocksize` must be 1.
+    """The principal square root of a matrix, complex; nan where there is none. Not split into
+    blocks: `blocksize` must be 1.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]])).real
@@ -120,7 +134,10 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     if blocksize > 1:
         raise NotImplementedError("sqrtm: the blocked version is not implemented; use blocksize=1")
     A = jnp.asarray(A)
-    A = square("sqrtm", A if real_part(A.dtype).itemsize > 2 or A.dtype.kind in "biu" else A.astype("float32"))
+    A = square(
+        "sqrtm",
+        A if real_part(A.dtype).itemsize > 2 or A.dtype.kind in "biu" else A.astype("float32"),
+    )
     return _sqrtm(complexes(A))
 
 
@@ -140,7 +157,8 @@ def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _sqrtm_triangular(t: Any) -> Any:
-    """By columns (Bjorck and Hammarling): those before column j, s, give (s + r[j, j]) r[:j, j] = t[:j, j]."""
+    """By columns (Bjorck and Hammarling): those before column j, s, give (s + r[j, j]) r[:j, j] =
+    t[:j, j]."""
     n = t.shape[-1]
     place = np.arange(n, dtype=np.int32)
     eye = np.eye(n, dtype=bool)
@@ -156,11 +174,15 @@ def _sqrtm_triangular(t: Any) -> Any:
         right = lax.dynamic_slice_in_dim(t, j, 1, axis=-1)
         right = jnp.where(before[:, None], right, jnp.zeros((), t.dtype))
         x = lax_linalg.triangular_solve(matrix, right, left_side=True, lower=False)
-        return lax.dynamic_update_slice_in_dim(r, x + lax.dynamic_slice_in_dim(r, j, 1, axis=-1), j, axis=-1)
+        return lax.dynamic_update_slice_in_dim(
+            r, x + lax.dynamic_slice_in_dim(r, j, 1, axis=-1), j, axis=-1
+        )
 
     r = lax.fori_loop(1, n, column, start)
     eps = float(np.finfo(real_part(t.dtype)).eps)
-    missed = jnp.max(jnp.abs(jnp.matmul(r, r) - t), axis=(-2, -1)) > 1e3 * n * eps * jnp.max(jnp.abs(t), axis=(-2, -1))
+    missed = jnp.max(jnp.abs(jnp.matmul(r, r) - t), axis=(-2, -1)) > 1e3 * n * eps * jnp.max(
+        jnp.abs(t), axis=(-2, -1)
+    )
     rootless = missed & jnp.any(jnp.triu(sums == 0), axis=(-2, -1))
     return jnp.where(rootless[..., None, None], jnp.nan, r)
 
@@ -169,8 +191,9 @@ def _sqrtm_triangular(t: Any) -> Any:
 
 
 def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
-    """The function of a matrix that takes its eigenvalues to `func` of them, complex; with disp=False also an estimate of the error.
-    By Parlett's recurrence, which needs distinct eigenvalues.
+    """The function of a matrix that takes its eigenvalues to `func` of them, complex; with
+    disp=False also an estimate of the error. By Parlett's recurrence, which needs distinct
+    eigenvalues.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.funm(jnp.array([[1.0, 0.0], [0.0, 4.0]]), jnp.sqrt).real
@@ -192,8 +215,8 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 
 def _parlett(t: Any, diagonal: Any) -> tuple[Any, Any]:
-    """f of an upper triangular matrix from f of its diagonal: f t = t f gives one diagonal of f after the other.
-    Also the least difference of two eigenvalues."""
+    """f of an upper triangular matrix from f of its diagonal: f t = t f gives one diagonal of f
+    after the other. Also the least difference of two eigenvalues."""
     n = t.shape[-1]
     i, j = np.arange(n)[:, None], np.arange(n)[None, :]
     w = jnp.diagonal(t)
@@ -204,7 +227,11 @@ def _parlett(t: Any, diagonal: Any) -> tuple[Any, Any]:
     def step(p: Any, f: Any) -> Any:
         inner = jnp.triu(f, 1)
         # of the diagonals found so far
-        sums = t * (diagonal[None, :] - diagonal[:, None]) + jnp.matmul(strict, inner) - jnp.matmul(inner, strict)
+        sums = (
+            t * (diagonal[None, :] - diagonal[:, None])
+            + jnp.matmul(strict, inner)
+            - jnp.matmul(inner, strict)
+        )
         return jnp.where(j - i == p, sums / safe, f)
 
     f = lax.fori_loop(1, n, step, jnp.diag(diagonal)) if n > 1 else jnp.diag(diagonal)
@@ -215,10 +242,16 @@ def _parlett(t: Any, diagonal: Any) -> tuple[Any, Any]:
 
 
 def polar(
-    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
+    a: Any,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
 ) -> tuple[Any, Any]:
-    """The unitary u and the positive semidefinite p with a = u p (side="right") or a = p u (side="left"). Methods: "qdwh", an
-    iteration of at most `max_iterations` turns that stops at a change below `eps`, and "svd".
+    """The unitary u and the positive semidefinite p with a = u p (side="right") or a = p u
+    (side="left"). Methods: "qdwh", an iteration of at most `max_iterations` turns that stops at a
+    change below `eps`, and "svd".
 
     >>> import calque.scipy.linalg as sl
     >>> sl.polar(jnp.array([[0.0, -2.0], [3.0, 0.0]]), method="svd")[1]
@@ -235,8 +268,8 @@ def polar(
     wide = a.shape[-2] < a.shape[-1]
     if method == "qdwh" and wide != (side == "left"):
         raise NotImplementedError(
-            "method='qdwh' only supports mxn matrices where m < n where side='right' and m >= n side='left',"
-            f" got {a.shape} with side={side!r}"
+            "method='qdwh' only supports mxn matrices where m < n where side='right' and m >= n"
+            f" side='left', got {a.shape} with side={side!r}"
         )
     u, p = _polar_of(method, eps, max_iterations)(adjoint(a) if wide else a)
     if wide != (side == "left"):
@@ -252,14 +285,18 @@ def _polar_of(method: str, eps: float | None, max_iterations: int | None) -> Any
         if a.size == 0:
             return a, jnp.zeros((*a.shape[:-2], a.shape[-1], a.shape[-1]), a.dtype)
         if method == "qdwh":
-            one = lambda m: qdwh(m, eps=eps, max_iterations=max_iterations)[:2]
+
+            def one(m):
+                return qdwh(m, eps=eps, max_iterations=max_iterations)[:2]
+
             return jnp.vectorize(one, signature="(m,n)->(m,n),(n,n)")(a)
         u, s, vh = lax_linalg.svd(a, full_matrices=False)
         return jnp.matmul(u, vh), jnp.matmul(adjoint(vh) * s[..., None, :].astype(a.dtype), vh)
 
     @decompose.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        """With w = u^H du inside the span of u: w p + p w = u^H da - da^H u; outside of it, du = da p^-1."""
+        """With w = u^H du inside the span of u: w p + p w = u^H da - da^H u; outside of it, du = da
+        p^-1."""
         (a,), (t,) = primals, tangents
         u, p = decompose(a)
         inner = jnp.matmul(adjoint(u), t)

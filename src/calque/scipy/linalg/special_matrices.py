@@ -11,7 +11,8 @@ from calque.core.dtypes import as_dtype, canonicalize, is_complex
 from calque.numpy.promotion import array_of, arrays, promote_dtypes, promote_inexact
 
 __all__ = [
-    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard", "hankel", "helmert",
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
+    "fiedler_companion", "hadamard", "hankel", "helmert",
     "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
 ]  # fmt: skip
 
@@ -33,7 +34,8 @@ def _row_and_column(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix with the first column `c` and the first row `r` (the conjugate of c if it is not given), constant along diagonals.
+    """The matrix with the first column `c` and the first row `r` (the conjugate of c if it is not
+    given), constant along diagonals.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.toeplitz(jnp.array([1, 2, 3]), jnp.array([1, 5]))
@@ -47,11 +49,14 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         c, r = (jnp.atleast_1d(v) for v in arrays("toeplitz", c, r))
     m, n = c.shape[-1], r.shape[-1]
     i, j = _row_and_column(m, n)
-    return _picked(c, r, np.where(i >= j, i - j, m + j - i)).astype(jnp.result_type(c.dtype, r.dtype))
+    return _picked(c, r, np.where(i >= j, i - j, m + j - i)).astype(
+        jnp.result_type(c.dtype, r.dtype)
+    )
 
 
 def hankel(c: Any, r: Any = None) -> Any:
-    """The matrix with the first column `c` and the last row `r` (zeros if it is not given), constant along anti-diagonals.
+    """The matrix with the first column `c` and the last row `r` (zeros if it is not given),
+    constant along anti-diagonals.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.hankel(jnp.array([1, 2, 3]), jnp.array([9, 4]))
@@ -97,7 +102,8 @@ def fiedler(a: Any) -> Any:
 
 
 def leslie(f: Any, s: Any) -> Any:
-    """The matrix with the fertilities `f` in its first row and the rates of survival `s` below its diagonal.
+    """The matrix with the fertilities `f` in its first row and the rates of survival `s` below its
+    diagonal.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.leslie(jnp.array([0.0, 2.0]), jnp.array([0.5]))
@@ -106,11 +112,13 @@ def leslie(f: Any, s: Any) -> Any:
     f, s = (jnp.atleast_1d(v) for v in promote_dtypes(*arrays("leslie", f, s)))
     n = f.shape[-1]
     if n < 2:
-        raise ValueError(f"The length of f along the last axis must be at least 2; got shape {f.shape}.")
+        raise ValueError(
+            f"The length of f along the last axis must be at least 2; got shape {f.shape}."
+        )
     if s.shape[-1] != n - 1:
         raise ValueError(
-            "Incorrect lengths for f and s. The length of s along the last axis must be one less than the length of f;"
-            f" got f shape {f.shape} and s shape {s.shape}."
+            "Incorrect lengths for f and s. The length of s along the last axis must be one less"
+            f" than the length of f; got f shape {f.shape} and s shape {s.shape}."
         )
     lead = jnp.broadcast_shapes(f.shape[:-1], s.shape[:-1])
     return _below_row(jnp.broadcast_to(f, (*lead, n)), jnp.broadcast_to(s, (*lead, n - 1)))
@@ -125,7 +133,8 @@ def _below_row(row: Any, diagonal: Any) -> Any:
 
 
 def companion(a: Any) -> Any:
-    """The companion matrix of the polynomial with the coefficients `a`, the highest power first: its eigenvalues are the roots.
+    """The companion matrix of the polynomial with the coefficients `a`, the highest power first:
+    its eigenvalues are the roots.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.companion(jnp.array([2.0, -6.0, 4.0]))
@@ -133,13 +142,16 @@ def companion(a: Any) -> Any:
            [ 1.,  0.]], dtype=float32)"""
     a = jnp.atleast_1d(promote_inexact(array_of("companion", a))[0])
     if a.shape[-1] < 2:
-        raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.shape}.")
+        raise ValueError(
+            f"The length of `a` along the last axis must be at least 2; got shape {a.shape}."
+        )
     row = -a[..., 1:] / a[..., :1]
     return _below_row(row, jnp.ones((*a.shape[:-1], a.shape[-1] - 2), a.dtype))
 
 
 def fiedler_companion(a: Any) -> Any:
-    """A companion matrix with five diagonals, of the polynomial with the coefficients `a`, the highest power first.
+    """A companion matrix with five diagonals, of the polynomial with the coefficients `a`, the
+    highest power first.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.fiedler_companion(jnp.array([1.0, -16.0, 86.0]))
@@ -149,21 +161,27 @@ def fiedler_companion(a: Any) -> Any:
     n = a.shape[-1] - 1
     if n < 0:
         raise ValueError(
-            f"fiedler_companion requires the last axis of 'a' to have nonzero length, but got an array of shape {a.shape}."
+            "fiedler_companion requires the last axis of 'a' to have nonzero length, but got an"
+            f" array of shape {a.shape}."
         )
     if n == 0:
         return a[..., :0, None][..., :0]
     source = _fiedler_places(n)
     values = jnp.concatenate(
-        [-a[..., 1:] / a[..., :1], jnp.ones((*a.shape[:-1], 1), a.dtype), jnp.zeros((*a.shape[:-1], 1), a.dtype)],
+        [
+            -a[..., 1:] / a[..., :1],
+            jnp.ones((*a.shape[:-1], 1), a.dtype),
+            jnp.zeros((*a.shape[:-1], 1), a.dtype),
+        ],
         axis=-1,
     )
     return values[..., source]
 
 
 def _fiedler_places(n: int) -> np.ndarray:
-    """Which coefficient stands where: k for -a[k + 1] / a[0], n for one, n + 1 for zero. SciPy's arrangement:
-    coefficients on the diagonals -1 and +1 (after the corner), ones on the diagonals -2 and +2."""
+    """Which coefficient stands where: k for -a[k + 1] / a[0], n for one, n + 1 for zero. SciPy's
+    arrangement: coefficients on the diagonals -1 and +1 (after the corner), ones on the diagonals
+    -2 and +2."""
     out = np.full((n, n), n + 1, np.int32)
     out[0, 0] = 0
     if n == 1:
@@ -207,7 +225,9 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     i, j = _row_and_column(rows, n)
     place = i + first - j
     there = (place >= 0) & (place < m)
-    return jnp.where(there, a[..., np.clip(place, 0, m - 1).astype(np.int32)], jnp.zeros((), a.dtype))
+    return jnp.where(
+        there, a[..., np.clip(place, 0, m - 1).astype(np.int32)], jnp.zeros((), a.dtype)
+    )
 
 
 def block_diag(*arrs: Any) -> Any:
@@ -223,7 +243,8 @@ def block_diag(*arrs: Any) -> Any:
     for i, b in enumerate(blocks):
         if b.ndim > 2:
             raise ValueError(
-                f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got {b} at argument {i}."
+                f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got {b}"
+                f" at argument {i}."
             )
     blocks = [jnp.asarray(b) for b in promote_dtypes(*(jnp.atleast_2d(b) for b in blocks))]
     width = sum(b.shape[1] for b in blocks)
@@ -301,7 +322,11 @@ def pascal(n: int, kind: str | None = None) -> Any:
     n = _size(n)
     lower = _binomials(n)
     if kind == "symmetric":
-        return _constant(np.array([[float(math.comb(i + j, i)) for j in range(n)] for i in range(n)]).reshape(n, n))
+        return _constant(
+            np.array([[float(math.comb(i + j, i)) for j in range(n)] for i in range(n)]).reshape(
+                n, n
+            )
+        )
     return _constant(lower if kind == "lower" else lower.T)
 
 
@@ -323,7 +348,8 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 
 def helmert(n: int, full: bool = False) -> Any:
-    """Helmert's matrix with orthonormal rows that sum to zero; with `full`, the constant row comes first.
+    """Helmert's matrix with orthonormal rows that sum to zero; with `full`, the constant row comes
+    first.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.helmert(2, full=True).shape

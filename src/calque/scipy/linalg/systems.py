@@ -30,15 +30,17 @@ def square(name: str, a: Any) -> Any:
 
 
 def _fitted(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
-    """Square matrices and right sides with equal batches, and whether the right sides were vectors."""
+    """Square matrices and right sides with equal batches, and whether the right sides were
+    vectors."""
     a, b = (jnp.asarray(v) for v in promote_inexact(jnp.asarray(a), jnp.asarray(b)))
     a = square(name, a)
     n = a.shape[-1]
     vector = b.ndim == 1
     if not vector and a.ndim == b.ndim + 1 and b.shape[-1] == n:
         warnings.warn(
-            f"{name}: batched 1D solves with b.ndim > 1 are deprecated, and in the future will be treated as a batched 2D solve."
-            f" Use {name}(a, b[..., None]).squeeze(-1) to avoid this warning.",
+            f"{name}: batched 1D solves with b.ndim > 1 are deprecated, and in the future will be"
+            f" treated as a batched 2D solve. Use {name}(a, b[..., None]).squeeze(-1) to avoid this"
+            " warning.",
             FutureWarning,
             stacklevel=3,
         )
@@ -46,7 +48,8 @@ def _fitted(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     b = b[..., None] if vector else b
     if b.ndim < 2 or b.shape[-2] != n:
         raise ValueError(
-            f"{name}: matrices of shape {a.shape} and right sides of shape {b.shape} do not fit: need {n} rows"
+            f"{name}: matrices of shape {a.shape} and right sides of shape {b.shape} do not fit:"
+            f" need {n} rows"
         )
     lead = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return jnp.broadcast_to(a, (*lead, n, n)), jnp.broadcast_to(b, (*lead, *b.shape[-2:])), vector
@@ -54,7 +57,13 @@ def _fitted(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
 
 def _triangular(a: Any, b: Any, lower: bool, trans: int = 0, unit: bool = False) -> Any:
     return lax_linalg.triangular_solve(
-        a, b, left_side=True, lower=lower, transpose_a=trans > 0, conjugate_a=trans == 2, unit_diagonal=unit
+        a,
+        b,
+        left_side=True,
+        lower=lower,
+        transpose_a=trans > 0,
+        conjugate_a=trans == 2,
+        unit_diagonal=unit,
     )
 
 
@@ -68,14 +77,17 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Any:
-    """The solution of op(a) x = b where only one triangle of `a` is read; op is nothing (0, "N"), the transpose (1, "T")
-    or the adjoint (2, "C"). Nothing is overwritten, and nan passes through: the last three arguments are SciPy's.
+    """The solution of op(a) x = b where only one triangle of `a` is read; op is nothing (0, "N"),
+    the transpose (1, "T") or the adjoint (2, "C"). Nothing is overwritten, and nan passes through:
+    the last three arguments are SciPy's.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.solve_triangular(jnp.array([[2.0, 0.0], [1.0, 4.0]]), jnp.array([2.0, 5.0]), lower=True)
     Array([1., 1.], dtype=float32)"""
     if trans not in _TRANSPOSITIONS:
-        raise ValueError(f"Invalid 'trans' value {trans}: solve_triangular takes 0, 1, 2, 'N', 'T' or 'C'")
+        raise ValueError(
+            f"Invalid 'trans' value {trans}: solve_triangular takes 0, 1, 2, 'N', 'T' or 'C'"
+        )
     a, b, vector = _fitted("jax.scipy.linalg.solve_triangular", a, b)
     x = _triangular(a, b, lower, _TRANSPOSITIONS[trans], unit_diagonal)
     return x[..., 0] if vector else x
@@ -84,8 +96,11 @@ def solve_triangular(
 # ---------------------------------------------------------------- Cholesky
 
 
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The upper triangular factor U of U^H U (or L of L L^H), from that triangle of a positive-definite matrix; nan if it is not one.
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """The upper triangular factor U of U^H U (or L of L L^H), from that triangle of a
+    positive-definite matrix; nan if it is not one.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -96,7 +111,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return factor if lower else adjoint(factor)
 
 
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
     """The Cholesky factor and which triangle it is, for `cho_solve`.
 
     >>> import calque.scipy.linalg as sl
@@ -105,7 +122,9 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return cholesky(a, lower=lower), lower
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
     """The solution of a x = b, given what `cho_factor` made of `a`.
 
     >>> import calque.scipy.linalg as sl
@@ -136,9 +155,14 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[Any, Any],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Any:
-    """The solution of a x = b (a^T x = b for trans=1, a^H x = b for trans=2), given what `lu_factor` made of `a`.
+    """The solution of a x = b (a^T x = b for trans=1, a^H x = b for trans=2), given what
+    `lu_factor` made of `a`.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.lu_solve(sl.lu_factor(jnp.array([[0.0, 2.0], [4.0, 0.0]])), jnp.array([2.0, 4.0]))
@@ -148,7 +172,9 @@ def lu_solve(
     factors, pivots = lu_and_piv
     factors, b, vector = _fitted("jax.scipy.linalg.lu_solve", factors, b)
     n = factors.shape[-1]
-    order = lax_linalg.lu_pivots_to_permutation(jnp.broadcast_to(pivots, (*factors.shape[:-2], n)), n)
+    order = lax_linalg.lu_pivots_to_permutation(
+        jnp.broadcast_to(pivots, (*factors.shape[:-2], n)), n
+    )
     if trans == 0:
         x = _triangular(factors, jnp.take_along_axis(b, order[..., None], -2), True, unit=True)
         x = _triangular(factors, x, False)
@@ -172,10 +198,12 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Any:
-    """The solution of a x = b: by LU, or by Cholesky ("pos", which reads the triangle that `lower` names).
+    """The solution of a x = b: by LU, or by Cholesky ("pos", which reads the triangle that `lower`
+    names).
 
     >>> import calque.scipy.linalg as sl
-    >>> sl.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]), assume_a="pos").round(4)
+    >>> sl.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]),
+    ...     assume_a="pos").round(4)
     Array([1. , 0.5], dtype=float32)"""
     kinds = ["gen", "sym", "her", "pos"]
     if assume_a not in kinds:
@@ -193,9 +221,14 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
         )
     a, b, _ = _fitted("solve", a, b[..., None] if vector else b)
     factor = cholesky(lax.stop_gradient(a), lower=lower)
+
     # the transpose of a Hermitian matrix is its conjugate
-    back = lambda _, y: jnp.conj(_cho_solve(factor, lower, jnp.conj(y)))
-    x = lax.custom_linear_solve(lambda x: jnp.matmul(a, x), b, lambda _, y: _cho_solve(factor, lower, y), back)
+    def back(_, y):
+        return jnp.conj(_cho_solve(factor, lower, jnp.conj(y)))
+
+    x = lax.custom_linear_solve(
+        lambda x: jnp.matmul(a, x), b, lambda _, y: _cho_solve(factor, lower, y), back
+    )
     return x[..., 0] if vector else x
 
 
@@ -203,19 +236,27 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
 
 
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
-    """The solution of A x + x B = C, by the Schur forms of A and B, or their eigenvectors (method="eigen");
-    nan where A and -B have eigenvalues that differ by less than `tol`.
+    """The solution of A x + x B = C, by the Schur forms of A and B, or their eigenvectors
+    (method="eigen"); nan where A and -B have eigenvalues that differ by less than `tol`.
 
     >>> import calque.scipy.linalg as sl
     >>> sl.solve_sylvester(jnp.eye(2), jnp.eye(2), jnp.array([[2.0, 0.0], [4.0, 2.0]]))
     Array([[1., 0.],
            [2., 1.]], dtype=float32)"""
     if method not in ("schur", "eigen"):
-        raise ValueError(f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".')
+        raise ValueError(
+            f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".'
+        )
     A, B, C = (jnp.asarray(v) for v in promote_inexact(*map(jnp.asarray, (A, B, C))))
-    fit = min(A.ndim, B.ndim, C.ndim) >= 2 and A.shape[-2:] == C.shape[-2:-1] * 2 and B.shape[-2:] == C.shape[-1:] * 2
+    fit = (
+        min(A.ndim, B.ndim, C.ndim) >= 2
+        and A.shape[-2:] == C.shape[-2:-1] * 2
+        and B.shape[-2:] == C.shape[-1:] * 2
+    )
     if not fit:
-        raise ValueError(f"Incompatible shapes for Sylvester equation:\nA: {A.shape}\nB: {B.shape}\nC: {C.shape}")
+        raise ValueError(
+            f"Incompatible shapes for Sylvester equation:\nA: {A.shape}\nB: {B.shape}\nC: {C.shape}"
+        )
     lead = jnp.broadcast_shapes(A.shape[:-2], B.shape[:-2], C.shape[:-2])
     A, B, C = (jnp.broadcast_to(v, (*lead, *v.shape[-2:])) for v in (A, B, C))
     x, smallest = _sylvester(A, B, C, method)
@@ -238,7 +279,9 @@ def _sylvester(A: Any, B: Any, C: Any, method: str) -> tuple[Any, Any]:
         """Of A^T x + x B^T = y."""
         return _sylvester_solver(jnp.matrix_transpose(a), jnp.matrix_transpose(b), method)[0](y)
 
-    product = lambda x: jnp.matmul(A, x) + jnp.matmul(x, B)
+    def product(x):
+        return jnp.matmul(A, x) + jnp.matmul(x, B)
+
     return lax.custom_linear_solve(product, C, lambda _, y: solve(y), solve_transposed), smallest
 
 
@@ -257,19 +300,32 @@ def _sylvester_solver(A: Any, B: Any, method: str) -> tuple[Any, Any]:
 def _schur_factors(A: Any, B: Any) -> tuple[Any, ...]:
     """A = u r u^H and B = v s v^H."""
     (r, u), (s, v) = (lax_linalg.schur(complexes(m)) for m in (A, B))
-    transform = lambda c: jnp.matmul(adjoint(u), jnp.matmul(c, v))
-    inverse = lambda y: jnp.matmul(u, jnp.matmul(y, adjoint(v)))
+
+    def transform(c):
+        return jnp.matmul(adjoint(u), jnp.matmul(c, v))
+
+    def inverse(y):
+        return jnp.matmul(u, jnp.matmul(y, adjoint(v)))
+
     return r, s, transform, inverse, _sylvester_triangular
 
 
 def _eigen_factors(A: Any, B: Any) -> tuple[Any, ...]:
     (a, u), (b, v) = jnp.linalg.eig(A), jnp.linalg.eig(B)
     diagonals = [w[..., :, None] * jnp.eye(w.shape[-1], dtype=w.dtype) for w in (a, b)]
-    transform = lambda c: jnp.linalg.solve(u, jnp.matmul(c, v))
+
+    def transform(c):
+        return jnp.linalg.solve(u, jnp.matmul(c, v))
+
     # y v^-1 = (v^-T y^T)^T
-    inverse = lambda y: jnp.matmul(
-        u, jnp.matrix_transpose(jnp.linalg.solve(jnp.matrix_transpose(v), jnp.matrix_transpose(y)))
-    )
+    def inverse(y):
+        return jnp.matmul(
+            u,
+            jnp.matrix_transpose(
+                jnp.linalg.solve(jnp.matrix_transpose(v), jnp.matrix_transpose(y))
+            ),
+        )
+
     return *diagonals, transform, inverse, lambda _, __, y: y / (a[..., :, None] + b[..., None, :])
 
 
@@ -286,7 +342,9 @@ def _sylvester_triangular(r: Any, s: Any, f: Any) -> Any:
         s_k = lax.dynamic_slice_in_dim(s, k, 1, axis=-1)
         right = lax.dynamic_slice_in_dim(f, k, 1, axis=-1) - jnp.matmul(x, s_k)
         shift = lax.dynamic_slice_in_dim(s_k, k, 1, axis=-2)
-        return lax.dynamic_update_slice_in_dim(x, _triangular(r + shift * eye, right, False), k, axis=-1)
+        return lax.dynamic_update_slice_in_dim(
+            x, _triangular(r + shift * eye, right, False), k, axis=-1
+        )
 
     return lax.fori_loop(0, n, column, jnp.zeros_like(f))
 

@@ -35,18 +35,23 @@ def minimize_bfgs(
     gtol: float = 1e-5,
     line_search_maxiter: int = 10,
 ) -> tuple[State, Any]:
-    """The last state, and its status: 0 converged, 1 too many steps, 3 or 5 the line search failed, -1 otherwise."""
+    """The last state, and its status: 0 converged, 1 too many steps, 3 or 5 the line search failed,
+    -1 otherwise."""
     limit = x0.size * 200 if maxiter is None else maxiter
     one = jnp.eye(x0.size, dtype=x0.dtype)
 
     def body(s: State) -> State:
         direction = -product(s.inverse_hessian, s.gradient)
-        found = line_search(fun, s.x, direction, s.value, s.gradient, s.value_before, line_search_maxiter)
+        found = line_search(
+            fun, s.x, direction, s.value, s.gradient, s.value_before, line_search_maxiter
+        )
         moved = found.step * direction
         change = found.gradient - s.gradient
         weight = 1 / product(change, moved)
         left = one - weight * jnp.outer(moved, change)
-        updated = product(product(left, s.inverse_hessian), left.T) + weight * jnp.outer(moved, moved)
+        updated = product(product(left, s.inverse_hessian), left.T) + weight * jnp.outer(
+            moved, moved
+        )
         return State(
             converged=linalg.norm(found.gradient, ord=norm) < gtol,
             failed=found.failed,

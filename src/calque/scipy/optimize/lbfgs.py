@@ -1,4 +1,5 @@
-"""The limited-memory BFGS method (Nocedal and Wright, algorithm 7.5), for complex variables as well."""
+"""The limited-memory BFGS method (Nocedal and Wright, algorithm 7.5), for complex variables as
+well."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,7 +14,8 @@ from calque.transforms.functions.loops import fori_loop, while_loop
 
 
 class State(NamedTuple):
-    """Where the search stands; `moves` and `changes` are the last steps and the changes of the gradient, newest last."""
+    """Where the search stands; `moves` and `changes` are the last steps and the changes of the
+    gradient, newest last."""
 
     converged: Any
     failed: Any
@@ -41,8 +43,8 @@ def minimize_lbfgs(
     maxgrad: float | None = None,
     maxls: int = 20,
 ) -> tuple[State, Any]:
-    """The last state, and its status: 0 converged, 1 too many steps, 2 or 3 too many evaluations, 4 too little gained, 5 the line
-    search failed."""
+    """The last state, and its status: 0 converged, 1 too many steps, 2 or 3 too many evaluations, 4
+    too little gained, 5 the line search failed."""
     if maxiter is None and maxfun is None and maxgrad is None:
         maxiter = x0.size * 200
     limits = [np.inf if n is None else n for n in (maxiter, maxfun, maxgrad)]
@@ -91,7 +93,8 @@ def minimize_lbfgs(
 
 
 def _status(s: State, found: Any, limits: list[Any], ftol: float) -> Any:
-    """Why to stop, before this step is looked at for convergence; later conditions outrank earlier ones."""
+    """Why to stop, before this step is looked at for convergence; later conditions outrank earlier
+    ones."""
     reasons = (
         (s.value - found.value < ftol, 4),
         (s.evaluations >= limits[2], 3),
@@ -110,7 +113,8 @@ def _appended(history: Any, new: Any) -> Any:
 
 
 def _direction(s: State) -> Any:
-    """Minus the inverse Hessian, as the history knows it, times the gradient: the two-loop recursion."""
+    """Minus the inverse Hessian, as the history knows it, times the gradient: the two-loop
+    recursion."""
     size = s.weights.shape[0]
     known = jnp.minimum(s.steps, size)
 

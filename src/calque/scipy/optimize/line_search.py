@@ -1,4 +1,5 @@
-"""A step length that satisfies the strong Wolfe conditions (Nocedal and Wright, algorithms 3.5 and 3.6)."""
+"""A step length that satisfies the strong Wolfe conditions (Nocedal and Wright, algorithms 3.5 and
+3.6)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,7 +24,8 @@ class Point(NamedTuple):
 
 
 class LineSearch(NamedTuple):
-    """What a line search found. `status` is 0 for success, 1 when the interval became too small, 3 when it took too many steps."""
+    """What a line search found. `status` is 0 for success, 1 when the interval became too small, 3
+    when it took too many steps."""
 
     failed: Any
     evaluations: Any
@@ -65,9 +67,16 @@ def pick(condition: Any, new: Any, old: Any) -> Any:
 
 
 def line_search(
-    f: Callable[[Any], Any], x: Any, direction: Any, value: Any, gradient: Any, value_before: Any, maxiter: int
+    f: Callable[[Any], Any],
+    x: Any,
+    direction: Any,
+    value: Any,
+    gradient: Any,
+    value_before: Any,
+    maxiter: int,
 ) -> LineSearch:
-    """The step from x along `direction`; the first one tried is 1, or less by what the last step gained (`value_before`)."""
+    """The step from x along `direction`; the first one tried is 1, or less by what the last step
+    gained (`value_before`)."""
     dtype = direction.dtype
     slope = jnp.real(product(gradient, direction))
     start = Point(jnp.zeros((), slope.dtype), value, slope)
@@ -96,7 +105,13 @@ def line_search(
         gradient_ = jnp.where(past | uphill, zoomed.gradient, jnp.where(good, g, s.gradient))
         failed = s.failed | ((past | uphill) & zoomed.failed)
         return _Search(
-            s.done | past | good | uphill, failed, s.count + 1, p, s.evaluations + 1 + steps, star, gradient_
+            s.done | past | good | uphill,
+            failed,
+            s.count + 1,
+            p,
+            s.evaluations + 1 + steps,
+            star,
+            gradient_,
         )
 
     no = jnp.zeros((), bool)
@@ -104,7 +119,12 @@ def line_search(
     out = while_loop(lambda s: ~s.done & ~s.failed & (s.count <= maxiter), body, state)
     status = jnp.where(out.failed, 1, jnp.where(out.count > maxiter, 3, 0))
     return LineSearch(
-        out.failed | ~out.done, out.evaluations, _not_tiny(out.star.step), out.star.value, out.gradient, status
+        out.failed | ~out.done,
+        out.evaluations,
+        _not_tiny(out.star.step),
+        out.star.value,
+        out.gradient,
+        status,
     )
 
 
@@ -122,8 +142,11 @@ def _not_tiny(step: Any) -> Any:
     return jnp.where(jnp.abs(step) < 1e-8, jnp.sign(step) * np.asarray(1e-8, step.dtype), step)
 
 
-def _zoom(at: Any, too_high: Any, flat: Any, low: Point, high: Point, gradient: Any, wanted: Any) -> tuple[_Zoom, Any]:
-    """The interval between two points narrowed until a point in it is good; and the number of evaluations."""
+def _zoom(
+    at: Any, too_high: Any, flat: Any, low: Point, high: Point, gradient: Any, wanted: Any
+) -> tuple[_Zoom, Any]:
+    """The interval between two points narrowed until a point in it is good; and the number of
+    evaluations."""
     threshold = 1e-10 if jnp.finfo(low.step.dtype).bits == 64 else 1e-5
 
     def body(s: _Zoom) -> _Zoom:
@@ -139,7 +162,14 @@ def _zoom(at: Any, too_high: Any, flat: Any, low: Point, high: Point, gradient: 
         star = pick(good, p, s.star)
         count = s.count + 1
         return _Zoom(
-            s.done | good, failed | (count >= ZOOM_STEPS), count, low, high, last, star, jnp.where(good, g, s.gradient)
+            s.done | good,
+            failed | (count >= ZOOM_STEPS),
+            count,
+            low,
+            high,
+            last,
+            star,
+            jnp.where(good, g, s.gradient),
         )
 
     middle = Point((low.step + high.step) / 2, (low.value + high.value) / 2, low.slope)
@@ -151,10 +181,14 @@ def _zoom(at: Any, too_high: Any, flat: Any, low: Point, high: Point, gradient: 
 
 
 def _trial(s: _Zoom) -> Any:
-    """The minimum of the cubic, else of the parabola, through what is known, else the middle of the interval."""
+    """The minimum of the cubic, else of the parabola, through what is known, else the middle of the
+    interval."""
     width = jnp.abs(s.high.step - s.low.step)
     left, right = jnp.minimum(s.low.step, s.high.step), jnp.maximum(s.low.step, s.high.step)
-    within = lambda x, margin: (x > left + margin * width) & (x < right - margin * width)
+
+    def within(x, margin):
+        return (x > left + margin * width) & (x < right - margin * width)
+
     cubic, parabola = _cubic_minimum(s.low, s.high, s.last), _parabola_minimum(s.low, s.high)
     use_cubic = (s.count > 0) & within(cubic, 0.2)
     middle = (s.low.step + s.high.step) / 2
@@ -162,7 +196,8 @@ def _trial(s: _Zoom) -> Any:
 
 
 def _cubic_minimum(a: Point, b: Point, c: Point) -> Any:
-    """Of a + slope x + B x^2 + A x^3 through three values and the slope at the first; NaN where there is none."""
+    """Of a + slope x + B x^2 + A x^3 through three values and the slope at the first; NaN where
+    there is none."""
     db, dc = b.step - a.step, c.step - a.step
     rb, rc = b.value - a.value - a.slope * db, c.value - a.value - a.slope * dc
     denominator = (db * dc) ** 2 * (db - dc)

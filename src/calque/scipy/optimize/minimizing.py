@@ -13,8 +13,9 @@ _LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found: the point, whether it is one, why the search ended (0 for success), value, gradient, the estimate of the
-    inverse Hessian (BFGS only) and the numbers of evaluations, of gradients and of steps."""
+    """What `minimize` found: the point, whether it is one, why the search ended (0 for success),
+    value, gradient, the estimate of the inverse Hessian (BFGS only) and the numbers of evaluations,
+    of gradients and of steps."""
 
     x: Any
     success: Any
@@ -36,7 +37,8 @@ def minimize(
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """The minimum of `fun(x, *args)`, a number, near the vector x0. It may be used under jit and vmap.
+    """The minimum of `fun(x, *args)`, a number, near the vector x0. It may be used under jit and
+    vmap.
 
     The method is "BFGS"; options: maxiter, norm, gtol, line_search_maxiter.
 
@@ -52,13 +54,18 @@ def minimize(
     (x0,) = promote_inexact(array_of("minimize", x0))
     x0 = jnp.asarray(x0)
     if x0.ndim != 1:
-        raise TypeError(f"minimize: x0 must be a vector, got shape {x0.shape}; use flatten_util.ravel_pytree")
+        raise TypeError(
+            f"minimize: x0 must be a vector, got shape {x0.shape}; use flatten_util.ravel_pytree"
+        )
     if name == "bfgs" and is_complex(x0.dtype):
         raise TypeError(f"minimize: BFGS takes real vectors, got x0 of dtype {x0.dtype.name}")
     chosen = dict(options or {})
     if tol is not None:
         chosen.setdefault("gtol", tol)
-    of_x = lambda x: fun(x, *args)
+
+    def of_x(x):
+        return fun(x, *args)
+
     end: Any
     if name == "bfgs":
         end, status = minimize_bfgs(of_x, x0, **chosen)

@@ -5,5 +5,6 @@ from calque.scipy.signal.spectra import csd, istft, stft, welch
 from calque.scipy.signal.trends import detrend
 
 __all__ = [
-    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch",
+    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",
+    "istft", "stft", "welch",
 ]  # fmt: skip

@@ -18,7 +18,8 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
         raise ValueError(f"{name}: mode must be one of ['full', 'same', 'valid'], got {mode!r}")
     if in1.ndim != in2.ndim:
         raise ValueError(
-            f"{name}: in1 and in2 should have the same dimensionality, got shapes {in1.shape} and {in2.shape}"
+            f"{name}: in1 and in2 should have the same dimensionality, got shapes {in1.shape} and"
+            f" {in2.shape}"
         )
     return in1, in2
 
@@ -30,11 +31,14 @@ def _larger_first(name: str, in1: Any, in2: Any, axes: Sequence[int]) -> tuple[A
     if all(a <= b for a, b in sizes):
         return in2, in1
     raise ValueError(
-        f"{name}: one input must be at least as large as the other in every dimension, got shapes {in1.shape} and {in2.shape}"
+        f"{name}: one input must be at least as large as the other in every dimension, got shapes"
+        f" {in1.shape} and {in2.shape}"
     )
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None) -> Any:
+def fftconvolve(
+    in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None
+) -> Any:
     """The convolution over all or some axes, as the product of Fourier transforms.
 
     >>> import calque.numpy as jnp
@@ -45,7 +49,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int
     over = canonical_axes(axes, in1.ndim)
     if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in over):
         raise ValueError(
-            f"fftconvolve: axes that are not convolved must have the same sizes, got shapes {in1.shape} and {in2.shape}, axes {axes}"
+            "fftconvolve: axes that are not convolved must have the same sizes, got shapes"
+            f" {in1.shape} and {in2.shape}, axes {axes}"
         )
     if mode == "valid":
         in1, in2 = _larger_first("fftconvolve", in1, in2, over)
@@ -66,31 +71,44 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int
 
 
 def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any, late: bool = False) -> Any:
-    """`late` says how "same" cuts the full result when it cannot cut both ends alike: one more from the front."""
+    """`late` says how "same" cuts the full result when it cannot cut both ends alike: one more from
+    the front."""
     in1, in2 = _operands(name, in1, in2, mode)
     if in1.size == 0 or in2.size == 0:
         raise ValueError(
-            f"{name}: zero-size arrays not supported in convolutions, got shapes {in1.shape} and {in2.shape}"
+            f"{name}: zero-size arrays not supported in convolutions, got shapes {in1.shape} and"
+            f" {in2.shape}"
         )
     large, small = _larger_first(name, in1, in2, range(in1.ndim))
     strides = (1,) * in1.ndim
-    padding = [_padding(mode, *sizes, late) for sizes in zip(large.shape, small.shape, in1.shape, in2.shape)]
+    padding = [
+        _padding(mode, *sizes, late)
+        for sizes in zip(large.shape, small.shape, in1.shape, in2.shape)
+    ]
     image, kernel = large[None, None], jnp.flip(small)[None, None]
     return conv_general_dilated(image, kernel, strides, padding, precision=precision)[0, 0]
 
 
-def _padding(mode: str, large: int, small: int, first: int, second: int, late: bool) -> tuple[int, int]:
-    """How much is added, or with "same" and a longer second operand also cut, on both sides of the larger operand."""
+def _padding(
+    mode: str, large: int, small: int, first: int, second: int, late: bool
+) -> tuple[int, int]:
+    """How much is added, or with "same" and a longer second operand also cut, on both sides of the
+    larger operand."""
     if mode == "valid":
         return 0, 0
     if mode == "full":
         return small - 1, small - 1
-    before = second // 2 if late else (second - 1) // 2  # what is cut from the front of the full result
+    before = (
+        second // 2 if late else (second - 1) // 2
+    )  # what is cut from the front of the full result
     return small - 1 - before, first + before - large
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
-    """The convolution of two arrays of the same rank: "full", "same" (the middle part, of the size of in1), or "valid" (without padding).
+def convolve(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The convolution of two arrays of the same rank: "full", "same" (the middle part, of the size
+    of in1), or "valid" (without padding).
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import signal
@@ -107,8 +125,11 @@ def _by_method(name: str, in1: Any, in2: Any, mode: str, method: str, precision:
     raise ValueError(f"{name}: got method={method!r}; expected 'auto', 'fft', or 'direct'")
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
-    """The cross-correlation of two arrays of the same rank: as `convolve`, with in2 reversed and conjugated.
+def correlate(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The cross-correlation of two arrays of the same rank: as `convolve`, with in2 reversed and
+    conjugated.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import signal
@@ -119,7 +140,12 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", prec
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
+    in1: Any,
+    in2: Any,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: Any = None,
 ) -> Any:
     """The convolution of two matrices; beyond their edges they are 0.
 
@@ -133,7 +159,12 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
+    in1: Any,
+    in2: Any,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: Any = None,
 ) -> Any:
     """The cross-correlation of two matrices; beyond their edges they are 0.
 
@@ -145,15 +176,21 @@ def correlate2d(
     in1, in2 = _matrices("correlate2d", in1, in2, boundary, fillvalue)
     out = _direct("correlate2d", in1, jnp.flip(in2.conj()), mode, precision, late=True)
     swapped = in1.shape != in2.shape and all(a <= b for a, b in zip(in1.shape, in2.shape))
-    return out.conj() if mode == "valid" and swapped else out  # as SciPy, which then slides in1 over in2
+    return (
+        out.conj() if mode == "valid" and swapped else out
+    )  # as SciPy, which then slides in1 over in2
 
 
 def _matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> list[Any]:
     if boundary != "fill" or fillvalue != 0:
         raise NotImplementedError(
-            f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r}, {fillvalue!r}: use jnp.pad first"
+            f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r}, {fillvalue!r}:"
+            " use jnp.pad first"
         )
     out = arrays(name, in1, in2)
     if any(x.ndim != 2 for x in out):
-        raise ValueError(f"{name}() only supports 2-dimensional inputs, got shapes {out[0].shape} and {out[1].shape}")
+        raise ValueError(
+            f"{name}() only supports 2-dimensional inputs, got shapes {out[0].shape} and"
+            f" {out[1].shape}"
+        )
     return out

@@ -21,7 +21,8 @@ _BOUNDARIES = {"even": "reflect", "odd": "", "constant": "edge", "zeros": "const
 
 
 class _Segments(NamedTuple):
-    """How a signal is cut: the window, the length of a segment, how far the next one is, and the length of the transform."""
+    """How a signal is cut: the window, the length of a segment, how far the next one is, and the
+    length of the transform."""
 
     window: Any
     length: int
@@ -35,7 +36,9 @@ class _Segments(NamedTuple):
 def _window(name: str, window: Any, length: int, dtype: Any) -> Any:
     """A window given by name, or by name and parameters: a constant."""
     if window == "hann":
-        values = np.sin(np.linspace(0, np.pi, length, endpoint=False)) ** 2 if length > 1 else np.ones(1)
+        values = (
+            np.sin(np.linspace(0, np.pi, length, endpoint=False)) ** 2 if length > 1 else np.ones(1)
+        )
     else:
         values = windows.get_window(window, length)
     return jnp.asarray(values.astype(dtype))
@@ -50,7 +53,8 @@ def _segments(
         size = length if nperseg is None else operator.index(nperseg)
         if size > length:
             warnings.warn(
-                f"{name}: nperseg={size} is greater than the input length {length}, which is used", stacklevel=4
+                f"{name}: nperseg={size} is greater than the input length {length}, which is used",
+                stacklevel=4,
             )
             size = length
         win = _window(name, window, size, dtype) if size else jnp.zeros(0, dtype)
@@ -60,13 +64,19 @@ def _segments(
         if win.ndim != 1:
             raise ValueError(f"{name}: window must be 1-D, got shape {win.shape}")
         if length < win.size:
-            raise ValueError(f"{name}: window of length {win.size} is longer than the input signal, {length}")
+            raise ValueError(
+                f"{name}: window of length {win.size} is longer than the input signal, {length}"
+            )
         if size != win.size:
-            raise ValueError(f"{name}: nperseg={size} is different from the length of the window, {win.size}")
+            raise ValueError(
+                f"{name}: nperseg={size} is different from the length of the window, {win.size}"
+            )
     overlap = size // 2 if noverlap is None else operator.index(noverlap)
     points = size if nfft is None else operator.index(nfft)
     if points < size:
-        raise ValueError(f"{name}: nfft must be greater than or equal to nperseg, got {points} and {size}")
+        raise ValueError(
+            f"{name}: nfft must be greater than or equal to nperseg, got {points} and {size}"
+        )
     if overlap >= size and size:
         raise ValueError(f"{name}: noverlap must be less than nperseg, got {overlap} and {size}")
     return _Segments(win, size, size - overlap, points)
@@ -120,20 +130,28 @@ def _two_signals(name: str, x: Any, y: Any, axis: int) -> tuple[Any, Any, int]:
     if y is None:
         return x, y, k
     if x.ndim != y.ndim:
-        raise ValueError(f"{name}: two arguments must have the same rank, got shapes {x.shape} and {y.shape}")
+        raise ValueError(
+            f"{name}: two arguments must have the same rank, got shapes {x.shape} and {y.shape}"
+        )
     rest = [s[:k] + s[k + 1 :] for s in (x.shape, y.shape)]
     if any(a != b and 1 not in (a, b) for a, b in zip(*rest)):
-        raise ValueError(f"{name}: x and y cannot be broadcast together, got shapes {x.shape} and {y.shape}")
+        raise ValueError(
+            f"{name}: x and y cannot be broadcast together, got shapes {x.shape} and {y.shape}"
+        )
     return x, y, k
 
 
 def _spectrum(
-    name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, detrend: Any, return_onesided: bool,
+    name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
+    detrend: Any, return_onesided: bool,
     scaling: str, axis: int, boundary: Any = None, padded: bool = False, short_time: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Frequencies, times, and transforms or products of them, with the segments on the last axis."""
+    """Frequencies, times, and transforms or products of them, with the segments on the last
+    axis."""
     if boundary not in _BOUNDARIES:
-        raise ValueError(f"{name}: unknown boundary option {boundary!r}, must be one of {list(_BOUNDARIES)}")
+        raise ValueError(
+            f"{name}: unknown boundary option {boundary!r}, must be one of {list(_BOUNDARIES)}"
+        )
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"{name}: unknown scaling {scaling!r}; it must be 'density' or 'spectrum'")
     x, y, k = _two_signals(name, x, y, axis)
@@ -152,7 +170,9 @@ def _spectrum(
         signals = [_filled(s, n) for s in signals]
     onesided = return_onesided and not is_complex(x.dtype)
     if return_onesided and not onesided:
-        warnings.warn(f"{name}: input data is complex, switching to return_onesided=False", stacklevel=3)
+        warnings.warn(
+            f"{name}: input data is complex, switching to return_onesided=False", stacklevel=3
+        )
     found = [_transformed(s, cut, remove, onesided) for s in signals]
     out = found[0] if short_time else jnp.conj(found[0]) * found[-1]
     out = (out * _scale(cut, fs, scaling, short_time, onesided, real)).astype(result)
@@ -172,8 +192,11 @@ def _nothing(x: Any, y: Any, k: int, real: Any, result: Any) -> tuple[Any, Any, 
     return jnp.zeros(shape, real), jnp.zeros(shape, real), jnp.zeros(shape, result)
 
 
-def _scale(cut: _Segments, fs: Any, scaling: str, short_time: bool, onesided: bool, real: Any) -> Any:
-    """What makes a transform, or a product of two, a spectrum; frequencies that stand for two count twice."""
+def _scale(
+    cut: _Segments, fs: Any, scaling: str, short_time: bool, onesided: bool, real: Any
+) -> Any:
+    """What makes a transform, or a product of two, a spectrum; frequencies that stand for two count
+    twice."""
     win = cut.window
     scale = 1 / (fs * jnp.sum(win * win)) if scaling == "density" else 1 / jnp.sum(win) ** 2
     if short_time:
@@ -203,14 +226,16 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Any, Any, Any]:
-    """The short-time Fourier transform: frequencies, times, and the transform of each windowed segment.
+    """The short-time Fourier transform: frequencies, times, and the transform of each windowed
+    segment.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import signal
     >>> signal.stft(jnp.ones(8), nperseg=4)[2].shape
     (3, 5)"""
     return _spectrum(
-        "stft", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, "spectrum", axis, boundary, padded,
+        "stft", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided,
+        "spectrum", axis, boundary, padded,
         short_time=True,
     )  # fmt: skip
 
@@ -229,13 +254,28 @@ def csd(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """The cross spectral density by Welch's method: frequencies, and the density, averaged over segments. With y None that of x itself.
+    """The cross spectral density by Welch's method: frequencies, and the density, averaged over
+    segments. With y None that of x itself.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import signal
     >>> signal.csd(jnp.ones(8), jnp.ones(8), nperseg=4)[1].shape
     (3,)"""
-    return _density("csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    return _density(
+        "csd",
+        x,
+        y,
+        fs,
+        window,
+        nperseg,
+        noverlap,
+        nfft,
+        detrend,
+        return_onesided,
+        scaling,
+        axis,
+        average,
+    )
 
 
 def welch(
@@ -251,19 +291,33 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """The power spectral density by Welch's method: frequencies, and the power at each, averaged over segments.
+    """The power spectral density by Welch's method: frequencies, and the power at each, averaged
+    over segments.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import signal
     >>> signal.welch(jnp.arange(8.0), nperseg=4)[1].shape
     (3,)"""
     return _density(
-        "welch", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+        "welch",
+        x,
+        None,
+        fs,
+        window,
+        nperseg,
+        noverlap,
+        nfft,
+        detrend,
+        return_onesided,
+        scaling,
+        axis,
+        average,
     )
 
 
 def _density(
-    name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, detrend: Any, return_onesided: bool,
+    name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
+    detrend: Any, return_onesided: bool,
     scaling: str, axis: int, average: str,
 ) -> tuple[Any, Any]:  # fmt: skip
     if average not in ("mean", "median"):
@@ -301,7 +355,8 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Any, Any]:
-    """The inverse of `stft`: times, and the signal. The times count along the first axis of the signal.
+    """The inverse of `stft`: times, and the signal. The times count along the first axis of the
+    signal.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import signal
@@ -311,9 +366,15 @@ def istft(
     z = array_of("istft", Zxx)
     if z.ndim < 2:
         raise ValueError(f"istft: input stft must be at least 2d, got shape {z.shape}")
-    frequency, time = canonical_axis(freq_axis, z.ndim, "freq_axis"), canonical_axis(time_axis, z.ndim, "time_axis")
+    frequency, time = (
+        canonical_axis(freq_axis, z.ndim, "freq_axis"),
+        canonical_axis(time_axis, z.ndim, "time_axis"),
+    )
     if frequency == time:
-        raise ValueError(f"istft: must specify differing time and frequency axes, got {time_axis} and {freq_axis}")
+        raise ValueError(
+            f"istft: must specify differing time and frequency axes, got {time_axis} and"
+            f" {freq_axis}"
+        )
     z = z.astype(canonicalize(complex_of(z.dtype if z.dtype.kind in "fc" else canonicalize(float))))
     length, step, points = _frames(z.shape[frequency], nperseg, noverlap, nfft, input_onesided)
     others = [i for i in range(z.ndim) if i not in (frequency, time)]
@@ -330,7 +391,9 @@ def istft(
     return jnp.arange(x.shape[0], dtype=real_part(x.dtype)) / fs, x
 
 
-def _frames(bins: int, nperseg: Any, noverlap: Any, nfft: Any, onesided: bool) -> tuple[int, int, int]:
+def _frames(
+    bins: int, nperseg: Any, noverlap: Any, nfft: Any, onesided: bool
+) -> tuple[int, int, int]:
     """The length of a segment, how far the next one is, and the length of the transform."""
     default = 2 * (bins - 1) if onesided else bins
     length = operator.index(nperseg) if nperseg is not None else default

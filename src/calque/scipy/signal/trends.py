@@ -11,9 +11,14 @@ from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 
 
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0, overwrite_data: None = None
+    data: Any,
+    axis: int = -1,
+    type: str = "linear",
+    bp: int | Sequence[int] = 0,
+    overwrite_data: None = None,
 ) -> Any:
-    """Data without their mean ("constant"), or without the straight line ("linear") that fits best between breakpoints.
+    """Data without their mean ("constant"), or without the straight line ("linear") that fits best
+    between breakpoints.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import signal
@@ -32,7 +37,8 @@ def detrend(
     ends = sorted({0, n, *(int(b) for b in np.ravel(bp))})
     if ends[0] < 0 or ends[-1] > n:
         raise ValueError(
-            f"detrend: breakpoints must be non-negative and at most the length of the data along the axis, {n}; got {bp}"
+            "detrend: breakpoints must be non-negative and at most the length of the data along"
+            f" the axis, {n}; got {bp}"
         )
     x = jnp.moveaxis(x, k, -1)
     pieces = [_without_line(x[..., a:b]) for a, b in itertools.pairwise(ends)]

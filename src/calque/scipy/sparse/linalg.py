@@ -1,4 +1,5 @@
-"""calque.scipy.sparse.linalg: linear systems by Krylov iterations, for trees of arrays and operators given as functions."""
+"""calque.scipy.sparse.linalg: linear systems by Krylov iterations, for trees of arrays and
+operators given as functions."""
 
 import operator
 from collections.abc import Callable
@@ -34,7 +35,8 @@ def _as_operator(A: Any) -> Operator:
 
 
 def _dot(x: Any, y: Any) -> Any:
-    """The real part of x^H y; for the norms and for operators that are positive definite it is all."""
+    """The real part of x^H y; for the norms and for operators that are positive definite it is
+    all."""
     return sum(map(_vdot_real, tree_leaves(x), tree_leaves(y)))
 
 
@@ -65,23 +67,41 @@ def _identity(x: Any) -> Any:
 
 
 def _solve(
-    iterate: Callable[..., Any], A: Any, b: Any, x0: Any, M: Any, maxiter: int | None, symmetric: bool, **options: Any
+    iterate: Callable[..., Any],
+    A: Any,
+    b: Any,
+    x0: Any,
+    M: Any,
+    maxiter: int | None,
+    symmetric: bool,
+    **options: Any,
 ) -> tuple[Any, None]:
     b = tree_map(lambda v: jnp.asarray(promote_inexact(jnp.asarray(v))[0]), b)
     b = tree_map(lambda v: v.astype(v.dtype), b)  # no weak types in loops
     x0 = tree_map(jnp.zeros_like, b) if x0 is None else tree_map(jnp.asarray, x0)
     if tree_structure(x0) != tree_structure(b):
-        raise ValueError(f"x0 and b must have matching tree structure: {tree_structure(x0)} vs {tree_structure(b)}")
+        raise ValueError(
+            f"x0 and b must have matching tree structure: {tree_structure(x0)} vs"
+            f" {tree_structure(b)}"
+        )
     shapes = [[v.shape for v in tree_leaves(t)] for t in (x0, b)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"arrays in x0 and b must have matching shapes: {shapes[0]} vs {shapes[1]}")
+        raise ValueError(
+            f"arrays in x0 and b must have matching shapes: {shapes[0]} vs {shapes[1]}"
+        )
     x0 = tree_map(lambda x, v: x.astype(v.dtype), x0, b)
     size = sum(v.size for v in tree_leaves(b))
     limit = 10 * size if maxiter is None else maxiter
     product = _as_operator(A)
-    matvec = lambda x: tree_map(lambda y, v: y.astype(v.dtype), product(x), b)
+
+    def matvec(x):
+        return tree_map(lambda y, v: y.astype(v.dtype), product(x), b)
+
     precondition = _identity if M is None else _as_operator(M)
-    solve = lambda f, y: iterate(f, y, x0=x0, M=precondition, maxiter=limit, **options)
+
+    def solve(f, y):
+        return iterate(f, y, x0=x0, M=precondition, maxiter=limit, **options)
+
     real = not any(is_complex(v.dtype) for v in tree_leaves(b))
     return lax.custom_linear_solve(matvec, b, solve, solve, symmetric=symmetric and real), None
 
@@ -89,7 +109,9 @@ def _solve(
 def _threshold(b: Any, tol: Any, atol: Any) -> Any:
     """The square of the norm that a residual must not exceed."""
     size = _dot(b, b)
-    return jnp.maximum(jnp.square(tol).astype(size.dtype) * size, jnp.square(atol).astype(size.dtype))
+    return jnp.maximum(
+        jnp.square(tol).astype(size.dtype) * size, jnp.square(atol).astype(size.dtype)
+    )
 
 
 # ---------------------------------------------------------------- conjugate gradients
@@ -117,11 +139,19 @@ def _cg(A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, at
 
 
 def cg(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: int | None = None, M: Any = None
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
 ) -> tuple[Any, None]:
-    """The solution of A x = b for a Hermitian positive-definite A, by conjugate gradients, and None. A, and the preconditioner M
-    (an approximate inverse), are matrices or functions; b and x0 trees of arrays. Ends with a residual up to
-    max(tol norm(b), atol), or after `maxiter` steps. Derivatives are those of the solution, by another such iteration.
+    """The solution of A x = b for a Hermitian positive-definite A, by conjugate gradients, and
+    None. A, and the preconditioner M (an approximate inverse), are matrices or functions; b and x0
+    trees of arrays. Ends with a residual up to max(tol norm(b), atol), or after `maxiter` steps.
+    Derivatives are those of the solution, by another such iteration.
 
     >>> import calque.scipy.sparse.linalg as sparse
     >>> sparse.cg(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))[0].round(4)
@@ -132,7 +162,9 @@ def cg(
 # ---------------------------------------------------------------- stabilised biconjugate gradients
 
 
-def _bicgstab(A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, atol: Any) -> Any:
+def _bicgstab(
+    A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, atol: Any
+) -> Any:
     threshold = _threshold(b, tol, atol)
 
     def unfinished(state: Any) -> Any:
@@ -154,7 +186,10 @@ def _bicgstab(A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: A
         omega = _vdot(t, s) / _vdot(t, t)
         half = _plus(x, alpha, phat)
         whole = _plus(half, omega, shat)
-        choose = lambda u, v: tree_map(lambda a, c: jnp.where(early, a, c), u, v)
+
+        def choose(u, v):
+            return tree_map(lambda a, c: jnp.where(early, a, c), u, v)
+
         x, r = choose(half, whole), choose(s, _plus(s, -omega, t))
         # nothing is left to go on with: stop
         broken = (new_rho == 0) | (~early & ((omega == 0) | (alpha == 0)))
@@ -162,14 +197,32 @@ def _bicgstab(A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: A
 
     r = _minus(b, A(x0))
     one = jnp.ones((), jnp.result_type(*tree_leaves(b)))
-    start = (x0, r, r, one, one, one, tree_map(jnp.zeros_like, r), tree_map(jnp.zeros_like, r), jnp.zeros((), np.int32))
+    start = (
+        x0,
+        r,
+        r,
+        one,
+        one,
+        one,
+        tree_map(jnp.zeros_like, r),
+        tree_map(jnp.zeros_like, r),
+        jnp.zeros((), np.int32),
+    )
     return lax.while_loop(unfinished, step, start)[0]
 
 
 def bicgstab(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: int | None = None, M: Any = None
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
 ) -> tuple[Any, None]:
-    """The solution of A x = b for any regular A, by stabilised biconjugate gradients, and None. Arguments as for `cg`.
+    """The solution of A x = b for any regular A, by stabilised biconjugate gradients, and None.
+    Arguments as for `cg`.
 
     >>> import calque.scipy.sparse.linalg as sparse
     >>> sparse.bicgstab(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))[0].round(4)
@@ -181,17 +234,36 @@ def bicgstab(
 
 
 def _gmres(
-    A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, atol: Any, restart: int, incremental: bool
+    A: Operator,
+    b: Any,
+    *,
+    x0: Any,
+    M: Operator,
+    maxiter: int,
+    tol: Any,
+    atol: Any,
+    restart: int,
+    incremental: bool,
 ) -> Any:
-    """On the tree as one vector; each cycle minimises the preconditioned residual over a space of `restart` dimensions."""
+    """On the tree as one vector; each cycle minimises the preconditioned residual over a space of
+    `restart` dimensions."""
     flat, unravel = ravel_pytree(b)
     restart = min(restart, flat.size)
-    apply = lambda v: ravel_pytree(A(unravel(v)))[0].astype(flat.dtype)
-    precondition = lambda v: ravel_pytree(M(unravel(v)))[0].astype(flat.dtype)
+
+    def apply(v):
+        return ravel_pytree(A(unravel(v)))[0].astype(flat.dtype)
+
+    def precondition(v):
+        return ravel_pytree(M(unravel(v)))[0].astype(flat.dtype)
+
     limit = jnp.sqrt(_threshold(b, tol, atol))
     size = jnp.linalg.norm(flat)
-    inner_limit = jnp.linalg.norm(precondition(flat)) * jnp.minimum(1.0, limit / jnp.where(size == 0, 1.0, size))
-    residual = lambda x: flat - apply(x)
+    inner_limit = jnp.linalg.norm(precondition(flat)) * jnp.minimum(
+        1.0, limit / jnp.where(size == 0, 1.0, size)
+    )
+
+    def residual(x):
+        return flat - apply(x)
 
     def unfinished(state: Any) -> Any:
         _, r, k = state
@@ -199,7 +271,9 @@ def _gmres(
 
     def cycle(state: Any) -> Any:
         x, r, k = state
-        x = x + _krylov_step(lambda v: precondition(apply(v)), precondition(r), restart, inner_limit, incremental)
+        x = x + _krylov_step(
+            lambda v: precondition(apply(v)), precondition(r), restart, inner_limit, incremental
+        )
         return x, residual(x), k + 1
 
     x = ravel_pytree(x0)[0].astype(flat.dtype)
@@ -207,13 +281,17 @@ def _gmres(
 
 
 def _krylov_step(apply: Operator, r: Any, restart: int, limit: Any, incremental: bool) -> Any:
-    """The z in the span of r, A r, ... that makes r - A z least. Arnoldi's basis is kept in rows, and the product of the rotations
-    that make its Hessenberg matrix triangular as one matrix `turns`."""
+    """The z in the span of r, A r, ... that makes r - A z least. Arnoldi's basis is kept in rows,
+    and the product of the rotations that make its Hessenberg matrix triangular as one matrix
+    `turns`."""
     dtype, real = r.dtype, real_part(r.dtype)
     size = jnp.linalg.norm(r)
-    normal = lambda v, length, least: jnp.where(
-        length > least, v / jnp.where(length > least, length, 1.0).astype(dtype), 0.0
-    )
+
+    def normal(v, length, least):
+        return jnp.where(
+            length > least, v / jnp.where(length > least, length, 1.0).astype(dtype), 0.0
+        )
+
     basis = jnp.zeros((restart + 1, r.size), dtype).at[0].set(normal(r, size, 0))
     small = float(np.finfo(real).eps)
 
@@ -272,13 +350,17 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, None]:
-    """The solution of A x = b for any regular A, by generalised minimal residuals, and None. Arguments as for `cg`; the search
-    begins anew every `restart` steps, at most `maxiter` times. solve_method="incremental" looks after each step, "batched" after each restart, whether it is done.
+    """The solution of A x = b for any regular A, by generalised minimal residuals, and None.
+    Arguments as for `cg`; the search begins anew every `restart` steps, at most `maxiter` times.
+    solve_method="incremental" looks after each step, "batched" after each restart, whether it is
+    done.
 
     >>> import calque.scipy.sparse.linalg as sparse
     >>> sparse.gmres(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))[0].round(4)
     Array([1., 1.], dtype=float32)"""
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
+        raise ValueError(
+            f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'"
+        )
     options = {"restart": restart, "incremental": solve_method == "incremental"}
     return _solve(_gmres, A, b, x0, M, maxiter, False, tol=tol, atol=atol, **options)

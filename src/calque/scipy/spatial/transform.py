@@ -54,15 +54,20 @@ def _from_rotvec(v: Any) -> Any:
     angle = jnp.sqrt(jnp.where(small, 1.0, square))
     series = 0.5 - square / 48 + square * square / 3840
     scale = jnp.where(small, series, jnp.sin(angle / 2) / angle)
-    return jnp.concatenate([scale * v, jnp.where(small, 1 - square / 8, jnp.cos(angle / 2))], axis=-1)
+    return jnp.concatenate(
+        [scale * v, jnp.where(small, 1 - square / 8, jnp.cos(angle / 2))], axis=-1
+    )
 
 
 def _half_angle(quat: Any) -> tuple[Any, Any]:
-    """The vector part and half of the angle, from 0 to pi / 2, of rotations; both smooth where the angle is 0."""
+    """The vector part and half of the angle, from 0 to pi / 2, of rotations; both smooth where the
+    angle is 0."""
     quat = jnp.where(quat[..., 3:] < 0, -quat, quat)
     v, w = quat[..., :3], quat[..., 3:]
     square = _dot(v, v)
-    return v, jnp.where(square == 0, 0.0, jnp.arctan2(jnp.sqrt(jnp.where(square == 0, 1.0, square)), w))
+    return v, jnp.where(
+        square == 0, 0.0, jnp.arctan2(jnp.sqrt(jnp.where(square == 0, 1.0, square)), w)
+    )
 
 
 def _as_rotvec(quat: Any) -> Any:
@@ -85,7 +90,8 @@ def _as_matrix(quat: Any) -> Any:
 
 
 def _from_matrix(m: Any) -> Any:
-    """By the largest of the trace and the diagonal elements, so that nothing small is divided by."""
+    """By the largest of the trace and the diagonal elements, so that nothing small is divided
+    by."""
     trace = m[..., 0, 0] + m[..., 1, 1] + m[..., 2, 2]
     candidates = []
     for i in range(3):
@@ -112,10 +118,14 @@ def _from_matrix(m: Any) -> Any:
 def _sequence(seq: str) -> tuple[list[int], bool]:
     """The axes as numbers, and whether they turn with the body (capitals)."""
     if not 1 <= len(seq) <= 3:
-        raise ValueError(f"Expected axis specification to be a non-empty string of upto 3 characters, got {seq}")
+        raise ValueError(
+            f"Expected axis specification to be a non-empty string of upto 3 characters, got {seq}"
+        )
     intrinsic = re.fullmatch("[XYZ]{1,3}", seq) is not None
     if not intrinsic and re.fullmatch("[xyz]{1,3}", seq) is None:
-        raise ValueError(f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}")
+        raise ValueError(
+            f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}"
+        )
     if any(a == b for a, b in itertools.pairwise(seq)):
         raise ValueError(f"Expected consecutive axes to be different, got {seq}")
     return [_AXES[c] for c in seq.lower()], intrinsic
@@ -132,7 +142,8 @@ def _from_euler(axes: Sequence[int], intrinsic: bool, angles: Any) -> Any:
 
 
 def _as_euler(quat: Any, axes: Sequence[int], intrinsic: bool) -> Any:
-    """The angles of three axes (Bernardes and Viollet 2022); where the first and third cannot be told apart, one of them is 0."""
+    """The angles of three axes (Bernardes and Viollet 2022); where the first and third cannot be
+    told apart, one of them is 0."""
     i, j, k = axes[::-1] if intrinsic else axes
     symmetric = i == k
     k = 3 - i - j if symmetric else k
@@ -154,14 +165,19 @@ def _as_euler(quat: Any, axes: Sequence[int], intrinsic: bool) -> Any:
         middle = middle - math.pi / 2
         first, third = (first * sign, third) if intrinsic else (first, third * sign)
     angles = jnp.stack([first, middle, third], axis=-1)
-    return jnp.where(angles < -math.pi, angles + 2 * math.pi, jnp.where(angles > math.pi, angles - 2 * math.pi, angles))
+    return jnp.where(
+        angles < -math.pi,
+        angles + 2 * math.pi,
+        jnp.where(angles > math.pi, angles - 2 * math.pi, angles),
+    )
 
 
 # ---------------------------------------------------------------- the classes
 
 
 class Rotation(NamedTuple):
-    """One rotation, or an array of them, as unit quaternions with the scalar last: a tree of one array.
+    """One rotation, or an array of them, as unit quaternions with the scalar last: a tree of one
+    array.
 
     >>> from calque.scipy.spatial.transform import Rotation
     >>> Rotation.from_euler("z", 90, degrees=True).apply(jnp.array([1.0, 0.0, 0.0])).round(4)
@@ -176,14 +192,18 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> "Rotation":
-        """Turns about one to three axes, fixed ("xyz") or of the body ("XYZ"); their angles lie along the last axis of `angles`."""
+        """Turns about one to three axes, fixed ("xyz") or of the body ("XYZ"); their angles lie
+        along the last axis of `angles`."""
         axes, intrinsic = _sequence(seq)
         (angles,) = promote_inexact(jnp.asarray(angles))
         angles = jnp.asarray(angles)
         if len(seq) == 1 and (angles.ndim == 0 or angles.shape[-1] != 1):
             angles = angles[..., None]
         if angles.ndim == 0 or angles.shape[-1] != len(seq):
-            raise ValueError(f"from_euler: angles for {seq!r} must have shape (..., {len(seq)}), got {angles.shape}")
+            raise ValueError(
+                f"from_euler: angles for {seq!r} must have shape (..., {len(seq)}), got"
+                f" {angles.shape}"
+            )
         return cls(_from_euler(axes, intrinsic, angles * _factor("in", degrees)))
 
     @classmethod
@@ -196,7 +216,8 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: Any) -> "Rotation":
-        """From modified Rodrigues parameters: the axis times the tangent of a quarter of the angle."""
+        """From modified Rodrigues parameters: the axis times the tangent of a quarter of the
+        angle."""
         mrp = _floats(mrp, 3, "mrp")
         square = _dot(mrp, mrp)
         return cls(jnp.concatenate([2 * mrp, 1 - square], axis=-1) / (1 + square))
@@ -243,7 +264,8 @@ class Rotation(NamedTuple):
         return jnp.matmul(matrix, _floats(vectors, 3, "vectors")[..., None])[..., 0]
 
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
-        """Angles about three axes, from -pi to pi; where they are not unique, the first or the last is 0."""
+        """Angles about three axes, from -pi to pi; where they are not unique, the first or the last
+        is 0."""
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
         return _as_euler(self.quat, *_sequence(seq)) * _factor("out", degrees)
@@ -262,7 +284,8 @@ class Rotation(NamedTuple):
         return _as_rotvec(self.quat) * _factor("out", degrees)
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
-        """Quaternions; `canonical` chooses of the two that mean a rotation the one whose scalar (else z, y, x) is positive."""
+        """Quaternions; `canonical` chooses of the two that mean a rotation the one whose scalar
+        (else z, y, x) is positive."""
         quat = self.quat
         if canonical:
             x, y, z, w = (quat[..., i : i + 1] for i in range(4))
@@ -279,9 +302,14 @@ class Rotation(NamedTuple):
         return 2 * _half_angle(self.quat)[1][..., 0]
 
     def mean(self, weights: Any = None) -> "Rotation":
-        """The rotation closest to all: the eigenvector of the largest eigenvalue of the weighted sum of q q^T."""
+        """The rotation closest to all: the eigenvector of the largest eigenvalue of the weighted
+        sum of q q^T."""
         quat = self.quat
-        weights = jnp.ones(len(self), quat.dtype) if weights is None else jnp.asarray(weights, dtype=quat.dtype)
+        weights = (
+            jnp.ones(len(self), quat.dtype)
+            if weights is None
+            else jnp.asarray(weights, dtype=quat.dtype)
+        )
         if weights.ndim != 1:
             raise ValueError(f"Expected `weights` to be 1 dimensional, got shape {weights.shape}.")
         if weights.shape[0] != len(self):
@@ -298,10 +326,12 @@ class Rotation(NamedTuple):
 
 
 class Slerp(NamedTuple):
-    """Rotations at any time between rotations at given times, with constant speed in each interval; made by `Slerp.init`.
+    """Rotations at any time between rotations at given times, with constant speed in each interval;
+    made by `Slerp.init`.
 
     >>> from calque.scipy.spatial.transform import Rotation, Slerp
-    >>> between = Slerp.init(jnp.array([0.0, 1.0]), Rotation.from_euler("z", jnp.array([0.0, 90.0]), degrees=True))
+    >>> between = Slerp.init(jnp.array([0.0, 1.0]), Rotation.from_euler("z", jnp.array([0.0,
+    ...     90.0]), degrees=True))
     >>> between(0.5).magnitude().round(4)
     Array(0.7854, dtype=float32)"""
 
@@ -319,7 +349,10 @@ class Slerp(NamedTuple):
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
         times = jnp.asarray(times, dtype=rotations.quat.dtype)
         if times.ndim != 1:
-            raise ValueError(f"Expected times to be specified in a 1 dimensional array, got {times.ndim} dimensions.")
+            raise ValueError(
+                f"Expected times to be specified in a 1 dimensional array, got {times.ndim}"
+                " dimensions."
+            )
         if times.shape[0] != len(rotations):
             raise ValueError(
                 "Expected number of rotations to be equal to number of timestamps given, got "

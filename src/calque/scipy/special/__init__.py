@@ -14,6 +14,8 @@ from calque.scipy.special.normals import __all__ as _normals
 from calque.scipy.special.shares import log_softmax, softmax
 
 __all__ = [
-    *_entropies, *_gammas, *_normals, "bessel_jn", "dawsn", "erfcx", "exp1", "expi", "expn", "fresnel",
-    "hyp1f1", "hyp2f1", "log_softmax", "logsumexp", "owens_t", "sici", "softmax", "spence", "sph_harm_y", "wofz",
+    *_entropies, *_gammas, *_normals, "bessel_jn", "dawsn", "erfcx", "exp1", "expi", "expn",
+    "fresnel",
+    "hyp1f1", "hyp2f1", "log_softmax", "logsumexp", "owens_t", "sici", "softmax", "spence",
+    "sph_harm_y", "wofz",
 ]  # fmt: skip

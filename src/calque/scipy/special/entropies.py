@@ -1,4 +1,5 @@
-"""Logarithmic and exponential functions that are continued where their formula has none: entropies, logits, transforms."""
+"""Logarithmic and exponential functions that are continued where their formula has none: entropies,
+logits, transforms."""
 
 from typing import Any
 
@@ -10,7 +11,8 @@ from calque.scipy.special.gammas import full, inexact
 from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
-    "boxcox", "boxcox1p", "entr", "expit", "i0", "i0e", "i1", "i1e", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy",
+    "boxcox", "boxcox1p", "entr", "expit", "i0", "i0e", "i1", "i1e", "kl_div", "logit",
+    "rel_entr", "xlog1py", "xlogy",
 ]  # fmt: skip
 
 
@@ -28,7 +30,9 @@ def _logit(x: Any) -> Any:
     return jnp.log(x / (1 - x))
 
 
-_logit.defjvp(lambda primals, tangents: (_logit(*primals), tangents[0] / (primals[0] * (1 - primals[0]))))
+_logit.defjvp(
+    lambda primals, tangents: (_logit(*primals), tangents[0] / (primals[0] * (1 - primals[0])))
+)
 
 
 def logit(x: Any) -> Any:

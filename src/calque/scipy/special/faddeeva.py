@@ -15,14 +15,16 @@ from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = ["dawsn", "erfcx", "wofz"]
 
-# Trapezoidal rules with a correction for the pole (Al Azah and Chandler-Wilde 2021): with 12 nodes exact to double precision.
+# Trapezoidal rules with a correction for the pole (Al Azah and Chandler-Wilde 2021): with 12 nodes
+# exact to double precision.
 _N = 11
 _STEP = math.sqrt(math.pi / (_N + 1))
 _WHOLE, _HALF = (np.arange(_N + 1) + shift for shift in (0.0, 0.5))
 
 
 def _sums(x: Any, y: Any, nodes: np.ndarray) -> tuple[Any, Any]:
-    """2 h / pi times the sum of exp(-t^2) / (z^2 - t^2), for z = x + i y: real and imaginary part."""
+    """2 h / pi times the sum of exp(-t^2) / (z^2 - t^2), for z = x + i y: real and imaginary
+    part."""
     points = (nodes * _STEP).astype(typeof(x).dtype)
     weights = np.exp(-(points.astype(float) ** 2)) * (2 * _STEP / math.pi)
     x, y = x[..., None], y[..., None]
@@ -35,7 +37,8 @@ def _sums(x: Any, y: Any, nodes: np.ndarray) -> tuple[Any, Any]:
 def _pole(x: Any, y: Any, sign: float) -> tuple[Any, Any]:
     """2 exp(-z^2) / (1 + sign exp(-2 pi i z / h)), written with exp(-|...|) alone."""
     angle, decay = x * (2 * math.pi / _STEP), y * (2 * math.pi / _STEP)
-    # times exp(2 pi i z / h) above and below: 2 exp(-z^2) q / (q + sign) with q = exp(i angle - decay), |q| <= 1
+    # times exp(2 pi i z / h) above and below: 2 exp(-z^2) q / (q + sign) with q = exp(i angle -
+    # decay), |q| <= 1
     size = jnp.exp(-decay)
     q = size * jnp.cos(angle), size * jnp.sin(angle)
     below = q[0] + sign, q[1]
@@ -55,13 +58,19 @@ def faddeeva(x: Any, y: Any) -> tuple[Any, Any]:
     alone = safe_y >= jnp.maximum(safe_x, math.pi / _STEP)
     results = []
     for used, nodes, sign in ((~whole, _HALF, 1.0), (whole, _WHOLE[1:], -1.0)):
-        u, v = jnp.where(used, safe_x, 0.1 if sign > 0 else 0.5 * _STEP), jnp.where(used, safe_y, 0.1)
+        u, v = (
+            jnp.where(used, safe_x, 0.1 if sign > 0 else 0.5 * _STEP),
+            jnp.where(used, safe_y, 0.1),
+        )
         real, imaginary = _sums(u, v, nodes)
         # times i z
         real, imaginary = -v * real - u * imaginary, u * real - v * imaginary
         if sign < 0:  # the node at 0: i h / (pi z)
             square = u * u + v * v
-            real, imaginary = real + v / square * (_STEP / math.pi), imaginary + u / square * (_STEP / math.pi)
+            real, imaginary = (
+                real + v / square * (_STEP / math.pi),
+                imaginary + u / square * (_STEP / math.pi),
+            )
         more = _pole(u, jnp.where(alone, 0.1, v), sign)
         results.append([jnp.where(alone, p, p + q) for p, q in zip((real, imaginary), more)])
     out = [jnp.where(whole, b, a) for a, b in zip(*results)]
@@ -143,7 +152,9 @@ def _dawsn(x: Any) -> Any:
     size = jnp.abs(x)
     near = size < 1.5
     small = jnp.where(near, x, 1.0)
-    inner = small * integral(lambda s: jnp.exp(jnp.square(small)[..., None] * (s * s - 1)), unit_interval(16), x)
+    inner = small * integral(
+        lambda s: jnp.exp(jnp.square(small)[..., None] * (s * s - 1)), unit_interval(16), x
+    )
     _, outer = faddeeva(jnp.where(near, 2.0, size), jnp.zeros_like(size))
     outer = jnp.sign(x) * outer * (math.sqrt(math.pi) / 2)
     return jnp.where(jnp.isnan(x) | (x == 0), x, jnp.where(near, inner, outer))

@@ -16,7 +16,8 @@ from calque.numpy.promotion import promote_shapes as together
 from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
-    "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "loggamma",
+    "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc",
+    "gammaincc", "gammaln", "gammasgn", "loggamma",
     "multigammaln", "poch", "polygamma", "zeta",
 ]  # fmt: skip
 
@@ -48,7 +49,9 @@ def inexact(name: str, *args: Any, complex_too: bool = False) -> list[Any]:
     check_arraylike(name, *args)
     out = [to_array(x) for x in together(name, *promote_inexact(*args))]
     if is_complex(typeof(out[0]).dtype) and not complex_too:
-        raise (TypeError if name in _PRIMITIVE else ValueError)(f"{name} does not support complex-valued inputs")
+        raise (TypeError if name in _PRIMITIVE else ValueError)(
+            f"{name} does not support complex-valued inputs"
+        )
     return out
 
 
@@ -62,7 +65,8 @@ def gammaln(x: Any) -> Any:
 
 
 def loggamma(x: Any) -> Any:
-    """The logarithm of gamma(x) for positive x, NaN otherwise; of complex x the branch that is real there and cut left of 0.
+    """The logarithm of gamma(x) for positive x, NaN otherwise; of complex x the branch that is real
+    there and cut left of 0.
 
     >>> import calque.scipy.special as sp
     >>> float(sp.loggamma(1.0))
@@ -84,9 +88,9 @@ def gammasgn(x: Any) -> Any:
     at_pole = jnp.where((x == floor) & (x < 0), np.nan, 1.0)
     sign = jnp.where((x < 0) & (floor % 2 != 0), -1.0, at_pole)
     sign = jnp.where((x < 0) & (x == floor), np.nan, sign)
-    return jnp.where(x == 0, jnp.sign(1 / x), jnp.where(jnp.isnan(x) | (x == -np.inf), np.nan, sign)).astype(
-        typeof(x).dtype
-    )
+    return jnp.where(
+        x == 0, jnp.sign(1 / x), jnp.where(jnp.isnan(x) | (x == -np.inf), np.nan, sign)
+    ).astype(typeof(x).dtype)
 
 
 def gamma(x: Any) -> Any:
@@ -101,9 +105,11 @@ def gamma(x: Any) -> Any:
     return gammasgn(x) * jnp.exp(do.lgamma(x))
 
 
-# Lanczos's series for g = 7: gamma(z + 1) = sqrt(2 pi) (z + 7.5)^(z + 0.5) exp(-z - 7.5) (c0 + c1 / (z + 1) + ...)
+# Lanczos's series for g = 7: gamma(z + 1) = sqrt(2 pi) (z + 7.5)^(z + 0.5) exp(-z - 7.5) (c0 + c1 /
+# (z + 1) + ...)
 _LANCZOS = (
-    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059, 12.507343278686905,
+    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
+    -176.61502916214059, 12.507343278686905,
     -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
 )  # fmt: skip
 
@@ -148,7 +154,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
-    """The number of ways to choose k things of N, as a float; with repetition, a thing may be chosen again.
+    """The number of ways to choose k things of N, as a float; with repetition, a thing may be
+    chosen again.
 
     >>> import calque.scipy.special as sp
     >>> round(float(sp.comb(5, 2)), 3)
@@ -211,7 +218,8 @@ def zeta(x: Any, q: Any = None) -> Any:
     1.6449"""
     if q is None:
         raise NotImplementedError(
-            "Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta function."
+            "Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta"
+            " function."
         )
     return do.zeta(*full("zeta", x, q))
 
@@ -249,7 +257,9 @@ def betaln(a: Any, b: Any) -> Any:
     large = b >= 8
     safe = jnp.where(large, b, 8.0)
     plain = do.lgamma(a) + (do.lgamma(b) - do.lgamma(a + b))
-    return jnp.where(large, do.lgamma(a) + _gammaln_difference(jnp.where(large, a, 1.0), safe), plain)
+    return jnp.where(
+        large, do.lgamma(a) + _gammaln_difference(jnp.where(large, a, 1.0), safe), plain
+    )
 
 
 def _gammaln_difference(a: Any, b: Any) -> Any:
@@ -262,7 +272,10 @@ def _gammaln_difference(a: Any, b: Any) -> Any:
 def _stirling_rest(x: Any) -> Any:
     """What gammaln(x) is above (x - 1/2) log x - x + log(2 pi) / 2."""
     s = 1 / (x * x)
-    return (1 / 12 + s * (-1 / 360 + s * (1 / 1260 + s * (-1 / 1680 + s * (1 / 1188 - s * (691 / 360360)))))) / x
+    return (
+        1 / 12
+        + s * (-1 / 360 + s * (1 / 1260 + s * (-1 / 1680 + s * (1 / 1188 - s * (691 / 360360)))))
+    ) / x
 
 
 def beta(a: Any, b: Any) -> Any:

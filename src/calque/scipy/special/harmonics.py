@@ -17,15 +17,17 @@ __all__ = ["bessel_jn", "sph_harm_y"]
 
 
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
-    """The Bessel functions of the first kind of the orders 0 to v, along a new first axis; by backward recurrence from the order
-    `n_iter`, which must be well above v and |z|.
+    """The Bessel functions of the first kind of the orders 0 to v, along a new first axis; by
+    backward recurrence from the order `n_iter`, which must be well above v and |z|.
 
     >>> import calque.scipy.special as sp
     >>> sp.bessel_jn(0.0, v=2)
     Array([1., 0., 0.], dtype=float32)"""
     v, n_iter = operator.index(v), operator.index(n_iter)
     if v < 0 or n_iter < v:
-        raise ValueError(f"bessel_jn: the order must be between 0 and n_iter, got v={v} and n_iter={n_iter}")
+        raise ValueError(
+            f"bessel_jn: the order must be between 0 and n_iter, got v={v} and n_iter={n_iter}"
+        )
     (z,) = promote_inexact(array_of("bessel_jn", z))
     z = jnp.asarray(z)
     if is_complex(z.dtype):
@@ -46,25 +48,35 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     return (shares[: v + 1] / whole).astype(dtype)
 
 
-def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
-    """The spherical harmonic of degree n and order m at the colatitude theta and the longitude phi. `n_max`, the largest degree,
-    must be given where n is traced; larger degrees are taken for it.
+def sph_harm_y(
+    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+) -> Any:
+    """The spherical harmonic of degree n and order m at the colatitude theta and the longitude phi.
+    `n_max`, the largest degree, must be given where n is traced; larger degrees are taken for it.
 
     >>> import calque.scipy.special as sp
-    >>> sp.sph_harm_y(jnp.array([0]), jnp.array([0]), jnp.array([1.0]), jnp.array([2.0])).real.round(4)
+    >>> sp.sph_harm_y(jnp.array([0]), jnp.array([0]), jnp.array([1.0]),
+    ...     jnp.array([2.0])).real.round(4)
     Array([0.2821], dtype=float32)"""
     if diff_n is not None:
-        raise NotImplementedError("The 'diff_n' argument to sph_harm_y is not supported: use calque.grad")
+        raise NotImplementedError(
+            "The 'diff_n' argument to sph_harm_y is not supported: use calque.grad"
+        )
     n, m = array_of("sph_harm_y", n), array_of("sph_harm_y", m)
     for name, value in (("n", n), ("m", m)):
         if not is_integer(value.dtype):
             raise TypeError(f"sph_harm_y: {name} must be of integers, got dtype {value.dtype}")
-    theta, phi = (jnp.asarray(x) for x in promote_inexact(array_of("sph_harm_y", theta), array_of("sph_harm_y", phi)))
+    theta, phi = (
+        jnp.asarray(x)
+        for x in promote_inexact(array_of("sph_harm_y", theta), array_of("sph_harm_y", phi))
+    )
     if is_complex(theta.dtype):
         raise TypeError(f"sph_harm_y takes real angles, got dtype {theta.dtype}")
     highest = _highest(n) if n_max is None else operator.index(n_max)
     work = jnp.promote_types(theta.dtype, "float32")
-    n, m, theta, phi = jnp.broadcast_arrays(jnp.clip(n, 0, highest), m, theta.astype(work), phi.astype(work))
+    n, m, theta, phi = jnp.broadcast_arrays(
+        jnp.clip(n, 0, highest), m, theta.astype(work), phi.astype(work)
+    )
     order = jnp.abs(m)
     value = _legendre(n, order, theta, highest)
     value = jnp.where((m < 0) & (order % 2 == 1), -value, value)
@@ -79,7 +91,8 @@ def _highest(n: Any) -> int:
 
 
 def _legendre(n: Any, m: Any, theta: Any, highest: int) -> Any:
-    """The normalised associated Legendre function: up the diagonal n = m, then up in n; 0 where m is above n."""
+    """The normalised associated Legendre function: up the diagonal n = m, then up in n; 0 where m
+    is above n."""
     sine, cosine = jnp.sin(theta), jnp.cos(theta)
     dtype = typeof(theta).dtype
     order = m.astype(dtype)

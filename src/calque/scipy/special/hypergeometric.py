@@ -53,8 +53,12 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     limit, terms = _reach(typeof(x).dtype)
     near = (y <= limit) | terminates
     series = _series_1f1(upper, b, jnp.where(near, y, 0.0), terms)
-    far = _asymptotic_1f1(upper, b, jnp.where(near, limit, y), jnp.where(mirror, -jnp.where(near, limit, y), 0.0))
-    out = jnp.where(near, jnp.where(mirror, jnp.exp(jnp.where(mirror & near, x, 0.0)), 1.0) * series, far)
+    far = _asymptotic_1f1(
+        upper, b, jnp.where(near, limit, y), jnp.where(mirror, -jnp.where(near, limit, y), 0.0)
+    )
+    out = jnp.where(
+        near, jnp.where(mirror, jnp.exp(jnp.where(mirror & near, x, 0.0)), 1.0) * series, far
+    )
     out = jnp.where(a == b, jnp.exp(x), out)
     lost = _is_pole(b) & ~(terminates & (a >= b)) & (x != 0)
     return jnp.where(lost, np.inf, jnp.where(jnp.isnan(a + b + x), np.nan, out))
@@ -65,7 +69,9 @@ def _series_1f1(a: Any, b: Any, x: Any, terms: int) -> Any:
         term, total = state
         k = k.astype(typeof(x).dtype)
         over = b + k
-        term = jnp.where(term == 0, 0.0, term * (a + k) / jnp.where(over == 0, 1.0, over) * x / (k + 1))
+        term = jnp.where(
+            term == 0, 0.0, term * (a + k) / jnp.where(over == 0, 1.0, over) * x / (k + 1)
+        )
         return term, total + term
 
     one = jnp.ones_like(x)
@@ -73,7 +79,8 @@ def _series_1f1(a: Any, b: Any, x: Any, terms: int) -> Any:
 
 
 def _asymptotic_1f1(a: Any, b: Any, x: Any, shift: Any) -> Any:
-    """exp(x + shift) x^(a - b) gamma(b) / gamma(a) (1 + (1 - a) (b - a) / x + ...), of the terms that decrease."""
+    """exp(x + shift) x^(a - b) gamma(b) / gamma(a) (1 + (1 - a) (b - a) / x + ...), of the terms
+    that decrease."""
     term = total = jnp.ones_like(x)
     for k in range(24):
         following = term * (1 - a + k) * (b - a + k) / ((k + 1) * x)
@@ -113,12 +120,17 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 # ---------------------------------------------------------------- 2F1
 
-_STEPS = {np.dtype("float32"): (26, 28), np.dtype("float64"): (54, 56)}  # towards 1, and terms in each
+_STEPS = {
+    np.dtype("float32"): (26, 28),
+    np.dtype("float64"): (54, 56),
+}  # towards 1, and terms in each
 
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """For negative x by Pfaff's (1 - x)^-a F(a, c - b; c; x / (x - 1)); then from 0 to x by Taylor series of the solution of the
-    hypergeometric equation, each taking half of the way that is left to 1 (or all that is left to x)."""
+    """For negative x by Pfaff's (1 - x)^-a F(a, c - b; c; x / (x - 1)); then from 0 to x by Taylor
+    series of the solution of the hypergeometric equation, each taking half of the way that is left
+    to 1 (or all that is left to x).
+    """
     terminates = _is_pole(a) | _is_pole(b)
     mirror = (x < 0) & ~terminates
     y = jnp.where(mirror, x / (x - 1), x)
@@ -144,7 +156,9 @@ def _polynomial_2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
         term, total = state
         k = k.astype(typeof(x).dtype)
         over = c + k
-        term = jnp.where(term == 0, 0.0, term * (a + k) * (b + k) / jnp.where(over == 0, 1.0, over) * x / (k + 1))
+        term = jnp.where(
+            term == 0, 0.0, term * (a + k) * (b + k) / jnp.where(over == 0, 1.0, over) * x / (k + 1)
+        )
         return term, total + term
 
     one = jnp.ones_like(x)
@@ -183,9 +197,13 @@ def _series_2f1(a: Any, b: Any, c: Any, x: Any, terms: int) -> tuple[Any, Any]:
     return total, slope
 
 
-def _taylor_2f1(a: Any, b: Any, c: Any, at: Any, h: Any, value: Any, slope: Any, terms: int) -> tuple[Any, Any]:
-    """Value and derivative at `at + h`. With f = sum of t[k] (x - at)^k, x (1 - x) f'' + (c - (a + b + 1) x) f' = a b f gives
-    at (1 - at) (k + 2) (k + 1) t[k + 2] = (k + a) (k + b) t[k] - (k + 1) (k (1 - 2 at) + c - (a + b + 1) at) t[k + 1]."""
+def _taylor_2f1(
+    a: Any, b: Any, c: Any, at: Any, h: Any, value: Any, slope: Any, terms: int
+) -> tuple[Any, Any]:
+    """Value and derivative at `at + h`. With f = sum of t[k] (x - at)^k, x (1 - x) f'' + (c - (a +
+    b + 1) x) f' = a b f gives at (1 - at) (k + 2) (k + 1) t[k + 2] = (k + a) (k + b) t[k] - (k + 1)
+    (k (1 - 2 at) + c - (a + b + 1) at) t[k + 1].
+    """
     arrived = h == 0
     tilt, shift, pace = 1 - 2 * at, c - (a + b + 1) * at, h / jnp.where(arrived, 1.0, at * (1 - at))
 
@@ -215,7 +233,8 @@ def _hyp2f1_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Gauss's hypergeometric function 2F1(a, b; c; x), for x up to 1; inf beyond, unless it is a polynomial.
+    """Gauss's hypergeometric function 2F1(a, b; c; x), for x up to 1; inf beyond, unless it is a
+    polynomial.
 
     >>> import calque.scipy.special as sp
     >>> round(float(sp.hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)

@@ -37,7 +37,9 @@ def _exp1(x: Any) -> Any:
     return jnp.where((x < 0) | jnp.isnan(x), np.nan, out)
 
 
-_exp1.defjvp(lambda primals, tangents: (_exp1(*primals), -tangents[0] * jnp.exp(-primals[0]) / primals[0]))
+_exp1.defjvp(
+    lambda primals, tangents: (_exp1(*primals), -tangents[0] * jnp.exp(-primals[0]) / primals[0])
+)
 
 
 def exp1(x: Any) -> Any:
@@ -59,12 +61,16 @@ def _expi(x: Any) -> Any:
     total = jnp.ones_like(large)
     for k in range(32, 0, -1):
         total = 1 + k / large * total
-    asymptotic = jnp.where(jnp.isinf(large), np.inf, jnp.exp(large - 8) / large * total * math.exp(8))
+    asymptotic = jnp.where(
+        jnp.isinf(large), np.inf, jnp.exp(large - 8) / large * total * math.exp(8)
+    )
     positive = jnp.where(near, series, asymptotic)
     return jnp.where(x > 0, positive, jnp.where(x == 0, -np.inf, -_exp1(-x)))
 
 
-_expi.defjvp(lambda primals, tangents: (_expi(*primals), tangents[0] * jnp.exp(primals[0]) / primals[0]))
+_expi.defjvp(
+    lambda primals, tangents: (_expi(*primals), tangents[0] * jnp.exp(primals[0]) / primals[0])
+)
 
 
 def expi(x: Any) -> Any:
@@ -83,7 +89,9 @@ _FRACTION_TERMS, _SERIES_TERMS = 100, 24
 @custom_jvp
 def _expn(n: Any, x: Any) -> Any:
     far = x > 1
-    out = jnp.where(far, _expn_fraction(n, jnp.where(far, x, 1.0)), _expn_series(n, jnp.where(far, 1.0, x)))
+    out = jnp.where(
+        far, _expn_fraction(n, jnp.where(far, x, 1.0)), _expn_series(n, jnp.where(far, 1.0, x))
+    )
     out = jnp.where((n == 0) & (x > 0), jnp.exp(-x) / jnp.where(x > 0, x, 1.0), out)
     at_zero = jnp.where(n > 1, 1 / jnp.where(n > 1, n - 1, 1.0), np.inf)
     out = jnp.where(x == 0, at_zero, out)
@@ -91,7 +99,8 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 def _expn_fraction(n: Any, x: Any) -> Any:
-    """The continued fraction exp(-x) / (x + n - n / (x + n + 2 - 2 (n + 1) / (x + n + 4 - ...)))."""
+    """The continued fraction exp(-x) / (x + n - n / (x + n + 2 - 2 (n + 1) / (x + n + 4 -
+    ...)))."""
 
     def step(i: Any, rest: Any) -> Any:
         k = (_FRACTION_TERMS - i).astype(x.dtype)
@@ -119,12 +128,15 @@ def _expn_series(n: Any, x: Any) -> Any:
 @_expn.defjvp
 def _expn_jvp(primals: Any, tangents: Any) -> Any:
     n, x = primals
-    below = jnp.where(n == 0, jnp.exp(-x) * (x + 1) / (x * x), _expn(jnp.where(n == 0, 1.0, n - 1), x))
+    below = jnp.where(
+        n == 0, jnp.exp(-x) * (x + 1) / (x * x), _expn(jnp.where(n == 0, 1.0, n - 1), x)
+    )
     return _expn(n, x), -tangents[1] * below
 
 
 def expn(n: Any, x: Any) -> Any:
-    """The exponential integral of whole order n: of exp(-x t) / t^n from 1 on. Its derivative is that in x.
+    """The exponential integral of whole order n: of exp(-x t) / t^n from 1 on. Its derivative is
+    that in x.
 
     >>> import calque.scipy.special as sp
     >>> round(float(sp.expn(2, 1.0)), 4)
@@ -148,7 +160,12 @@ def _sici(x: Any) -> tuple[Any, Any]:
     # sums of the auxiliary functions of Abramowitz and Stegun 5.2.12 and 5.2.13
     infinite = jnp.isinf(x)
     large = jnp.where(near | infinite, 8.0, size)
-    quotient = lambda f: integral(lambda u: f(u) / (jnp.square(large)[..., None] + u * u), half_line(_LAGUERRE), x)
+
+    def quotient(f):
+        return integral(
+            lambda u: f(u) / (jnp.square(large)[..., None] + u * u), half_line(_LAGUERRE), x
+        )
+
     f, g = quotient(lambda u: large[..., None]), quotient(lambda u: u)
     sine, cosine = jnp.sin(large), jnp.cos(large)
     far_si = jnp.where(infinite, math.pi / 2, math.pi / 2 - f * cosine - g * sine)
@@ -187,8 +204,14 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     size = jnp.abs(x)
     near = size < 1.5
     small = jnp.where(near, size, 1.0)
-    angle = lambda s: jnp.square(small[..., None] * s) * (math.pi / 2)
-    parts = [small * integral(lambda s, f=f: f(angle(s)), unit_interval(24), x) for f in (jnp.sin, jnp.cos)]
+
+    def angle(s):
+        return jnp.square(small[..., None] * s) * (math.pi / 2)
+
+    parts = [
+        small * integral(lambda s, f=f: f(angle(s)), unit_interval(24), x)
+        for f in (jnp.sin, jnp.cos)
+    ]
     # far away by the error function: 1 - exp(i pi x^2 / 2) w(sqrt(pi) / 2 (1 + i) x)
     huge = size > 1e6
     large = jnp.where(near | huge, 2.0, size)
@@ -216,7 +239,9 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     [0.4383, 0.7799]"""
     check_arraylike("fresnel", x)
     if typeof(x).dtype.kind == "c":
-        raise NotImplementedError("fresnel: Support for complex-valued inputs is not implemented yet.")
+        raise NotImplementedError(
+            "fresnel: Support for complex-valued inputs is not implemented yet."
+        )
     (x,), dtype = real_operands("fresnel", x)
     return tuple(v.astype(dtype) for v in _fresnel(x))  # type: ignore[return-value]
 
@@ -235,7 +260,10 @@ def _spence(x: Any) -> Any:
     z = jnp.where(again, 1 - y, y)
     core = -integral(lambda s: jnp.log1p((z - 1)[..., None] * s) / s, unit_interval(16), x)
     log_y, log_x = jnp.log(y), jnp.log(x_safe)
-    rest = lambda v: jnp.log1p(-jnp.where(again | small, v, 0.5))
+
+    def rest(v):
+        return jnp.log1p(-jnp.where(again | small, v, 0.5))
+
     mirrored = jnp.where(again, math.pi**2 / 6 - log_y * rest(y) - core, core)
     out = jnp.where(large, -0.5 * log_x * log_x - mirrored, mirrored)
     out = jnp.where(small, math.pi**2 / 6 - log_x * rest(x_safe) - mirrored, out)
@@ -250,7 +278,8 @@ def _spence_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def spence(x: Any) -> Any:
-    """Spence's function: the integral of log(t) / (1 - t) from 1 to x; nan for negative x. Takes float32 and float64.
+    """Spence's function: the integral of log(t) / (1 - t) from 1 to x; nan for negative x. Takes
+    float32 and float64.
 
     >>> import calque.scipy.special as sp
     >>> round(float(sp.spence(0.0)), 4)
@@ -258,7 +287,8 @@ def spence(x: Any) -> Any:
     x = jnp.asarray(x)
     if x.dtype not in (np.dtype("float32"), np.dtype("float64")):
         raise TypeError(
-            f"spence: x.dtype={x.dtype} is not supported, it takes float32 and float64: convert x with x.astype(float)"
+            f"spence: x.dtype={x.dtype} is not supported, it takes float32 and float64: convert x"
+            " with x.astype(float)"
         )
     return _spence(x.astype(x.dtype))
 
@@ -268,23 +298,35 @@ def spence(x: Any) -> Any:
 
 @custom_jvp
 def _owens_t(h: Any, a: Any) -> Any:
-    """For |a| above 1 by T(h, a) + T(a h, 1 / a) = P / 2 + Q / 2 - P Q of the tails P and Q of h and a h."""
+    """For |a| above 1 by T(h, a) + T(a h, 1 / a) = P / 2 + Q / 2 - P Q of the tails P and Q of h
+    and a h."""
     size, width = jnp.abs(h), jnp.abs(a)
     product = jnp.where(size == 0, 0.0, size * width)
     steep = width > 1
-    tail = lambda v: 0.5 * do.erfc(v * math.sqrt(0.5))
+
+    def tail(v):
+        return 0.5 * do.erfc(v * math.sqrt(0.5))
+
     upper, lower = tail(size), tail(product)
-    inner = _owens_integral(jnp.where(steep, product, size), jnp.where(steep, 1 / jnp.where(steep, width, 1.0), width))
+    inner = _owens_integral(
+        jnp.where(steep, product, size), jnp.where(steep, 1 / jnp.where(steep, width, 1.0), width)
+    )
     both = 0.5 * (upper + lower) - upper * lower
     return jnp.sign(a) * jnp.where(steep, both - inner, inner)
 
 
 def _owens_integral(h: Any, a: Any) -> Any:
-    """The integral of exp(-h^2 (1 + t^2) / 2) / (1 + t^2) from 0 to a, up to 1, over 2 pi; t beyond 9 / h counts for nothing."""
+    """The integral of exp(-h^2 (1 + t^2) / 2) / (1 + t^2) from 0 to a, up to 1, over 2 pi; t beyond
+    9 / h counts for nothing."""
     h = jnp.minimum(h, 1e3)
     end = jnp.minimum(a, 9 / jnp.maximum(h, 1e-3))
-    square = lambda s: jnp.square(end[..., None] * s)
-    f = lambda s: jnp.exp(-0.5 * jnp.square(h)[..., None] * square(s)) / (1 + square(s))
+
+    def square(s):
+        return jnp.square(end[..., None] * s)
+
+    def f(s):
+        return jnp.exp(-0.5 * jnp.square(h)[..., None] * square(s)) / (1 + square(s))
+
     return jnp.exp(-0.5 * h * h) * end * integral(f, unit_interval(32), h) / (2 * math.pi)
 
 
@@ -297,7 +339,8 @@ def _owens_t_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def owens_t(h: Any, a: Any) -> Any:
-    """Owen's T function: of the bivariate normal distribution, the probability of X > h and 0 < Y < a X.
+    """Owen's T function: of the bivariate normal distribution, the probability of X > h and 0 < Y <
+    a X.
 
     >>> import calque.scipy.special as sp
     >>> round(float(sp.owens_t(1.0, 0.5)), 4)

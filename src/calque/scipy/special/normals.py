@@ -50,7 +50,8 @@ def _floating(name: str, x: Any) -> Any:
     x = jnp.asarray(x)
     if not is_float(typeof(x).dtype):
         raise TypeError(
-            f"{name}: x.dtype={typeof(x).dtype.name} is not supported, see docstring for supported types: floats"
+            f"{name}: x.dtype={typeof(x).dtype.name} is not supported, see docstring for supported"
+            " types: floats"
         )
     return convert(x, x.dtype)
 
@@ -69,7 +70,11 @@ def _ndtr(x: Any) -> Any:
     w = x * half_root
     z = jnp.abs(w)
     tail = do.erfc(jnp.where(z < half_root, half_root, z))
-    y = jnp.where(z < half_root, 1 + do.erf(jnp.where(z < half_root, w, 0.0)), jnp.where(w > 0, 2 - tail, tail))
+    y = jnp.where(
+        z < half_root,
+        1 + do.erf(jnp.where(z < half_root, w, 0.0)),
+        jnp.where(w > 0, 2 - tail, tail),
+    )
     return 0.5 * y
 
 
@@ -94,7 +99,8 @@ def _log_ndtr_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """The logarithm of ndtr, precise for very negative x. `series_order` is accepted and has no effect: the series is long.
+    """The logarithm of ndtr, precise for very negative x. `series_order` is accepted and has no
+    effect: the series is long.
 
     >>> import calque.scipy.special as sp
     >>> round(float(sp.log_ndtr(-20.0)), 2)
@@ -110,7 +116,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
 @custom_jvp
 def _ndtri(p: Any) -> Any:
-    """By erf_inv in the middle; in the tails by Newton's method on the logarithm, from the asymptotic value."""
+    """By erf_inv in the middle; in the tails by Newton's method on the logarithm, from the
+    asymptotic value."""
     upper = p > 0.5
     q = jnp.where(upper, 1 - p, p)
     middle = math.sqrt(2) * do.erf_inv(2 * p - 1)

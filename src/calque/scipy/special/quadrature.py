@@ -1,4 +1,5 @@
-"""Integrals over an interval or a half line as weighted sums, for special functions that are defined by them."""
+"""Integrals over an interval or a half line as weighted sums, for special functions that are
+defined by them."""
 
 import functools
 from collections.abc import Callable
@@ -21,7 +22,8 @@ def unit_interval(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def half_line(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss's nodes and weights for integrals of exp(-u) f(u) from 0 on, without those that count for nothing."""
+    """Gauss's nodes and weights for integrals of exp(-u) f(u) from 0 on, without those that count
+    for nothing."""
     nodes, weights = np.polynomial.laguerre.laggauss(n)
     keep = weights > 1e-19
     return nodes[keep], weights[keep] / weights.sum()
@@ -34,7 +36,8 @@ def integral(f: Callable[[Any], Any], rule: tuple[np.ndarray, np.ndarray], like:
 
 
 def real_operands(name: str, *args: Any) -> tuple[list[Any], Any]:
-    """Operands as floats of one shape, of single precision at least, and the dtype that the result shall have."""
+    """Operands as floats of one shape, of single precision at least, and the dtype that the result
+    shall have."""
     xs = full(name, *args)
     dtype = typeof(xs[0]).dtype
     return [x.astype("float32" if real_part(dtype).itemsize < 4 else dtype) for x in xs], dtype

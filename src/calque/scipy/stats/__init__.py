@@ -22,14 +22,24 @@ from calque.scipy.stats.continuous import (
     wrapcauchy,
 )
 from calque.scipy.stats.densities import gaussian_kde
-from calque.scipy.stats.discrete import bernoulli, betabinom, binom, geom, multinomial, nbinom, poisson
+from calque.scipy.stats.discrete import (
+    bernoulli,
+    betabinom,
+    binom,
+    geom,
+    multinomial,
+    nbinom,
+    poisson,
+)
 from calque.scipy.stats.ranks import mode, rankdata, sem
 from calque.scipy.stats.tables import Distribution
 from calque.scipy.stats.vectors import dirichlet, multivariate_normal
 
 __all__ = [
-    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gaussian_kde", "gennorm", "geom", "gumbel_l",
-    "gumbel_r", "laplace", "logistic", "mode", "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata", "sem",
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
+    "gaussian_kde", "gennorm", "geom", "gumbel_l",
+    "gumbel_r", "laplace", "logistic", "mode", "multinomial", "multivariate_normal", "nbinom",
+    "norm", "pareto", "poisson", "rankdata", "sem",
     "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip
 

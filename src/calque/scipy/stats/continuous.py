@@ -15,16 +15,27 @@ from calque.scipy.special.normals import _ndtri as ndtri
 from calque.scipy.stats.tables import continuous, strong
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
-_nonnegative = lambda y, *_: y >= 0
-_unit = lambda y, *_: (y >= 0) & (y <= 1)
 
 
-_positive = lambda y: (y > 0) & (y < np.inf)
-_open_unit = lambda y: (y > 0) & (y < 1)
+def _nonnegative(y, *_):
+    return y >= 0
+
+
+def _unit(y, *_):
+    return (y >= 0) & (y <= 1)
+
+
+def _positive(y):
+    return (y > 0) & (y < np.inf)
+
+
+def _open_unit(y):
+    return (y > 0) & (y < 1)
 
 
 def _inside(support: Any, f: Any, below: float = 0.0, above: float = 1.0) -> Any:
-    """`f` on the support, constants on both sides of it, where `f` and its derivative are not evaluated."""
+    """`f` on the support, constants on both sides of it, where `f` and its derivative are not
+    evaluated."""
 
     def body(y: Any, *shapes: Any) -> Any:
         inside = support(y)
@@ -45,79 +56,161 @@ def _within(p: Any, y: Any) -> Any:
 
 
 norm = continuous(
-    "norm", "the normal distribution", "", lambda y: -0.5 * y * y - _HALF_LOG_TAU,
-    cdf=strong(ndtr), sf=strong(lambda y: ndtr(-y)), logcdf=strong(log_ndtr), logsf=strong(lambda y: log_ndtr(-y)),
-    ppf=strong(ndtri), isf=strong(lambda q: -ndtri(q)),
-)  # fmt: skip
+    "norm",
+    "the normal distribution",
+    "",
+    lambda y: -0.5 * y * y - _HALF_LOG_TAU,
+    cdf=strong(ndtr),
+    sf=strong(lambda y: ndtr(-y)),
+    logcdf=strong(log_ndtr),
+    logsf=strong(lambda y: log_ndtr(-y)),
+    ppf=strong(ndtri),
+    isf=strong(lambda q: -ndtri(q)),
+)
 cauchy = continuous(
-    "cauchy", "the Cauchy distribution", "", lambda y: -math.log(math.pi) - jnp.log1p(y * y),
-    cdf=lambda y: jnp.arctan(y) / math.pi + 0.5, sf=lambda y: 0.5 - jnp.arctan(y) / math.pi,
-    ppf=lambda q: _within(q, jnp.tan(math.pi * q - math.pi / 2)), isf=lambda q: _within(q, jnp.tan(math.pi / 2 - math.pi * q)),
-)  # fmt: skip
+    "cauchy",
+    "the Cauchy distribution",
+    "",
+    lambda y: -math.log(math.pi) - jnp.log1p(y * y),
+    cdf=lambda y: jnp.arctan(y) / math.pi + 0.5,
+    sf=lambda y: 0.5 - jnp.arctan(y) / math.pi,
+    ppf=lambda q: _within(q, jnp.tan(math.pi * q - math.pi / 2)),
+    isf=lambda q: _within(q, jnp.tan(math.pi / 2 - math.pi * q)),
+)
 expon = continuous(
-    "expon", "the exponential distribution", "", lambda y: -y, _nonnegative,
-    cdf=lambda y: jnp.where(y < 0, 0.0, -jnp.expm1(-jnp.maximum(y, 0))), sf=lambda y: jnp.exp(-jnp.maximum(y, 0)),
-    logcdf=lambda y: jnp.where(y < 0, -np.inf, jnp.log1p(-jnp.exp(-jnp.where(y < 0, 1.0, y)))), logsf=lambda y: -jnp.maximum(y, 0),
+    "expon",
+    "the exponential distribution",
+    "",
+    lambda y: -y,
+    _nonnegative,
+    cdf=lambda y: jnp.where(y < 0, 0.0, -jnp.expm1(-jnp.maximum(y, 0))),
+    sf=lambda y: jnp.exp(-jnp.maximum(y, 0)),
+    logcdf=lambda y: jnp.where(y < 0, -np.inf, jnp.log1p(-jnp.exp(-jnp.where(y < 0, 1.0, y)))),
+    logsf=lambda y: -jnp.maximum(y, 0),
     ppf=lambda q: _within(q, -jnp.log1p(-q)),
-)  # fmt: skip
+)
 laplace = continuous(
-    "laplace", "the Laplace distribution", "", lambda y: -math.log(2) - jnp.abs(y), logs=False,
-    cdf=lambda y: jnp.where(y <= 0, 0.5 * jnp.exp(jnp.minimum(y, 0)), 1 - 0.5 * jnp.exp(-jnp.maximum(y, 0))),
-)  # fmt: skip
+    "laplace",
+    "the Laplace distribution",
+    "",
+    lambda y: -math.log(2) - jnp.abs(y),
+    logs=False,
+    cdf=lambda y: jnp.where(
+        y <= 0, 0.5 * jnp.exp(jnp.minimum(y, 0)), 1 - 0.5 * jnp.exp(-jnp.maximum(y, 0))
+    ),
+)
 logistic = continuous(
-    "logistic", "the logistic distribution", "", lambda y: -jnp.abs(y) - 2 * jnp.log1p(jnp.exp(-jnp.abs(y))), logs=False,
-    cdf=lambda y: do.logistic(y), sf=lambda y: do.logistic(-y), ppf=sp.logit, isf=lambda q: -sp.logit(q),
+    "logistic",
+    "the logistic distribution",
+    "",
+    lambda y: -jnp.abs(y) - 2 * jnp.log1p(jnp.exp(-jnp.abs(y))),
+    logs=False,
+    cdf=lambda y: do.logistic(y),
+    sf=lambda y: do.logistic(-y),
+    ppf=sp.logit,
+    isf=lambda q: -sp.logit(q),
     probability="x",
-)  # fmt: skip
+)
 uniform = continuous(
-    "uniform", "the uniform distribution", "", lambda y: jnp.zeros_like(y), _unit, logs=False,
-    cdf=strong(_clipped), ppf=lambda q: _within(q, q),
-)  # fmt: skip
+    "uniform",
+    "the uniform distribution",
+    "",
+    lambda y: jnp.zeros_like(y),
+    _unit,
+    logs=False,
+    cdf=strong(_clipped),
+    ppf=lambda q: _within(q, q),
+)
 gumbel_r = continuous(
-    "gumbel_r", "the Gumbel distribution of maxima", "", lambda y: -(y + jnp.exp(-y)),
-    cdf=lambda y: jnp.exp(-jnp.exp(-y)), logcdf=lambda y: -jnp.exp(-y), sf=lambda y: -jnp.expm1(-jnp.exp(-y)),
-    logsf=lambda y: log1mexp(jnp.exp(-y)), ppf=lambda q: -jnp.log(-jnp.log(q)), probability="p",
-)  # fmt: skip
+    "gumbel_r",
+    "the Gumbel distribution of maxima",
+    "",
+    lambda y: -(y + jnp.exp(-y)),
+    cdf=lambda y: jnp.exp(-jnp.exp(-y)),
+    logcdf=lambda y: -jnp.exp(-y),
+    sf=lambda y: -jnp.expm1(-jnp.exp(-y)),
+    logsf=lambda y: log1mexp(jnp.exp(-y)),
+    ppf=lambda q: -jnp.log(-jnp.log(q)),
+    probability="p",
+)
 gumbel_l = continuous(
-    "gumbel_l", "the Gumbel distribution of minima", "", lambda y: y - jnp.exp(y),
-    cdf=lambda y: -jnp.expm1(-jnp.exp(y)), logcdf=lambda y: log1mexp(jnp.exp(y)), sf=lambda y: jnp.exp(-jnp.exp(y)),
-    logsf=lambda y: -jnp.exp(y), ppf=lambda q: jnp.log(-jnp.log1p(-q)), probability="p",
-)  # fmt: skip
+    "gumbel_l",
+    "the Gumbel distribution of minima",
+    "",
+    lambda y: y - jnp.exp(y),
+    cdf=lambda y: -jnp.expm1(-jnp.exp(y)),
+    logcdf=lambda y: log1mexp(jnp.exp(y)),
+    sf=lambda y: jnp.exp(-jnp.exp(y)),
+    logsf=lambda y: -jnp.exp(y),
+    ppf=lambda q: jnp.log(-jnp.log1p(-q)),
+    probability="p",
+)
 gamma = continuous(
-    "gamma", "the gamma distribution", "a", lambda y, a: sp.xlogy(a - 1, y) - y - do.lgamma(a), _nonnegative,
-    cdf=_inside(_positive, lambda y, a: do.igamma(a, y)), sf=_inside(_positive, lambda y, a: do.igammac(a, y), 1.0, 0.0),
-)  # fmt: skip
+    "gamma",
+    "the gamma distribution",
+    "a",
+    lambda y, a: sp.xlogy(a - 1, y) - y - do.lgamma(a),
+    _nonnegative,
+    cdf=_inside(_positive, lambda y, a: do.igamma(a, y)),
+    sf=_inside(_positive, lambda y, a: do.igammac(a, y), 1.0, 0.0),
+)
 chi2 = continuous(
-    "chi2", "the chi-square distribution", "df",
-    lambda y, df: sp.xlogy(df / 2 - 1, y / 2) - y / 2 - do.lgamma(df / 2) - math.log(2), _nonnegative,
+    "chi2",
+    "the chi-square distribution",
+    "df",
+    lambda y, df: sp.xlogy(df / 2 - 1, y / 2) - y / 2 - do.lgamma(df / 2) - math.log(2),
+    _nonnegative,
     cdf=_inside(_positive, lambda y, df: do.igamma(df / 2, y / 2)),
     sf=_inside(_positive, lambda y, df: do.igammac(df / 2, y / 2), 1.0, 0.0),
-)  # fmt: skip
+)
 beta = continuous(
-    "beta", "the beta distribution", "a b", lambda y, a, b: sp.xlogy(a - 1, y) + sp.xlog1py(b - 1, -y) - sp.betaln(a, b), _unit,
+    "beta",
+    "the beta distribution",
+    "a b",
+    lambda y, a, b: sp.xlogy(a - 1, y) + sp.xlog1py(b - 1, -y) - sp.betaln(a, b),
+    _unit,
     cdf=_inside(_open_unit, lambda y, a, b: do.regularized_incomplete_beta(a, b, y)),
     sf=_inside(_open_unit, lambda y, a, b: do.regularized_incomplete_beta(b, a, 1 - y), 1.0, 0.0),
-)  # fmt: skip
+)
 pareto = continuous(
-    "pareto", "the Pareto distribution", "b", lambda y, b: jnp.log(b) - (b + 1) * jnp.log(y), lambda y, b: y >= 1,
-    cdf=lambda y, b: jnp.where(y < 1, 0.0, 1 - jnp.maximum(y, 1) ** -b), sf=lambda y, b: jnp.maximum(y, 1) ** -b,
-    logcdf=lambda y, b: jnp.where(y <= 1, -np.inf, jnp.log1p(-(jnp.where(y <= 1, 2.0, y) ** -b))), logsf=lambda y, b: -b * jnp.log(jnp.maximum(y, 1)),
+    "pareto",
+    "the Pareto distribution",
+    "b",
+    lambda y, b: jnp.log(b) - (b + 1) * jnp.log(y),
+    lambda y, b: y >= 1,
+    cdf=lambda y, b: jnp.where(y < 1, 0.0, 1 - jnp.maximum(y, 1) ** -b),
+    sf=lambda y, b: jnp.maximum(y, 1) ** -b,
+    logcdf=lambda y, b: jnp.where(y <= 1, -np.inf, jnp.log1p(-(jnp.where(y <= 1, 2.0, y) ** -b))),
+    logsf=lambda y, b: -b * jnp.log(jnp.maximum(y, 1)),
     ppf=lambda q, b: _within(q, (1 - q) ** (-1 / b)),
-)  # fmt: skip
+)
 t = continuous(
-    "t", "Student's t distribution", "df",
-    lambda y, df: do.lgamma((df + 1) / 2) - do.lgamma(df / 2) - 0.5 * jnp.log(df * math.pi) - (df + 1) / 2 * jnp.log1p(y * y / df),
-)  # fmt: skip
+    "t",
+    "Student's t distribution",
+    "df",
+    lambda y, df: (
+        do.lgamma((df + 1) / 2)
+        - do.lgamma(df / 2)
+        - 0.5 * jnp.log(df * math.pi)
+        - (df + 1) / 2 * jnp.log1p(y * y / df)
+    ),
+)
 gennorm = continuous(
-    "gennorm", "the generalised normal distribution", "beta",
-    lambda y, b: jnp.log(0.5 * b) - do.lgamma(1 / b) - jnp.abs(y) ** b, logs=False,
+    "gennorm",
+    "the generalised normal distribution",
+    "beta",
+    lambda y, b: jnp.log(0.5 * b) - do.lgamma(1 / b) - jnp.abs(y) ** b,
+    logs=False,
     cdf=lambda y, b: 0.5 * (1 + jnp.sign(y) * do.igamma(1 / b, jnp.abs(y) ** b)),
-)  # fmt: skip
+)
 
 
 vonmises = continuous(
-    "vonmises", "the von Mises distribution", "kappa", lambda y, k: k * (jnp.cos(y) - 1) - (math.log(2 * math.pi) + jnp.log(do.bessel_i0e(k))),
-)  # fmt: skip
+    "vonmises",
+    "the von Mises distribution",
+    "kappa",
+    lambda y, k: k * (jnp.cos(y) - 1) - (math.log(2 * math.pi) + jnp.log(do.bessel_i0e(k))),
+)
 
 
 def _wrapped(y: Any, c: Any) -> Any:
@@ -126,7 +219,11 @@ def _wrapped(y: Any, c: Any) -> Any:
 
 
 wrapcauchy = continuous(
-    "wrapcauchy", "the wrapped Cauchy distribution", "c", _wrapped, lambda y, c: (y >= 0) & (y <= 2 * math.pi)
+    "wrapcauchy",
+    "the wrapped Cauchy distribution",
+    "c",
+    _wrapped,
+    lambda y, c: (y >= 0) & (y <= 2 * math.pi),
 )
 
 
@@ -139,9 +236,15 @@ def _log_mass(a: Any, b: Any) -> Any:
     """log(P(a < Z <= b)) of a normal Z, from the tail in which both lie, else from both."""
     left, right = b <= 0, a > 0
     zero = jnp.zeros_like(a)
-    in_left = _log_difference(log_ndtr(jnp.where(left, b, zero)), log_ndtr(jnp.where(left, a, zero - 1)))
-    in_right = _log_difference(log_ndtr(-jnp.where(right, a, zero)), log_ndtr(-jnp.where(right, b, zero + 1)))
-    middle = jnp.log1p(-ndtr(jnp.where(left | right, zero, a)) - ndtr(-jnp.where(left | right, zero + 1, b)))
+    in_left = _log_difference(
+        log_ndtr(jnp.where(left, b, zero)), log_ndtr(jnp.where(left, a, zero - 1))
+    )
+    in_right = _log_difference(
+        log_ndtr(-jnp.where(right, a, zero)), log_ndtr(-jnp.where(right, b, zero + 1))
+    )
+    middle = jnp.log1p(
+        -ndtr(jnp.where(left | right, zero, a)) - ndtr(-jnp.where(left | right, zero + 1, b))
+    )
     return jnp.where(left, in_left, jnp.where(right, in_right, middle))
 
 
@@ -167,9 +270,13 @@ def _truncnorm_logsf(y: Any, a: Any, b: Any) -> Any:
 
 
 truncnorm = continuous(
-    "truncnorm", "the truncated normal distribution", "a b",
+    "truncnorm",
+    "the truncated normal distribution",
+    "a b",
     strong(lambda y, a, b: -0.5 * y * y - _HALF_LOG_TAU - _log_mass(a, b)),
     lambda y, a, b: (y >= a) & (y <= b),
-    logcdf=strong(_truncnorm_logcdf), logsf=strong(_truncnorm_logsf), cdf=strong(lambda *args: jnp.exp(_truncnorm_logcdf(*args))),
+    logcdf=strong(_truncnorm_logcdf),
+    logsf=strong(_truncnorm_logsf),
+    cdf=strong(lambda *args: jnp.exp(_truncnorm_logcdf(*args))),
     sf=strong(lambda *args: jnp.exp(_truncnorm_logsf(*args))),
-)  # fmt: skip
+)

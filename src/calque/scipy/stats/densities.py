@@ -18,7 +18,8 @@ from calque.tree_util import register_pytree_node_class
 class gaussian_kde:
     """The density that data were drawn from, estimated as a sum of normal densities around them.
 
-    `dataset` has shape (n,) or (dimensions, n); `bw_method` is "scott", "silverman", a number, or a function of the estimate.
+    `dataset` has shape (n,) or (dimensions, n); `bw_method` is "scott", "silverman", a number, or a
+    function of the estimate.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy.stats import gaussian_kde
@@ -36,16 +37,21 @@ class gaussian_kde:
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
         data = jnp.atleast_2d(array_of("gaussian_kde", dataset))
         if is_complex(data.dtype):
-            raise NotImplementedError(f"gaussian_kde does not support complex data, got dtype {data.dtype.name}")
+            raise NotImplementedError(
+                f"gaussian_kde does not support complex data, got dtype {data.dtype.name}"
+            )
         if data.size < 2 or data.ndim > 2:
             raise ValueError(
-                f"gaussian_kde: `dataset` input should have multiple elements and 1 or 2 dimensions, got shape {data.shape}"
+                "gaussian_kde: `dataset` input should have multiple elements and 1 or 2"
+                f" dimensions, got shape {data.shape}"
             )
         for name, value in zip(("dataset", "weights"), _weighted(data, weights)):
             self._set(name, value)
         self._set("neff", 1 / jnp.sum(self.weights**2))
         factor = self._factor("scott" if bw_method is None else bw_method)
-        spread = jnp.atleast_2d(jnp.cov(self.dataset, rowvar=True, bias=False, aweights=self.weights))
+        spread = jnp.atleast_2d(
+            jnp.cov(self.dataset, rowvar=True, bias=False, aweights=self.weights)
+        )
         inverse = linalg.inv(spread)
         self._set("covariance", spread * factor**2)
         self._set("inv_cov", inverse / factor**2)
@@ -66,7 +72,8 @@ class gaussian_kde:
         elif jnp.ndim(method) == 0:
             return method
         raise ValueError(
-            f"gaussian_kde: `bw_method` should be 'scott', 'silverman', a scalar, or a callable, got {method!r}"
+            "gaussian_kde: `bw_method` should be 'scott', 'silverman', a scalar, or a callable,"
+            f" got {method!r}"
         )
 
     def tree_flatten(self) -> tuple[Any, None]:
@@ -101,42 +108,64 @@ class gaussian_kde:
 
     def logpdf(self, x: Any) -> Any:
         """The logarithm of the density, also where that underflows."""
-        return special.logsumexp(self._log_terms("logpdf", x) + jnp.log(self.weights)[:, None], axis=0)
+        return special.logsumexp(
+            self._log_terms("logpdf", x) + jnp.log(self.weights)[:, None], axis=0
+        )
 
     def _log_terms(self, name: str, points: Any) -> Any:
         """The logarithm of each kernel (rows) at each point (columns)."""
         x = self._points(name, points)
-        data, x, precision = (jnp.asarray(a) for a in promote_inexact(self.dataset, x, self.inv_cov))
+        data, x, precision = (
+            jnp.asarray(a) for a in promote_inexact(self.dataset, x, self.inv_cov)
+        )
         whitening = linalg.cholesky(precision)
-        away = jnp.square(jnp.expand_dims(whitening.T @ data, 2) - jnp.expand_dims(whitening.T @ x, 1)).sum(0)
-        return jnp.sum(jnp.log(jnp.diag(whitening))) - 0.5 * self.d * math.log(2 * math.pi) - 0.5 * away
+        away = jnp.square(
+            jnp.expand_dims(whitening.T @ data, 2) - jnp.expand_dims(whitening.T @ x, 1)
+        ).sum(0)
+        return (
+            jnp.sum(jnp.log(jnp.diag(whitening)))
+            - 0.5 * self.d * math.log(2 * math.pi)
+            - 0.5 * away
+        )
 
     def _points(self, name: str, points: Any) -> Any:
         x = jnp.atleast_2d(array_of(name, points))
         if is_complex(x.dtype):
-            raise NotImplementedError(f"gaussian_kde.{name} does not support complex coordinates, got {x.dtype.name}")
+            raise NotImplementedError(
+                f"gaussian_kde.{name} does not support complex coordinates, got {x.dtype.name}"
+            )
         if x.shape[0] == self.d:
             return x
         if x.shape == (1, self.d):
             return jnp.reshape(x, (self.d, 1))
-        raise ValueError(f"gaussian_kde.{name}: points have dimension {x.shape[0]}, dataset has dimension {self.d}")
+        raise ValueError(
+            f"gaussian_kde.{name}: points have dimension {x.shape[0]}, dataset has dimension"
+            f" {self.d}"
+        )
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
         """The integral of the density times a normal density."""
         mean, cov = arrays("integrate_gaussian", mean, cov)
         mean, cov = jnp.atleast_1d(jnp.squeeze(mean)), jnp.atleast_2d(cov)
         if mean.shape != (self.d,):
-            raise ValueError(f"integrate_gaussian: mean does not have dimension {self.d}, its shape is {mean.shape}")
+            raise ValueError(
+                f"integrate_gaussian: mean does not have dimension {self.d}, its shape is"
+                f" {mean.shape}"
+            )
         if cov.shape != (self.d, self.d):
             raise ValueError(
-                f"integrate_gaussian: covariance does not have dimension {self.d}, its shape is {cov.shape}"
+                f"integrate_gaussian: covariance does not have dimension {self.d}, its shape is"
+                f" {cov.shape}"
             )
         return self._convolved(self.covariance + cov, mean[:, None])[0]
 
     def _convolved(self, covariance: Any, means: Any) -> Any:
-        """For each mean (columns) the weighted sum of normal densities of this covariance around the data."""
+        """For each mean (columns) the weighted sum of normal densities of this covariance around
+        the data."""
         lower = linalg.cholesky(covariance)
-        flat = jnp.reshape(jnp.expand_dims(self.dataset, 2) - jnp.expand_dims(means, 1), (self.d, -1))
+        flat = jnp.reshape(
+            jnp.expand_dims(self.dataset, 2) - jnp.expand_dims(means, 1), (self.d, -1)
+        )
         lower, flat = (jnp.asarray(a) for a in promote_inexact(lower, flat))
         z = triangular_solve(lower, flat, left_side=True, lower=True)
         away = jnp.reshape(jnp.sum(z * z, axis=0), (self.n, means.shape[1]))
@@ -146,37 +175,51 @@ class gaussian_kde:
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
         """The probability between two numbers, for data of one dimension."""
         if self.d != 1:
-            raise ValueError(f"integrate_box_1d() only handles 1D pdfs, the data have dimension {self.d}")
+            raise ValueError(
+                f"integrate_box_1d() only handles 1D pdfs, the data have dimension {self.d}"
+            )
         if jnp.ndim(low) or jnp.ndim(high):
             raise ValueError("the limits of integration in integrate_box_1d must be scalars")
         sigma = jnp.sqrt(self.covariance[0, 0])
-        at = lambda limit: special.ndtr((limit - self.dataset[0]) / sigma)
+
+        def at(limit):
+            return special.ndtr((limit - self.dataset[0]) / sigma)
+
         return jnp.sum(self.weights * (at(high) - at(low)))
 
     def integrate_kde(self, other: "gaussian_kde") -> Any:
         """The integral of the product of two estimates."""
         if other.d != self.d:
-            raise ValueError(f"integrate_kde: KDEs are not the same dimensionality, {self.d} and {other.d}")
+            raise ValueError(
+                f"integrate_kde: KDEs are not the same dimensionality, {self.d} and {other.d}"
+            )
         small, large = (self, other) if self.n < other.n else (other, self)
-        return jnp.sum(large._convolved(self.covariance + other.covariance, small.dataset) * small.weights)
+        return jnp.sum(
+            large._convolved(self.covariance + other.covariance, small.dataset) * small.weights
+        )
 
     def resample(self, key: Any, shape: Sequence[int] = ()) -> Any:
         """Random points of the estimated density, of shape (dimensions, *shape)."""
         which, noise = random.split(key)
         at = random.choice(which, self.n, shape=tuple(shape), p=self.weights)
         zero = jnp.zeros(self.d, self.covariance.dtype)
-        moved = random.multivariate_normal(noise, zero, self.covariance, shape=tuple(shape), dtype=self.dataset.dtype)
+        moved = random.multivariate_normal(
+            noise, zero, self.covariance, shape=tuple(shape), dtype=self.dataset.dtype
+        )
         return self.dataset[:, at] + jnp.moveaxis(moved, -1, 0)
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
         """Only in one dimension: see `integrate_box_1d`."""
         raise NotImplementedError(
-            "gaussian_kde.integrate_box: only 1D box integrations are supported; use integrate_box_1d"
+            "gaussian_kde.integrate_box: only 1D box integrations are supported; use"
+            " integrate_box_1d"
         )
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """The bandwidth is chosen when the estimate is made."""
-        raise NotImplementedError("gaussian_kde.set_bandwidth: make a new estimate with another bw_method")
+        raise NotImplementedError(
+            "gaussian_kde.set_bandwidth: make a new estimate with another bw_method"
+        )
 
 
 def _weighted(data: Any, weights: Any) -> tuple[Any, Any]:
@@ -186,10 +229,16 @@ def _weighted(data: Any, weights: Any) -> tuple[Any, Any]:
         (data,) = promote_inexact(data)
         data = jnp.asarray(data)
         return data, jnp.full(n, 1.0 / n, dtype=data.dtype)
-    data, weights = (jnp.asarray(a) for a in promote_inexact(data, array_of("gaussian_kde", weights)))
+    data, weights = (
+        jnp.asarray(a) for a in promote_inexact(data, array_of("gaussian_kde", weights))
+    )
     weights = jnp.atleast_1d(weights)
     if weights.ndim != 1:
-        raise ValueError(f"gaussian_kde: `weights` input should be one-dimensional, got shape {weights.shape}")
+        raise ValueError(
+            f"gaussian_kde: `weights` input should be one-dimensional, got shape {weights.shape}"
+        )
     if len(weights) != n:
-        raise ValueError(f"gaussian_kde: `weights` input should be of length {n}, got {len(weights)}")
+        raise ValueError(
+            f"gaussian_kde: `weights` input should be of length {n}, got {len(weights)}"
+        )
     return data, weights / jnp.sum(weights)

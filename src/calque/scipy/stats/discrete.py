@@ -11,7 +11,9 @@ from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.scipy import special as sp
 from calque.scipy.stats.tables import _DOCS, Distribution, _function, _signature, discrete
 
-_whole = lambda k, *_: (k >= 0) & (jnp.floor(k) == k)
+
+def _whole(k, *_):
+    return (k >= 0) & (jnp.floor(k) == k)
 
 
 def _log_choose(n: Any, k: Any) -> Any:
@@ -24,45 +26,84 @@ def _bernoulli_ppf(q: Any, p: Any) -> Any:
 
 
 bernoulli = discrete(
-    "bernoulli", "the Bernoulli distribution", "p", lambda k, p: sp.xlogy(k, p) + sp.xlog1py(1 - k, -p), lambda k, p: (k == 0) | (k == 1),
-    cdf=lambda k, p: jnp.where((p < 0) | (p > 1) | jnp.isnan(k), np.nan, jnp.where(k < 0, 0.0, jnp.where(k < 1, 1 - p, 1.0))),
+    "bernoulli",
+    "the Bernoulli distribution",
+    "p",
+    lambda k, p: sp.xlogy(k, p) + sp.xlog1py(1 - k, -p),
+    lambda k, p: (k == 0) | (k == 1),
+    cdf=lambda k, p: jnp.where(
+        (p < 0) | (p > 1) | jnp.isnan(k),
+        np.nan,
+        jnp.where(k < 0, 0.0, jnp.where(k < 1, 1 - p, 1.0)),
+    ),
     ppf=_bernoulli_ppf,
-)  # fmt: skip
+)
 geom = discrete(
-    "geom", "the geometric distribution", "p", lambda k, p: sp.xlog1py(k - 1, -p) + jnp.log(p), lambda k, p: (k > 0)
-)  # fmt: skip
+    "geom",
+    "the geometric distribution",
+    "p",
+    lambda k, p: sp.xlog1py(k - 1, -p) + jnp.log(p),
+    lambda k, p: k > 0,
+)
 poisson = discrete(
-    "poisson", "the Poisson distribution", "mu", lambda k, mu: sp.xlogy(k, mu) - do.lgamma(k + 1) - mu, _whole,
+    "poisson",
+    "the Poisson distribution",
+    "mu",
+    lambda k, mu: sp.xlogy(k, mu) - do.lgamma(k + 1) - mu,
+    _whole,
     cdf=lambda k, mu: jnp.where(k < 0, 0.0, do.igammac(jnp.floor(jnp.maximum(k, 0)) + 1, mu)),
-)  # fmt: skip
+)
 binom = discrete(
-    "binom", "the binomial distribution", "n p",
-    lambda k, n, p: _log_choose(n, k) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p), lambda k, n, p: (k >= 0) & (k <= n),
-)  # fmt: skip
+    "binom",
+    "the binomial distribution",
+    "n p",
+    lambda k, n, p: _log_choose(n, k) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p),
+    lambda k, n, p: (k >= 0) & (k <= n),
+)
 nbinom = discrete(
-    "nbinom", "the negative binomial distribution", "n p",
-    lambda k, n, p: do.lgamma(k + n) - do.lgamma(k + 1) - do.lgamma(n) + jnp.log(p) * n + sp.xlog1py(k, -p), lambda k, n, p: k >= 0,
-)  # fmt: skip
+    "nbinom",
+    "the negative binomial distribution",
+    "n p",
+    lambda k, n, p: (
+        do.lgamma(k + n) - do.lgamma(k + 1) - do.lgamma(n) + jnp.log(p) * n + sp.xlog1py(k, -p)
+    ),
+    lambda k, n, p: k >= 0,
+)
 
 
 def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
     k = jnp.floor(k)
-    return -jnp.log1p(n) - sp.betaln(n - k + 1, k + 1) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b)
+    return (
+        -jnp.log1p(n) - sp.betaln(n - k + 1, k + 1) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b)
+    )
 
 
 betabinom = discrete(
-    "betabinom", "the beta-binomial distribution", "n a b", _betabinom_logpmf, lambda k, n, a, b: (k >= 0) & (k <= n)
-)  # fmt: skip
+    "betabinom",
+    "the beta-binomial distribution",
+    "n a b",
+    _betabinom_logpmf,
+    lambda k, n, a, b: (k >= 0) & (k <= n),
+)
 
 
 def _poisson_entropy(mu: Any) -> Any:
     """The sum over its mass for small rates, an asymptotic series for large ones."""
     small = jnp.where(mu < 20, mu, 1.0)
-    k = np.arange(100, dtype=np.float32).reshape(-1, *(1,) * typeof(mu).ndim).astype(typeof(mu).dtype)
+    k = (
+        np.arange(100, dtype=np.float32)
+        .reshape(-1, *(1,) * typeof(mu).ndim)
+        .astype(typeof(mu).dtype)
+    )
     log_mass = sp.xlogy(k, small) - do.lgamma(k + small * 0 + 1) - small
     summed = -jnp.sum(jnp.exp(log_mass) * log_mass, axis=0)
     large = jnp.where(mu < 20, 20.0, mu)
-    series = 0.5 * jnp.log(2 * np.pi * np.e * large) - 1 / (12 * large) - 1 / (24 * large**2) - 19 / (360 * large**3)
+    series = (
+        0.5 * jnp.log(2 * np.pi * np.e * large)
+        - 1 / (12 * large)
+        - 1 / (24 * large**2)
+        - 19 / (360 * large**3)
+    )
     return jnp.where(mu == 0, 0.0, jnp.where(mu < 20, summed, series))
 
 
@@ -76,7 +117,8 @@ poisson.entropy = _function(
 
 
 def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
-    """The logarithm of the probability of counts x (last axis) in n trials with outcomes of probabilities p."""
+    """The logarithm of the probability of counts x (last axis) in n trials with outcomes of
+    probabilities p."""
     check_arraylike("multinomial.logpmf", x, n, p)
     x, p = promote_inexact(x, p)
     total = do.lgamma(jnp.asarray(n, typeof(p).dtype) + 1)
@@ -85,5 +127,7 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
 
 
 multinomial = Distribution(
-    "multinomial", logpmf=_multinomial_logpmf, pmf=lambda x, n, p: jnp.exp(_multinomial_logpmf(x, n, p))
+    "multinomial",
+    logpmf=_multinomial_logpmf,
+    pmf=lambda x, n, p: jnp.exp(_multinomial_logpmf(x, n, p)),
 )

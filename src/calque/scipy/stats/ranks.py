@@ -42,7 +42,9 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(
+    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
     """The most common value along an axis, the smallest of several, and how often it occurs.
 
     >>> import calque.numpy as jnp
@@ -62,12 +64,18 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
     ordered = jnp.sort(rows, axis=-1)
     length = jnp.arange(rows.shape[-1]) - _first_of_run(_starts_of_runs(ordered)) + 1
     at = jnp.argmax(length, axis=-1, keepdims=True)
-    take = lambda values: jnp.reshape(jnp.take_along_axis(values, at, axis=-1), kept)
+
+    def take(values):
+        return jnp.reshape(jnp.take_along_axis(values, at, axis=-1), kept)
+
     return ModeResult(take(ordered), take(length))
 
 
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
-    """The ranks of the data along an axis, or of all data, from 1. Equal values get what `method` says.
+def rankdata(
+    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Any:
+    """The ranks of the data along an axis, or of all data, from 1. Equal values get what `method`
+    says.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy import stats
@@ -76,7 +84,9 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     x = array_of("rankdata", a)
     _only_propagate("rankdata", nan_policy)
     if method not in _METHODS:
-        raise ValueError(f"rankdata: unknown method {method!r}; the methods are {', '.join(_METHODS)}")
+        raise ValueError(
+            f"rankdata: unknown method {method!r}; the methods are {', '.join(_METHODS)}"
+        )
     if axis is None:
         return _ranks(jnp.ravel(x), method)
     k = canonical_axis(axis, x.ndim)
@@ -93,10 +103,14 @@ def _ranks(x: Any, method: str) -> Any:
     if method == "ordinal":
         ranks = (back + 1).astype(dtype)
     else:
-        ranks = jnp.take_along_axis(_tied(jnp.take_along_axis(x, order, axis=-1), method, dtype), back, axis=-1)
+        ranks = jnp.take_along_axis(
+            _tied(jnp.take_along_axis(x, order, axis=-1), method, dtype), back, axis=-1
+        )
     if not is_inexact(x.dtype):
         return ranks
-    return jnp.where(jnp.any(jnp.isnan(x), axis=-1, keepdims=True), jnp.asarray(jnp.nan, dtype), ranks)
+    return jnp.where(
+        jnp.any(jnp.isnan(x), axis=-1, keepdims=True), jnp.asarray(jnp.nan, dtype), ranks
+    )
 
 
 def _tied(ordered: Any, method: str, dtype: Any) -> Any:
@@ -113,7 +127,14 @@ def _tied(ordered: Any, method: str, dtype: Any) -> Any:
     return high if method == "max" else 0.5 * (low + high)
 
 
-def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
+def sem(
+    a: Any,
+    axis: int | None = 0,
+    ddof: int = 1,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Any:
     """The standard error of the mean over an axis; nan_policy 'omit' leaves nan out.
 
     >>> import calque.numpy as jnp
@@ -124,8 +145,12 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     x = jnp.asarray(x)
     if nan_policy == "propagate":
         size = x.size if axis is None else x.shape[canonical_axis(axis, x.ndim)]
-        return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(jnp.asarray(size, x.real.dtype))
+        return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(
+            jnp.asarray(size, x.real.dtype)
+        )
     if nan_policy == "omit":
         count = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
-        return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count.astype(x.real.dtype))
+        return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(
+            count.astype(x.real.dtype)
+        )
     raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}")

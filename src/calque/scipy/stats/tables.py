@@ -1,4 +1,5 @@
-"""How distributions are made of tables: a family of functions from a standardised density, with location and scale."""
+"""How distributions are made of tables: a family of functions from a standardised density, with
+location and scale."""
 
 import inspect
 from collections.abc import Callable
@@ -17,13 +18,19 @@ _P = inspect.Parameter
 
 def _signature(*names: str, **defaults: Any) -> inspect.Signature:
     required = [_P(n, _P.POSITIONAL_OR_KEYWORD) for n in names]
-    return inspect.Signature(required + [_P(n, _P.POSITIONAL_OR_KEYWORD, default=v) for n, v in defaults.items()])
+    return inspect.Signature(
+        required + [_P(n, _P.POSITIONAL_OR_KEYWORD, default=v) for n, v in defaults.items()]
+    )
 
 
 def operands(name: str, *args: Any) -> list[Any]:
     """Floats of one dtype and shape."""
     check_arraylike(name, *args)
-    return list(jnp.broadcast_arrays(*[to_array(x) for x in promote_shapes(name, *promote_inexact_strong(*args))]))
+    return list(
+        jnp.broadcast_arrays(
+            *[to_array(x) for x in promote_shapes(name, *promote_inexact_strong(*args))]
+        )
+    )
 
 
 def strong(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +43,9 @@ def strong(f: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _function(owner: str, name: str, signature: inspect.Signature, body: Callable[..., Any], doc: str) -> Any:
+def _function(
+    owner: str, name: str, signature: inspect.Signature, body: Callable[..., Any], doc: str
+) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -66,19 +75,26 @@ _DOCS = {
 
 
 class Distribution(ModuleType):
-    """The functions of one distribution as attributes: `calque.scipy.stats` makes it the module of that name."""
+    """The functions of one distribution as attributes: `calque.scipy.stats` makes it the module of
+    that name."""
 
     def __init__(self, name: str, **functions: Callable[..., Any]):
-        super().__init__(f"calque.scipy.stats.{name}", f"The {name} distribution: {', '.join(functions)}.")
+        super().__init__(
+            f"calque.scipy.stats.{name}", f"The {name} distribution: {', '.join(functions)}."
+        )
         vars(self).update(functions)
 
 
-def continuous(name: str, what: str, shapes: str, logpdf: Any, support: Any = None, **others: Any) -> Distribution:
-    """A distribution on the real line from functions of y = (x - loc) / scale and of its shape parameters.
+def continuous(
+    name: str, what: str, shapes: str, logpdf: Any, support: Any = None, **others: Any
+) -> Distribution:
+    """A distribution on the real line from functions of y = (x - loc) / scale and of its shape
+    parameters.
 
-    `logpdf` is the density at scale 1; outside of `support(y, *shapes)` it is -inf. `others` has further functions by name:
-    cdf, sf, logcdf, logsf get y; ppf and isf get a probability and return y. pdf, and logarithms of what is given, follow.
-    `probability` is the name of the first argument of ppf and isf."""
+    `logpdf` is the density at scale 1; outside of `support(y, *shapes)` it is -inf. `others` has
+    further functions by name: cdf, sf, logcdf, logsf get y; ppf and isf get a probability and
+    return y. pdf, and logarithms of what is given, follow. `probability` is the name of the first
+    argument of ppf and isf."""
     parameters = shapes.split()
     signature = _signature("x", *parameters, loc=0, scale=1)
     of_probability = _signature(others.get("probability", "q"), *parameters, loc=0, scale=1)
@@ -100,10 +116,15 @@ def continuous(name: str, what: str, shapes: str, logpdf: Any, support: Any = No
     for key in ("cdf", "sf"):
         if key in bodies and f"log{key}" not in bodies and others.get("logs", True):
             bodies[f"log{key}"] = _logarithm(bodies[key])
-    out = {key: _function(name, key, signature, body, _DOCS[key].format(what)) for key, body in bodies.items()}
+    out = {
+        key: _function(name, key, signature, body, _DOCS[key].format(what))
+        for key, body in bodies.items()
+    }
     for key in ("ppf", "isf"):
         if key in others:
-            out[key] = _function(name, key, of_probability, _rescaled(others[key]), _DOCS[key].format(what))
+            out[key] = _function(
+                name, key, of_probability, _rescaled(others[key]), _DOCS[key].format(what)
+            )
     return Distribution(name, **out)
 
 
@@ -127,8 +148,11 @@ def _logarithm(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: jnp.log(f(*args))
 
 
-def discrete(name: str, what: str, shapes: str, logpmf: Any, support: Any, **others: Any) -> Distribution:
-    """A distribution on whole numbers from functions of k = x - loc and of its shape parameters; -inf off the support."""
+def discrete(
+    name: str, what: str, shapes: str, logpmf: Any, support: Any, **others: Any
+) -> Distribution:
+    """A distribution on whole numbers from functions of k = x - loc and of its shape parameters;
+    -inf off the support."""
     parameters = shapes.split()
     signature = _signature("k", *parameters, loc=0)
 
@@ -143,10 +167,16 @@ def discrete(name: str, what: str, shapes: str, logpmf: Any, support: Any, **oth
     if "cdf" in others:
         cdf = others["cdf"]
         bodies["cdf"] = lambda k, *rest: cdf(k - rest[-1], *rest[:-1])
-    out = {key: _function(name, key, signature, body, _DOCS[key].format(what)) for key, body in bodies.items()}
+    out = {
+        key: _function(name, key, signature, body, _DOCS[key].format(what))
+        for key, body in bodies.items()
+    }
     if "ppf" in others:
         of_probability = _signature("q", *parameters, loc=0)
         ppf = others["ppf"]
-        body = lambda q, *rest: ppf(q, *rest[:-1]) + rest[-1]
+
+        def body(q, *rest):
+            return ppf(q, *rest[:-1]) + rest[-1]
+
         out["ppf"] = _function(name, "ppf", of_probability, body, _DOCS["ppf"].format(what))
     return Distribution(name, **out)

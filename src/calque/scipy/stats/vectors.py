@@ -16,7 +16,8 @@ from calque.scipy.stats.tables import Distribution
 
 
 def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
-    """The logarithm of the density of normal vectors (last axis of x) with this mean and covariance.
+    """The logarithm of the density of normal vectors (last axis of x) with this mean and
+    covariance.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy.stats import multivariate_normal
@@ -38,7 +39,9 @@ def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> 
     y = jnp.expand_dims(x - mean, -1)
     batch = jnp.broadcast_shapes(lower.shape[:-2], y.shape[:-2])
     whole = jnp.broadcast_to(lower, (*batch, n, n))
-    z = triangular_solve(whole, jnp.broadcast_to(y, (*batch, n, 1)), left_side=True, lower=True)[..., 0]
+    z = triangular_solve(whole, jnp.broadcast_to(y, (*batch, n, 1)), left_side=True, lower=True)[
+        ..., 0
+    ]
     log_det = jnp.sum(jnp.log(jnp.diagonal(lower, axis1=-2, axis2=-1)), axis=-1)
     return -0.5 * jnp.sum(z * z, axis=-1) - n / 2 * math.log(2 * math.pi) - log_det
 
@@ -52,7 +55,8 @@ multivariate_normal = Distribution("multivariate_normal", logpdf=_normal_logpdf,
 
 
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
-    """The logarithm of the density of probabilities x (first axis) with concentrations alpha; -inf off the simplex.
+    """The logarithm of the density of probabilities x (first axis) with concentrations alpha; -inf
+    off the simplex.
 
     >>> import calque.numpy as jnp
     >>> from calque.scipy.stats import dirichlet
@@ -65,14 +69,17 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     k = alpha.shape[0]
     if not x.shape or x.shape[0] not in (k, k - 1):
         raise ValueError(
-            f"`x` must have either the same number of entries as `alpha` or one entry fewer; got x.shape={x.shape}, alpha.shape={alpha.shape}"
+            "`x` must have either the same number of entries as `alpha` or one entry fewer; got"
+            f" x.shape={x.shape}, alpha.shape={alpha.shape}"
         )
     if x.shape[0] == k - 1:
         x = jnp.concatenate([x, 1 - jnp.sum(x, axis=0, keepdims=True)], axis=0)
     weights = alpha.reshape(k, *(1,) * (x.ndim - 1))
     constant = jnp.sum(do.lgamma(alpha)) - do.lgamma(jnp.sum(alpha))
     value = jnp.sum(sp.xlogy(weights - 1, x), axis=0) - constant
-    near = jnp.abs(jnp.sum(x, axis=0) - 1) < (1e-6 if typeof(x).dtype == np.dtype("float32") else 1e-10)
+    near = jnp.abs(jnp.sum(x, axis=0) - 1) < (
+        1e-6 if typeof(x).dtype == np.dtype("float32") else 1e-10
+    )
     return jnp.where(jnp.all(x >= 0, axis=0) & near, value, -np.inf)
 
 

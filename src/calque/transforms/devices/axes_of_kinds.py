@@ -1,4 +1,5 @@
-"""Mesh axes along which the user, or the compiler, says where values are. Values mean the same in either case."""
+"""Mesh axes along which the user, or the compiler, says where values are. Values mean the same in
+either case."""
 
 import functools
 from collections.abc import Callable, Hashable, Iterable
@@ -10,7 +11,8 @@ from calque.transforms.engines.trees import name_of
 
 
 class ManualAxisType:
-    """How a value inside a manual region relates to mesh axes: it varies along some, has still to be summed over others."""
+    """How a value inside a manual region relates to mesh axes: it varies along some, has still to
+    be summed over others."""
 
     __slots__ = ("reduced", "unreduced", "varying")
 
@@ -21,11 +23,17 @@ class ManualAxisType:
         unreduced: Iterable[Hashable] = frozenset(),
         reduced: Iterable[Hashable] = frozenset(),
     ):
-        self.varying, self.unreduced, self.reduced = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+        self.varying, self.unreduced, self.reduced = (
+            frozenset(varying),
+            frozenset(unreduced),
+            frozenset(reduced),
+        )
         for a, b in (("varying", "unreduced"), ("varying", "reduced"), ("unreduced", "reduced")):
             both = getattr(self, a) & getattr(self, b)
             if both:
-                raise ValueError(f"ManualAxisType: {sorted(map(str, both))} cannot be both {a} and {b}")
+                raise ValueError(
+                    f"ManualAxisType: {sorted(map(str, both))} cannot be both {a} and {b}"
+                )
 
     def _key(self) -> tuple[frozenset[Hashable], ...]:
         return self.varying, self.unreduced, self.reduced
@@ -37,7 +45,11 @@ class ManualAxisType:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        parts = (f"{n}={set(getattr(self, n))}" for n in ("varying", "unreduced", "reduced") if getattr(self, n))
+        parts = (
+            f"{n}={set(getattr(self, n))}"
+            for n in ("varying", "unreduced", "reduced")
+            if getattr(self, n)
+        )
         return f"ManualAxisType({', '.join(parts)})"
 
 
@@ -52,12 +64,17 @@ def _check(what: str, f: Any, axes: Any) -> None:
     unknown = [n for n in names if n not in mesh.axis_names]
     if unknown:
         raise ValueError(
-            f"{what} of {name_of(f)}: {unknown} are not axes of the current mesh, which has {mesh.axis_names}"
+            f"{what} of {name_of(f)}: {unknown} are not axes of the current mesh, which has"
+            f" {mesh.axis_names}"
         )
 
 
 def auto_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = _NOT_GIVEN
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    out_sharding: Any = _NOT_GIVEN,
 ) -> Any:
     """`f` with the shardings of its results given: inside, the compiler decides where values are.
 
@@ -71,16 +88,23 @@ def auto_axes(
         _check("auto_axes", f, axes)
         target = given if out_sharding is _NOT_GIVEN else out_sharding
         if target is _NOT_GIVEN:
-            raise TypeError(f"auto_axes of {name_of(f)}: Missing required keyword argument: 'out_sharding'")
+            raise TypeError(
+                f"auto_axes of {name_of(f)}: Missing required keyword argument: 'out_sharding'"
+            )
         return reshard(f(*args, **kwargs), target)
 
     return call
 
 
 def explicit_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = _NOT_GIVEN
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    in_sharding: Any = _NOT_GIVEN,
 ) -> Any:
-    """`f` with the shardings of its positional arguments given. They can also be given by the caller, as `in_sharding`."""
+    """`f` with the shardings of its positional arguments given. They can also be given by the
+    caller, as `in_sharding`."""
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     given = in_sharding
@@ -90,7 +114,9 @@ def explicit_axes(
         _check("explicit_axes", f, axes)
         source = given if in_sharding is _NOT_GIVEN else in_sharding
         if source is _NOT_GIVEN:
-            raise TypeError(f"explicit_axes of {name_of(f)}: Missing required keyword argument: 'in_sharding'")
+            raise TypeError(
+                f"explicit_axes of {name_of(f)}: Missing required keyword argument: 'in_sharding'"
+            )
         return f(*reshard(args, source), **kwargs)
 
     return call

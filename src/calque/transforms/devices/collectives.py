@@ -1,6 +1,8 @@
 """Operations between the members of a named axis: sums, gathers, permutations, positions.
 
-Under vmap the axis becomes a dimension of the values and each collective an ordinary operation on it."""
+Under vmap the axis becomes a dimension of the values and each collective an ordinary operation on
+it.
+"""
 
 import math
 from collections.abc import Callable, Hashable, Sequence
@@ -23,30 +25,42 @@ from calque.transforms.devices.collectives_groups import (
     reduced_in_groups,
     rowless,
 )
-from calque.transforms.devices.collectives_several import gather_over, permute_over, scatter_over, swap_over
+from calque.transforms.devices.collectives_several import (
+    gather_over,
+    permute_over,
+    scatter_over,
+    swap_over,
+)
 from calque.transforms.devices.variance import made_varying
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis, Collective, names_of, size_of
 from calque.transforms.engines.batching import Dim
 
 Names = tuple[Hashable, ...]
-_ALONE = NotApplicable("a collective has a meaning only where its axis is mapped: inside vmap, pmap or shard_map")
+_ALONE = NotApplicable(
+    "a collective has a meaning only where its axis is mapped: inside vmap, pmap or shard_map"
+)
 
 
 # ---------------------------------------------------------------- reductions: psum, pmax, pmin
 
 
 def _reduction(name: str, reduce: str, linear: bool) -> Collective:
-    """A collective that reduces over axes; positional axes among them (ints) are dimensions of the value."""
+    """A collective that reduces over axes; positional axes among them (ints) are dimensions of the
+    value."""
 
     def bind(x: Any, names: Names, groups: Groups = None) -> Any:
         return REGISTRY[name].bind(x, axes=names, axis_index_groups=groups)
 
     def shape(x: ShapedArray, *, axes: Names, axis_index_groups: Any) -> ShapedArray:
         gone = {a for a in axes if isinstance(a, int)}
-        return ShapedArray(tuple(d for i, d in enumerate(x.shape) if i not in gone), x.dtype, x.weak_type)
+        return ShapedArray(
+            tuple(d for i, d in enumerate(x.shape) if i not in gone), x.dtype, x.weak_type
+        )
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: Names, axis_index_groups: Any) -> Any:
+    def jvp(
+        primals: Sequence[Any], tangents: Sequence[Any], *, axes: Names, axis_index_groups: Any
+    ) -> Any:
         (x,), (t,) = primals, tangents
         groups = axis_index_groups
         out = bind(x, axes, groups)
@@ -54,15 +68,21 @@ def _reduction(name: str, reduce: str, linear: bool) -> Collective:
             return out, zero_like(out)
         if linear:
             return out, bind(t, axes, groups)
-        here = do.convert_element_type(do.eq(x, out), new_dtype=typeof(x).dtype, weak_type=False, sharding=None)
-        return out, do.div(sum_of_varying(do.mul(t, here), axes, groups), sum_of_varying(here, axes, groups))
+        here = do.convert_element_type(
+            do.eq(x, out), new_dtype=typeof(x).dtype, weak_type=False, sharding=None
+        )
+        return out, do.div(
+            sum_of_varying(do.mul(t, here), axes, groups), sum_of_varying(here, axes, groups)
+        )
 
     def transpose(ct: Any, x: Any, *, axes: Names, axis_index_groups: Any) -> list[Any]:
         if type(ct) is Zero:
             return [Zero(x.aval)]
         return [bind(ct, axes, axis_index_groups)]
 
-    def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axes: Names, axis_index_groups: Any) -> Any:
+    def batch(
+        axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axes: Names, axis_index_groups: Any
+    ) -> Any:
         (x,), (d,) = args, dims
         if axis.name is None or axis.name not in axes:
             return bind(x, axes, axis_index_groups), d
@@ -82,7 +102,9 @@ def _reduction(name: str, reduce: str, linear: bool) -> Collective:
         meaning=_ALONE,
         shape=shape,
         jvp=jvp,
-        transpose=transpose if linear else NotApplicable(f"{name} is not linear: it has no transpose"),
+        transpose=(
+            transpose if linear else NotApplicable(f"{name} is not linear: it has no transpose")
+        ),
         batch=batch,
     )
 
@@ -101,8 +123,8 @@ def _movement(
     along: Callable[..., Any],
     transpose: Callable[..., Any],
 ) -> Collective:
-    """A linear collective that moves data. `along(x, axis, **params)` is its meaning for values whose first dimension is the
-    axis: it gives the result and its batch dimension."""
+    """A linear collective that moves data. `along(x, axis, **params)` is its meaning for values
+    whose first dimension is the axis: it gives the result and its batch dimension."""
 
     def bind(x: Any, params: dict[str, Any]) -> Any:
         return REGISTRY[name].bind(x, **params)
@@ -120,9 +142,13 @@ def _movement(
         if axis.name is not None and axis.name in names_of(params["axis_name"]):
             shape(rowless(typeof(x), d), **params)
             if len(names_of(params["axis_name"])) > 1:
-                raise NotImplementedError(f"{name} over several axes at once under vmap: use one axis after the other")
+                raise NotImplementedError(
+                    f"{name} over several axes at once under vmap: use one axis after the other"
+                )
             groups = params.get("axis_index_groups")
-            return grouped_along(front(x, d, axis.size), axis, groups, lambda rows, own: along(rows, own, **params))
+            return grouped_along(
+                front(x, d, axis.size), axis, groups, lambda rows, own: along(rows, own, **params)
+            )
         out = bind(
             x if d is None else move(x, d, typeof(x).ndim - 1), params
         )  # the other dimensions keep their numbers
@@ -140,7 +166,9 @@ def _movement(
     )
 
 
-def _gathered_shape(x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any) -> ShapedArray:
+def _gathered_shape(
+    x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
+) -> ShapedArray:
     shape = list(x.shape)
     if tiled:
         shape[all_gather_dimension] *= axis_size
@@ -159,7 +187,14 @@ def _gather_along(x: Any, axis: Axis, *, all_gather_dimension: int, tiled: bool,
 
 
 def _gather_transpose(
-    ct: Any, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: Any, axis_size: int, tiled: bool, **_: Any
+    ct: Any,
+    *,
+    all_gather_dimension: int,
+    axis_index_groups: Any,
+    axis_name: Any,
+    axis_size: int,
+    tiled: bool,
+    **_: Any,
 ) -> Any:
     return do.reduce_scatter(
         ct,
@@ -174,18 +209,22 @@ def _gather_transpose(
 all_gather_p = _movement("all_gather", _gathered_shape, _gather_along, _gather_transpose)
 
 
-def _scattered_shape(x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any) -> ShapedArray:
+def _scattered_shape(
+    x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
+) -> ShapedArray:
     shape, k = list(x.shape), scatter_dimension
     if tiled:
         if shape[k] % axis_size:
             raise ValueError(
-                f"tiled psum_scatter operand scatter dimension size {shape[k]} must be divisible by shard_count {axis_size}"
+                f"tiled psum_scatter operand scatter dimension size {shape[k]} must be divisible by"
+                f" shard_count {axis_size}"
             )
         shape[k] //= axis_size
     else:
         if shape[k] != axis_size:
             raise ValueError(
-                f"psum_scatter operand scatter dimension size {shape[k]} must match shard_count {axis_size}"
+                f"psum_scatter operand scatter dimension size {shape[k]} must match shard_count"
+                f" {axis_size}"
             )
         del shape[k]
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
@@ -201,7 +240,14 @@ def _scatter_along(x: Any, axis: Axis, *, scatter_dimension: int, tiled: bool, *
 
 
 def _scatter_transpose(
-    ct: Any, *, axis_index_groups: Any, axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
+    ct: Any,
+    *,
+    axis_index_groups: Any,
+    axis_name: Any,
+    axis_size: int,
+    scatter_dimension: int,
+    tiled: bool,
+    **_: Any,
 ) -> Any:
     return do.all_gather(
         ct,
@@ -217,28 +263,37 @@ reduce_scatter_p = _movement("reduce_scatter", _scattered_shape, _scatter_along,
 
 
 def _exchanged_shape(
-    x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int, tiled: bool, axis_index_groups: Any
+    x: ShapedArray,
+    *,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    tiled: bool,
+    axis_index_groups: Any,
 ) -> ShapedArray:
     shape, n = list(x.shape), group_size(axis_name, axis_index_groups)
     if tiled:
         if shape[split_axis] % n:
             raise ValueError(
-                f"all_to_all: dimension {split_axis} of size {shape[split_axis]} is not divisible by the axis size {n}"
+                f"all_to_all: dimension {split_axis} of size {shape[split_axis]} is not divisible"
+                f" by the axis size {n}"
             )
         shape[split_axis] //= n
         shape[concat_axis] *= n
     else:
         if shape[split_axis] != n:
             raise ValueError(
-                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {n} and "
-                f"{shape[split_axis]} respectively."
+                "all_to_all requires the size of the mapped axis axis_name to equal"
+                f" x.shape[split_axis], but they are {n} and {shape[split_axis]} respectively."
             )
         del shape[split_axis]
         shape.insert(concat_axis, n)
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _exchange_along(x: Any, axis: Axis, *, split_axis: int, concat_axis: int, tiled: bool, **_: Any) -> Any:
+def _exchange_along(
+    x: Any, axis: Axis, *, split_axis: int, concat_axis: int, tiled: bool, **_: Any
+) -> Any:
     n = axis.size
     if not tiled:  # the split dimension becomes the axis, the axis the concatenated dimension
         x = move(x, split_axis + 1, 0)
@@ -266,7 +321,8 @@ def _permute_along(x: Any, axis: Axis, *, perm: Sequence[tuple[int, int]], **_: 
     for src, dst in perm:
         if not (0 <= src < axis.size and 0 <= dst < axis.size) or dst in source:
             raise ValueError(
-                f"ppermute sources and destinations must be unique and lie in range({axis.size}), got {tuple(perm)}."
+                f"ppermute sources and destinations must be unique and lie in range({axis.size}),"
+                f" got {tuple(perm)}."
             )
         source[dst] = src
     shape = typeof(x).shape
@@ -289,14 +345,17 @@ ppermute_p = _movement(
     "ppermute",
     lambda x, **_: x,
     _permute_along,
-    lambda ct, *, axis_name, perm: do.ppermute(ct, axis_name=axis_name, perm=tuple((d, s) for s, d in perm)),
+    lambda ct, *, axis_name, perm: do.ppermute(
+        ct, axis_name=axis_name, perm=tuple((d, s) for s, d in perm)
+    ),
 )
 
 
 def _broadcast_along(x: Any, axis: Axis, *, source: int, **_: Any) -> Any:
     if not 0 <= source < axis.size:
         raise ValueError(
-            f"pbroadcast: the source {source} is no position of the axis {axis.name!r} of size {axis.size}"
+            f"pbroadcast: the source {source} is no position of the axis {axis.name!r} of size"
+            f" {axis.size}"
         )
     return do.squeeze(_row(x, source), dimensions=(0,)), None
 
@@ -316,7 +375,9 @@ pbroadcast_p = _movement("pbroadcast", lambda x, **_: x, _broadcast_along, _broa
 # ---------------------------------------------------------------- axis_index
 
 
-def _index_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axis_name: Hashable) -> Any:
+def _index_batch(
+    axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axis_name: Hashable
+) -> Any:
     return do.iota(dtype=np.dtype("int32"), shape=(axis.size,), dimension=0, sharding=None), 0
 
 
@@ -342,7 +403,8 @@ def _each(fun: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The sum of `x` over the members of the axis; of a Python number, the number times their count.
+    """The sum of `x` over the members of the axis; of a Python number, the number times their
+    count.
 
     >>> calque.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([3., 3., 3.], dtype=float32)"""
@@ -355,18 +417,23 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
                 return v * group_size(names, groups)
             return do.mul(members(names, groups, typeof(v).dtype), v)
         if typeof(v).dtype == np.dtype(bool):
-            v = do.convert_element_type(v, new_dtype=np.dtype("int32"), weak_type=False, sharding=None)
+            v = do.convert_element_type(
+                v, new_dtype=np.dtype("int32"), weak_type=False, sharding=None
+            )
         return total(*positions_reduced(v, names, "reduce_sum"), groups)
 
     return pytrees.tree_map(one, x)
 
 
 def positions_reduced(x: Any, names: Names, reduce: str) -> tuple[Any, Names]:
-    """`x` reduced over those of the axes that are its own dimensions (ints), and the names of the others."""
+    """`x` reduced over those of the axes that are its own dimensions (ints), and the names of the
+    others."""
     ndim = typeof(x).ndim
     own = tuple([axis_in("psum", n, ndim) for n in names if isinstance(n, int)])
     if own:
-        x = REGISTRY[reduce].bind(x, axes=own, **({"out_sharding": None} if reduce == "reduce_sum" else {}))
+        x = REGISTRY[reduce].bind(
+            x, axes=own, **({"out_sharding": None} if reduce == "reduce_sum" else {})
+        )
     return x, tuple([n for n in names if not isinstance(n, int)])
 
 
@@ -396,7 +463,9 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return total / group_size(axis_name, groups)
         aval = typeof(total)
         if aval.dtype.kind in "iu":
-            total = do.convert_element_type(total, new_dtype=np.dtype("float32"), weak_type=False, sharding=None)
+            total = do.convert_element_type(
+                total, new_dtype=np.dtype("float32"), weak_type=False, sharding=None
+            )
         dtype, shape = typeof(total).dtype, typeof(v).shape
         own = math.prod(shape[n] for n in names if isinstance(n, int))
         total = do.div(total, members(named, groups, dtype))
@@ -427,7 +496,13 @@ def _extreme(p: Collective, x: Any, names: Names, groups: Groups) -> Any:
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: Any = None
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: Any = None,
 ) -> Any:
     """The values of all members along a new dimension `axis`, or joined along it with `tiled`."""
     groups = checked_groups(axis_index_groups, axis_name, "all_gather")
@@ -450,7 +525,12 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
 ) -> Any:
     """The sum over the axis, of which each member keeps its part along `scatter_dimension`."""
     groups = checked_groups(axis_index_groups, axis_name, "psum_scatter")
@@ -473,9 +553,16 @@ def psum_scatter(
 
 
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
 ) -> Any:
-    """Each member sends part i of its value along `split_axis` to member i, and joins what it gets along `concat_axis`."""
+    """Each member sends part i of its value along `split_axis` to member i, and joins what it gets
+    along `concat_axis`."""
     groups = checked_groups(axis_index_groups, axis_name, "all_to_all")
 
     def one(v: Any) -> Any:
@@ -484,7 +571,12 @@ def all_to_all(
         if len(names_of(axis_name)) > 1:
             return swap_over(v, names_of(axis_name), split, concat, tiled)
         return all_to_all_p.bind(
-            v, axis_index_groups=groups, axis_name=axis_name, concat_axis=concat, split_axis=split, tiled=tiled
+            v,
+            axis_index_groups=groups,
+            axis_name=axis_name,
+            concat_axis=concat,
+            split_axis=split,
+            tiled=tiled,
         )
 
     return _each(one, x)
@@ -497,7 +589,11 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
     def one(v: Any) -> Any:
         v = made_varying(v, names)
-        return ppermute_p.bind(v, axis_name=names, perm=pairs) if len(names) == 1 else permute_over(v, names, pairs)
+        return (
+            ppermute_p.bind(v, axis_name=names, perm=pairs)
+            if len(names) == 1
+            else permute_over(v, names, pairs)
+        )
 
     return _each(one, x)
 
@@ -506,13 +602,21 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     """The value that the member `source` of the axis has, for all of them."""
     names = names_of(axis_name)
     if len(names) > 1:
-        raise NotImplementedError(f"pbroadcast over several axes at once: {names}; use one axis after the other")
-    return _each(lambda v: pbroadcast_p.bind(made_varying(v, names), axis_name=axis_name, source=int(source)), x)
+        raise NotImplementedError(
+            f"pbroadcast over several axes at once: {names}; use one axis after the other"
+        )
+    return _each(
+        lambda v: pbroadcast_p.bind(
+            made_varying(v, names), axis_name=axis_name, source=int(source)
+        ),
+        x,
+    )
 
 
 def _sent(what: str) -> NotImplementedError:
     return NotImplementedError(
-        f"{what}: members that wait for each other are operations of a GPU; lax.ppermute sends and receives at once"
+        f"{what}: members that wait for each other are operations of a GPU; lax.ppermute sends and"
+        " receives at once"
     )
 
 
@@ -539,7 +643,8 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 
 
 def axis_index(axis_name: Any) -> Any:
-    """The position of this member along the axis, from 0; along several axes, counted through them in order."""
+    """The position of this member along the axis, from 0; along several axes, counted through them
+    in order."""
     names = names_of(axis_name)
     index: Any = None
     for name in names:

@@ -1,4 +1,5 @@
-"""Collectives within groups of the members of an axis (`axis_index_groups`): each group as an axis of its own."""
+"""Collectives within groups of the members of an axis (`axis_index_groups`): each group as an axis
+of its own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,27 +18,38 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 def checked_groups(groups: Any, axis_name: Any, what: str, equal: bool = True) -> Groups:
-    """The groups as tuples: each position of the axis in one of them, and with `equal` all of one size."""
+    """The groups as tuples: each position of the axis in one of them, and with `equal` all of one
+    size."""
     if groups is None:
         return None
     names = names_of(axis_name)
     if any(isinstance(n, int) for n in names):
-        raise ValueError(f"{what}: axis_index_groups only supported for sums over just named axes, got {axis_name}")
+        raise ValueError(
+            f"{what}: axis_index_groups only supported for sums over just named axes, got"
+            f" {axis_name}"
+        )
     if len(names) > 1:
         raise NotImplementedError(
             f"{what}: axis_index_groups speaks of the positions of one axis, got the axes {names}"
         )
-    if not isinstance(groups, Sequence) or any(not isinstance(g, (Sequence, np.ndarray)) for g in groups):
-        raise TypeError(f"{what}: axis_index_groups must be a list of lists of positions, got {groups!r}")
+    if not isinstance(groups, Sequence) or any(
+        not isinstance(g, (Sequence, np.ndarray)) for g in groups
+    ):
+        raise TypeError(
+            f"{what}: axis_index_groups must be a list of lists of positions, got {groups!r}"
+        )
     found = tuple([tuple([int(i) for i in g]) for g in groups])
     size = size_of(names)
     if sorted(i for g in found for i in g) != list(range(size)) or () in found:
         raise ValueError(
-            f"{what}: axis_index_groups must cover all indices exactly once: the positions 0 to {size - 1} of the axis {names[0]!r}, "
-            f"got {groups}"
+            f"{what}: axis_index_groups must cover all indices exactly once: the positions 0 to"
+            f" {size - 1} of the axis {names[0]!r}, got {groups}"
         )
     if equal and len({len(g) for g in found}) > 1:
-        raise ValueError(f"{what}: axis_index_groups must all be of one size, got sizes {[len(g) for g in found]}")
+        raise ValueError(
+            f"{what}: axis_index_groups must all be of one size, got sizes"
+            f" {[len(g) for g in found]}"
+        )
     return found
 
 
@@ -57,8 +69,11 @@ def _reshaped(x: Any, shape: Sequence[int]) -> Any:
     return do.reshape(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
 
 
-def grouped_along(x: Any, axis: Axis, groups: Groups, along: Callable[[Any, Axis], tuple[Any, Dim]]) -> tuple[Any, Dim]:
-    """`along(values, axis)` for each group: it gives a result and its batch dimension, None if all members have the same.
+def grouped_along(
+    x: Any, axis: Axis, groups: Groups, along: Callable[[Any, Axis], tuple[Any, Dim]]
+) -> tuple[Any, Dim]:
+    """`along(values, axis)` for each group: it gives a result and its batch dimension, None if all
+    members have the same.
 
     The first dimension of `x` is the axis; so is that of the result."""
     if groups is None:
@@ -76,10 +91,16 @@ def grouped_along(x: Any, axis: Axis, groups: Groups, along: Callable[[Any, Axis
     return _taken(_reshaped(out, (count * size, *typeof(out).shape[2:])), np.argsort(order)), 0
 
 
-def reduced_in_groups(x: Any, d: Dim, axis: Axis, groups: Any, reduce: str, params: dict[str, Any]) -> tuple[Any, Dim]:
-    """The sum, maximum or minimum over each group, for each of its members. Groups may be of different sizes."""
+def reduced_in_groups(
+    x: Any, d: Dim, axis: Axis, groups: Any, reduce: str, params: dict[str, Any]
+) -> tuple[Any, Dim]:
+    """The sum, maximum or minimum over each group, for each of its members. Groups may be of
+    different sizes."""
     x = front(x, d, axis.size)
-    fold = lambda rows: REGISTRY[reduce].bind(rows, axes=(0,), **params)
+
+    def fold(rows):
+        return REGISTRY[reduce].bind(rows, axes=(0,), **params)
+
     if len({len(g) for g in groups}) == 1:
         return grouped_along(x, axis, groups, lambda rows, _: (fold(rows), None))
     parts = [repeated(fold(_taken(x, np.array(g))), len(g)) for g in groups]
@@ -88,7 +109,8 @@ def reduced_in_groups(x: Any, d: Dim, axis: Axis, groups: Any, reduce: str, para
 
 
 def members(axis_name: Any, groups: Groups, dtype: Any) -> Any:
-    """How many members this one's group has: a number, or a value that varies when the groups differ."""
+    """How many members this one's group has: a number, or a value that varies when the groups
+    differ."""
     if groups is None or len({len(g) for g in groups}) == 1:
         return scalar_of(dtype, group_size(axis_name, groups))
     sizes = np.zeros(size_of(axis_name), np.int32)

@@ -1,4 +1,5 @@
-"""Data movement over several named axes at once, as one movement over each: the axes are the digits of a position."""
+"""Data movement over several named axes at once, as one movement over each: the axes are the digits
+of a position."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -27,13 +28,15 @@ def _merged(x: Any, first: int, count: int) -> Any:
 
 
 def _digits(x: Any, k: int, names: Names, tiled: bool, what: str) -> Any:
-    """The dimension k as one dimension for each axis, and with `tiled` another one for what each member has."""
+    """The dimension k as one dimension for each axis, and with `tiled` another one for what each
+    member has."""
     shape, sizes = typeof(x).shape, [size_of(n) for n in names]
     n = int(np.prod(sizes))
     if shape[k] % n or (not tiled and shape[k] != n):
         relation = "be divisible by" if tiled else "match"
         raise ValueError(
-            f"{what}: dimension {k} of size {shape[k]} must {relation} the size {n} of the axes {tuple(names)}"
+            f"{what}: dimension {k} of size {shape[k]} must {relation} the size {n} of the axes"
+            f" {tuple(names)}"
         )
     return _reshaped(x, (*shape[:k], *sizes, *([shape[k] // n] if tiled else []), *shape[k + 1 :]))
 
@@ -42,7 +45,12 @@ def gather_over(x: Any, names: Names, k: int, tiled: bool) -> Any:
     """all_gather: the last axis first, each before the dimensions of those gathered already."""
     for name in reversed(names):
         x = do.all_gather(
-            x, all_gather_dimension=k, axis_index_groups=None, axis_name=(name,), axis_size=size_of(name), tiled=False
+            x,
+            all_gather_dimension=k,
+            axis_index_groups=None,
+            axis_name=(name,),
+            axis_size=size_of(name),
+            tiled=False,
         )
     return _merged(x, k, len(names) + tiled)
 
@@ -52,7 +60,12 @@ def scatter_over(x: Any, names: Names, k: int, tiled: bool) -> Any:
     x = _digits(x, k, names, tiled, "psum_scatter")
     for name in names:
         x = do.reduce_scatter(
-            x, axis_index_groups=None, axis_name=(name,), axis_size=size_of(name), scatter_dimension=k, tiled=False
+            x,
+            axis_index_groups=None,
+            axis_name=(name,),
+            axis_size=size_of(name),
+            scatter_dimension=k,
+            tiled=False,
         )
     return x
 
@@ -63,7 +76,9 @@ def swap_over(x: Any, names: Names, split: int, concat: int, tiled: bool) -> Any
     x = _digits(x, split, names, tiled, "all_to_all")
     for i, name in enumerate(names):
         at = split + i
-        x = do.all_to_all(x, axis_index_groups=None, axis_name=name, concat_axis=at, split_axis=at, tiled=False)
+        x = do.all_to_all(
+            x, axis_index_groups=None, axis_name=name, concat_axis=at, split_axis=at, tiled=False
+        )
     digits = list(range(split, split + m))  # now those of the sender
     rest = [d for d in range(typeof(x).ndim) if d not in digits]
     x = do.transpose(x, permutation=(*rest[:concat], *digits, *rest[concat:]))
@@ -79,7 +94,10 @@ def permute_over(x: Any, names: Names, perm: Sequence[tuple[int, int]]) -> Any:
         or len({s for s, _ in perm}) != len(perm)
         or not all(0 <= v < n for p in perm for v in p)
     ):
-        raise ValueError(f"ppermute sources and destinations must be unique and lie in range({n}), got {tuple(perm)}.")
+        raise ValueError(
+            f"ppermute sources and destinations must be unique and lie in range({n}), got"
+            f" {tuple(perm)}."
+        )
     everything = gather_over(x, names, 0, False)
     nothing = zeros(ShapedArray((1, *typeof(x).shape), typeof(x).dtype))
     table = do.concatenate(everything, nothing, dimension=0)

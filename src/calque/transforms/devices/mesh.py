@@ -1,4 +1,5 @@
-"""Meshes: devices in a grid whose axes have names, and the mesh that is current in a `with` block."""
+"""Meshes: devices in a grid whose axes have names, and the mesh that is current in a `with`
+block."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from calque.core.devices import DEVICES, Device
 
 
 class AxisType(enum.Enum):
-    """Who places values along a mesh axis. The name is kept and printed; values mean the same under each."""
+    """Who places values along a mesh axis. The name is kept and printed; values mean the same under
+    each."""
 
     Auto = "auto"
     Explicit = "explicit"
@@ -37,7 +39,8 @@ def _types(axis_types: Any, n: int, default: AxisType) -> tuple[AxisType, ...]:
         raise TypeError(f"axis_types should be a tuple of AxisType or None; got {axis_types!r}")
     if len(types) != n:
         raise ValueError(
-            f"Number of axis names should match the number of axis_types. Got {n} axis names and {len(types)} axis_types."
+            f"Number of axis names should match the number of axis_types. Got {n} axis names and"
+            f" {len(types)} axis_types."
         )
     return types
 
@@ -85,7 +88,9 @@ class _AnyMesh:
     explicit_axes = property(lambda self: self._named(AxisType.Explicit))
     manual_axes = property(lambda self: self._named(AxisType.Manual))
     are_all_axes_auto = property(lambda self: all(t is AxisType.Auto for t in self.axis_types))
-    are_all_axes_explicit = property(lambda self: all(t is AxisType.Explicit for t in self.axis_types))
+    are_all_axes_explicit = property(
+        lambda self: all(t is AxisType.Explicit for t in self.axis_types)
+    )
     are_all_axes_manual = property(lambda self: all(t is AxisType.Manual for t in self.axis_types))
 
     def _axes_text(self) -> str:
@@ -128,7 +133,8 @@ def _key(mesh: _AnyMesh) -> tuple[Any, ...]:
 
 
 class Mesh(_AnyMesh, contextlib.ContextDecorator):
-    """Devices in a grid whose axes have names. As a context manager, it is the mesh that bare PartitionSpecs refer to.
+    """Devices in a grid whose axes have names. As a context manager, it is the mesh that bare
+    PartitionSpecs refer to.
 
     >>> mesh = calque.sharding.Mesh(np.array(calque.devices()[:1]).reshape(1, 1), ("x", "y"))
     >>> print(mesh, dict(mesh.shape))
@@ -143,8 +149,9 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if grid.ndim != len(names):
             raise ValueError(
-                "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument (`axis_names`), "
-                f"but got devices.ndim == {grid.ndim} and len(axis_names) == {len(names)}."
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of"
+                f" its second argument (`axis_names`), but got devices.ndim == {grid.ndim} and"
+                f" len(axis_names) == {len(names)}."
             )
         if len(set(names)) != len(names):
             raise ValueError(f"Mesh: the axis names must differ from each other, got {names}")
@@ -200,19 +207,26 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         if self is other:
             return True
         return (
-            isinstance(other, Mesh) and _key(self) == _key(other) and bool((self.device_ids == other.device_ids).all())
+            isinstance(other, Mesh)
+            and _key(self) == _key(other)
+            and bool((self.device_ids == other.device_ids).all())
         )
 
     def __hash__(self) -> int:
         return hash((_key(self), self.device_ids.tobytes())) if self.axis_names else 0
 
     def __str__(self) -> str:
-        return "Mesh()" if self.empty else f"Mesh({self._axes_text()}, axis_types={self.axis_types})"
+        return (
+            "Mesh()" if self.empty else f"Mesh({self._axes_text()}, axis_types={self.axis_types})"
+        )
 
     def __repr__(self) -> str:
         if self.empty:
             return "Mesh(axis_sizes=(), axis_names=(), axis_types=())"
-        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, axis_types={self.axis_types})"
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r},"
+            f" axis_types={self.axis_types})"
+        )
 
     def __reduce__(self) -> Any:
         return Mesh, (self.devices, self.axis_names, self.axis_types)
@@ -221,7 +235,9 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
 def _check_devices(grid: np.ndarray) -> None:
     for d in grid.flat:
         if not isinstance(d, Device):
-            raise TypeError(f"Mesh: devices must be those of calque.devices(), got {d!r} of type {type(d)}")
+            raise TypeError(
+                f"Mesh: devices must be those of calque.devices(), got {d!r} of type {type(d)}"
+            )
     if len({d.id for d in grid.flat}) != grid.size:
         raise ValueError(f"Mesh: each device may stand in one position only, got {grid.tolist()}")
 
@@ -233,7 +249,11 @@ EMPTY = Mesh(np.empty((), dtype=object), ())
 
 
 def make_mesh(
-    axis_shapes: Sequence[int], axis_names: Any, axis_types: Any = None, *, devices: Sequence[Device] | None = None
+    axis_shapes: Sequence[int],
+    axis_names: Any,
+    axis_types: Any = None,
+    *,
+    devices: Sequence[Device] | None = None,
 ) -> Mesh:
     """A mesh of these sizes over the first devices, row by row.
 
@@ -244,10 +264,16 @@ def make_mesh(
     chosen = list(DEVICES if devices is None else devices)
     n = math.prod(shape)
     if len(chosen) < n:
-        raise ValueError(f"Number of devices {len(chosen)} must be >= the product of mesh_shape {shape}")
+        raise ValueError(
+            f"Number of devices {len(chosen)} must be >= the product of mesh_shape {shape}"
+        )
     if devices is not None and len(chosen) != n:
-        raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {shape}")
-    return Mesh(grid_of(chosen[:n], shape), names, _types(axis_types, len(names), AxisType.Explicit))
+        raise ValueError(
+            f"Number of devices {len(chosen)} must equal the product of mesh_shape {shape}"
+        )
+    return Mesh(
+        grid_of(chosen[:n], shape), names, _types(axis_types, len(names), AxisType.Explicit)
+    )
 
 
 def grid_of(devices: Sequence[Device], shape: Sequence[int]) -> np.ndarray:
@@ -261,7 +287,9 @@ def grid_of(devices: Sequence[Device], shape: Sequence[int]) -> np.ndarray:
 
 
 class _Current(threading.local):
-    meshes: tuple[tuple[Mesh, bool], ...] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
+    meshes: tuple[
+        tuple[Mesh, bool], ...
+    ] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
     abstract: tuple[AbstractMesh, ...] = ()
     consultations: int = 0
 
@@ -323,7 +351,8 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
 
 
 def consult_mesh() -> Mesh:
-    """The current mesh, for code whose meaning depends on it: programs traced meanwhile are for this mesh alone."""
+    """The current mesh, for code whose meaning depends on it: programs traced meanwhile are for
+    this mesh alone."""
     _current.consultations += 1
     return current_mesh()
 
@@ -334,7 +363,8 @@ def consultations() -> int:
 
 
 def current_mesh() -> Mesh:
-    """The innermost mesh of `with mesh`, `use_mesh` or `set_mesh`; the empty mesh if there is none."""
+    """The innermost mesh of `with mesh`, `use_mesh` or `set_mesh`; the empty mesh if there is
+    none."""
     if _current.meshes:
         return _current.meshes[-1][0]
     return _globally[0] if _globally else EMPTY

@@ -22,18 +22,31 @@ _INT = np.dtype("int32")
 _NAMES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 
-def _shape(data: ShapedArray, output: ShapedArray, *places: ShapedArray, axis_name: Any, add: bool) -> ShapedArray:
+def _shape(
+    data: ShapedArray, output: ShapedArray, *places: ShapedArray, axis_name: Any, add: bool
+) -> ShapedArray:
     n = size_of(axis_name)
-    if data.dtype != output.dtype or data.shape[1:] != output.shape[1:] or not data.ndim or not output.ndim:
+    if (
+        data.dtype != output.dtype
+        or data.shape[1:] != output.shape[1:]
+        or not data.ndim
+        or not output.ndim
+    ):
         raise ValueError(
-            "ragged_all_to_all: operand and output must have the same dtype and the same dimensions after the first, got "
-            f"{data.str_short()} and {output.str_short()}"
+            "ragged_all_to_all: operand and output must have the same dtype and the same"
+            f" dimensions after the first, got {data.str_short()} and {output.str_short()}"
         )
     for name, p in zip(_NAMES, places, strict=True):
-        if not is_integer(p.dtype) or p.ndim != 1 or p.shape != places[0].shape or p.shape[0] % n or not p.shape[0]:
+        if (
+            not is_integer(p.dtype)
+            or p.ndim != 1
+            or p.shape != places[0].shape
+            or p.shape[0] % n
+            or not p.shape[0]
+        ):
             raise ValueError(
-                f"ragged_all_to_all: {name} must be a vector of integers, as long as the others and a multiple of the axis size {n}, "
-                f"got {p.str_short()}"
+                f"ragged_all_to_all: {name} must be a vector of integers, as long as the others and"
+                f" a multiple of the axis size {n}, got {p.str_short()}"
             )
     return output
 
@@ -47,14 +60,24 @@ def _column(x: Any, k: int, repeat: int) -> Any:
 
 def _row(x: Any, i: int) -> Any:
     shape = typeof(x).shape
-    own = do.slice(x, start_indices=(i,) + (0,) * (len(shape) - 1), limit_indices=(i + 1, *shape[1:]), strides=None)
+    own = do.slice(
+        x,
+        start_indices=(i,) + (0,) * (len(shape) - 1),
+        limit_indices=(i + 1, *shape[1:]),
+        strides=None,
+    )
     return do.squeeze(own, dimensions=(0,))
 
 
 def _expected(recv: Any, receiver: int, first: int, senders: int, step: int) -> Any:
     """What `receiver` expects in its slices `first`, `first + step`, ...: one from each sender."""
     own = _row(recv, receiver)
-    return do.slice(own, start_indices=(first,), limit_indices=(first + step * (senders - 1) + 1,), strides=(step,))
+    return do.slice(
+        own,
+        start_indices=(first,),
+        limit_indices=(first + step * (senders - 1) + 1,),
+        strides=(step,),
+    )
 
 
 def _along(axis: Axis, data: Any, output: Any, places: Sequence[Any], add: bool) -> Any:
@@ -77,7 +100,10 @@ def _along(axis: Axis, data: Any, output: Any, places: Sequence[Any], add: bool)
             k = receiver * each + j
             offset = do.sub(position, _column(starts, k, rows))
             expected = do.reshape(
-                _expected(recv, receiver, j, n, each), new_sizes=(n, 1), dimensions=None, sharding=None
+                _expected(recv, receiver, j, n, each),
+                new_sizes=(n, 1),
+                dimensions=None,
+                sharding=None,
             )
             count = do.min(_column(sizes, k, rows), _column(expected, 0, rows))
             sent = _within(offset, count)
@@ -101,33 +127,50 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis_name: Any, add
     out = _bind(primals, axis_name, add)
     if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
         return out, Zero(typeof(out))
-    return out, _bind([instantiate(tangents[0]), instantiate(tangents[1]), *primals[2:]], axis_name, add)
+    return out, _bind(
+        [instantiate(tangents[0]), instantiate(tangents[1]), *primals[2:]], axis_name, add
+    )
 
 
-def _transpose(ct: Any, data: Any, output: Any, *places: Any, axis_name: Any, add: bool) -> list[Any]:
-    """What was written goes back to where it came from; elsewhere the cotangent is that of `output`."""
+def _transpose(
+    ct: Any, data: Any, output: Any, *places: Any, axis_name: Any, add: bool
+) -> list[Any]:
+    """What was written goes back to where it came from; elsewhere the cotangent is that of
+    `output`."""
     none = [None] * len(places)
     linear = [type(x) is UndefinedPrimal for x in (data, output)]
     if type(ct) is Zero:
         return [Zero(x.aval) if li else None for x, li in zip((data, output), linear)] + none
     starts, sizes, targets, recv = places
-    back = lambda x: do.all_to_all(
-        x, axis_index_groups=None, axis_name=axis_name, concat_axis=0, split_axis=0, tiled=True
-    )
+
+    def back(x):
+        return do.all_to_all(
+            x, axis_index_groups=None, axis_name=axis_name, concat_axis=0, split_axis=0, tiled=True
+        )
+
     blank = zeros(data.aval if linear[0] else typeof(data))
-    sent = _bind([ct, blank, back(targets), recv, back(starts), sizes], axis_name, True) if linear[0] else None
+    sent = (
+        _bind([ct, blank, back(targets), recv, back(starts), sizes], axis_name, True)
+        if linear[0]
+        else None
+    )
     kept = (ct if add else _bind([blank, ct, *places], axis_name, False)) if linear[1] else None
     return [sent, kept, *none]
 
 
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axis_name: Any, add: bool) -> Any:
+def _batch(
+    axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axis_name: Any, add: bool
+) -> Any:
     if axis.name is not None and axis.name in names_of(axis_name):
         _shape(*[rowless(typeof(x), d) for x, d in zip(args, dims)], axis_name=axis_name, add=add)
         data, output, *places = [front(x, d, axis.size) for x, d in zip(args, dims)]
         return _along(axis, data, output, places, add), 0
     whole = [x if d is None else move(x, d, 0) for x, d in zip(args, dims)]
     members = range(batch_size(args, dims))
-    outs = [_bind([x if d is None else _row(x, i) for x, d in zip(whole, dims)], axis_name, add) for i in members]
+    outs = [
+        _bind([x if d is None else _row(x, i) for x, d in zip(whole, dims)], axis_name, add)
+        for i in members
+    ]
     return do.stack(*outs, axis=0), 0
 
 
@@ -136,7 +179,9 @@ ragged_all_to_all_p = Collective(
     lambda params: names_of(params["axis_name"]),
     varies=True,
     hidden=("add",),
-    meaning=NotApplicable("a collective has a meaning only where its axis is mapped: inside vmap, pmap or shard_map"),
+    meaning=NotApplicable(
+        "a collective has a meaning only where its axis is mapped: inside vmap, pmap or shard_map"
+    ),
     shape=_shape,
     jvp=_jvp,
     transpose=_transpose,
@@ -157,11 +202,13 @@ def ragged_all_to_all(
 ) -> Any:
     """`output` with the slices that the other members send to this one.
 
-    Slice i of a member, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to member `i // (slices / members)`, where it is
-    written at `output_offsets[i]`; `recv_sizes` are the sizes of the slices that come in."""
+    Slice i of a member, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to member `i // (slices
+    / members)`, where it is written at `output_offsets[i]`; `recv_sizes` are the sizes of the
+    slices that come in."""
     if axis_index_groups is not None:
         raise NotImplementedError(
-            "ragged_all_to_all with axis_index_groups: map over two axes instead, and name the one within the groups"
+            "ragged_all_to_all with axis_index_groups: map over two axes instead, and name the one"
+            " within the groups"
         )
     names = names_of(axis_name)
     if len(names) > 1:

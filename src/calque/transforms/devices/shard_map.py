@@ -1,12 +1,15 @@
 """shard_map: a function of the parts of arrays, mapped over the devices of a mesh.
 
-Each mesh axis becomes a named batch axis: an argument of shape (8, 3) with the spec P("x") over four devices is reshaped to
-(4, 2, 3) and the function, batched along the first dimension, sees (2, 3). Collectives over "x" are operations along that
-dimension. As in `pmap`, the devices share one memory, so nothing is copied, the program is one program, it composes with every
-transformation, and its kernels are spread over the cores by the thread pool.
+Each mesh axis becomes a named batch axis: an argument of shape (8, 3) with the spec P("x") over
+four devices is reshaped to (4, 2, 3) and the function, batched along the first dimension, sees (2,
+3). Collectives over "x" are operations along that dimension. As in `pmap`, the devices share one
+memory, so nothing is copied, the program is one program, it composes with every transformation, and
+its kernels are spread over the cores by the thread pool.
 
-With `check_vma` (the default) it is known which values vary along which mesh axes (`transforms/variance.py`): results that
-`out_specs` calls replicated must not vary, and gradients taken inside in replicated values are summed over the mesh."""
+With `check_vma` (the default) it is known which values vary along which mesh axes
+(`transforms/variance.py`): results that `out_specs` calls replicated must not vary, and gradients
+taken inside in replicated values are summed over the mesh.
+"""
 
 import functools
 import math
@@ -52,25 +55,32 @@ def shard_map(
     axis_names: Set[Hashable] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
-    """`f` of the parts that each device holds: `in_specs` say how arguments are cut, `out_specs` how results are joined.
+    """`f` of the parts that each device holds: `in_specs` say how arguments are cut, `out_specs`
+    how results are joined.
 
-    `axis_names` are the mesh axes that are mapped (all by default). `check_vma` checks that results which `out_specs` calls
-    the same on all devices are known to be so.
+    `axis_names` are the mesh axes that are mapped (all by default). `check_vma` checks that results
+    which `out_specs` calls the same on all devices are known to be so.
 
     >>> mesh, P = calque.make_mesh((1,), ("x",)), calque.sharding.PartitionSpec
-    >>> total = calque.shard_map(lambda v: lax.psum(v.sum(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    >>> total = calque.shard_map(lambda v: lax.psum(v.sum(), "x"), mesh=mesh, in_specs=P("x"),
+    ...     out_specs=P())
     >>> total(jnp.arange(4.0))
     Array(6., dtype=float32)"""
     if f is None:
         return functools.partial(
-            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
         )
     if not callable(f):
         raise TypeError(f"Expected a callable value, got {f!r} of type {type(f)}")
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError(
-            f"shard_map requires a `calque.sharding.Mesh` or a `calque.sharding.AbstractMesh` instance for its second argument, but "
-            f"got {mesh} of type {type(mesh)}."
+            "shard_map requires a `calque.sharding.Mesh` or a `calque.sharding.AbstractMesh`"
+            f" instance for its second argument, but got {mesh} of type {type(mesh)}."
         )
     mapping = _Mapping(f, mesh, in_specs, out_specs, axis_names, check_vma)
 
@@ -87,7 +97,15 @@ def shard_map(
 class _Mapping:
     """A function, its mesh and its specs."""
 
-    def __init__(self, f: Any, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Set[Hashable], check: bool):
+    def __init__(
+        self,
+        f: Any,
+        mesh: Any,
+        in_specs: Any,
+        out_specs: Any,
+        axis_names: Set[Hashable],
+        check: bool,
+    ):
         self.f, self.mesh, self.in_specs, self.out_specs = f, mesh, in_specs, out_specs
         self.axis_names, self.check = frozenset(axis_names), check
         if mesh is not None:
@@ -98,7 +116,8 @@ class _Mapping:
         unknown = self.axis_names - set(mesh.axis_names)
         if unknown:
             raise ValueError(
-                f"shard_map: the axis_names {sorted(map(str, unknown))} are not axes of the mesh: {tuple(mesh.axis_names)}"
+                f"shard_map: the axis_names {sorted(map(str, unknown))} are not axes of the mesh:"
+                f" {tuple(mesh.axis_names)}"
             )
         names = tuple(n for n in mesh.axis_names if not self.axis_names or n in self.axis_names)
         if self.in_specs is not Infer:
@@ -110,7 +129,8 @@ class _Mapping:
         mesh = consult_mesh() if self.mesh is None else self.mesh
         if mesh.empty:
             raise ValueError(
-                "The context mesh cannot be empty. Use `calque.set_mesh(mesh)` to enter into a mesh context, or pass `mesh=`"
+                "The context mesh cannot be empty. Use `calque.set_mesh(mesh)` to enter into a mesh"
+                " context, or pass `mesh=`"
             )
         names = self.manual(mesh)
         leaves, in_tree = pytrees.flatten((args, {}))
@@ -120,7 +140,9 @@ class _Mapping:
             check_input(self.f, mesh, args, i, typeof(x), s)
         flat = FlatFunction(self.f, in_tree, "shard_map")
         parts = [_split(_bare(x), s, names, mesh.shape) for x, s in zip(values, specs)]
-        outs, varying = _nested(flat, [Axis(n, mesh.shape[n], self.check, devices=True) for n in names], parts, specs)
+        outs, varying = _nested(
+            flat, [Axis(n, mesh.shape[n], self.check, devices=True) for n in names], parts, specs
+        )
         out_specs = flat_specs("out_specs", self.out_specs, pytrees.unflatten(flat.out_tree, outs))
         results = [
             self.joined(x, v, s, names, mesh, flat, i)
@@ -136,7 +158,8 @@ class _Mapping:
         for x in values:
             if not isinstance(x, ArrayImpl):
                 raise ValueError(
-                    "shard_map without in_specs needs arrays that know their sharding: pass in_specs inside jit, grad or vmap"
+                    "shard_map without in_specs needs arrays that know their sharding: pass"
+                    " in_specs inside jit, grad or vmap"
                 )
             own = sharding_of(x)
             found.append(own.spec if isinstance(own, NamedSharding) else PartitionSpec())
@@ -152,7 +175,8 @@ class _Mapping:
         flat: Any,
         i: int,
     ) -> Any:
-        """A result put together from its parts: it has a leading dimension for each axis in `varying`."""
+        """A result put together from its parts: it has a leading dimension for each axis in
+        `varying`."""
         ndim = typeof(x).ndim - len(varying)
         check_output(flat, mesh, spec, typeof(x).shape[len(varying) :], i)
         used = {n for e in spec for n in names_in(e)}
@@ -182,11 +206,14 @@ def _reshaped(x: Any, shape: Sequence[int]) -> Any:
 
 
 def _transposed(x: Any, order: Sequence[int]) -> Any:
-    return x if list(order) == list(range(len(order))) else do.transpose(x, permutation=tuple(order))
+    return (
+        x if list(order) == list(range(len(order))) else do.transpose(x, permutation=tuple(order))
+    )
 
 
 def _split(x: Any, spec: PartitionSpec, names: Sequence[Hashable], sizes: Any) -> Any:
-    """The array with a leading dimension for each mesh axis in its spec, in the order of the mesh."""
+    """The array with a leading dimension for each mesh axis in its spec, in the order of the
+    mesh."""
     shape: list[int] = []
     where: dict[Hashable, int] = {}
     local = []
@@ -204,7 +231,9 @@ def _joined(x: Any, varying: Sequence[Hashable], spec: PartitionSpec, ndim: int)
     """The inverse of `_split`."""
     shape, order, out = typeof(x).shape, [], []
     for k in range(ndim):
-        own = [varying.index(n) for n in (names_in(spec[k]) if k < len(spec) else ())] + [len(varying) + k]
+        own = [varying.index(n) for n in (names_in(spec[k]) if k < len(spec) else ())] + [
+            len(varying) + k
+        ]
         order += own
         out.append(math.prod(shape[i] for i in own))
     return _reshaped(_transposed(x, order), out)
@@ -220,7 +249,8 @@ def _first(x: Any, dim: int) -> Any:
 def _nested(
     flat: FlatFunction, axes: Sequence[Axis], parts: Sequence[Any], specs: Sequence[PartitionSpec]
 ) -> tuple[list[Any], list[list[Hashable]]]:
-    """Results of the function batched over every axis, the first outermost, and the axes each has a leading dimension for."""
+    """Results of the function batched over every axis, the first outermost, and the axes each has a
+    leading dimension for."""
     used = [{n for e in s for n in names_in(e)} for s in specs]
     varying: list[list[Hashable]] = []
 
@@ -235,7 +265,9 @@ def _nested(
         for i, d in enumerate(found):
             if d is not None:
                 varying[i].insert(0, axis.name)
-                outs[i] = outs[i] if d == 0 else _transposed(outs[i], _to_front(typeof(outs[i]).ndim, d))
+                outs[i] = (
+                    outs[i] if d == 0 else _transposed(outs[i], _to_front(typeof(outs[i]).ndim, d))
+                )
         return outs
 
     return level(0, parts), varying

@@ -19,14 +19,15 @@ def check_specs(option: str, specs: Any, manual: Sequence[Hashable]) -> None:
     for s in pytrees.leaves(specs, is_leaf=_is_spec):
         if not _is_spec(s):
             raise TypeError(
-                f"shard_map {option} argument must be a pytree of `calque.sharding.PartitionSpec` instances, but: {option} has the "
-                f"value {s!r} of type {type(s)}"
+                f"shard_map {option} argument must be a pytree of `calque.sharding.PartitionSpec`"
+                f" instances, but: {option} has the value {s!r} of type {type(s)}"
             )
         for name in [n for e in s or () for n in names_in(e)]:
             if name not in manual:
                 raise ValueError(
-                    f"shard_map {option} argument must refer to an axis marked as manual ({frozenset(manual)}), but:\n\n  {option} "
-                    f"refers to {name!r}\n\nCheck the {option} values passed to shard_map."
+                    f"shard_map {option} argument must refer to an axis marked as manual"
+                    f" ({frozenset(manual)}), but:\n\n  {option} refers to {name!r}\n\nCheck the"
+                    f" {option} values passed to shard_map."
                 )
         if s is not None:
             check_spec(s, manual)
@@ -43,18 +44,25 @@ def flat_specs(option: str, specs: Any, tree: Any) -> list[PartitionSpec]:
 
 
 def _mesh_text(mesh: Any) -> str:
-    return f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names {tuple(mesh.axis_names)}."
+    return (
+        f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names"
+        f" {tuple(mesh.axis_names)}."
+    )
 
 
-def check_input(f: Any, mesh: Any, args: Sequence[Any], i: int, aval: ShapedArray, spec: PartitionSpec) -> None:
+def check_input(
+    f: Any, mesh: Any, args: Sequence[Any], i: int, aval: ShapedArray, spec: PartitionSpec
+) -> None:
     """The argument has the dimensions that its spec speaks of, and they can be cut."""
     if len(spec) > aval.ndim:
         raise ValueError(
-            f"shard_map applied to the function '{name_of(f)}' was given an in_specs entry which is too long to be compatible with "
-            f"the corresponding input value from the function:\n\nin_specs is {spec} which has length {len(spec)}, but the passed "
-            f"{argument_name(f, args, {}, i)} has shape {_type(aval)}, which has rank {aval.ndim} (and {aval.ndim} < {len(spec)})\n\n"
-            "Entries in in_specs must be of length no greater than the number of axes in the corresponding input value.\n\nEither "
-            f"revise the spec to be shorter, or modify '{name_of(f)}' so that its inputs have sufficient rank."
+            f"shard_map applied to the function '{name_of(f)}' was given an in_specs entry which is"
+            " too long to be compatible with the corresponding input value from the"
+            f" function:\n\nin_specs is {spec} which has length {len(spec)}, but the passed"
+            f" {argument_name(f, args, {}, i)} has shape {_type(aval)}, which has rank {aval.ndim}"
+            f" (and {aval.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater"
+            " than the number of axes in the corresponding input value.\n\nEither revise the spec"
+            f" to be shorter, or modify '{name_of(f)}' so that its inputs have sufficient rank."
         )
     for k, entry in enumerate(spec):
         names = names_in(entry)
@@ -62,13 +70,16 @@ def check_input(f: Any, mesh: Any, args: Sequence[Any], i: int, aval: ShapedArra
         if aval.shape[k] % n:
             axes = f"mesh axis {names[0]!r}" if len(names) == 1 else f"mesh axes {names}"
             raise ValueError(
-                f"shard_map applied to the function '{name_of(f)}' was given argument arrays with axis sizes that are not evenly "
-                f"divisible by the corresponding mesh axis sizes:\n\n{_mesh_text(mesh)}\n\nthe passed {argument_name(f, args, {}, i)} "
-                f"of shape {_type(aval)} corresponds to in_specs of value {spec}, which maps array axis {k} (of size "
-                f"{aval.shape[k]}) to {axes} (of size {n}), but {n} does not evenly divide {aval.shape[k]}\n\nArray arguments' axis "
-                "sizes must be evenly divisible by the mesh axis or axes indicated by the corresponding elements of the argument's "
-                "in_specs entry. Consider checking that in_specs are correct, and if so consider changing the mesh axis sizes or "
-                f"else padding the input and adapting '{name_of(f)}' appropriately."
+                f"shard_map applied to the function '{name_of(f)}' was given argument arrays with"
+                " axis sizes that are not evenly divisible by the corresponding mesh axis"
+                f" sizes:\n\n{_mesh_text(mesh)}\n\nthe passed {argument_name(f, args, {}, i)} of"
+                f" shape {_type(aval)} corresponds to in_specs of value {spec}, which maps array"
+                f" axis {k} (of size {aval.shape[k]}) to {axes} (of size {n}), but {n} does not"
+                f" evenly divide {aval.shape[k]}\n\nArray arguments' axis sizes must be evenly"
+                " divisible by the mesh axis or axes indicated by the corresponding elements of"
+                " the argument's in_specs entry. Consider checking that in_specs are correct, and"
+                " if so consider changing the mesh axis sizes or else padding the input and"
+                f" adapting '{name_of(f)}' appropriately."
             )
 
 
@@ -76,23 +87,30 @@ def _type(aval: ShapedArray) -> str:
     return f"{getattr(aval.dtype, 'name', aval.dtype)}[{','.join(map(str, aval.shape))}]"
 
 
-def check_output(flat: FlatFunction, mesh: Any, spec: PartitionSpec, shape: Sequence[int], i: int) -> None:
+def check_output(
+    flat: FlatFunction, mesh: Any, spec: PartitionSpec, shape: Sequence[int], i: int
+) -> None:
     """The result has the dimensions that its spec speaks of."""
     if len(spec) <= len(shape):
         return
-    path = pytrees.flatten_with_path(pytrees.unflatten(flat.out_tree, range(flat.out_tree.num_leaves)))[0][i][0]
+    path = pytrees.flatten_with_path(
+        pytrees.unflatten(flat.out_tree, range(flat.out_tree.num_leaves))
+    )[0][i][0]
     name = flat.__name__
     scalar = (
-        "\n\nFor scalar values (rank 0), consider using an out_specs entry of `P()`, where `P = calque.sharding.PartitionSpec`. In "
-        "particular, for rank 0 outputs which are not constant over the mesh, add at least one (singleton) axis to them so that they "
-        "can be concatenated using out_specs."
+        "\n\nFor scalar values (rank 0), consider using an out_specs entry of `P()`, where `P ="
+        " calque.sharding.PartitionSpec`. In particular, for rank 0 outputs which are not constant"
+        " over the mesh, add at least one (singleton) axis to them so that they can be concatenated"
+        " using out_specs."
     )
     raise ValueError(
-        f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be compatible with the "
-        f"corresponding output value from the function:\n\nout_specs is {spec} which has length {len(spec)}, but "
-        f"{name}(*args){pytrees.keystr(path)} has shape {tuple(shape)}, which has rank {len(shape)} (and {len(shape)} < {len(spec)})\n\n"
-        "Entries in out_specs must be of length no greater than the number of axes in the corresponding output value.\n\nEither "
-        f"revise the spec to be shorter, or modify '{name}' so that its outputs have sufficient rank.{'' if shape else scalar}"
+        f"shard_map applied to the function '{name}' was given an out_specs entry which is too long"
+        " to be compatible with the corresponding output value from the function:\n\nout_specs is"
+        f" {spec} which has length {len(spec)}, but {name}(*args){pytrees.keystr(path)} has shape"
+        f" {tuple(shape)}, which has rank {len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries"
+        " in out_specs must be of length no greater than the number of axes in the corresponding"
+        f" output value.\n\nEither revise the spec to be shorter, or modify '{name}' so that its"
+        f" outputs have sufficient rank.{'' if shape else scalar}"
     )
 
 
@@ -102,10 +120,13 @@ def refuse_varying(
     """A result that may differ along axes over which its spec calls it replicated."""
     allowed = ",".join(str(n) for n in varying if n not in extra)
     raise ValueError(
-        f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication which can't be statically "
-        f"inferred given the mesh:\n\n{_mesh_text(mesh)}\n\nout_specs is {spec} which implies that the corresponding output value is "
-        f"only varying across mesh axes {{{allowed}}} and not {{{','.join(map(str, varying))}}}, but it was inferred to be possibly "
-        f"varying over {{{','.join(map(str, varying))}}}\n\nCheck if these output values are meant to be replicated over those mesh "
-        "axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the check by passing the "
-        "check_vma=False argument to `calque.shard_map`."
+        f"shard_map applied to the function '{name_of(f)}' was given out_specs which require"
+        " replication which can't be statically inferred given the"
+        f" mesh:\n\n{_mesh_text(mesh)}\n\nout_specs is {spec} which implies that the corresponding"
+        f" output value is only varying across mesh axes {{{allowed}}} and not"
+        f" {{{','.join(map(str, varying))}}}, but it was inferred to be possibly varying over"
+        f" {{{','.join(map(str, varying))}}}\n\nCheck if these output values are meant to be"
+        " replicated over those mesh axes. If not, consider revising the corresponding out_specs"
+        " entries. If so, consider disabling the check by passing the check_vma=False argument to"
+        " `calque.shard_map`."
     )

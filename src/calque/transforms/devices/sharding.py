@@ -1,7 +1,10 @@
-"""Shardings: how an array is laid out over devices. PartitionSpec names the mesh axis of each dimension.
+"""Shardings: how an array is laid out over devices. PartitionSpec names the mesh axis of each
+dimension.
 
-All devices of this process share one memory. A sharding therefore says which device holds which part of an array, and the
-array has it as an attribute; the elements themselves stay together and nothing is copied when a sharding changes."""
+All devices of this process share one memory. A sharding therefore says which device holds which
+part of an array, and the array has it as an attribute; the elements themselves stay together and
+nothing is copied when a sharding changes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,8 @@ def _canonical(entry: Any) -> Any:
 
 
 class PartitionSpec:
-    """For each dimension the mesh axis that it is split along: a name, several names in a tuple, or None.
+    """For each dimension the mesh axis that it is split along: a name, several names in a tuple, or
+    None.
 
     >>> calque.sharding.PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))"""
@@ -85,7 +89,11 @@ class PartitionSpec:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PartitionSpec):
             return False
-        return (self._entries, self.unreduced, self.reduced) == (other._entries, other.unreduced, other.reduced)
+        return (self._entries, self.unreduced, self.reduced) == (
+            other._entries,
+            other.unreduced,
+            other.reduced,
+        )
 
     def __hash__(self) -> int:
         return hash((self._entries, self.unreduced, self.reduced))
@@ -102,14 +110,18 @@ class PartitionSpec:
         """The spec with other `partitions`, `unreduced` or `reduced`."""
         entries = changes.get("partitions", self._entries)
         return PartitionSpec(
-            *entries, unreduced=changes.get("unreduced", self.unreduced), reduced=changes.get("reduced", self.reduced)
+            *entries,
+            unreduced=changes.get("unreduced", self.unreduced),
+            reduced=changes.get("reduced", self.reduced),
         )
 
     def __reduce__(self) -> Any:
         return _spec, (self._entries, tuple(self.unreduced), tuple(self.reduced))
 
 
-def _spec(entries: tuple[Any, ...], unreduced: tuple[Any, ...], reduced: tuple[Any, ...]) -> PartitionSpec:
+def _spec(
+    entries: tuple[Any, ...], unreduced: tuple[Any, ...], reduced: tuple[Any, ...]
+) -> PartitionSpec:
     return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
@@ -196,8 +208,8 @@ class Sharding:
 def _check_kind(kind: Any) -> None:
     if kind not in (None, "device"):
         raise ValueError(
-            f"Could not find memory addressable by device cpu. Device cpu can address the following memory kinds: device. "
-            f"Got memory kind: {kind}"
+            "Could not find memory addressable by device cpu. Device cpu can address the following"
+            f" memory kinds: device. Got memory kind: {kind}"
         )
 
 
@@ -211,7 +223,9 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: Device, *, memory_kind: str | None = None):
         if not isinstance(device, Device):
-            raise TypeError(f"SingleDeviceSharding takes a device of calque.devices(), got {device!r}")
+            raise TypeError(
+                f"SingleDeviceSharding takes a device of calque.devices(), got {device!r}"
+            )
         _check_kind(memory_kind)
         self._device, self.memory_kind = device, "device"
 
@@ -236,7 +250,8 @@ class SingleDeviceSharding(Sharding):
 
 
 class NamedSharding(Sharding):
-    """An array over the devices of a mesh: `spec` names the mesh axes that each dimension is split along.
+    """An array over the devices of a mesh: `spec` names the mesh axes that each dimension is split
+    along.
 
     >>> P, mesh = calque.sharding.PartitionSpec, calque.make_mesh((1,), ("x",))
     >>> calque.sharding.NamedSharding(mesh, P("x", None)).shard_shape((4, 3))
@@ -247,7 +262,8 @@ class NamedSharding(Sharding):
     def __init__(self, mesh: Mesh, spec: PartitionSpec, *, memory_kind: str | None = None):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
-                f"Unexpected type {type(spec)} for the spec of a NamedSharding: pass a PartitionSpec, as P('x', None); got {spec!r}"
+                f"Unexpected type {type(spec)} for the spec of a NamedSharding: pass a"
+                f" PartitionSpec, as P('x', None); got {spec!r}"
             )
         _check_kind(memory_kind)
         check_spec(spec, mesh.axis_names)
@@ -279,15 +295,16 @@ class NamedSharding(Sharding):
         if len(self.spec) > len(shape):
             scalar = " For scalars the PartitionSpec should be P()" if not shape else ""
             raise ValueError(
-                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a value of rank "
-                f"{len(shape)}.{scalar}"
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but"
+                f" was applied to a value of rank {len(shape)}.{scalar}"
             )
         counts = self.counts(len(shape))
         for k, (d, n) in enumerate(zip(shape, counts)):
             if d % n:
                 raise IndivisibleError(
-                    f"Sharding {self} implies that array axis {k} is partitioned {n} times, but the dimension size is {d} "
-                    f"(full shape: {tuple(shape)}, per-dimension tiling factors: {list(counts)} should evenly divide the shape)"
+                    f"Sharding {self} implies that array axis {k} is partitioned {n} times, but the"
+                    f" dimension size is {d} (full shape: {tuple(shape)}, per-dimension tiling"
+                    f" factors: {list(counts)} should evenly divide the shape)"
                 )
         return counts
 
@@ -306,7 +323,9 @@ class NamedSharding(Sharding):
         return NamedSharding(changes.get("mesh", self.mesh), changes.get("spec", self.spec))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+        return (
+            isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+        )
 
     def __hash__(self) -> int:
         return hash((self.mesh, self.spec))
@@ -324,11 +343,13 @@ def check_spec(spec: PartitionSpec, known: Sequence[Any]) -> None:
     for entry in spec:
         for name in names_in(entry):
             if name not in known:
-                raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {tuple(known)}.")
+                raise ValueError(
+                    f"Resource axis: {name} of {spec} is not found in mesh: {tuple(known)}."
+                )
             if name in seen:
                 raise DuplicateSpecError(
-                    "A single NamedSharding spec specification can map every mesh axis to at most one positional dimension, but "
-                    f"{spec} has duplicate entries for `{name}`"
+                    "A single NamedSharding spec specification can map every mesh axis to at most"
+                    f" one positional dimension, but {spec} has duplicate entries for `{name}`"
                 )
             seen.add(name)
 
@@ -338,7 +359,9 @@ def positions(sharding: NamedSharding, ndim: int) -> list[tuple[int, ...]]:
     found = sharding._places.get(ndim)
     if found is None:
         mesh = sharding.mesh
-        grid = dict(zip(mesh.axis_names, np.indices(mesh.axis_sizes).reshape(len(mesh.axis_names), -1)))
+        grid = dict(
+            zip(mesh.axis_names, np.indices(mesh.axis_sizes).reshape(len(mesh.axis_names), -1))
+        )
         entries = (*sharding.spec, *[None] * (ndim - len(sharding.spec)))
         columns = []
         for entry in entries:
@@ -352,7 +375,8 @@ def positions(sharding: NamedSharding, ndim: int) -> list[tuple[int, ...]]:
 
 
 def placement(sharding: Sharding, ndim: int) -> Any:
-    """What two shardings have in common when they place every element of arrays of this rank on the same devices."""
+    """What two shardings have in common when they place every element of arrays of this rank on the
+    same devices."""
     if isinstance(sharding, NamedSharding):
         counts = sharding.counts(ndim)
         places = tuple(positions(sharding, ndim))
@@ -361,7 +385,9 @@ def placement(sharding: Sharding, ndim: int) -> Any:
     return counts, tuple(d.id for d in sharding.device_order), places
 
 
-def make_single_device_sharding(device: Device, memory_kind: str | None = None) -> SingleDeviceSharding:
+def make_single_device_sharding(
+    device: Device, memory_kind: str | None = None
+) -> SingleDeviceSharding:
     """The sharding of an array on one device."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
@@ -377,7 +403,8 @@ def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:
         return SingleDeviceSharding(sharding)
     if mesh is EMPTY or mesh.empty:
         raise RuntimeError(
-            f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s. You can define a context mesh via "
-            "`calque.set_mesh(mesh)`. Alternatively, provide `Sharding`s and then the mesh context manager is not required."
+            f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s. You"
+            " can define a context mesh via `calque.set_mesh(mesh)`. Alternatively, provide"
+            " `Sharding`s and then the mesh context manager is not required."
         )
     return NamedSharding(mesh, sharding)

@@ -1,4 +1,5 @@
-"""Arrays and their shardings: what an array says of where it lives, placing arrays, and building them from parts."""
+"""Arrays and their shardings: what an array says of where it lives, placing arrays, and building
+them from parts."""
 
 from __future__ import annotations
 
@@ -8,14 +9,29 @@ from typing import Any
 import numpy as np
 
 from calque.core import pytrees
-from calque.core.arrays import ArrayImpl, from_numpy, from_storage, is_deleted, share, to_array, to_numpy
+from calque.core.arrays import (
+    ArrayImpl,
+    from_numpy,
+    from_storage,
+    is_deleted,
+    share,
+    to_array,
+    to_numpy,
+)
 from calque.core.avals import ShapedArray
 from calque.core.devices import DEVICES, Device, Space
 from calque.core.dtypes import canonicalize
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.mesh import consult_mesh
-from calque.transforms.devices.sharding import DEFAULT, Index, PartitionSpec, Sharding, SingleDeviceSharding, resolved
+from calque.transforms.devices.sharding import (
+    DEFAULT,
+    Index,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    resolved,
+)
 
 
 class Shard:
@@ -28,13 +44,19 @@ class Shard:
 
     @property
     def data(self) -> Any:
-        """The part, as an array on the device. It shares the memory of the whole where its elements are neighbours."""
+        """The part, as an array on the device. It shares the memory of the whole where its elements
+        are neighbours."""
         whole = self._array.aval
         part = to_numpy(self._array)[self.index]
-        return placed(from_storage(part, whole.update(shape=part.shape)), SingleDeviceSharding(self.device))
+        return placed(
+            from_storage(part, whole.update(shape=part.shape)), SingleDeviceSharding(self.device)
+        )
 
     def __repr__(self) -> str:
-        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id},"
+            f" data={self.data})"
+        )
 
 
 def placed(x: Any, sharding: Sharding | None) -> Any:
@@ -112,8 +134,8 @@ def _check_targets(tree: Any) -> None:
     for x in pytrees.leaves(tree, is_leaf=_is_target):
         if not _is_target(x):
             raise ValueError(
-                "`calque.device_put` only accepts `None`, `calque.sharding.Sharding`, `calque.Device`, or a pytree of these values. "
-                f"Received invalid value: {x}"
+                "`calque.device_put` only accepts `None`, `calque.sharding.Sharding`,"
+                f" `calque.Device`, or a pytree of these values. Received invalid value: {x}"
             )
 
 
@@ -131,7 +153,9 @@ def _put(x: Any, target: Any) -> Any:
         return value
     mesh = consult_mesh()
     if isinstance(target, PartitionSpec) and mesh.empty:
-        raise ValueError("Please set a mesh via `calque.set_mesh` if a PartitionSpec is passed to device_put")
+        raise ValueError(
+            "Please set a mesh via `calque.set_mesh` if a PartitionSpec is passed to device_put"
+        )
     sharding = resolved(target, "device_put", mesh)
     check_shape("One of device_put args", sharding, typeof(value).shape)
     return _constrain[0](value, sharding) if isinstance(value, Tracer) else placed(value, sharding)
@@ -144,13 +168,18 @@ def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:
         try:
             sharding.check(shape)
         except ValueError as e:
-            raise ValueError(f"{what} is incompatible with its sharding annotation {sharding}: {e}") from None
+            raise ValueError(
+                f"{what} is incompatible with its sharding annotation {sharding}: {e}"
+            ) from None
     sharding.check(shape)
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
-    """The leaves of a tree as arrays on a device or with a sharding; `device` may be a tree that `x` begins with, and so may
-    `donate` and `may_alias`. Memory is shared, unless `may_alias` is False. A donated array may be kept, as it is here.
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Any:
+    """The leaves of a tree as arrays on a device or with a sharding; `device` may be a tree that
+    `x` begins with, and so may `donate` and `may_alias`. Memory is shared, unless `may_alias` is
+    False. A donated array may be kept, as it is here.
 
     >>> calque.device_put({"a": 1.0, "b": [2, 3]}, calque.devices()[0])["b"]
     [Array(2, dtype=int32, weak_type=True), Array(3, dtype=int32, weak_type=True)]"""
@@ -165,8 +194,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     except ValueError:
         why = pytrees.difference(device, x, _is_target, "device_put device")
         raise ValueError(
-            "device_put device specification must be a tree prefix of the corresponding value; \n  Mismatch details (1 found):\n  "
-            f"{why}"
+            "device_put device specification must be a tree prefix of the corresponding value; \n "
+            f" Mismatch details (1 found):\n  {why}"
         ) from None
     return pytrees.unflatten(tree, [_put(leaf, t) for leaf, t in zip(leaves, targets, strict=True)])
 
@@ -181,12 +210,15 @@ def _unaliased(x: Any, donate: Any, may_alias: Any) -> Any:
         except ValueError:
             why = pytrees.difference(given, x, lambda v: v is None, f"device_put {name}")
             raise ValueError(
-                f"device_put {name} specification must be a tree prefix of the corresponding value; \n{why}"
+                f"device_put {name} specification must be a tree prefix of the corresponding value;"
+                f" \n{why}"
             ) from None
     for d, a in zip(*options):
         if a and d:
             raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
-    return pytrees.unflatten(tree, [_apart(v) if a is False else v for v, a in zip(leaves, options[1])])
+    return pytrees.unflatten(
+        tree, [_apart(v) if a is False else v for v, a in zip(leaves, options[1])]
+    )
 
 
 def _apart(x: Any) -> Any:
@@ -200,7 +232,11 @@ def _apart(x: Any) -> Any:
 
 
 def _assembled(
-    shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Any], dtype: Any, order: Sequence[Device]
+    shape: tuple[int, ...],
+    sharding: Sharding,
+    parts: Sequence[Any],
+    dtype: Any,
+    order: Sequence[Device],
 ) -> Any:
     """The whole of parts, of which `parts[i]` is on the device `order[i]`."""
     avals = [typeof(p) for p in parts]
@@ -209,8 +245,9 @@ def _assembled(
     for aval in avals:
         if aval.shape != wanted:
             raise ValueError(
-                f"Expected shard shape {wanted} doesn't match the single device array shape {aval.shape}. Shape of Array is "
-                f"{ShapedArray(shape, dtype).str_short()} with sharding {sharding}"
+                f"Expected shard shape {wanted} doesn't match the single device array shape"
+                f" {aval.shape}. Shape of Array is {ShapedArray(shape, dtype).str_short()} with"
+                f" sharding {sharding}"
             )
         if aval.dtype != dtype:
             raise ValueError(
@@ -220,15 +257,21 @@ def _assembled(
     first = to_numpy(parts[0])
     whole = np.empty(shape, first.dtype)
     index = dict(zip(sharding.device_order, sharding.indices(shape)))
-    for device, part in reversed(list(zip(order, parts))):  # of replicas that differ, the first counts
+    for device, part in reversed(
+        list(zip(order, parts))
+    ):  # of replicas that differ, the first counts
         whole[index[device]] = to_numpy(part)
     return placed(from_storage(whole, ShapedArray(shape, dtype)), sharding)
 
 
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Index], Any], dtype: Any = None
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable[[Index], Any],
+    dtype: Any = None,
 ) -> Any:
-    """An array whose part on each device is `data_callback(index)`, where `index` is a tuple of slices of the whole.
+    """An array whose part on each device is `data_callback(index)`, where `index` is a tuple of
+    slices of the whole.
 
     >>> s = calque.sharding.SingleDeviceSharding(calque.devices()[0])
     >>> calque.make_array_from_callback((3,), s, lambda index: np.arange(3.0)[index])
@@ -241,7 +284,9 @@ def make_array_from_callback(
         key = tuple((i.start, i.stop) for i in index)
         if key not in found:
             part = data_callback(index)
-            found[key] = part if isinstance(part, ArrayImpl) else from_numpy(np.asarray(part, dtype))
+            found[key] = (
+                part if isinstance(part, ArrayImpl) else from_numpy(np.asarray(part, dtype))
+            )
         parts.append(found[key])
     return _assembled(whole, sharding, parts, dtype, sharding.device_order)
 
@@ -254,26 +299,28 @@ def make_array_from_single_device_arrays(
     sharding.check(whole)
     if len(parts) != sharding.num_devices:
         raise ValueError(
-            f"Expected {sharding.num_devices} per-device arrays (this is how many devices are addressable by the sharding), but got "
-            f"{len(parts)}"
+            f"Expected {sharding.num_devices} per-device arrays (this is how many devices are"
+            f" addressable by the sharding), but got {len(parts)}"
         )
     order = [sharding_of(a).device_order[0] for a in parts]
     ids = [d.id for d in order]
     if len(set(ids)) != len(ids):
         raise ValueError(
-            "When making an array from single-device arrays, the input arrays must be from distinct devices, but got device IDs "
-            f"{ids}"
+            "When making an array from single-device arrays, the input arrays must be from"
+            f" distinct devices, but got device IDs {ids}"
         )
     strangers = set(order) - sharding.device_set
     if strangers:
         raise ValueError(
-            f"Addressable devices and per-device arrays devices do not match: {sorted(d.id for d in strangers)} are not devices of "
-            f"the sharding {sharding}"
+            "Addressable devices and per-device arrays devices do not match:"
+            f" {sorted(d.id for d in strangers)} are not devices of the sharding {sharding}"
         )
     return _assembled(whole, sharding, parts, dtype, order)
 
 
-def make_array_from_process_local_data(sharding: Sharding, local_data: Any, global_shape: Any = None) -> Any:
+def make_array_from_process_local_data(
+    sharding: Sharding, local_data: Any, global_shape: Any = None
+) -> Any:
     """An array from the data of this process. There is one process: its data is the whole array."""
 
     def one(data: Any, shape: Any) -> Any:
@@ -281,8 +328,8 @@ def make_array_from_process_local_data(sharding: Sharding, local_data: Any, glob
         wanted = value.aval.shape if shape is None else tuple(shape)
         if wanted != value.aval.shape:
             raise ValueError(
-                f"make_array_from_process_local_data: the only process has data of shape {value.aval.shape}, which must be the "
-                f"global shape, got {wanted}"
+                "make_array_from_process_local_data: the only process has data of shape"
+                f" {value.aval.shape}, which must be the global shape, got {wanted}"
             )
         check_shape("local_data", sharding, wanted)
         return placed(value, sharding)

@@ -1,4 +1,5 @@
-"""The primitive `sharding_constraint`: a value with a given sharding, and what `jit` does with `in_shardings` and `out_shardings`."""
+"""The primitive `sharding_constraint`: a value with a given sharding, and what `jit` does with
+`in_shardings` and `out_shardings`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.ops.common import zero_like
 from calque.transforms.devices.mesh import EMPTY, consult_mesh
-from calque.transforms.devices.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding, resolved
+from calque.transforms.devices.sharding import (
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    resolved,
+)
 from calque.transforms.devices.sharding_arrays import check_shape, on_constraint, placed
 from calque.transforms.engines.axes import PlacingPrimitive
 
@@ -37,7 +44,12 @@ def _transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
 
 
 def _batch(
-    args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding, spmd: tuple[Hashable, ...] = (), **params: Any
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    sharding: Sharding,
+    spmd: tuple[Hashable, ...] = (),
+    **params: Any,
 ) -> Any:
     """The new dimension is split over the mesh axes `spmd`, by default over none."""
     (x,), (d,) = args, dims
@@ -45,7 +57,9 @@ def _batch(
         entries = (*sharding.spec, *[None] * (typeof(x).ndim - 1 - len(sharding.spec)))
         new = spmd[0] if len(spmd) == 1 else spmd or None
         sharding = NamedSharding(sharding.mesh, PartitionSpec(*entries[:d], new, *entries[d:]))
-        check_shape("with_sharding_constraint under vmap with spmd_axis_name", sharding, typeof(x).shape)
+        check_shape(
+            "with_sharding_constraint under vmap with spmd_axis_name", sharding, typeof(x).shape
+        )
     return constrained(x, sharding, params), d
 
 
@@ -67,9 +81,11 @@ def _is_sharding(x: Any) -> bool:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """`x`, any tree of arrays, with these shardings, also inside `jit`. PartitionSpecs refer to the current mesh.
+    """`x`, any tree of arrays, with these shardings, also inside `jit`. PartitionSpecs refer to the
+    current mesh.
 
-    >>> s = calque.sharding.NamedSharding(calque.make_mesh((1,), ("x",)), calque.sharding.PartitionSpec("x"))
+    >>> s = calque.sharding.NamedSharding(calque.make_mesh((1,), ("x",)),
+    ...     calque.sharding.PartitionSpec("x"))
     >>> calque.jit(lambda v: lax.with_sharding_constraint(v * 2, s))(jnp.ones(2)).sharding.spec
     P('x',)"""
     leaves, tree = pytrees.flatten(x)
@@ -93,11 +109,13 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def flat_shardings(what: str, option: str, spec: Any, tree: Any) -> list[Sharding | None]:
-    """The sharding of each leaf of `tree`, from a tree of shardings that `tree` begins with; None where nothing is said."""
+    """The sharding of each leaf of `tree`, from a tree of shardings that `tree` begins with; None
+    where nothing is said."""
     for s in pytrees.leaves(spec, is_leaf=_is_sharding):
         if not _is_sharding(s):
             raise TypeError(
-                f"{what} {option} must be None, a Sharding, a PartitionSpec, or a tree of these, got {s!r} of type {type(s)}"
+                f"{what} {option} must be None, a Sharding, a PartitionSpec, or a tree of these,"
+                f" got {s!r} of type {type(s)}"
             )
     try:
         found = pytrees.prefix_broadcast(spec, tree, is_leaf=_is_sharding)
@@ -118,7 +136,10 @@ class JitShardings:
     def __init__(self, ins: Any, outs: Any):
         self.ins, self.outs = ins, outs
         self.key = tuple(
-            (tuple(pytrees.leaves(s, is_leaf=_is_sharding)), pytrees.structure(s, is_leaf=_is_sharding))
+            (
+                tuple(pytrees.leaves(s, is_leaf=_is_sharding)),
+                pytrees.structure(s, is_leaf=_is_sharding),
+            )
             for s in (ins, outs)
         )
 
@@ -131,26 +152,37 @@ class JitShardings:
     def of_arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Sharding | None]:
         """The sharding asked for each flat argument; `args` without the static ones."""
         named = len(pytrees.leaves(kwargs))
-        if named and self.ins is not None and pytrees.leaves(self.ins, is_leaf=_is_sharding) != [None]:
+        if (
+            named
+            and self.ins is not None
+            and pytrees.leaves(self.ins, is_leaf=_is_sharding) != [None]
+        ):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         ins = tuple(self.ins) if isinstance(self.ins, list) else self.ins
         if type(ins) is tuple and len(ins) != len(args):
             raise ValueError(
-                "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
-                "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional "
-                f"arguments. But pjit in_shardings is the wrong length: got a tuple or list of length {len(ins)} for an args tuple "
-                f"of length {len(args)}."
+                "pjit in_shardings specification must be a tree prefix of the positional arguments"
+                " tuple. In particular, pjit in_shardings must either be a Sharding, a"
+                " PartitionSpec, or a tuple of length equal to the number of positional arguments."
+                " But pjit in_shardings is the wrong length: got a tuple or list of length"
+                f" {len(ins)} for an args tuple of length {len(args)}."
             )
         return flat_shardings("pjit", "in_shardings", ins, tuple(args)) + [None] * named
 
     def enter(
-        self, leaves: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any], names: Sequence[str]
+        self,
+        leaves: Sequence[Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        names: Sequence[str],
     ) -> list[Any]:
         """The arguments, traced, with their shardings."""
         out = []
         for i, (x, s) in enumerate(zip(leaves, self.of_arguments(args, kwargs), strict=True)):
             if s is not None:
-                check_shape(f"One of pjit arguments with pytree key path {names[i]}", s, typeof(x).shape)
+                check_shape(
+                    f"One of pjit arguments with pytree key path {names[i]}", s, typeof(x).shape
+                )
                 x = constrained(x, s)
             out.append(x)
         return out
@@ -158,7 +190,9 @@ class JitShardings:
     def leave(self, out: Any, leaves: Sequence[Any]) -> list[Any]:
         """The flat results, traced, with their shardings."""
         found = []
-        for x, s in zip(leaves, flat_shardings("pjit", "out_shardings", self.outs, out), strict=True):
+        for x, s in zip(
+            leaves, flat_shardings("pjit", "out_shardings", self.outs, out), strict=True
+        ):
             if s is not None:
                 check_shape("One of pjit outputs", s, typeof(x).shape)
                 x = constrained(to_array(x), s)
@@ -171,8 +205,8 @@ class JitShardings:
             own = x._extra if isinstance(x, ArrayImpl) else None
             if s is not None and own is not None and not own.is_equivalent_to(s, x.aval.ndim):
                 raise ValueError(
-                    f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\narg "
-                    f"sharding: {own} for arg type: {x.aval.str_short()}"
+                    "Sharding passed to jit does not match the sharding on the respective arg. Got"
+                    f" jit sharding: {s},\narg sharding: {own} for arg type: {x.aval.str_short()}"
                 )
 
 
@@ -190,17 +224,24 @@ def has_constraints(closed: ClosedJaxpr) -> bool:
 
 
 def jit_shardings(ins: Any, outs: Any, device: Any, backend: str | None) -> JitShardings | None:
-    """What `in_shardings`, `out_shardings`, `device` and `backend` ask for; with a device the results live there."""
+    """What `in_shardings`, `out_shardings`, `device` and `backend` ask for; with a device the
+    results live there."""
     if backend not in (None, "cpu"):
-        raise RuntimeError(f"jit: unknown backend {backend!r}: the native engine has the platform 'cpu' only")
+        raise RuntimeError(
+            f"jit: unknown backend {backend!r}: the native engine has the platform 'cpu' only"
+        )
     if device is None:
         return None if ins is None and outs is None else JitShardings(ins, outs)
     if backend is not None:
         raise ValueError(
-            f"jit: can't specify both a device and a backend, got device={device!r} and backend={backend!r}"
+            f"jit: can't specify both a device and a backend, got device={device!r} and"
+            f" backend={backend!r}"
         )
     if ins is not None or outs is not None:
         raise ValueError("jit: device cannot be given together with in_shardings or out_shardings")
     if not isinstance(device, Device):
-        raise TypeError(f"jit: device must be one of calque.devices(), got {device!r} of type {type(device).__name__}")
+        raise TypeError(
+            f"jit: device must be one of calque.devices(), got {device!r} of type"
+            f" {type(device).__name__}"
+        )
     return JitShardings(None, SingleDeviceSharding(device))

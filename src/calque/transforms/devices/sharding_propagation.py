@@ -1,7 +1,10 @@
-"""Where results live: shardings follow the operands through each primitive, and through whole programs.
+"""Where results live: shardings follow the operands through each primitive, and through whole
+programs.
 
-Elementwise operations keep the layout of their operands, reductions drop dimensions, products take the free dimensions of both
-sides. What has no rule gives a result that every device holds. Arrays that were never placed follow the others."""
+Elementwise operations keep the layout of their operands, reductions drop dimensions, products take
+the free dimensions of both sides. What has no rule gives a result that every device holds. Arrays
+that were never placed follow the others.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,23 @@ from calque.transforms.devices.sharding_arrays import placed
 Entries = list[Any]  # what a spec says of each dimension
 
 
-# ---------------------------------------------------------------- rules: entries of the operands -> entries of each result
+# ---------------------------------------------------------------- rules: entries of the operands ->
 
 
 def _joined(options: Sequence[Any]) -> Any:
     return next((o for o in options if o is not None), None)
 
 
-def _elementwise(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+def _elementwise(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
     whole = [e for e, a in zip(ins, avals) if a.shape == out.shape]
     return [_joined([e[k] for e in whole]) for k in range(out.ndim)]
 
 
-def _broadcast(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+def _broadcast(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
     found: Entries = [None] * out.ndim
     for k, target in enumerate(params["broadcast_dimensions"]):
         if avals[0].shape[k] == out.shape[target]:
@@ -38,26 +45,35 @@ def _broadcast(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArra
     return found
 
 
-def _transposed(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+def _transposed(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
     return [ins[0][k] for k in params["permutation"]]
 
 
 def _without(option: str) -> Callable[..., Entries]:
-    def rule(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    def rule(
+        ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+    ) -> Entries:
         return [e for k, e in enumerate(ins[0]) if k not in params[option]]
 
     return rule
 
 
-def _dot(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+def _dot(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
     (contract_l, contract_r), (batch_l, batch_r) = params["dimension_numbers"]
     found = [_joined([ins[0][i], ins[1][j]]) for i, j in zip(batch_l, batch_r)]
     found += [e for k, e in enumerate(ins[0]) if k not in contract_l and k not in batch_l]
     return found + [e for k, e in enumerate(ins[1]) if k not in contract_r and k not in batch_r]
 
 
-def _reshaped(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
-    """Dimensions stay, merge or split in groups of equal size; the first of a group carries what the first one had."""
+def _reshaped(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
+    """Dimensions stay, merge or split in groups of equal size; the first of a group carries what
+    the first one had."""
     old, new = avals[0].shape, out.shape
     found: Entries = [None] * len(new)
     i = j = 0
@@ -75,8 +91,11 @@ def _reshaped(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray
     return found
 
 
-def _untouched(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
-    """Dimensions of the same size are kept as they are: slices, updates, paddings, concatenations."""
+def _untouched(
+    ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+) -> Entries:
+    """Dimensions of the same size are kept as they are: slices, updates, paddings,
+    concatenations."""
     if len(ins[0]) != out.ndim:
         return [None] * out.ndim
     return [e if avals[0].shape[k] == out.shape[k] else None for k, e in enumerate(ins[0])]
@@ -85,7 +104,9 @@ def _untouched(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArra
 def _along(option: str) -> Callable[..., Entries]:
     """The operation mixes the elements along one dimension, which every device then needs whole."""
 
-    def rule(ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]) -> Entries:
+    def rule(
+        ins: list[Entries], avals: Sequence[ShapedArray], out: ShapedArray, params: dict[str, Any]
+    ) -> Entries:
         return [None if k == params[option] else e for k, e in enumerate(ins[0])]
 
     return rule
@@ -98,12 +119,19 @@ _RULES: dict[str, Callable[..., Entries]] = {
     "dot_general": _dot,
     "reshape": _reshaped,
     "sort": _along("dimension"),
-    **{f"reduce_{op}": _without("axes") for op in ("sum", "prod", "max", "min", "and", "or", "xor")},
+    **{
+        f"reduce_{op}": _without("axes") for op in ("sum", "prod", "max", "min", "and", "or", "xor")
+    },
     **{f"arg{op}": _without("axes") for op in ("max", "min")},
     **{f"cum{op}": _along("axis") for op in ("sum", "prod", "max", "min", "logsumexp")},
-    **{op: _untouched for op in ("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev")},
+    **{
+        op: _untouched
+        for op in ("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev")
+    },
 }
-_MIXING = frozenset(("cholesky", "fft", "while", "scan", "cond", "gather", "scatter", "iota", "eigh", "lu"))
+_MIXING = frozenset(
+    ("cholesky", "fft", "while", "scan", "cond", "gather", "scatter", "iota", "eigh", "lu")
+)
 
 
 def _entries(sharding: Sharding | None, ndim: int) -> Entries:
@@ -129,8 +157,11 @@ def _spec(entries: Entries, mesh: Any, shape: tuple[int, ...]) -> PartitionSpec:
 # ---------------------------------------------------------------- one primitive
 
 
-def common(shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray], what: str) -> Sharding | None:
-    """The sharding whose devices the operation runs on; operands on different devices are refused."""
+def common(
+    shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray], what: str
+) -> Sharding | None:
+    """The sharding whose devices the operation runs on; operands on different devices are
+    refused."""
     first: Sharding | None = None
     at = 0
     for i, s in enumerate(shardings):
@@ -140,9 +171,11 @@ def common(shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray], w
             first, at = s, i
         elif {d.id for d in s.device_order} != {d.id for d in first.device_order}:
             raise ValueError(
-                f"Received incompatible devices for jitted computation. Got argument {at} of {what} with shape "
-                f"{avals[at].str_short()} and with device ids {[d.id for d in first.device_order]} on platform CPU and argument {i} "
-                f"of {what} with shape {avals[i].str_short()} and with device ids {[d.id for d in s.device_order]} on platform CPU"
+                f"Received incompatible devices for jitted computation. Got argument {at} of {what}"
+                f" with shape {avals[at].str_short()} and with device ids"
+                f" {[d.id for d in first.device_order]} on platform CPU and argument {i} of {what}"
+                f" with shape {avals[i].str_short()} and with device ids"
+                f" {[d.id for d in s.device_order]} on platform CPU"
             )
         elif isinstance(s, NamedSharding) and not isinstance(first, NamedSharding):
             first, at = s, i
@@ -167,11 +200,19 @@ def follow(
         for s, a in zip(shardings, avals)
     ]
     rule = _RULES.get(p.name)
-    if rule is None and p.name not in _MIXING and all(a.shape in ((), outs[0].shape) for a in (*avals, *outs)):
+    if (
+        rule is None
+        and p.name not in _MIXING
+        and all(a.shape in ((), outs[0].shape) for a in (*avals, *outs))
+    ):
         rule = _elementwise
     found: list[Sharding | None] = []
     for out in outs:
-        spec = _spec(rule(ins, avals, out, params), base.mesh, out.shape) if rule is not None else PartitionSpec()
+        spec = (
+            _spec(rule(ins, avals, out, params), base.mesh, out.shape)
+            if rule is not None
+            else PartitionSpec()
+        )
         found.append(base if spec == base.spec else NamedSharding(base.mesh, spec))
     return found
 
@@ -188,7 +229,9 @@ def place_one(p: Primitive, arrays: Sequence[Any], params: dict[str, Any], resul
 # ---------------------------------------------------------------- whole programs
 
 
-def propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str) -> list[Sharding | None]:
+def propagate(
+    closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str
+) -> list[Sharding | None]:
     """The shardings of the results of a program, given those of its arguments."""
     key = ("shardings", shardings)
     if key not in closed.cache:
@@ -196,7 +239,9 @@ def propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name:
     return closed.cache[key]
 
 
-def _propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str) -> list[Sharding | None]:
+def _propagate(
+    closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name: str
+) -> list[Sharding | None]:
     common(shardings, closed.in_avals, name)
     env: dict[Any, Sharding | None] = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     for v, c in zip(closed.jaxpr.constvars, closed.consts):
@@ -206,12 +251,16 @@ def _propagate(closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], name
         if e.primitive.name in ("jit", "closed_call"):
             found = propagate(e.params["jaxpr"], ins, name)
         else:
-            found = follow(e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params)
+            found = follow(
+                e.primitive, ins, [a.aval for a in e.invars], [v.aval for v in e.outvars], e.params
+            )
         env.update(zip(e.outvars, found))
     return [None if isinstance(a, Literal) else env.get(a) for a in closed.jaxpr.outvars]
 
 
-def result_shardings(closed: ClosedJaxpr, leaves: Sequence[Any], name: str) -> list[Sharding | None]:
+def result_shardings(
+    closed: ClosedJaxpr, leaves: Sequence[Any], name: str
+) -> list[Sharding | None]:
     """The shardings of the results of a program that is going to run on these arguments."""
     return propagate(closed, tuple(map(_where, leaves)), name)
 

@@ -17,8 +17,9 @@ def smap(
     out_axes: Any,
     axis_name: Hashable,
 ) -> Any:
-    """`f` of the parts of arrays along the mesh axis `axis_name`: `in_axes` say which dimension of each argument is cut (None:
-    none), `out_axes` along which one results are joined. The mesh is that of `calque.set_mesh`.
+    """`f` of the parts of arrays along the mesh axis `axis_name`: `in_axes` say which dimension of
+    each argument is cut (None: none), `out_axes` along which one results are joined. The mesh is
+    that of `calque.set_mesh`.
 
     >>> with calque.set_mesh(calque.make_mesh((1,), ("x",))):
     ...     calque.smap(lambda v: v * 2, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(3.0))
@@ -26,9 +27,13 @@ def smap(
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
     if isinstance(axis_name, (tuple, list)):
-        raise TypeError(f"smap maps over a single axis: axis_name must be one name, got {axis_name!r}")
+        raise TypeError(
+            f"smap maps over a single axis: axis_name must be one name, got {axis_name!r}"
+        )
     specs = Infer if in_axes is Infer else _specs("in_axes", in_axes, axis_name)
-    return shard_map(f, in_specs=specs, out_specs=_specs("out_axes", out_axes, axis_name), axis_names={axis_name})
+    return shard_map(
+        f, in_specs=specs, out_specs=_specs("out_axes", out_axes, axis_name), axis_names={axis_name}
+    )
 
 
 def _specs(what: str, spec: Any, name: Hashable) -> Any:
@@ -40,7 +45,9 @@ def _specs(what: str, spec: Any, name: Hashable) -> Any:
         if d is None:
             return PartitionSpec()
         if not isinstance(d, int) or isinstance(d, bool) or d < 0:
-            raise TypeError(f"smap {what} must be None, a dimension from 0 on, or a tree of these, got {spec!r}")
+            raise TypeError(
+                f"smap {what} must be None, a dimension from 0 on, or a tree of these, got {spec!r}"
+            )
         return PartitionSpec(*[None] * d, name)
 
     leaves, tree = pytrees.flatten(spec, is_leaf=lambda x: x is None)

@@ -1,12 +1,16 @@
-"""Values that do and do not vary along a checked axis, and what that means for gradients inside `shard_map`.
+"""Values that do and do not vary along a checked axis, and what that means for gradients inside
+`shard_map`.
 
-Along a checked axis a value either varies from member to member or is known to be the same for all. Where the two kinds meet
-in an operation, the second is said to be made varying (`pvary`, which does nothing to the value). The transpose of that is a
-sum over the axis: so the gradient in a parameter that all members share is the sum of what every member contributes, and
-varies as little as the parameter does. A sum over the axis (`psum_invariant`) is transposed to `pvary`.
+Along a checked axis a value either varies from member to member or is known to be the same for all.
+Where the two kinds meet in an operation, the second is said to be made varying (`pvary`, which does
+nothing to the value). The transpose of that is a sum over the axis: so the gradient in a parameter
+that all members share is the sum of what every member contributes, and varies as little as the
+parameter does. A sum over the axis (`psum_invariant`) is transposed to `pvary`.
 
-Differentiation of a program inside the body (under `jit`, in a `scan`) happens before it is known which of its values vary.
-There `pvary_like` and `psum_like` carry along tokens, which are batched as the values were; batching decides them."""
+Differentiation of a program inside the body (under `jit`, in a `scan`) happens before it is known
+which of its values vary. There `pvary_like` and `psum_like` carry along tokens, which are batched
+as the values were; batching decides them.
+"""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -109,18 +113,24 @@ variance_of_p: Collective = Collective(
 
 
 def _like(name: str, transposed: str, along: Any) -> Collective:
-    """`along` for the axes that some other operand varies along and the own one does not; else the value as it is."""
+    """`along` for the axes that some other operand varies along and the own one does not; else the
+    value as it is."""
 
     def bind(x: Any, tokens: Sequence[Any], names: Names) -> Any:
         return getattr(do, name)(x, *tokens, axes=names) if names else x
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: Names) -> Any:
         out = bind(primals[0], primals[1:], axes)
-        return out, (zero_like(out) if type(tangents[0]) is Zero else bind(tangents[0], primals[1:], axes))
+        return out, (
+            zero_like(out) if type(tangents[0]) is Zero else bind(tangents[0], primals[1:], axes)
+        )
 
     def transpose(ct: Any, x: Any, *tokens: Any, axes: Names) -> list[Any]:
         none = [None] * len(tokens)
-        return [Zero(x.aval) if type(ct) is Zero else getattr(do, transposed)(ct, *tokens, axes=axes), *none]
+        return [
+            Zero(x.aval) if type(ct) is Zero else getattr(do, transposed)(ct, *tokens, axes=axes),
+            *none,
+        ]
 
     def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axes: Names) -> Any:
         (x, own, *others), (d, own_dim, *other_dims) = args, dims
@@ -180,9 +190,14 @@ def variance(x: Any) -> frozenset[Hashable] | None:
 
 
 def mixed(
-    level: int, primitive: Primitive, primals: Sequence[Any], tangents: list[Any], params: dict[str, Any]
+    level: int,
+    primitive: Primitive,
+    primals: Sequence[Any],
+    tangents: list[Any],
+    params: dict[str, Any],
 ) -> list[Any]:
-    """The tangents of operands of an operation, each made to vary where another operand varies and its own does not."""
+    """The tangents of operands of an operation, each made to vary where another operand varies and
+    its own does not."""
     names = axes.checked_below(level) if axes.in_scope() else ()
     if not names or isinstance(primitive, AxisPrimitive) or any(True for _ in subjaxprs(params)):
         return tangents
@@ -216,7 +231,8 @@ on_mixing(mixed)
 
 
 def pvary(x: Any, axis_name: Any) -> Any:
-    """`x`, a tree, as values that vary along the axis: each member may then have a gradient of its own."""
+    """`x`, a tree, as values that vary along the axis: each member may then have a gradient of its
+    own."""
     return pcast(x, axis_name, to="varying")
 
 
@@ -224,7 +240,8 @@ def pcast(x: Any, axis_name: Any = None, /, *, to: str) -> Any:
     """`x`, a tree, with another relation to the axis; `to` is "varying"."""
     if to != "varying":
         raise ValueError(
-            f"pcast: values can be made 'varying' along an axis (psum makes them invariant), got to={to!r}"
+            "pcast: values can be made 'varying' along an axis (psum makes them invariant), got"
+            f" to={to!r}"
         )
     names = axes.names_of(axis_name)
     for name in names:
@@ -243,5 +260,7 @@ def made_varying(x: Any, names: Sequence[Any]) -> Any:
         return pvary_p.bind(x, axes=missing) if missing else x
     for n in checked:
         own = variance_of_p.bind(x, axes=(n,))
-        x = pvary_like_p.bind(x, own, variance_of_p.bind(do.axis_index(axis_name=n), axes=(n,)), axes=(n,))
+        x = pvary_like_p.bind(
+            x, own, variance_of_p.bind(do.axis_index(axis_name=n), axes=(n,)), axes=(n,)
+        )
     return x

@@ -1,1 +1,2 @@
-"""The engines of transformations: forward and transposed derivatives, batching, and the trees and signatures of user functions."""
+"""The engines of transformations: forward and transposed derivatives, batching, and the trees and
+signatures of user functions."""

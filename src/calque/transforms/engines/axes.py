@@ -14,15 +14,17 @@ from calque.core.primitives import Primitive
 class Axis(NamedTuple):
     """A mapped axis. The name is None when nobody can refer to it.
 
-    On a checked axis (`shard_map`) it is known of each value whether it varies along the axis, and gradients in values that
-    do not vary are sums over it."""
+    On a checked axis (`shard_map`) it is known of each value whether it varies along the axis, and
+    gradients in values that do not vary are sums over it."""
 
     name: Hashable
     size: int
     checked: bool = False
     devices: bool = False  # are its members devices, of `pmap` and `shard_map`
     together: bool = False  # do its members take every step at the same time
-    spmd: tuple[Hashable, ...] = ()  # mesh axes over which the mapped dimension of placed values is split
+    spmd: tuple[
+        Hashable, ...
+    ] = ()  # mesh axes over which the mapped dimension of placed values is split
 
 
 class Frame(NamedTuple):
@@ -39,7 +41,8 @@ _scope = _Scope()
 
 @contextlib.contextmanager
 def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Iterator[None]:
-    """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by a trace."""
+    """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
+    a trace."""
     before = _scope.frames
     named = tuple(Frame(a, trace) for a in axes if a.name is not None)
     if named:
@@ -68,12 +71,22 @@ def find(name: Hashable) -> Frame:
 
 def checked_below(level: int) -> tuple[Hashable, ...]:
     """The checked axes around a trace of this level."""
-    return tuple([f.axis.name for f in _scope.frames if f.axis.checked and (f.trace is None or f.trace.level < level)])
+    return tuple(
+        [
+            f.axis.name
+            for f in _scope.frames
+            if f.axis.checked and (f.trace is None or f.trace.level < level)
+        ]
+    )
 
 
 def lowest_checked() -> int:
-    """The level of the outermost trace that maps over a checked axis; very high if there is none."""
-    return min([f.trace.level for f in _scope.frames if f.axis.checked and f.trace is not None], default=1 << 30)
+    """The level of the outermost trace that maps over a checked axis; very high if there is
+    none."""
+    return min(
+        [f.trace.level for f in _scope.frames if f.axis.checked and f.trace is not None],
+        default=1 << 30,
+    )
 
 
 @contextlib.contextmanager
@@ -101,37 +114,46 @@ def size_of(axis_name: Any) -> int:
 
 
 class AxisPrimitive(Primitive):
-    """A primitive whose batching rule needs to know the axis: `batch(axis, args, dims, **params)`."""
+    """A primitive whose batching rule needs to know the axis: `batch(axis, args, dims,
+    **params)`."""
 
     __slots__ = ()
 
 
 class PlacingPrimitive(Primitive):
-    """A primitive that says where a value lives: `batch(args, dims, spmd=names, **params)` is told over which mesh axes the mapped
-    dimension is split."""
+    """A primitive that says where a value lives: `batch(args, dims, spmd=names, **params)` is told
+    over which mesh axes the mapped dimension is split."""
 
     __slots__ = ()
 
 
 class Collective(AxisPrimitive):
-    """A primitive that speaks of named axes: a trace that maps over one of them receives it, whatever the operands are."""
+    """A primitive that speaks of named axes: a trace that maps over one of them receives it,
+    whatever the operands are."""
 
     __slots__ = ("axes_of", "precise", "varies")
 
-    def __init__(self, name: str, axes_of: Any, varies: bool = False, precise: bool = False, **rules: Any):
+    def __init__(
+        self, name: str, axes_of: Any, varies: bool = False, precise: bool = False, **rules: Any
+    ):
         super().__init__(name, **rules)
         self.varies = varies  # does its result vary along a checked axis that it speaks of
         self.precise = precise  # must operands that vary have a batch dimension
         self.axes_of = axes_of  # params -> the names that the equation speaks of
 
     def leaves_varying(self, params: dict[str, Any]) -> bool:
-        """Does the result vary along a checked axis? That of a reduction does from group to group."""
+        """Does the result vary along a checked axis? That of a reduction does from group to
+        group."""
         return self.varies or params.get("axis_index_groups") is not None
 
     def bind(self, *args: Any, **params: Any) -> Any:
         trace = trace_state.top_trace(args)
         for name in self.axes_of(params):
-            own = find(name).trace if isinstance(name, Hashable) and not isinstance(name, int) else None
+            own = (
+                find(name).trace
+                if isinstance(name, Hashable) and not isinstance(name, int)
+                else None
+            )
             if own is not None and own.level > trace.level:
                 trace = own
         return trace.process(self, args, params)

@@ -80,8 +80,8 @@ class BatchTrace(Trace):
 
 
 class CheckedBatchTrace(BatchTrace):
-    """Along a checked axis, values may vary without a batch dimension: members then hold equal values by chance, as after
-    `all_gather`. Their tracers have the dimension None."""
+    """Along a checked axis, values may vary without a batch dimension: members then hold equal
+    values by chance, as after `all_gather`. Their tracers have the dimension None."""
 
     def varying(self, x: Any) -> bool:
         return type(x) is BatchTracer and x._trace is self
@@ -97,19 +97,31 @@ class CheckedBatchTrace(BatchTrace):
     def whole(self, x: Any) -> tuple[Any, Dim]:
         """The value and its batch dimension, which it has if it varies."""
         val, dim = self.split(x)
-        return (front(val, None, self.axis.size), 0) if dim is None and self.varying(x) else (val, dim)
+        return (
+            (front(val, None, self.axis.size), 0) if dim is None and self.varying(x) else (val, dim)
+        )
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         if self.done:
             raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
-        precise = primitive.precise if isinstance(primitive, Collective) else isinstance(primitive, AxisPrimitive)
+        precise = (
+            primitive.precise
+            if isinstance(primitive, Collective)
+            else isinstance(primitive, AxisPrimitive)
+        )
         pairs = [self.whole(a) if precise else self.split(a) for a in args]
         vals, dims = [v for v, _ in pairs], [d for _, d in pairs]
         varies = any([self.varying(a) for a in args])
         if isinstance(primitive, Collective):
             outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
-            varies = primitive.leaves_varying(params) if self.axis.name in primitive.axes_of(params) else varies
-        elif isinstance(primitive, AxisPrimitive):  # what its programs do below this level is outside the map
+            varies = (
+                primitive.leaves_varying(params)
+                if self.axis.name in primitive.axes_of(params)
+                else varies
+            )
+        elif isinstance(
+            primitive, AxisPrimitive
+        ):  # what its programs do below this level is outside the map
             with axes.without(self):
                 outs, out_dims = primitive.batch(self.axis, vals, dims, **params)
             varies = False
@@ -127,7 +139,8 @@ class CheckedBatchTrace(BatchTrace):
 def batch(
     fun: Callable[..., Sequence[Any]], axis: Axis, args: Sequence[Any], dims: Sequence[Dim]
 ) -> tuple[list[Any], list[Dim]]:
-    """Results of `fun`, a function of flat arguments with a flat list of results, and their batch dimensions."""
+    """Results of `fun`, a function of flat arguments with a flat list of results, and their batch
+    dimensions."""
     trace = CheckedBatchTrace(axis) if axis.checked else BatchTrace(axis)
     with trace_state.entered(trace), axes.bound([axis], trace):
         outs = fun(*[trace.tracer(x, d) for x, d in zip(args, dims, strict=True)])
@@ -154,7 +167,8 @@ def batched_aval(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
 def batch_jaxpr(
     closed: ClosedJaxpr, axis: Axis, dims: tuple[Dim, ...], forced: bool | tuple[bool, ...] = False
 ) -> tuple[ClosedJaxpr, tuple[Dim, ...]]:
-    """The program over whole batches, and the batch dimensions of its results. Results in `forced` have theirs first."""
+    """The program over whole batches, and the batch dimensions of its results. Results in `forced`
+    have theirs first."""
     if isinstance(forced, tuple):
         found = batch_jaxpr(closed, axis, dims)
         if all(d == 0 if f else True for d, f in zip(found[1], forced, strict=True)):
@@ -174,7 +188,9 @@ def _batch_jaxpr(
     def batched(*args: Any) -> list[Any]:
         nonlocal out_dims
         outs, found = batch(jaxpr_as_fun(closed), axis, args, dims)
-        outs = [front(o, d, axis.size) if w else o for o, d, w in zip(outs, found, wanted, strict=True)]
+        outs = [
+            front(o, d, axis.size) if w else o for o, d, w in zip(outs, found, wanted, strict=True)
+        ]
         out_dims = tuple(0 if w else d for d, w in zip(found, wanted))
         return outs
 

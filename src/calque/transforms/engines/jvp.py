@@ -22,7 +22,11 @@ from calque.transforms.engines.zeros import (
 
 
 def _unmixed(
-    level: int, primitive: Primitive, primals: Sequence[Any], tangents: list[Any], params: dict[str, Any]
+    level: int,
+    primitive: Primitive,
+    primals: Sequence[Any],
+    tangents: list[Any],
+    params: dict[str, Any],
 ) -> list[Any]:
     return tangents
 
@@ -31,7 +35,8 @@ _mixing = _unmixed
 
 
 def on_mixing(rule: Callable[..., list[Any]]) -> None:
-    """Install what happens to the tangents of operands of which only some vary along the axes of a `shard_map`."""
+    """Install what happens to the tangents of operands of which only some vary along the axes of a
+    `shard_map`."""
     global _mixing
     _mixing = rule
 
@@ -91,7 +96,8 @@ class JVPTrace(Trace):
 def jvp(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Results of `fun`, a function of flat arguments with a flat list of results, and their tangents (some may be Zero)."""
+    """Results of `fun`, a function of flat arguments with a flat list of results, and their
+    tangents (some may be Zero)."""
     trace = JVPTrace()
     with trace_state.entered(trace):
         outs = fun(*[trace.tracer(p, t) for p, t in zip(primals, tangents, strict=True)])
@@ -111,7 +117,8 @@ def auxiliary(fun: Any) -> list[Any]:
 
 
 def lowered(tree: Any) -> Any:
-    """The values of a tree that left a differentiation by another door than its results (auxiliary outputs)."""
+    """The values of a tree that left a differentiation by another door than its results (auxiliary
+    outputs)."""
 
     def lower(x: Any) -> Any:
         while type(x) is JVPTracer and x._trace.done:
@@ -124,9 +131,12 @@ def lowered(tree: Any) -> Any:
 def jvp_jaxpr(
     closed: ClosedJaxpr, nonzeros: tuple[bool, ...], instantiated: bool | tuple[bool, ...] = False
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The program of (arguments, tangents that are not zero) -> (results, tangents that are not zero), and which these are.
+    """The program of (arguments, tangents that are not zero) -> (results, tangents that are not
+    zero), and which these are.
 
-    `instantiated` asks for tangents of results though they be zero; results without tangents (integers) never have any."""
+    `instantiated` asks for tangents of results though they be zero; results without tangents
+    (integers) never have any.
+    """
     if isinstance(instantiated, tuple):
         found = jvp_jaxpr(closed, nonzeros)
         if all(n or not w for n, w in zip(found[1], instantiated, strict=True)):
@@ -142,14 +152,21 @@ def _jvp_jaxpr(
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     avals = closed.in_avals
     mask: tuple[bool, ...] = ()
-    wanted = (instantiated,) * len(closed.jaxpr.outvars) if isinstance(instantiated, bool) else instantiated
+    wanted = (
+        (instantiated,) * len(closed.jaxpr.outvars)
+        if isinstance(instantiated, bool)
+        else instantiated
+    )
 
     def both(*args: Any) -> list[Any]:
         nonlocal mask
         primals = args[: len(avals)]
-        outs, tangents = jvp(jaxpr_as_fun(closed), primals, with_zeros(args[len(avals) :], nonzeros, avals))
+        outs, tangents = jvp(
+            jaxpr_as_fun(closed), primals, with_zeros(args[len(avals) :], nonzeros, avals)
+        )
         tangents = [
-            instantiate(t) if w and value_has_tangent(o) else t for o, t, w in zip(outs, tangents, wanted, strict=True)
+            instantiate(t) if w and value_has_tangent(o) else t
+            for o, t, w in zip(outs, tangents, wanted, strict=True)
         ]
         mask = nonzero(tangents)
         return outs + only_nonzero(tangents)

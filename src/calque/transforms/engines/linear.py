@@ -1,7 +1,9 @@
 """Linearisation: results now, and the derivative at this point as a linear program (the tape).
 
-Operations on values run where they would have run; operations that touch a tangent are recorded on the tape, which
-belongs to a higher level. So nothing needs to be separated afterwards: what the tape reads from outside are the residuals."""
+Operations on values run where they would have run; operations that touch a tangent are recorded on
+the tape, which belongs to a higher level. So nothing needs to be separated afterwards: what the
+tape reads from outside are the residuals.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +24,8 @@ class Tape(JaxprTrace):
     """Records what happens to tangents."""
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Results of a call over values and tangents that depend on values alone are known now: they leave the tape."""
+        """Results of a call over values and tangents that depend on values alone are known now:
+        they leave the tape."""
         recorded = super().process(primitive, args, params)
         if primitive.name not in dependence_rules:
             return recorded
@@ -34,7 +37,8 @@ class Tape(JaxprTrace):
             self.eqns.pop()
         values = dict(zip(e.invars, args))
         outs = known.primitive.bind(
-            *[literal_value(a) if isinstance(a, Literal) else values[a] for a in known.invars], **known.params
+            *[literal_value(a) if isinstance(a, Literal) else values[a] for a in known.invars],
+            **known.params,
         )
         found = dict(zip(known.outvars, outs))
         return [found.get(v, t) for v, t in zip(e.outvars, recorded)]
@@ -49,7 +53,8 @@ class Tape(JaxprTrace):
 
 
 class LinearizeTrace(JVPTrace):
-    """As JVPTrace; higher-order primitives say how they split into what is known now and what goes on the tape."""
+    """As JVPTrace; higher-order primitives say how they split into what is known now and what goes
+    on the tape."""
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         rule = primitive.linearize
@@ -63,7 +68,8 @@ class LinearizeTrace(JVPTrace):
 
 
 class Linear(NamedTuple):
-    """Results, which of their tangents are not zero, and the program from tangents to those tangents."""
+    """Results, which of their tangents are not zero, and the program from tangents to those
+    tangents."""
 
     outs: list[Any]
     nonzeros: tuple[bool, ...]
@@ -71,15 +77,22 @@ class Linear(NamedTuple):
 
 
 def linearize(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool], instantiated: Sequence[bool] = ()
+    fun: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    active: Sequence[bool],
+    instantiated: Sequence[bool] = (),
 ) -> Linear:
-    """Linearise a function of flat arguments at `primals` in the arguments that are `active` (and not integers).
+    """Linearise a function of flat arguments at `primals` in the arguments that are `active` (and
+    not integers).
 
     The results in `instantiated` have a tangent on the tape though it be zero."""
     trace, tape = LinearizeTrace(), Tape()
     with trace_state.entered(trace), trace_state.entered(tape):
         outs = fun(
-            *[trace.tracer(p, tape.new_argument(typeof(p))) if a else p for p, a in zip(primals, active, strict=True)]
+            *[
+                trace.tracer(p, tape.new_argument(typeof(p))) if a else p
+                for p, a in zip(primals, active, strict=True)
+            ]
         )
         pairs = [trace.split(o) for o in outs]
         tangents = [t for _, t in pairs]
@@ -101,7 +114,9 @@ class Linearized(NamedTuple):
 
     primal   arguments -> results, new residuals
     linear   residuals, tangents of the active arguments -> tangents of the results in `nonzeros`
-    sources  where each residual comes from: ("in", i) an argument, ("out", i) a result, ("new", i) a new residual"""
+    sources  where each residual comes from: ("in", i) an argument, ("out", i) a result, ("new", i)
+    a new residual
+    """
 
     primal: ClosedJaxpr
     linear: ClosedJaxpr
@@ -117,7 +132,9 @@ class Linearized(NamedTuple):
         return [places[kind][i] for kind, i in self.sources]
 
 
-def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...] = ()) -> Linearized:
+def linearize_jaxpr(
+    closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...] = ()
+) -> Linearized:
     """Split a program at its tangents; `active` says which arguments have tangents.
 
     The results in `instantiated` have a tangent though it be zero."""
@@ -133,7 +150,9 @@ def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...], instantiated:
     return closed.cache[key]
 
 
-def _linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...]) -> Linearized:
+def _linearize_jaxpr(
+    closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...]
+) -> Linearized:
     record = JaxprTrace("linearize")
     with trace_state.recording(record):
         args = [record.new_argument(a) for a in closed.in_avals]
@@ -146,13 +165,15 @@ def _linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...], instantiated
 
 
 def split_constants(tape: ClosedJaxpr, record: JaxprTrace) -> tuple[ClosedJaxpr, list[JaxprTracer]]:
-    """Constants of the tape that are values of `record` become leading arguments; the others stay."""
+    """Constants of the tape that are values of `record` become leading arguments; the others
+    stay."""
     own = [isinstance(c, JaxprTracer) and c._trace is record for c in tape.consts]
     jaxpr = tape.jaxpr
     moved = [v for v, o in zip(jaxpr.constvars, own) if o]
     kept = [v for v, o in zip(jaxpr.constvars, own) if not o]
     linear = ClosedJaxpr(
-        jaxpr.replace(constvars=kept, invars=moved + jaxpr.invars), [c for c, o in zip(tape.consts, own) if not o]
+        jaxpr.replace(constvars=kept, invars=moved + jaxpr.invars),
+        [c for c, o in zip(tape.consts, own) if not o],
     )
     return linear, [c for c, o in zip(tape.consts, own) if o]
 

@@ -1,4 +1,5 @@
-"""Names for parts of a program: `named_scope` and `named_call`. Equations made inside say them in `source_info.name_stack`."""
+"""Names for parts of a program: `named_scope` and `named_call`. Equations made inside say them in
+`source_info.name_stack`."""
 
 import contextlib
 import functools
@@ -10,7 +11,8 @@ from calque.transforms.engines.trees import name_of
 
 
 class named_scope(contextlib.ContextDecorator):
-    """`with named_scope("attention"): ...`, or as a decorator of a function: equations made inside are named by it.
+    """`with named_scope("attention"): ...`, or as a decorator of a function: equations made inside
+    are named by it.
 
     >>> def f(x):
     ...     with calque.named_scope("outer"):

@@ -30,17 +30,24 @@ def as_tuple(x: int | str | Iterable[Any] | None, kind: type, option: str) -> tu
     if kind is int:
         values = tuple(int(v) if hasattr(v, "__index__") else v for v in values)
     if not all(isinstance(v, kind) for v in values):
-        raise TypeError(f"{option} must be {'an int' if kind is int else 'a str'} or a sequence of them; got {x!r}")
+        raise TypeError(
+            f"{option} must be {'an int' if kind is int else 'a str'} or a sequence of them; got"
+            f" {x!r}"
+        )
     return values
 
 
 def resolve(
     fun: Callable[..., Any], argnums: Any, argnames: Any, option: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of the chosen parameters, each inferred from the other where the signature allows it."""
+    """Positions and names of the chosen parameters, each inferred from the other where the
+    signature allows it."""
     if argnums is None and argnames is None:
         return (), ()
-    nums, names = as_tuple(argnums, int, f"{option}_argnums"), as_tuple(argnames, str, f"{option}_argnames")
+    nums, names = (
+        as_tuple(argnums, int, f"{option}_argnums"),
+        as_tuple(argnames, str, f"{option}_argnames"),
+    )
     sig = signature_of(fun)
     if sig is None:
         return nums, names
@@ -51,12 +58,14 @@ def resolve(
     for n in nums:
         if not many and not -len(positional) <= n < len(positional):
             raise ValueError(
-                f"jitted function has invalid argnums {n} in {option}_argnums. Function only has {len(positional)} positional parameters."
+                f"jitted function has invalid argnums {n} in {option}_argnums. Function only has"
+                f" {len(positional)} positional parameters."
             )
     for name in names:
         if not open_names and name not in sig.parameters:
             raise ValueError(
-                f"jitted function has invalid argnames {{{name!r}}} in {option}_argnames. Function only has the parameters {list(sig.parameters)}."
+                f"jitted function has invalid argnames {{{name!r}}} in {option}_argnames. Function"
+                f" only has the parameters {list(sig.parameters)}."
             )
     nums = tuple(
         sorted(
@@ -65,20 +74,35 @@ def resolve(
         )
     )
     kinds = {p.name for p in params if p.kind is p.POSITIONAL_OR_KEYWORD}
-    names = tuple(sorted(set(names) | {positional[n] for n in nums if n < len(positional) and positional[n] in kinds}))
+    names = tuple(
+        sorted(
+            set(names)
+            | {positional[n] for n in nums if n < len(positional) and positional[n] in kinds}
+        )
+    )
     return nums, names
 
 
 class ArgumentNames(Sequence[str]):
-    """What the flat arguments are called, `x` or `params['w'][0]`; worked out when a message needs it."""
+    """What the flat arguments are called, `x` or `params['w'][0]`; worked out when a message needs
+    it."""
 
-    def __init__(self, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], skip: Iterable[int] = ()):
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        skip: Iterable[int] = (),
+    ):
         # only the structures are kept: the values may be large
         self._fun, self._skip, self._n = fun, set(skip), len(args)
         self._paths = [
-            [p for p, _ in pytrees.flatten_with_path(a)[0]] if i not in self._skip else [] for i, a in enumerate(args)
+            [p for p, _ in pytrees.flatten_with_path(a)[0]] if i not in self._skip else []
+            for i, a in enumerate(args)
         ]
-        self._named = [(k, [p for p, _ in pytrees.flatten_with_path(v)[0]]) for k, v in sorted(kwargs.items())]
+        self._named = [
+            (k, [p for p, _ in pytrees.flatten_with_path(v)[0]]) for k, v in sorted(kwargs.items())
+        ]
 
     def _all(self) -> list[str]:
         sig = signature_of(self._fun)
@@ -90,7 +114,9 @@ class ArgumentNames(Sequence[str]):
                 elif p.kind is p.VAR_POSITIONAL:
                     names += [f"{p.name}[{i}]" for i in range(max(0, self._n - len(names)))]
         names += [f"args[{i}]" for i in range(len(names), self._n)]
-        out = [names[i] + pytrees.keystr(path) for i, paths in enumerate(self._paths) for path in paths]
+        out = [
+            names[i] + pytrees.keystr(path) for i, paths in enumerate(self._paths) for path in paths
+        ]
         return out + [k + pytrees.keystr(path) for k, paths in self._named for path in paths]
 
     def __len__(self) -> int:
@@ -106,8 +132,9 @@ def hashable_static(x: Any, where: int | str, name: str) -> Any:
         hash(x)
     except TypeError:
         raise ValueError(
-            f"Non-hashable static arguments are not supported: argument {where!r} of {name} has type {type(x)}, which cannot be hashed. "
-            "Static arguments are part of the key of the compiled program: pass a tuple instead of a list, or let the argument be traced."
+            f"Non-hashable static arguments are not supported: argument {where!r} of {name} has"
+            f" type {type(x)}, which cannot be hashed. Static arguments are part of the key of the"
+            " compiled program: pass a tuple instead of a list, or let the argument be traced."
         ) from None
     return (type(x), x)
 

@@ -1,4 +1,5 @@
-"""Parts of programs: the equations that some results need, those that do not depend on some arguments, constants as arguments."""
+"""Parts of programs: the equations that some results need, those that do not depend on some
+arguments, constants as arguments."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ from calque.ops.found_sizes import let_size_p
 
 _effects: weakref.WeakKeyDictionary[Jaxpr, bool] = weakref.WeakKeyDictionary()
 
-# primitive name -> rule(equation, which results are used) -> equation or None, for calls whose inside can be pruned
+# primitive name -> rule(equation, which results are used) -> equation or None, for calls whose
+# inside can be pruned
 DeadCodeRule = Callable[[Eqn, Sequence[bool]], Eqn | None]
 dead_code_rules: dict[str, DeadCodeRule] = {}
 
 
 def has_effect(e: Eqn) -> bool:
-    """Does the equation, or anything inside it, have an effect? To say what a size is counts as none."""
+    """Does the equation, or anything inside it, have an effect? To say what a size is counts as
+    none."""
     return (e.primitive.effect and e.primitive is not let_size_p) or any(
         jaxpr_has_effect(j) for j in subjaxprs(e.params)
     )
@@ -32,8 +35,13 @@ def jaxpr_has_effect(jaxpr: Jaxpr) -> bool:
 
 
 def without_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> Jaxpr:
-    """The program with only the results in `used` (all by default) and only the equations that these need."""
-    outvars = jaxpr.outvars if used is None else [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
+    """The program with only the results in `used` (all by default) and only the equations that
+    these need."""
+    outvars = (
+        jaxpr.outvars
+        if used is None
+        else [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
+    )
     live = {v for v in outvars if isinstance(v, Var)}
     eqns: list[Eqn] = []
     for e in reversed(jaxpr.eqns):
@@ -51,9 +59,13 @@ def without_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> Jaxpr
 
 
 def _reads_all(e: Eqn) -> bool:
-    """Whether a call needs all its operands for its results; what else it holds that is dead does no harm."""
+    """Whether a call needs all its operands for its results; what else it holds that is dead does
+    no harm."""
     first, *others = [
-        c for p in e.params.values() for c in (p if isinstance(p, tuple) else (p,)) if type(c) is ClosedJaxpr
+        c
+        for p in e.params.values()
+        for c in (p if isinstance(p, tuple) else (p,))
+        if type(c) is ClosedJaxpr
     ]
     key = ("reads all", e.primitive.name, *others)
     if key not in first.cache:
@@ -63,7 +75,8 @@ def _reads_all(e: Eqn) -> bool:
 
 
 def silent(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without what only shows values (effects without results), at any depth: for running it once more."""
+    """The program without what only shows values (effects without results), at any depth: for
+    running it once more."""
     if not jaxpr_has_effect(closed.jaxpr):
         return closed
     if "silent" not in closed.cache:
@@ -79,8 +92,13 @@ def silent(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _silent_eqn(e: Eqn) -> Eqn:
     if not has_effect(e):
         return e
-    quiet = lambda v: silent(v) if isinstance(v, ClosedJaxpr) else v
-    params = {k: tuple(map(quiet, v)) if isinstance(v, tuple) else quiet(v) for k, v in e.params.items()}
+
+    def quiet(v):
+        return silent(v) if isinstance(v, ClosedJaxpr) else v
+
+    params = {
+        k: tuple(map(quiet, v)) if isinstance(v, tuple) else quiet(v) for k, v in e.params.items()
+    }
     return e.replace(params=params)
 
 
@@ -101,12 +119,15 @@ def pruned(closed: ClosedJaxpr, used: Sequence[bool] | None = None) -> ClosedJax
 def hoisted(
     closed: ClosedJaxpr, which: Callable[[Any], bool] = lambda c: isinstance(c, Tracer)
 ) -> tuple[ClosedJaxpr, list[Any]]:
-    """The program with its constants (those that are tracers, or `which`) as leading arguments, and their values."""
+    """The program with its constants (those that are tracers, or `which`) as leading arguments, and
+    their values."""
     if not any(which(c) for c in closed.consts):
         return closed, []
     pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     moved, kept = [p for p in pairs if which(p[1])], [p for p in pairs if not which(p[1])]
-    jaxpr = closed.jaxpr.replace(constvars=[v for v, _ in kept], invars=[v for v, _ in moved] + closed.jaxpr.invars)
+    jaxpr = closed.jaxpr.replace(
+        constvars=[v for v, _ in kept], invars=[v for v, _ in moved] + closed.jaxpr.invars
+    )
     return ClosedJaxpr(jaxpr, [c for _, c in kept]), [c for _, c in moved]
 
 
@@ -129,9 +150,11 @@ def dependent_results(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[b
 
 
 def split_equation(e: Eqn, unknown: Sequence[bool]) -> tuple[Eqn | None, Eqn | None]:
-    """The part of an equation that does not depend on the operands in `unknown`, and the part that does.
+    """The part of an equation that does not depend on the operands in `unknown`, and the part that
+    does.
 
-    A call may have results of both kinds (a loop over values and tangents): then it is run twice."""
+    A call may have results of both kinds (a loop over values and tangents): then it is run twice.
+    """
     rule = dependence_rules.get(e.primitive.name)
     depends = rule(e, unknown) if rule is not None else (True,)
     if all(depends) or has_effect(e):
@@ -142,11 +165,16 @@ def split_equation(e: Eqn, unknown: Sequence[bool]) -> tuple[Eqn | None, Eqn | N
         return None, e
     if not any(depends):
         return known, None
-    return known, e.replace(outvars=[v if d else DropVar(v.aval) for v, d in zip(e.outvars, depends)])
+    return known, e.replace(
+        outvars=[v if d else DropVar(v.aval) for v, d in zip(e.outvars, depends)]
+    )
 
 
-def dependents(jaxpr: Jaxpr, unknown: Sequence[bool], effects: bool = False) -> tuple[list[Eqn], list[Eqn], set[Any]]:
-    """Equations that do not depend on the arguments in `unknown`, those that do, and the variables that do.
+def dependents(
+    jaxpr: Jaxpr, unknown: Sequence[bool], effects: bool = False
+) -> tuple[list[Eqn], list[Eqn], set[Any]]:
+    """Equations that do not depend on the arguments in `unknown`, those that do, and the variables
+    that do.
 
     With `effects`, equations with an effect count as dependent."""
     reached: set[Any] = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}

@@ -1,4 +1,5 @@
-"""Transposition of linear programs: from cotangents of the results to cotangents of the linear arguments."""
+"""Transposition of linear programs: from cotangents of the results to cotangents of the linear
+arguments."""
 
 from __future__ import annotations
 
@@ -10,13 +11,25 @@ from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import literal_value, trace_to_jaxpr
 from calque.transforms.engines.slices import split_equation
-from calque.transforms.engines.zeros import add_tangents, instantiate, nonzero, only_nonzero, tangent_aval, with_zeros
+from calque.transforms.engines.zeros import (
+    add_tangents,
+    instantiate,
+    nonzero,
+    only_nonzero,
+    tangent_aval,
+    with_zeros,
+)
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents of the arguments that are UndefinedPrimal (Zero where nothing arrives), None for the others.
+def backward_pass(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """Cotangents of the arguments that are UndefinedPrimal (Zero where nothing arrives), None for
+    the others.
 
-    Equations that depend on no linear argument are evaluated first; the others are transposed, last to first, each once."""
+    Equations that depend on no linear argument are evaluated first; the others are transposed, last
+    to first, each once.
+    """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Any] = set()
     for v, x in zip(jaxpr.invars, args, strict=True):
@@ -33,7 +46,10 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
         for e in reversed(eqns):
             place.source = e.source
             _transpose_eqn(e, env, linear, found)
-    return [(found[v] if v in found else Zero(tangent_aval(v.aval))) if v in linear else None for v in jaxpr.invars]
+    return [
+        (found[v] if v in found else Zero(tangent_aval(v.aval))) if v in linear else None
+        for v in jaxpr.invars
+    ]
 
 
 def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list[Eqn]:
@@ -44,7 +60,8 @@ def _evaluate_known(jaxpr: Jaxpr, env: dict[Var, Any], linear: set[Any]) -> list
         known, rest = split_equation(e, mask) if any(mask) else (e, None)
         if known is not None:
             out = known.primitive.bind(
-                *[env[a] if isinstance(a, Var) else literal_value(a) for a in known.invars], **known.params
+                *[env[a] if isinstance(a, Var) else literal_value(a) for a in known.invars],
+                **known.params,
             )
             env.update(zip(known.outvars, out if known.primitive.multiple_results else (out,)))
         if rest is not None:
@@ -59,7 +76,14 @@ def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Va
         return
     cts = [Zero(tangent_aval(v.aval)) if ct is None else ct for v, ct in zip(e.outvars, cts)]
     args = [
-        UndefinedPrimal(a.aval) if a in linear else env[a] if isinstance(a, Var) else literal_value(a) for a in e.invars
+        (
+            UndefinedPrimal(a.aval)
+            if a in linear
+            else env[a]
+            if isinstance(a, Var)
+            else literal_value(a)
+        )
+        for a in e.invars
     ]
     primitive = e.primitive
     try:
@@ -76,8 +100,9 @@ def _transpose_eqn(e: Eqn, env: dict[Var, Any], linear: set[Any], found: dict[Va
 def _placed(error: NotImplementedError, e: Eqn) -> NotImplementedError:
     """The error with the place of the equation."""
     found = NotImplementedError(
-        f"{error}\nThe operation {e.primitive.name} stands at {e.source}, where a derivative in reverse mode, or linear_transpose, needs a "
-        "function that is linear. A rule given to defjvp must be linear in its tangents."
+        f"{error}\nThe operation {e.primitive.name} stands at {e.source}, where a derivative in"
+        " reverse mode, or linear_transpose, needs a function that is linear. A rule given to"
+        " defjvp must be linear in its tangents."
     )
     found.placed = True  # type: ignore[attr-defined]
     return found
@@ -94,10 +119,11 @@ def transpose_jaxpr(
     nonzeros: tuple[bool, ...],
     instantiated: bool | tuple[bool, ...] = False,
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The program of (arguments not linear, cotangents not zero) -> cotangents, not zero, of the linear arguments.
+    """The program of (arguments not linear, cotangents not zero) -> cotangents, not zero, of the
+    linear arguments.
 
-    Also says which of the linear arguments these belong to. `instantiated` asks, for all linear arguments or for each,
-    for cotangents though they be zero."""
+    Also says which of the linear arguments these belong to. `instantiated` asks, for all linear
+    arguments or for each, for cotangents though they be zero."""
     if isinstance(instantiated, tuple):
         found = transpose_jaxpr(closed, linear, nonzeros)
         if all(n or not w for n, w in zip(found[1], instantiated, strict=True)):
@@ -109,7 +135,10 @@ def transpose_jaxpr(
 
 
 def _transpose_jaxpr(
-    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzeros: tuple[bool, ...], instantiated: bool | tuple[bool, ...]
+    closed: ClosedJaxpr,
+    linear: tuple[bool, ...],
+    nonzeros: tuple[bool, ...],
+    instantiated: bool | tuple[bool, ...],
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     mask: tuple[bool, ...] = ()
     known = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
@@ -117,13 +146,17 @@ def _transpose_jaxpr(
     def backward(*args: Any) -> list[Any]:
         nonlocal mask
         values = iter(args[: len(known)])
-        full = [UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)]
+        full = [
+            UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)
+        ]
         cts = with_zeros(args[len(known) :], nonzeros, closed.out_avals)
         outs = backward_pass(closed.jaxpr, closed.consts, full, cts)
         linear_outs = [o for o, lin in zip(outs, linear) if lin]
         if instantiated:
             wanted = (True,) * len(linear_outs) if isinstance(instantiated, bool) else instantiated
-            linear_outs = [instantiate(o) if w else o for o, w in zip(linear_outs, wanted, strict=True)]
+            linear_outs = [
+                instantiate(o) if w else o for o, w in zip(linear_outs, wanted, strict=True)
+            ]
         mask = nonzero(linear_outs)
         return only_nonzero(linear_outs)
 

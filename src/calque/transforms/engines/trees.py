@@ -14,18 +14,28 @@ from calque.transforms.engines.signatures import ArgumentNames
 
 def name_of(fun: Any) -> str:
     """What a function is called in messages and programs."""
-    return str(getattr(fun, "__name__", None) or getattr(getattr(fun, "func", None), "__name__", type(fun).__name__))
+    return str(
+        getattr(fun, "__name__", None)
+        or getattr(getattr(fun, "func", None), "__name__", type(fun).__name__)
+    )
 
 
 class FlatFunction:
-    """`fun` with positional and keyword arguments given as the leaves of (args, kwargs); its results are leaves too.
+    """`fun` with positional and keyword arguments given as the leaves of (args, kwargs); its
+    results are leaves too.
 
-    After a call, `out_tree` is the structure of the result and, with `has_aux`, `aux` the auxiliary output."""
+    After a call, `out_tree` is the structure of the result and, with `has_aux`, `aux` the auxiliary
+    output.
+    """
 
     __slots__ = ("aux", "fun", "has_aux", "in_tree", "out_tree", "what")
 
     def __init__(
-        self, fun: Callable[..., Any], in_tree: pytrees.PyTreeDef, what: str = "transformed", has_aux: bool = False
+        self,
+        fun: Callable[..., Any],
+        in_tree: pytrees.PyTreeDef,
+        what: str = "transformed",
+        has_aux: bool = False,
     ):
         self.fun, self.in_tree, self.what, self.has_aux = fun, in_tree, what, has_aux
         self.out_tree: pytrees.PyTreeDef = pytrees.LEAF
@@ -41,8 +51,8 @@ class FlatFunction:
         if self.has_aux:
             if not isinstance(out, tuple) or len(out) != 2:
                 raise TypeError(
-                    f"{self.what} function with has_aux=True: {name_of(self.fun)} must return a pair (output, auxiliary), "
-                    f"got {type(out).__name__}"
+                    f"{self.what} function with has_aux=True: {name_of(self.fun)} must return a"
+                    f" pair (output, auxiliary), got {type(out).__name__}"
                 )
             out, self.aux = out
         flat, self.out_tree = pytrees.flatten(out)
@@ -59,8 +69,8 @@ def check_results(flat: list[Any], out: Any, fun: Any) -> list[Any]:
                 path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
                 at = f" at output component {pytrees.keystr(path)}" if path else ""
                 raise TypeError(
-                    f"function {name_of(fun)} returned a value of type {type(x)}{at}, which is not a valid JAX type: "
-                    "return arrays, numbers, and containers of them."
+                    f"function {name_of(fun)} returned a value of type {type(x)}{at}, which is not"
+                    " a valid JAX type: return arrays, numbers, and containers of them."
                 ) from None
     return flat
 
@@ -80,8 +90,8 @@ def arrays(
             out.append(x if isinstance(x, (ArrayImpl, Tracer)) else to_array(x))
         except TypeError:
             raise TypeError(
-                f"{what}: argument {name(i) if name else argument_name(fun, args, kwargs, i)} of {name_of(fun)} is {x!r} of type {type(x)}, "
-                "which is not an array or a number"
+                f"{what}: argument {name(i) if name else argument_name(fun, args, kwargs, i)} of"
+                f" {name_of(fun)} is {x!r} of type {type(x)}, which is not an array or a number"
             ) from None
     return out
 

@@ -8,7 +8,15 @@ from typing import Any
 from calque.core.avals import ShapedArray
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
-from calque.ops.common import add_tangents, full, instantiate, scalar_of, tangent_aval, zero_like, zeros
+from calque.ops.common import (
+    add_tangents,
+    full,
+    instantiate,
+    scalar_of,
+    tangent_aval,
+    zero_like,
+    zeros,
+)
 
 __all__ = [
     "add_tangents",
@@ -46,7 +54,10 @@ def only_nonzero(tangents: Sequence[Any]) -> list[Any]:
     return [t for t in tangents if type(t) is not Zero]
 
 
-def with_zeros(tangents: Sequence[Any], mask: Sequence[bool], avals: Sequence[ShapedArray]) -> list[Any]:
-    """The inverse of `only_nonzero`: Zeros of the tangent types of `avals` where `mask` is false."""
+def with_zeros(
+    tangents: Sequence[Any], mask: Sequence[bool], avals: Sequence[ShapedArray]
+) -> list[Any]:
+    """The inverse of `only_nonzero`: Zeros of the tangent types of `avals` where `mask` is
+    false."""
     rest = iter(tangents)
     return [next(rest) if m else Zero(tangent_aval(a)) for m, a in zip(mask, avals, strict=True)]

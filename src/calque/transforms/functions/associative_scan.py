@@ -20,7 +20,9 @@ BLOCK: Final = 1 << ROUNDS
 Combine = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
     """All partial results of an associative operation along `axis`, in logarithmic depth.
 
     >>> lax.associative_scan(jnp.add, jnp.arange(4.0))
@@ -35,7 +37,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     sizes = {typeof(x).shape[axis] for x in leaves}
     if len(sizes) > 1:
         raise ValueError(
-            f"Array inputs to associative_scan must have the same first dimension. (saw: {[typeof(x).shape for x in leaves]})"
+            "Array inputs to associative_scan must have the same first dimension. (saw:"
+            f" {[typeof(x).shape for x in leaves]})"
         )
     ndims = [axis % typeof(x).ndim for x in leaves]
     if reverse:
@@ -46,7 +49,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         found, out_tree = pytrees.flatten(out)
         if out_tree != tree:
             raise TypeError(
-                f"associative_scan: {name_of(fn)} must return the structure of its operands, {tree}, got {out_tree}"
+                f"associative_scan: {name_of(fn)} must return the structure of its operands,"
+                f" {tree}, got {out_tree}"
             )
         return found
 
@@ -57,36 +61,49 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
 
 def _prefixes(combine: Combine, elems: list[Any], axes: Sequence[int]) -> list[Any]:
-    """Prefix results: those of pairs, taken recursively, give the odd ones; one more step gives the even ones."""
+    """Prefix results: those of pairs, taken recursively, give the odd ones; one more step gives the
+    even ones."""
     n: Any = typeof(elems[0]).shape[axes[0]]
     if type(n) is Dim:
         return _prefixes_of_any_size(combine, elems, axes, n)
     if n < 2:
         return elems
-    cut = lambda xs, start, stop, step: [_cut(x, a, start, stop, step) for x, a in zip(xs, axes)]
+
+    def cut(xs, start, stop, step):
+        return [_cut(x, a, start, stop, step) for x, a in zip(xs, axes)]
+
     pairs = combine(cut(elems, 0, n - 1, 2), cut(elems, 1, n, 2))
     odd = _prefixes(combine, pairs, axes)
     before = cut(odd, 0, (n - 1) // 2, 1) if n % 2 == 0 else odd
     even = combine(before, cut(elems, 2, n, 2)) if n > 2 else []
     first = cut(elems, 0, 1, 1)
-    evens = [do.concatenate(f, e, dimension=a) for f, e, a in zip(first, even, axes)] if n > 2 else first
+    evens = (
+        [do.concatenate(f, e, dimension=a) for f, e, a in zip(first, even, axes)]
+        if n > 2
+        else first
+    )
     return [_interleaved(e, o, a) for e, o, a in zip(evens, odd, axes)]
 
 
 # ---------------------------------------------------------------- for every size in one trace
 
 
-def _prefixes_of_any_size(combine: Combine, elems: list[Any], axes: Sequence[int], n: Any) -> list[Any]:
+def _prefixes_of_any_size(
+    combine: Combine, elems: list[Any], axes: Sequence[int], n: Any
+) -> list[Any]:
     """A fixed number of rounds of pairs, and what is left one after the other.
 
-    The last element is repeated up to a whole number of blocks; what is behind an element does not change its result. There are two
-    blocks at least, and two elements to add, so that no size is a special one."""
+    The last element is repeated up to a whole number of blocks; what is behind an element does not
+    change its result. There are two blocks at least, and two elements to add, so that no size is a
+    special one."""
     more = BLOCK * ((n + 1) // BLOCK + 2) - n
     filled = []
     for x, a in zip(elems, axes):
         shape = tuple(more if i == a else d for i, d in enumerate(typeof(x).shape))
         last = _cut(x, a, n - 1, n, 1)
-        spread = do.broadcast_in_dim(last, shape=shape, broadcast_dimensions=tuple(range(len(shape))), sharding=None)
+        spread = do.broadcast_in_dim(
+            last, shape=shape, broadcast_dimensions=tuple(range(len(shape))), sharding=None
+        )
         filled.append(do.concatenate(x, spread, dimension=a))
     outs = _by_rounds(combine, filled, axes, ROUNDS)
     return [_cut(x, a, 0, n, 1) for x, a in zip(outs, axes)]
@@ -101,7 +118,9 @@ def _by_rounds(combine: Combine, elems: list[Any], axes: Sequence[int], rounds: 
     odd = _by_rounds(combine, combine(evens, odds), axes, rounds - 1)
     before = []
     for x, a in zip(odd, axes):
-        moved = do.concatenate(_cut(x, a, 0, 1, 1), x, dimension=a)  # what stands before the first is not used
+        moved = do.concatenate(
+            _cut(x, a, 0, 1, 1), x, dimension=a
+        )  # what stands before the first is not used
         before.append(_cut(moved, a, 0, n // 2, 1))
     even = [_with_first_of(x, y, a) for x, y, a in zip(evens, combine(before, evens), axes)]
     return [_interleaved(e, o, a) for e, o, a in zip(even, odd, axes)]
@@ -119,7 +138,9 @@ def _one_by_one(combine: Combine, elems: list[Any], axes: Sequence[int], n: Any)
     def step(before: list[Any], now: tuple[Any, list[Any]]) -> tuple[list[Any], list[Any]]:
         i, rows = now
         here = [
-            do.broadcast_in_dim(r, shape=typeof(b).shape, broadcast_dimensions=_others(b, a), sharding=None)
+            do.broadcast_in_dim(
+                r, shape=typeof(b).shape, broadcast_dimensions=_others(b, a), sharding=None
+            )
             for r, b, a in zip(rows, before, axes)
         ]
         first = do.eq(i, np.zeros((), np.int32))
@@ -155,4 +176,7 @@ def _interleaved(a: Any, b: Any, axis: int) -> Any:
     spread_a[axis] = (0, 1 if na == nb else 0, 1)
     spread_b[axis] = (1, 0 if na == nb else 1, 1)
     join = do.add if aval.dtype != bool_ else getattr(do, "or")
-    return join(do.pad(a, zero, padding_config=tuple(spread_a)), do.pad(b, zero, padding_config=tuple(spread_b)))
+    return join(
+        do.pad(a, zero, padding_config=tuple(spread_a)),
+        do.pad(b, zero, padding_config=tuple(spread_b)),
+    )

@@ -15,7 +15,13 @@ from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
-from calque.transforms.engines.zeros import has_tangent, instantiate, tangent_aval, with_zeros, zero_like
+from calque.transforms.engines.zeros import (
+    has_tangent,
+    instantiate,
+    tangent_aval,
+    with_zeros,
+    zero_like,
+)
 from calque.transforms.functions import debug_nans
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.primitives.refs import Ref, store_all, values_of
@@ -32,7 +38,8 @@ def _callable(fun: Any) -> None:
 
 
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """The value of `fun` at `primals` and its derivative along `tangents`: (out, tangent_out), or with `has_aux` also aux.
+    """The value of `fun` at `primals` and its derivative along `tangents`: (out, tangent_out), or
+    with `has_aux` also aux.
 
     >>> calque.jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))"""
@@ -42,20 +49,27 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         return _jvp_with_refs(fun, (primals, refs, places), tangents, has_aux)
     for what, xs in (("primal", primals), ("tangent", tangents)):
         if not isinstance(xs, (tuple, list)):
-            raise TypeError(f"{what}s passed to jvp of {name_of(fun)} must be tuples or lists; found {type(xs)}.")
+            raise TypeError(
+                f"{what}s passed to jvp of {name_of(fun)} must be tuples or lists; found"
+                f" {type(xs)}."
+            )
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, in_tree = pytrees.flatten((primals, {}))
     tangent_leaves, tangent_tree = pytrees.flatten((tangents, {}))
     if in_tree != tangent_tree:
         raise TypeError(
-            f"primal and tangent arguments to jvp of {name_of(fun)} must have the same tree structure; primals have tree structure "
-            f"{pytrees.structure(primals)} whereas tangents have tree structure {pytrees.structure(tangents)}."
+            f"primal and tangent arguments to jvp of {name_of(fun)} must have the same tree"
+            f" structure; primals have tree structure {pytrees.structure(primals)} whereas tangents"
+            f" have tree structure {pytrees.structure(tangents)}."
         )
     flat = FlatFunction(fun, in_tree, "jvp", has_aux)
     values = arrays(leaves, "jvp", fun, primals, {})
     ts = [_tangent(x, t, i, fun, primals) for i, (x, t) in enumerate(zip(values, tangent_leaves))]
     outs, out_tangents = forward.jvp(flat, values, ts)
-    result = pytrees.unflatten(flat.out_tree, outs), pytrees.unflatten(flat.out_tree, map(instantiate, out_tangents))
+    result = (
+        pytrees.unflatten(flat.out_tree, outs),
+        pytrees.unflatten(flat.out_tree, map(instantiate, out_tangents)),
+    )
     return (*result, forward.lowered(flat.aux)) if has_aux else result
 
 
@@ -66,7 +80,9 @@ def _jvp_with_refs(
     primals, refs, places = given
     tangents, tangent_refs, tangent_places = with_values(tangents, "jvp")
     if places != tangent_places:
-        raise TypeError(f"jvp of {name_of(fun)}: the tangent of a Ref is a Ref, and that of an array an array")
+        raise TypeError(
+            f"jvp of {name_of(fun)}: the tangent of a Ref is a Ref, and that of an array an array"
+        )
 
     @functools.wraps(fun)
     def with_last(*args: Any) -> Any:
@@ -85,14 +101,17 @@ def _tangent(x: Any, t: Any, leaf: int, fun: Any, args: Sequence[Any]) -> Any:
     aval, got = tangent_aval(typeof(x)), typeof(t)
     if got.shape != aval.shape:
         raise ValueError(
-            f"jvp called with different primal and tangent shapes; Got primal shape {aval.shape} and tangent shape as {got.shape} "
-            f"for the argument {argument_name(fun, args, {}, leaf)} of {name_of(fun)}."
+            f"jvp called with different primal and tangent shapes; Got primal shape {aval.shape}"
+            f" and tangent shape as {got.shape} for the argument"
+            f" {argument_name(fun, args, {}, leaf)} of {name_of(fun)}."
         )
     if got.dtype != aval.dtype:
         raise TypeError(
-            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
-            f"dtype must be float0. Got primal dtype {typeof(x).dtype} and so expected tangent dtype {_name(aval.dtype)}, but got tangent "
-            f"dtype {_name(got.dtype)} instead, for the argument {argument_name(fun, args, {}, leaf)} of {name_of(fun)}."
+            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of"
+            " int/bool primal dtype the tangent dtype must be float0. Got primal dtype"
+            f" {typeof(x).dtype} and so expected tangent dtype {_name(aval.dtype)}, but got tangent"
+            f" dtype {_name(got.dtype)} instead, for the argument"
+            f" {argument_name(fun, args, {}, leaf)} of {name_of(fun)}."
         )
     return zero_like(x) if aval.dtype == float0 else t
 
@@ -105,7 +124,8 @@ def _name(dtype: Any) -> str:
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `fun` at `primals` and the linear function that is its derivative there: (out, f_jvp[, aux]).
+    """The value of `fun` at `primals` and the linear function that is its derivative there: (out,
+    f_jvp[, aux]).
 
     >>> y, f_jvp = calque.linearize(jnp.sin, 0.0)
     >>> f_jvp(2.0)
@@ -116,15 +136,20 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     values = arrays(leaves, "linearize", fun, primals, {})
     active = [has_tangent(typeof(x)) for x in values]
     outs, nonzeros, tape = linear.linearize(flat, values, active)
-    avals, out_avals, out_tree = [typeof(x) for x in values], [typeof(o) for o in outs], flat.out_tree
+    avals, out_avals, out_tree = (
+        [typeof(x) for x in values],
+        [typeof(o) for o in outs],
+        flat.out_tree,
+    )
 
     def f_jvp(*tangents: Any) -> Any:
         """The derivative at the point of linearisation, applied to tangents."""
         ts, tree = pytrees.flatten((tangents, {}))
         if tree != in_tree:
             raise TypeError(
-                f"Tree structure of the tangents {pytrees.structure(tangents)} does not match that of the primals "
-                f"{pytrees.structure(primals)}: apply the linearized {name_of(fun)} to one tangent for each primal"
+                f"Tree structure of the tangents {pytrees.structure(tangents)} does not match that"
+                f" of the primals {pytrees.structure(primals)}: apply the linearized {name_of(fun)}"
+                " to one tangent for each primal"
             )
         _check_linear_inputs(ts, avals, fun, primals)
         found = eval_jaxpr(tape.jaxpr, tape.consts, *[t for t, a in zip(ts, active) if a])
@@ -134,23 +159,37 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (out, f_jvp, forward.lowered(flat.aux)) if has_aux else (out, f_jvp)
 
 
-def _check_linear_inputs(ts: Sequence[Any], avals: Sequence[ShapedArray], fun: Any, primals: Sequence[Any]) -> None:
+def _check_linear_inputs(
+    ts: Sequence[Any], avals: Sequence[ShapedArray], fun: Any, primals: Sequence[Any]
+) -> None:
     for i, (t, a) in enumerate(zip(ts, avals, strict=True)):
         got, expected = typeof(t), tangent_aval(a)
         if got.shape != expected.shape or got.dtype != expected.dtype:
             raise ValueError(
-                f"linearized function called on tangent values inconsistent with the original primal values: got tangent type "
-                f"{got.str_short()} for the argument {argument_name(fun, primals, {}, i)} of {name_of(fun)} of type {a.str_short()}, "
-                f"expected {expected.str_short()}"
+                "linearized function called on tangent values inconsistent with the original"
+                f" primal values: got tangent type {got.str_short()} for the argument"
+                f" {argument_name(fun, primals, {}, i)} of {name_of(fun)} of type {a.str_short()},"
+                f" expected {expected.str_short()}"
             )
 
 
 class VJP:
-    """The transposed derivative of a function at a point: cotangents of the result to cotangents of the arguments.
+    """The transposed derivative of a function at a point: cotangents of the result to cotangents of
+    the arguments.
 
     A container of the residuals it holds, so that it can leave jit, vmap and scan."""
 
-    __slots__ = ("_avals", "_jaxpr", "_nonzeros", "_out_avals", "_out_tree", "_residuals", "_slots", "_tree", "name")
+    __slots__ = (
+        "_avals",
+        "_jaxpr",
+        "_nonzeros",
+        "_out_avals",
+        "_out_tree",
+        "_residuals",
+        "_slots",
+        "_tree",
+        "name",
+    )
 
     def __init__(self, fixed: tuple[Any, ...], residuals: Sequence[Any]):
         (
@@ -181,35 +220,40 @@ class VJP:
     def __call__(self, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
             raise TypeError(
-                f"The function returned by vjp applied to {self.name} was called with {len(cotangents)} arguments, but it takes one: "
-                f"the cotangent of the result of {self.name}, of the structure {self._out_tree}. Of a tuple, give a tuple."
+                f"The function returned by vjp applied to {self.name} was called with"
+                f" {len(cotangents)} arguments, but it takes one: the cotangent of the result of"
+                f" {self.name}, of the structure {self._out_tree}. Of a tuple, give a tuple."
             )
         return pytrees.unflatten(self._tree, map(_result, self._found(cotangents[0])))
 
     def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
-        """The same function with a place for each cotangent of its result: it is added to a Ref, left out for `calque.ad.DontWant()`, and
-        given as a value for anything else, such as True."""
+        """The same function with a place for each cotangent of its result: it is added to a Ref,
+        left out for `calque.ad.DontWant()`, and given as a value for anything else, such as
+        True."""
         places, tree = pytrees.flatten(wanted)
         if tree != self._tree:
             raise ValueError(
-                f"with_refs of the function returned by vjp applied to {self.name} takes one entry for each argument: got {tree}, but the "
-                f"arguments have the structure {self._tree}"
+                f"with_refs of the function returned by vjp applied to {self.name} takes one entry"
+                f" for each argument: got {tree}, but the arguments have the structure {self._tree}"
             )
 
         def f_vjp(cotangent: Any) -> Any:
             found = [delivered(w, ct) for w, ct in zip(places, self._found(cotangent), strict=True)]
             asked = [isinstance(w, (Ref, DontWant)) for w in places]
-            return pytrees.unflatten(self._tree, [ct if a else _result(ct) for ct, a in zip(found, asked)])
+            return pytrees.unflatten(
+                self._tree, [ct if a else _result(ct) for ct, a in zip(found, asked)]
+            )
 
         return f_vjp
 
     def _found(self, cotangent: Any) -> list[Any]:
-        """Cotangents of the flat arguments, some of them Zero, from a tree of those of the results."""
+        """Cotangents of the flat arguments, some of them Zero, from a tree of those of the
+        results."""
         cts, tree = pytrees.flatten(cotangent)
         if tree != self._out_tree:
             raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match {self._out_tree}, "
-                f"the structure of the output of {self.name}"
+                f"unexpected tree structure of argument to vjp function: got {tree}, but expected"
+                f" to match {self._out_tree}, the structure of the output of {self.name}"
             )
         for ct, aval in zip(cts, self._out_avals):
             _check_cotangent(ct, aval, self.name)
@@ -224,7 +268,9 @@ class VJP:
         return with_zeros(found, active, self._avals)
 
 
-pytrees.register(VJP, lambda f: (f._residuals, f.fixed), lambda fixed, residuals: VJP(fixed, list(residuals)))
+pytrees.register(
+    VJP, lambda f: (f._residuals, f.fixed), lambda fixed, residuals: VJP(fixed, list(residuals))
+)
 
 
 def _result(ct: Any) -> Any:
@@ -237,12 +283,15 @@ def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
     expected, got = tangent_aval(aval), typeof(ct)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise ValueError(
-            f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {got.str_short()}, but expected "
-            f"{expected.str_short()} because the corresponding output of the function {name} had JAX type {aval.str_short()}"
+            "unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got"
+            f" {got.str_short()}, but expected {expected.str_short()} because the corresponding"
+            f" output of the function {name} had JAX type {aval.str_short()}"
         )
 
 
-def vjp_of(flat: FlatFunction, values: Sequence[Any], tree: pytrees.PyTreeDef) -> tuple[list[Any], VJP]:
+def vjp_of(
+    flat: FlatFunction, values: Sequence[Any], tree: pytrees.PyTreeDef
+) -> tuple[list[Any], VJP]:
     avals = tuple([typeof(x) for x in values])
     slots = tuple([i if has_tangent(a) else None for i, a in enumerate(avals)])
     outs, nonzeros, tape = linear.linearize(flat, values, [s is not None for s in slots])
@@ -251,8 +300,11 @@ def vjp_of(flat: FlatFunction, values: Sequence[Any], tree: pytrees.PyTreeDef) -
     return outs, VJP(fixed, tape.consts)
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
-    """The value of `fun` at `primals` and the function from cotangents of it to cotangents of the primals.
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+) -> Any:
+    """The value of `fun` at `primals` and the function from cotangents of it to cotangents of the
+    primals.
 
     >>> y, f_vjp = calque.vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> f_vjp(1.0)
@@ -274,7 +326,9 @@ def _no_reduce_axes(reduce_axes: Sequence[Any]) -> None:
         )
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
+) -> Callable[..., Any]:
     """The transpose of a function that is linear. Only shapes and dtypes of `primals` matter.
 
     >>> f_transpose = calque.linear_transpose(lambda x: 3 * x, 1.0)
@@ -299,13 +353,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
         cts, ct_tree = pytrees.flatten(cotangents)
         if ct_tree != out_tree:
             raise TypeError(
-                f"cotangent tree does not match function output, expected {out_tree} but got {ct_tree}, in the transpose of {name_of(fun)}"
+                f"cotangent tree does not match function output, expected {out_tree} but got"
+                f" {ct_tree}, in the transpose of {name_of(fun)}"
             )
         for ct, a in zip(cts, closed.out_avals):
             if typeof(ct).shape != a.shape or typeof(ct).dtype != a.dtype:
                 raise TypeError(
-                    f"cotangent type does not match function output, expected {a.str_short()} but got {typeof(ct).str_short()}, in the "
-                    f"transpose of {name_of(fun)}"
+                    f"cotangent type does not match function output, expected {a.str_short()} but"
+                    f" got {typeof(ct).str_short()}, in the transpose of {name_of(fun)}"
                 )
         return pytrees.unflatten(tree, map(_result, _transposed(closed, cts)))
 
@@ -313,7 +368,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
 
 
 def _transposed(closed: ClosedJaxpr, cts: Sequence[Any]) -> list[Any]:
-    return backward_pass(closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in closed.in_avals], cts)
+    return backward_pass(
+        closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in closed.in_avals], cts
+    )
 
 
 # ---------------------------------------------------------------- grad
@@ -327,22 +384,30 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """A function that gives both the value of `fun`, a scalar, and its gradient in the arguments `argnums`.
+    """A function that gives both the value of `fun`, a scalar, and its gradient in the arguments
+    `argnums`.
 
     >>> calque.value_and_grad(lambda x: 2 * x)(5.0)
     (Array(10., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
     _callable(fun)
     _no_reduce_axes(reduce_axes)
     chosen = check_argnums(argnums)
-    doc = f"Value and gradient of {name_of(fun)}: takes the same arguments, returns (value, gradient)."
+    doc = (
+        f"Value and gradient of {name_of(fun)}: takes the same arguments, returns (value,"
+        " gradient)."
+    )
 
     @wraps(fun, f"value_and_grad({name_of(fun)})", doc)
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         wanted, partial, diff_args = partial_function(fun, chosen, args, kwargs, "value_and_grad")
         leaves, in_tree = pytrees.flatten((diff_args, {}))
-        values = arrays(leaves, "grad", fun, diff_args, {}, lambda i: diff_name(fun, args, kwargs, wanted, i))
+        values = arrays(
+            leaves, "grad", fun, diff_args, {}, lambda i: diff_name(fun, args, kwargs, wanted, i)
+        )
         for i, x in enumerate(values):
-            _check_grad_input(x, holomorphic, allow_int, lambda: diff_name(fun, args, kwargs, wanted, i))
+            _check_grad_input(
+                x, holomorphic, allow_int, lambda: diff_name(fun, args, kwargs, wanted, i)
+            )
         flat = FlatFunction(partial, in_tree, "value_and_grad", has_aux)
         outs, f_vjp = vjp_of(flat, values, in_tree)
         _check_grad_output(outs, flat.out_tree, holomorphic, fun)
@@ -362,7 +427,8 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """A function that gives the gradient of `fun`, a scalar, in the arguments `argnums`; with `has_aux`, (gradient, aux).
+    """A function that gives the gradient of `fun`, a scalar, in the arguments `argnums`; with
+    `has_aux`, (gradient, aux).
 
     >>> calque.grad(lambda x: 2 * x)(5.0)
     Array(2., dtype=float32, weak_type=True)"""
@@ -381,7 +447,9 @@ def wraps(fun: Any, name: str, doc: str) -> Callable[[Callable[..., Any]], Calla
     """Give a transformed function the look of the one it was made from."""
 
     def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
-        functools.update_wrapper(wrapper, fun, assigned=("__module__", "__annotations__"), updated=())
+        functools.update_wrapper(
+            wrapper, fun, assigned=("__module__", "__annotations__"), updated=()
+        )
         wrapper.__name__ = wrapper.__qualname__ = name
         wrapper.__doc__ = doc + (f"\n\n{fun.__doc__}" if getattr(fun, "__doc__", None) else "")
         return wrapper
@@ -400,15 +468,21 @@ def check_argnums(argnums: Any) -> int | tuple[int, ...]:
 
 
 def partial_function(
-    fun: Callable[..., Any], argnums: int | tuple[int, ...], args: Sequence[Any], kwargs: dict[str, Any], what: str
+    fun: Callable[..., Any],
+    argnums: int | tuple[int, ...],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    what: str,
 ) -> tuple[tuple[int, ...], Callable[..., Any], tuple[Any, ...]]:
-    """`fun` of the arguments in `argnums` alone (positions counted from the front), and these arguments."""
+    """`fun` of the arguments in `argnums` alone (positions counted from the front), and these
+    arguments."""
     nums = (argnums,) if isinstance(argnums, int) else argnums
     for n in nums:
         if not -len(args) <= n < len(args):
             raise TypeError(
-                f"differentiating {name_of(fun)} with respect to argnums={argnums} requires at least {n + 1 if n >= 0 else -n} "
-                f"positional arguments to be passed by the caller, but got only {len(args)} positional arguments."
+                f"differentiating {name_of(fun)} with respect to argnums={argnums} requires at"
+                f" least {n + 1 if n >= 0 else -n} positional arguments to be passed by the caller,"
+                f" but got only {len(args)} positional arguments."
             )
     wanted = tuple(n % len(args) for n in nums)
 
@@ -422,12 +496,16 @@ def partial_function(
     return wanted, partial, (tuple(args[n] for n in wanted),)
 
 
-def diff_name(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], wanted: Sequence[int], leaf: int) -> str:
+def diff_name(
+    fun: Any, args: Sequence[Any], kwargs: dict[str, Any], wanted: Sequence[int], leaf: int
+) -> str:
     """What the flat differentiated argument `leaf` is called."""
     for n in wanted:
         count = len(pytrees.leaves(args[n]))
         if leaf < count:
-            return argument_name(fun, args, kwargs, sum(len(pytrees.leaves(a)) for a in args[:n]) + leaf)
+            return argument_name(
+                fun, args, kwargs, sum(len(pytrees.leaves(a)) for a in args[:n]) + leaf
+            )
         leaf -= count
     raise AssertionError("no such leaf")
 
@@ -437,25 +515,30 @@ def _check_grad_input(x: Any, holomorphic: bool, allow_int: bool, name: Callable
     if holomorphic:
         if not is_complex(dtype):
             raise TypeError(
-                f"grad with holomorphic=True requires inputs with complex dtype, but got {dtype.name} for the argument {name()}."
+                "grad with holomorphic=True requires inputs with complex dtype, but got"
+                f" {dtype.name} for the argument {name()}."
             )
     elif is_extended(dtype) or not (allow_int or is_inexact(dtype)):
         raise TypeError(
-            "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
-            f"{dtype.name} for the argument {name()}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+            "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of"
+            f" np.inexact), but got {dtype.name} for the argument {name()}. If you want to use"
+            " Boolean- or integer-valued inputs, use vjp or set allow_int to True."
         )
 
 
-def _check_grad_output(outs: Sequence[Any], tree: pytrees.PyTreeDef, holomorphic: bool, fun: Any) -> None:
+def _check_grad_output(
+    outs: Sequence[Any], tree: pytrees.PyTreeDef, holomorphic: bool, fun: Any
+) -> None:
     if not tree.is_leaf():
         raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output of {name_of(fun)} was a container: {tree}. "
-            "Return one number, and other results with has_aux=True."
+            f"Gradient only defined for scalar-output functions. Output of {name_of(fun)} was a"
+            f" container: {tree}. Return one number, and other results with has_aux=True."
         )
     aval = typeof(outs[0])
     if aval.shape:
         raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output of {name_of(fun)} had shape: {aval.shape}."
+            f"Gradient only defined for scalar-output functions. Output of {name_of(fun)} had"
+            f" shape: {aval.shape}."
         )
     check_output_dtype("grad", aval, holomorphic)
 
@@ -464,16 +547,19 @@ def check_output_dtype(what: str, aval: ShapedArray, holomorphic: bool) -> None:
     if holomorphic:
         if not is_complex(aval.dtype):
             raise TypeError(
-                f"{what} with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name}."
+                f"{what} with holomorphic=True requires outputs with complex dtype, but got"
+                f" {aval.dtype.name}."
             )
     elif is_complex(aval.dtype):
         raise TypeError(
-            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {aval.dtype.name}. "
-            f"For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving "
-            "complex outputs, use calque.vjp directly."
+            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of"
+            f" np.floating), but got {aval.dtype.name}. For holomorphic differentiation, pass"
+            " holomorphic=True. For differentiation of non-holomorphic functions involving complex"
+            " outputs, use calque.vjp directly."
         )
     elif not is_float(aval.dtype):
         raise TypeError(
-            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-            f"{getattr(aval.dtype, 'name', aval.dtype)}. For differentiation of functions with integer outputs, use calque.vjp directly."
+            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of"
+            f" np.floating), but got {getattr(aval.dtype, 'name', aval.dtype)}. For differentiation"
+            " of functions with integer outputs, use calque.vjp directly."
         )

@@ -23,26 +23,39 @@ from calque.transforms.functions.loops import map_, stack_rows, take_row
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.primitives.lanes import together_rules
 
-VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+VMAP_METHODS = (
+    "sequential",
+    "sequential_unrolled",
+    "expand_dims",
+    "broadcast_all",
+    "legacy_vectorized",
+)
 
 
 class FlatCallback:
     """The user's function as a function of leaves."""
 
-    def __init__(self, callback: Callable[..., Any], in_tree: pytrees.PyTreeDef, out_tree: pytrees.PyTreeDef | None):
+    def __init__(
+        self,
+        callback: Callable[..., Any],
+        in_tree: pytrees.PyTreeDef,
+        out_tree: pytrees.PyTreeDef | None,
+    ):
         self.callback, self.in_tree, self.out_tree = callback, in_tree, out_tree
 
     def __call__(self, *leaves: np.ndarray) -> list[np.ndarray]:
         with trace_state.evaluating():
-            args, kwargs = pytrees.unflatten(self.in_tree, [from_numpy(np.asarray(x), copy=True) for x in leaves])
+            args, kwargs = pytrees.unflatten(
+                self.in_tree, [from_numpy(np.asarray(x), copy=True) for x in leaves]
+            )
             out = self.callback(*args, **kwargs)
             if self.out_tree is None:
                 return []
             found, tree = pytrees.flatten(out)
             if tree != self.out_tree:
                 raise RuntimeError(
-                    f"the callback {name_of(self.callback)} returned a value of structure {tree}, but its result_shape_dtypes have "
-                    f"structure {self.out_tree}"
+                    f"the callback {name_of(self.callback)} returned a value of structure {tree},"
+                    f" but its result_shape_dtypes have structure {self.out_tree}"
                 )
             return [np.asarray(to_numpy(x) if hasattr(x, "aval") else x) for x in found]
 
@@ -50,22 +63,29 @@ class FlatCallback:
         return f"_FlatCallback(callback_func={name_of(self.callback)}, in_tree={self.in_tree})"
 
 
-def _checked(out: Sequence[np.ndarray], avals: Sequence[ShapedArray], callback: Any) -> list[np.ndarray]:
+def _checked(
+    out: Sequence[np.ndarray], avals: Sequence[ShapedArray], callback: Any
+) -> list[np.ndarray]:
     """The results in the types that were announced."""
     for i, (x, a) in enumerate(zip(out, avals, strict=True)):
         if x.shape != a.shape or not np.can_cast(x.dtype, a.dtype, "same_kind"):
             raise RuntimeError(
-                f"the callback {name_of(getattr(callback, 'callback', callback))} returned at output {i} an array of type {x.dtype}{list(x.shape)}, but its "
-                f"result_shape_dtypes say {a.str_short()}"
+                f"the callback {name_of(getattr(callback, 'callback', callback))} returned at"
+                f" output {i} an array of type {x.dtype}{list(x.shape)}, but its"
+                f" result_shape_dtypes say {a.str_short()}"
             )
     return [np.asarray(x).astype(a.dtype) for x, a in zip(out, avals)]
 
 
-def _call(*args: np.ndarray, callback: FlatCallback, result_avals: Sequence[ShapedArray], **_: Any) -> list[np.ndarray]:
+def _call(
+    *args: np.ndarray, callback: FlatCallback, result_avals: Sequence[ShapedArray], **_: Any
+) -> list[np.ndarray]:
     return _checked(callback(*args), result_avals, callback)
 
 
-def _call_shape(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
+def _call_shape(
+    *avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any
+) -> list[ShapedArray]:
     return list(result_avals)
 
 
@@ -75,37 +95,56 @@ def _call_shape(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: A
 def _pure_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     if any(type(t) is not Zero for t in tangents):
         raise ValueError(
-            "Pure callbacks do not support JVP. Please use `calque.custom_jvp` to use callbacks while taking gradients."
+            "Pure callbacks do not support JVP. Please use `calque.custom_jvp` to use callbacks"
+            " while taking gradients."
         )
     outs = pure_callback_p.bind(*primals, **params)
     return outs, [zero_like(o) for o in outs]
 
 
 def _pure_batch(
-    axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, result_avals: Any, vmap_method: str | None, **params: Any
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    *,
+    result_avals: Any,
+    vmap_method: str | None,
+    **params: Any,
 ) -> Any:
     if vmap_method is None and axis.devices:
         vmap_method = "sequential"  # each device calls for itself
     if vmap_method not in VMAP_METHODS:
         raise NotImplementedError(
-            f"vmap is only supported for the pure_callback primitive when vmap_method is one of {', '.join(map(repr, VMAP_METHODS))}. "
-            f"Got vmap_method={vmap_method}."
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of"
+            f" {', '.join(map(repr, VMAP_METHODS))}. Got vmap_method={vmap_method}."
         )
     bind = functools.partial(pure_callback_p.bind, vmap_method=vmap_method, **params)
     if vmap_method in ("sequential", "sequential_unrolled"):
         return one_by_one(
-            lambda *row: bind(*row, result_avals=result_avals), axis, args, dims, vmap_method == "sequential"
+            lambda *row: bind(*row, result_avals=result_avals),
+            axis,
+            args,
+            dims,
+            vmap_method == "sequential",
         )
     whole = tuple(ShapedArray((axis.size, *a.shape), a.dtype) for a in result_avals)
-    fill = {"expand_dims": lambda x: repeated(x, 1), "broadcast_all": lambda x: repeated(x, axis.size)}.get(
-        vmap_method, lambda x: x
+    fill = {
+        "expand_dims": lambda x: repeated(x, 1),
+        "broadcast_all": lambda x: repeated(x, axis.size),
+    }.get(vmap_method, lambda x: x)
+    outs = bind(
+        *[move(x, d, 0) if d is not None else fill(x) for x, d in zip(args, dims)],
+        result_avals=whole,
     )
-    outs = bind(*[move(x, d, 0) if d is not None else fill(x) for x, d in zip(args, dims)], result_avals=whole)
     return outs, [0] * len(outs)
 
 
 def one_by_one(
-    call: Callable[..., Sequence[Any]], axis: Axis, args: Sequence[Any], dims: Sequence[Dim], as_loop: bool = True
+    call: Callable[..., Sequence[Any]],
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    as_loop: bool = True,
 ) -> tuple[list[Any], list[Dim]]:
     """Call for each lane in turn: as a loop of the program, or written out."""
     batched = [front(x, d, axis.size) for x, d in zip(args, dims) if d is not None]
@@ -127,11 +166,15 @@ pure_callback_p = AxisPrimitive(
     meaning=_call,
     shape=_call_shape,
     jvp=_pure_jvp,
-    transpose=NotApplicable("pure callbacks do not support transpose: give the function a custom_vjp"),
+    transpose=NotApplicable(
+        "pure callbacks do not support transpose: give the function a custom_vjp"
+    ),
     batch=_pure_batch,
     multiple_results=True,
 )
-together_rules["pure_callback"] = lambda params: params["vmap_method"] not in ("sequential", "sequential_unrolled")
+together_rules["pure_callback"] = lambda params: (
+    params["vmap_method"] not in ("sequential", "sequential_unrolled")
+)
 
 
 def _results(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], pytrees.PyTreeDef]:
@@ -147,13 +190,16 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """The result of a Python function without side effects, called while the program runs. It must have the shapes and dtypes
-    of `result_shape_dtypes`; `vmap_method` says how it is called for a batch.
+    """The result of a Python function without side effects, called while the program runs. It must
+    have the shapes and dtypes of `result_shape_dtypes`; `vmap_method` says how it is called for a
+    batch.
 
     >>> calque.pure_callback(np.sin, calque.ShapeDtypeStruct((), np.float32), 0.0)
     Array(0., dtype=float32)"""
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(f"vmap_method must be on of the allowed methods {VMAP_METHODS}, but got: {vmap_method}")
+        raise ValueError(
+            f"vmap_method must be on of the allowed methods {VMAP_METHODS}, but got: {vmap_method}"
+        )
     leaves, in_tree = pytrees.flatten((args, kwargs))
     avals, out_tree = _results(result_shape_dtypes)
     outs = pure_callback_p.bind(
@@ -169,16 +215,21 @@ def pure_callback(
 # ---------------------------------------------------------------- io_callback
 
 
-def _io_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, ordered: bool, **params: Any) -> Any:
+def _io_batch(
+    axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, ordered: bool, **params: Any
+) -> Any:
     if ordered:
         raise ValueError("Cannot `vmap` ordered IO callbacks.")
-    return one_by_one(functools.partial(io_callback_p.bind, ordered=ordered, **params), axis, args, dims)
+    return one_by_one(
+        functools.partial(io_callback_p.bind, ordered=ordered, **params), axis, args, dims
+    )
 
 
 def _io_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     if any(type(t) is not Zero for t in tangents):
         raise ValueError(
-            "IO callbacks do not support JVP. Please use `calque.custom_jvp` to use callbacks while taking gradients."
+            "IO callbacks do not support JVP. Please use `calque.custom_jvp` to use callbacks while"
+            " taking gradients."
         )
     outs = io_callback_p.bind(*primals, **params)
     return outs, [zero_like(o) for o in outs]
@@ -189,7 +240,9 @@ io_callback_p = AxisPrimitive(
     meaning=_call,
     shape=_call_shape,
     jvp=_io_jvp,
-    transpose=NotApplicable("IO callbacks do not support transpose: give the function a custom_vjp"),
+    transpose=NotApplicable(
+        "IO callbacks do not support transpose: give the function a custom_vjp"
+    ),
     batch=_io_batch,
     multiple_results=True,
     effect=True,
@@ -205,7 +258,8 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function with side effects while the program runs, once for each time that the program gets there."""
+    """Call a Python function with side effects while the program runs, once for each time that the
+    program gets there."""
     leaves, in_tree = pytrees.flatten((args, kwargs))
     avals, out_tree = _results(result_shape_dtypes)
     outs = io_callback_p.bind(
@@ -221,8 +275,11 @@ def io_callback(
 # ---------------------------------------------------------------- debugging
 
 
-def _debug_primitive(name: str, meaning: Callable[..., Any], hidden: Sequence[str] = ()) -> AxisPrimitive:
-    """A primitive without results that shows values: under differentiation those of the function itself, under vmap lane by lane."""
+def _debug_primitive(
+    name: str, meaning: Callable[..., Any], hidden: Sequence[str] = ()
+) -> AxisPrimitive:
+    """A primitive without results that shows values: under differentiation those of the function
+    itself, under vmap lane by lane."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return primitive.bind(*primals, **params), []
@@ -252,7 +309,11 @@ debug_callback_p = _debug_primitive("debug_callback", lambda *args, callback, **
 
 
 def debug_callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
+    callback: Callable[..., Any],
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
 ) -> None:
     """Call a Python function on values of the program; what it returns is ignored.
 
@@ -273,7 +334,10 @@ def _print_meaning(
     *args: np.ndarray, fmt: str, in_tree: pytrees.PyTreeDef, static_args: Sequence[Any], **_: Any
 ) -> list[Any]:
     values = iter(args)
-    leaves = [v if static else from_numpy(np.asarray(next(values)), copy=True) for static, v in static_args]
+    leaves = [
+        v if static else from_numpy(np.asarray(next(values)), copy=True)
+        for static, v in static_args
+    ]
     positional, named = pytrees.unflatten(in_tree, leaves)
     with trace_state.evaluating():
         sys.stdout.write(fmt.format(*positional, **named) + "\n")
@@ -287,18 +351,23 @@ class _Formatter(string.Formatter):
     """Finds arguments that the format does not use."""
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
-        unused = [str(a) for i, a in enumerate(args) if i not in used_args] + [k for k in kwargs if k not in used_args]
+        unused = [str(a) for i, a in enumerate(args) if i not in used_args] + [
+            k for k in kwargs if k not in used_args
+        ]
         if unused:
             raise ValueError(
-                f"Unused arguments to `debug.print`: {', '.join(unused)}. Use placeholders such as {{}} or {{name}} in the format string "
-                "instead of an f-string, which would show the placeholder of a traced value."
+                f"Unused arguments to `debug.print`: {', '.join(unused)}. Use placeholders such as"
+                " {} or {name} in the format string instead of an f-string, which would show"
+                " the placeholder of a traced value."
             )
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         return ""
 
 
-def debug_print(fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any) -> None:
+def debug_print(
+    fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
+) -> None:
     """Print values of a program while it runs. `fmt` is a format string, not an f-string.
 
     >>> calque.debug.print("x = {x}", x=2)

@@ -1,4 +1,5 @@
-"""Python exceptions out of compiled code: a condition is computed in place, Python is called only when it fails."""
+"""Python exceptions out of compiled code: a condition is computed in place, Python is called only
+when it fails."""
 
 from __future__ import annotations
 
@@ -16,18 +17,24 @@ from calque.transforms.primitives.cond import cond
 
 
 def raise_if(failed: Any, error: Callable[..., Exception], operands: Sequence[Any] = ()) -> None:
-    """Raise `error(*operands)`, made with NumPy arrays, if any element of `failed` is true: now, or while the program runs."""
+    """Raise `error(*operands)`, made with NumPy arrays, if any element of `failed` is true: now, or
+    while the program runs."""
     if all(map(is_concrete, (failed, *operands))):
         if np.any(to_numpy(failed)):
             raise error(*map(to_numpy, operands))
         return
 
     n = typeof(failed).ndim
-    raise_when(do.reduce_or(failed, axes=tuple(range(n)), out_sharding=None) if n else failed, Fail(error), operands)
+    raise_when(
+        do.reduce_or(failed, axes=tuple(range(n)), out_sharding=None) if n else failed,
+        Fail(error),
+        operands,
+    )
 
 
 class Fail:
-    """Raises the exception that is made of the values. Compilers know it: nothing else than raising happens."""
+    """Raises the exception that is made of the values. Compilers know it: nothing else than raising
+    happens."""
 
     __slots__ = ("error",)
 
@@ -43,7 +50,9 @@ def raise_when(failed: Any, fail: Fail, operands: Sequence[Any]) -> None:
     cond(failed, lambda *xs: debug_callback(fail, *xs), lambda *xs: None, *operands)
 
 
-def check(condition: Any, message: str, *, error: type[Exception] = ValueError, **values: Any) -> None:
+def check(
+    condition: Any, message: str, *, error: type[Exception] = ValueError, **values: Any
+) -> None:
     """Raise an exception unless the condition holds everywhere, also out of compiled code.
 
     >>> import calque, calque.numpy as jnp
@@ -64,7 +73,8 @@ def check(condition: Any, message: str, *, error: type[Exception] = ValueError, 
     aval = typeof(condition)
     if aval.dtype != np.dtype(bool):
         raise TypeError(
-            f"check: the condition must be of dtype bool, got {aval.str_short()}; compare, for example x > 0"
+            f"check: the condition must be of dtype bool, got {aval.str_short()}; compare, for"
+            " example x > 0"
         )
     where = here()
 
@@ -73,7 +83,11 @@ def check(condition: Any, message: str, *, error: type[Exception] = ValueError, 
         exception.add_note(f"checked at {where}")
         return exception
 
-    failed = getattr(do, "not")(condition) if not is_concrete(condition) else np.logical_not(to_numpy(condition))
+    failed = (
+        getattr(do, "not")(condition)
+        if not is_concrete(condition)
+        else np.logical_not(to_numpy(condition))
+    )
     raise_if(failed, make, list(values.values()))
 
 

@@ -1,8 +1,10 @@
-"""`calque_debug_nans` and `calque_debug_infs`: the first operation that makes a nan raises FloatingPointError.
+"""`calque_debug_nans` and `calque_debug_infs`: the first operation that makes a nan raises
+FloatingPointError.
 
-While a flag is on, single operations are evaluated through `_checked`; jitted programs look at their own results
-(`nan_checks`). Bad results of a program are explained by running it again, one equation after the other. While both flags are
-off nothing of this module stands in anybody's way."""
+While a flag is on, single operations are evaluated through `_checked`; jitted programs look at
+their own results (`nan_checks`). Bad results of a program are explained by running it again, one
+equation after the other. While both flags are off nothing of this module stands in anybody's
+way."""
 
 from __future__ import annotations
 
@@ -56,11 +58,14 @@ def _first_bad(outs: Sequence[Any]) -> str | None:
 
 def _refuse(kind: str, name: str) -> FloatingPointError:
     place = here()
-    return FloatingPointError(f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else ""))
+    return FloatingPointError(
+        f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
+    )
 
 
 def explain(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> None:
-    """A result of a jitted program holds what a flag forbids: raise, naming the equation that made it."""
+    """A result of a jitted program holds what a flag forbids: raise, naming the equation that made
+    it."""
     eval_jaxpr(closed.jaxpr, closed.consts, *args)  # every operation is checked
     blame(name)
 
@@ -68,7 +73,10 @@ def explain(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> None:
 def blame(name: str) -> None:
     """Raise where no operation can be named."""
     kind = "nan" if config.debug_nans else "inf"
-    raise _refuse(kind, f"the jitted function {name}, though in none of its operations when they run one by one")
+    raise _refuse(
+        kind,
+        f"the jitted function {name}, though in none of its operations when they run one by one",
+    )
 
 
 # ---------------------------------------------------------------- operations
@@ -91,7 +99,8 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def _round(closed: ClosedJaxpr) -> Callable[[Sequence[Any]], list[Any]]:
-    """One round of a loop, compiled; of the round whose results are bad every operation is looked at."""
+    """One round of a loop, compiled; of the round whose results are bad every operation is looked
+    at."""
     executable = backends.compile_program(closed, backends.Options("round", config.exact, ()))
 
     def run(args: Sequence[Any]) -> list[Any]:
@@ -129,7 +138,13 @@ def _rerun_while(
 
 
 def _rerun_scan(
-    args: Sequence[Any], jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int, reverse: bool, **_: Any
+    args: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    length: int,
+    num_carry: int,
+    num_consts: int,
+    reverse: bool,
+    **_: Any,
 ) -> None:
     consts, carry, xs = split(args, num_consts, num_carry)
     columns, body = [(to_numpy(x), typeof(x).weak_type) for x in xs], _round(jaxpr)
@@ -139,7 +154,9 @@ def _rerun_scan(
 
 
 _RERUNS: dict[str, Any] = {
-    **dict.fromkeys(("jit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"), _rerun_call),
+    **dict.fromkeys(
+        ("jit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"), _rerun_call
+    ),
     "cond": _rerun_cond,
     "while": _rerun_while,
     "scan": _rerun_scan,

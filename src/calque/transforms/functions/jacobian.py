@@ -27,7 +27,8 @@ from calque.transforms.functions.autodiff import (
 
 
 def _basis(avals: Sequence[ShapedArray]) -> list[Any]:
-    """The standard basis of all these values together: for each, its part of every basis vector, stacked."""
+    """The standard basis of all these values together: for each, its part of every basis vector,
+    stacked."""
     total = sum(a.size for a in avals)
     out, at = [], 0
     i32 = np.dtype("int32")
@@ -49,41 +50,54 @@ def _cut(x: Any, axis: int, avals: Sequence[ShapedArray]) -> list[Any]:
         lo, hi = [0] * len(shape), list(shape)
         lo[axis], hi[axis] = at, at + a.size
         part = (
-            x if a.size == shape[axis] else do.slice(x, start_indices=tuple(lo), limit_indices=tuple(hi), strides=None)
+            x
+            if a.size == shape[axis]
+            else do.slice(x, start_indices=tuple(lo), limit_indices=tuple(hi), strides=None)
         )
         new = (*shape[:axis], *a.shape, *shape[axis + 1 :])
         parts.append(
-            part if typeof(part).shape == new else do.reshape(part, new_sizes=new, dimensions=None, sharding=None)
+            part
+            if typeof(part).shape == new
+            else do.reshape(part, new_sizes=new, dimensions=None, sharding=None)
         )
         at += a.size
     return parts
 
 
 def _check_input(what: str, x: Any, holomorphic: bool, allow_int: bool, name: str) -> None:
-    """Refuse a value that cannot be differentiated in; `name` is that of the argument and of the function."""
+    """Refuse a value that cannot be differentiated in; `name` is that of the argument and of the
+    function."""
     dtype = typeof(x).dtype
     kind = getattr(dtype, "name", dtype)
     if holomorphic:
         if not is_complex(dtype):
             raise TypeError(
-                f"{what} with holomorphic=True requires inputs with complex dtype, but got {kind} for {name}."
+                f"{what} with holomorphic=True requires inputs with complex dtype, but got {kind}"
+                f" for {name}."
             )
     elif what == "jacrev":
         if not is_inexact(dtype) and not allow_int:
             raise TypeError(
-                f"jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got {kind} for {name}. "
-                "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+                "jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype"
+                f" of np.inexact), but got {kind} for {name}. If you want to use Boolean- or"
+                " integer-valued inputs, use vjp or set allow_int to True."
             )
     elif not is_inexact(dtype) or is_complex(dtype):
         raise TypeError(
-            f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {kind} for {name}. For "
-            "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving complex inputs "
-            "or integer inputs, use calque.jvp directly."
+            "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating),"
+            f" but got {kind} for {name}. For holomorphic differentiation, pass holomorphic=True."
+            " For differentiation of non-holomorphic functions involving complex inputs or integer"
+            " inputs, use calque.jvp directly."
         )
 
 
 def _prepared(
-    what: str, fun: Callable[..., Any], argnums: Any, args: Sequence[Any], kwargs: dict[str, Any], has_aux: bool
+    what: str,
+    fun: Callable[..., Any],
+    argnums: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    has_aux: bool,
 ) -> tuple[FlatFunction, list[Any], pytrees.PyTreeDef]:
     """The function of the differentiated arguments alone, their leaves and structure."""
     wanted, partial, diff_args = partial_function(fun, argnums, args, kwargs, what)
@@ -97,18 +111,25 @@ def _prepared(
     )
 
 
-def _named(fun: Any, args: Sequence[Any], kwargs: dict[str, Any], argnums: int | tuple[int, ...], leaf: int) -> str:
+def _named(
+    fun: Any, args: Sequence[Any], kwargs: dict[str, Any], argnums: int | tuple[int, ...], leaf: int
+) -> str:
     wanted = [n % len(args) for n in ((argnums,) if isinstance(argnums, int) else argnums)]
     return f"the argument {diff_name(fun, args, kwargs, wanted, leaf)} of {name_of(fun)}"
 
 
-def _nested(out_tree: pytrees.PyTreeDef, in_tree: pytrees.PyTreeDef, rows: Sequence[Sequence[Any]]) -> Any:
+def _nested(
+    out_tree: pytrees.PyTreeDef, in_tree: pytrees.PyTreeDef, rows: Sequence[Sequence[Any]]
+) -> Any:
     """rows[i][j] as a tree of outputs whose leaves are trees of inputs."""
     return pytrees.unflatten(out_tree, [pytrees.unflatten(in_tree, row) for row in rows])
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian of `fun`, column by column, in forward mode.
 
@@ -117,7 +138,11 @@ def jacfwd(
            [0., 4.]], dtype=float32)"""
     chosen = check_argnums(argnums)
 
-    @wraps(fun, f"jacfwd({name_of(fun)})", f"Jacobian of {name_of(fun)} in forward mode: takes the same arguments.")
+    @wraps(
+        fun,
+        f"jacfwd({name_of(fun)})",
+        f"Jacobian of {name_of(fun)} in forward mode: takes the same arguments.",
+    )
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacfwd", fun, chosen, args, kwargs, has_aux)
         for i, x in enumerate(values):
@@ -173,7 +198,11 @@ def jacrev(
            [0., 4.]], dtype=float32)"""
     chosen = check_argnums(argnums)
 
-    @wraps(fun, f"jacrev({name_of(fun)})", f"Jacobian of {name_of(fun)} in reverse mode: takes the same arguments.")
+    @wraps(
+        fun,
+        f"jacrev({name_of(fun)})",
+        f"Jacobian of {name_of(fun)} in reverse mode: takes the same arguments.",
+    )
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacrev", fun, chosen, args, kwargs, has_aux)
         for i, x in enumerate(values):
@@ -185,10 +214,16 @@ def jacrev(
         size = sum(a.size for a in out_avals)
         basis = _basis(out_avals)
         found, dims = batch(
-            lambda *cts: [instantiate(c) for c in pullback.flat(cts)], Axis(None, size), basis, [0] * len(basis)
+            lambda *cts: [instantiate(c) for c in pullback.flat(cts)],
+            Axis(None, size),
+            basis,
+            [0] * len(basis),
         )
         columns = [repeated(x, size) if d is None else move(x, d, 0) for x, d in zip(found, dims)]
-        cut = [_cut(c, 0, out_avals) if has_tangent(typeof(v)) else [c] * len(outs) for c, v in zip(columns, values)]
+        cut = [
+            _cut(c, 0, out_avals) if has_tangent(typeof(v)) else [c] * len(outs)
+            for c, v in zip(columns, values)
+        ]
         jac = _nested(flat.out_tree, in_tree, list(zip(*cut)))
         return (jac, forward.lowered(flat.aux)) if has_aux else jac
 
@@ -199,7 +234,10 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Hessian of `fun`: forward mode over reverse mode.
 

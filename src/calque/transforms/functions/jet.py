@@ -1,9 +1,10 @@
 """Taylor mode: a trace whose values carry the coefficients of a power series in one parameter.
 
-Most primitives need no rule of their own. If y = p(x) then y' is what the jvp rule of p makes of x and x'. Run on series whose
-coefficients are computed when they are asked for, that rule is a recurrence: coefficient n of y is coefficient n - 1 of y',
-divided by n, and reads only lower ones. Where a rule meets the same operation again (y' = y x' for exp, sine within cosine) it
-finds the series that is being computed, so the work grows with the square of the order."""
+Most primitives need no rule of their own. If y = p(x) then y' is what the jvp rule of p makes of x
+and x'. Run on series whose coefficients are computed when they are asked for, that rule is a
+recurrence: coefficient n of y is coefficient n - 1 of y', divided by n, and reads only lower ones.
+Where a rule meets the same operation again (y' = y x' for exp, sine within cosine) it finds the
+series that is being computed, so the work grows with the square of the order."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,11 +30,14 @@ class ZeroSeries:
 
 
 GivenRule = Callable[..., tuple[Any, Any]]
-given_rules: dict[Primitive, GivenRule] = {}  # rule(primals, series, **parameters) -> (results, series of the results)
+given_rules: dict[
+    Primitive, GivenRule
+] = {}  # rule(primals, series, **parameters) -> (results, series of the results)
 
 
 class JetTracer(Tracer):
-    """A value with a power series: `coefficient(n)` is an array, or None where it is known to be zero."""
+    """A value with a power series: `coefficient(n)` is an array, or None where it is known to be
+    zero."""
 
     __slots__ = ("_derivative", "_rule", "_terms")
 
@@ -65,7 +69,13 @@ class JetTrace(Trace):
     def tracer(self, primal: Any, rule: Term) -> JetTracer:
         """A value whose higher coefficients are `rule(n)`."""
         t = JetTracer()
-        t._trace, t.aval, t._terms, t._rule, t._derivative = self, typeof(primal), [primal], rule, None
+        t._trace, t.aval, t._terms, t._rule, t._derivative = (
+            self,
+            typeof(primal),
+            [primal],
+            rule,
+            None,
+        )
         return t
 
     def given(self, primal: Any, series: Sequence[Any]) -> JetTracer:
@@ -114,8 +124,16 @@ class JetTrace(Trace):
         self.known = {}
         own = self.given_rule(primitive)
         try:
-            outs = self.result(primitive, args, params) if own is None else self.ruled(own, primitive, args, params)
-            return [self.settled(o) for o in outs] if primitive.multiple_results else self.settled(outs)
+            outs = (
+                self.result(primitive, args, params)
+                if own is None
+                else self.ruled(own, primitive, args, params)
+            )
+            return (
+                [self.settled(o) for o in outs]
+                if primitive.multiple_results
+                else self.settled(outs)
+            )
         finally:
             self.known = None
 
@@ -126,7 +144,10 @@ class JetTrace(Trace):
             return self.evaluated(primitive, args, params)
         assert self.known is not None
         if key not in self.known:
-            self.known[key] = self.evaluated(primitive, args, params), args  # the arguments live as long as their ids
+            self.known[key] = (
+                self.evaluated(primitive, args, params),
+                args,
+            )  # the arguments live as long as their ids
         return self.known[key][0]
 
     def evaluated(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -139,7 +160,9 @@ class JetTrace(Trace):
         outs = primitive.bind(*[self.primal(a) for a in args], **params)
         rule = rules.get(primitive.name)
         if own is not None:
-            terms: Term | None = lambda n: _last(primitive, self.by_rule(own, primitive, args, params, n)[1])
+
+            def terms(n):
+                return _last(primitive, self.by_rule(own, primitive, args, params, n)[1])
         else:
             terms = rule(self, primitive, outs, args, params) if rule is not None else None
         if terms is None:
@@ -151,28 +174,46 @@ class JetTrace(Trace):
     def given_rule(self, primitive: Primitive) -> GivenRule | None:
         return given_rules.get(primitive) if primitive is not self.builtin else None
 
-    def ruled(self, rule: GivenRule, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def ruled(
+        self, rule: GivenRule, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
         """The results of a rule that somebody gave, with all their coefficients at once."""
         if not any([self.owns(a) for a in args]):
             return primitive.bind(*args, **params)
         outs, series = self.by_rule(rule, primitive, args, params, self.order)
-        with_series = lambda out, s: self.given(out, s) if has_tangent(typeof(out)) else out
-        return list(map(with_series, outs, series)) if primitive.multiple_results else with_series(outs, series)
+
+        def with_series(out, s):
+            return self.given(out, s) if has_tangent(typeof(out)) else out
+
+        return (
+            list(map(with_series, outs, series))
+            if primitive.multiple_results
+            else with_series(outs, series)
+        )
 
     def by_rule(
-        self, rule: GivenRule, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], order: int
+        self,
+        rule: GivenRule,
+        primitive: Primitive,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        order: int,
     ) -> tuple[Any, Any]:
-        """What a given rule makes of the coefficients 1 .. order: the results, and the list of coefficients of each."""
+        """What a given rule makes of the coefficients 1 .. order: the results, and the list of
+        coefficients of each."""
         primals, orders = [self.primal(a) for a in args], range(1, order + 1)
         series = [[self.coefficient(a, n) for n in orders] for a in args]
         filled = [
-            [zeros(typeof(p)) if c is None else c for c in s] if None in s else s for p, s in zip(primals, series)
+            [zeros(typeof(p)) if c is None else c for c in s] if None in s else s
+            for p, s in zip(primals, series)
         ]
         outs, found = rule(primals, filled, **params)
         if not primitive.multiple_results:
             return outs, _checked(primitive, outs, found, order)
         found = [found] * len(outs) if isinstance(found, ZeroSeries) else list(found)
-        return list(outs), [_checked(primitive, o, s, order) for o, s in zip(outs, found, strict=True)]
+        return list(outs), [
+            _checked(primitive, o, s, order) for o, s in zip(outs, found, strict=True)
+        ]
 
     def with_terms(self, out: Any, terms: Term) -> Any:
         return self.tracer(out, terms) if has_tangent(typeof(out)) else out
@@ -184,12 +225,15 @@ def _checked(primitive: Primitive, out: Any, series: Any, order: int) -> list[An
         return [None] * order
     terms = [None if isinstance(t, ZeroTerm) else t for t in series]
     if len(terms) != order:
-        raise ValueError(f"the jet rule of {primitive.name} gave {len(terms)} terms where {order} are expected")
+        raise ValueError(
+            f"the jet rule of {primitive.name} gave {len(terms)} terms where {order} are expected"
+        )
     shape = typeof(out).shape
     for n, t in enumerate(terms):
         if t is not None and typeof(t).shape != shape:
             raise ValueError(
-                f"the jet rule of {primitive.name} gave term {n} with shape {typeof(t).shape}; the result has {shape}"
+                f"the jet rule of {primitive.name} gave term {n} with shape {typeof(t).shape}; the"
+                f" result has {shape}"
             )
     return terms
 
@@ -223,7 +267,9 @@ def scaled(x: Any, factor: int) -> Any:
     return x if x is None or factor == 1 else do.mul(x, const(x, factor))
 
 
-def _integrated(trace: JetTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Term:
+def _integrated(
+    trace: JetTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+) -> Term:
     """The coefficients of any primitive that has a jvp rule."""
     found: list[Any] = []
 
@@ -248,8 +294,9 @@ def _divided(x: Any, n: int) -> Any:
 
 # ---------------------------------------------------------------- rules
 #
-# rule(trace, primitive, results, arguments, parameters) -> (n -> coefficient n of the results), or None where it does not apply.
-# A program rule does all of it: rule(trace, primitive, arguments, **parameters) -> results with their series.
+# rule(trace, primitive, results, arguments, parameters) -> (n -> coefficient n of the results), or
+# None where it does not apply. A program rule does all of it: rule(trace, primitive, arguments,
+# **parameters) -> results with their series.
 
 Rule = Callable[[JetTrace, Primitive, Any, Sequence[Any], dict[str, Any]], Term | None]
 rules: dict[str, Rule] = {}
@@ -266,10 +313,11 @@ def jet(
     order: int,
     builtin: Primitive | None = None,
 ) -> tuple[list[Any], list[list[Any] | None]]:
-    """Results of `fun`, a function of flat arguments with a flat list of results, and the coefficients 1 .. order of each.
+    """Results of `fun`, a function of flat arguments with a flat list of results, and the
+    coefficients 1 .. order of each.
 
-    An argument or result without a series has None; a coefficient that is None is zero. `builtin` keeps its own rule
-    though another was given."""
+    An argument or result without a series has None; a coefficient that is None is zero. `builtin`
+    keeps its own rule though another was given."""
     trace = JetTrace(order, builtin)
     with trace_state.entered(trace):
         args = [x if s is None else trace.given(x, s) for x, s in zip(primals, series, strict=True)]
@@ -281,10 +329,15 @@ def jet(
     return values, found
 
 
-def jet_jaxpr(closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | bool = False) -> tuple[ClosedJaxpr, Mask]:
-    """The program of (arguments, coefficients of the active ones) -> (results, coefficients of those that have a series).
+def jet_jaxpr(
+    closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | bool = False
+) -> tuple[ClosedJaxpr, Mask]:
+    """The program of (arguments, coefficients of the active ones) -> (results, coefficients of
+    those that have a series).
 
-    Coefficients come argument by argument, `order` of each. The results in `wanted` have them though they be zero."""
+    Coefficients come argument by argument, `order` of each. The results in `wanted` have them
+    though they be zero.
+    """
     if isinstance(wanted, tuple):
         found = jet_jaxpr(closed, active, order)
         if all(m or not w for m, w in zip(found[1], wanted, strict=True)):
@@ -295,7 +348,9 @@ def jet_jaxpr(closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | bool
     return closed.cache[key]
 
 
-def _jet_jaxpr(closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | bool) -> tuple[ClosedJaxpr, Mask]:
+def _jet_jaxpr(
+    closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | bool
+) -> tuple[ClosedJaxpr, Mask]:
     avals = closed.in_avals
     forced = (wanted,) * len(closed.jaxpr.outvars) if isinstance(wanted, bool) else wanted
     mask: Mask = ()
@@ -303,10 +358,14 @@ def _jet_jaxpr(closed: ClosedJaxpr, active: Mask, order: int, wanted: Mask | boo
     def whole(*args: Any) -> list[Any]:
         nonlocal mask
         outs, found = jet(
-            jaxpr_as_fun(closed), args[: len(avals)], by_argument(args[len(avals) :], active, order), order
+            jaxpr_as_fun(closed),
+            args[: len(avals)],
+            by_argument(args[len(avals) :], active, order),
+            order,
         )
         found = [
-            [None] * order if s is None and w and has_tangent(typeof(o)) else s for o, s, w in zip(outs, found, forced)
+            [None] * order if s is None and w and has_tangent(typeof(o)) else s
+            for o, s, w in zip(outs, found, forced)
         ]
         mask = tuple([s is not None for s in found])
         return outs + coefficients(outs, found)

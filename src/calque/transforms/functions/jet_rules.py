@@ -1,4 +1,5 @@
-"""The series of the primitives that are linear, bilinear or quotients, and of those that hold programs.
+"""The series of the primitives that are linear, bilinear or quotients, and of those that hold
+programs.
 
 All others follow from their jvp rules."""
 
@@ -41,9 +42,12 @@ def _sum(parts: Sequence[Any]) -> Any:
 
 
 def _linear(positions: Callable[[int], Sequence[int]]) -> Rule:
-    """Linear in the operands at `positions(number of operands)` together: coefficient by coefficient."""
+    """Linear in the operands at `positions(number of operands)` together: coefficient by
+    coefficient."""
 
-    def rule(trace: JetTrace, p: Primitive, outs: Any, args: Sequence[Any], params: dict[str, Any]) -> Term | None:
+    def rule(
+        trace: JetTrace, p: Primitive, outs: Any, args: Sequence[Any], params: dict[str, Any]
+    ) -> Term | None:
         where = set(positions(len(args)))
         if any([trace.owns(a) and i not in where for i, a in enumerate(args)]):
             return None
@@ -52,14 +56,19 @@ def _linear(positions: Callable[[int], Sequence[int]]) -> Rule:
             found = [trace.coefficient(a, n) if i in where else a for i, a in enumerate(args)]
             if all([found[i] is None for i in where]):
                 return None
-            return p.bind(*[zeros(tangent_aval(typeof(a))) if c is None else c for a, c in zip(args, found)], **params)
+            return p.bind(
+                *[zeros(tangent_aval(typeof(a))) if c is None else c for a, c in zip(args, found)],
+                **params,
+            )
 
         return terms
 
     return rule
 
 
-def _additive(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]) -> Term:
+def _additive(
+    trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Term:
     shape = typeof(out).shape
 
     def terms(n: int) -> Any:
@@ -71,7 +80,9 @@ def _additive(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], para
     return terms
 
 
-def _products(trace: JetTrace, x: Any, y: Any, n: int, first: int, product: Callable[[Any, Any], Any]) -> Any:
+def _products(
+    trace: JetTrace, x: Any, y: Any, n: int, first: int, product: Callable[[Any, Any], Any]
+) -> Any:
     """The sum of x[i] y[n - i] for i from `first` to n."""
     parts = []
     for i in range(first, n + 1):
@@ -80,25 +91,33 @@ def _products(trace: JetTrace, x: Any, y: Any, n: int, first: int, product: Call
     return _sum(parts)
 
 
-def _bilinear(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]) -> Term:
+def _bilinear(
+    trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Term:
     x, y, *rest = args
     return lambda n: _products(trace, x, y, n, 0, lambda a, b: p.bind(a, b, *rest, **params))
 
 
-def _square(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]) -> Term:
+def _square(
+    trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Term:
     (x,) = args
 
     def terms(n: int) -> Any:
         half = (n + 1) // 2
         parts = [(trace.coefficient(x, i), trace.coefficient(x, n - i)) for i in range(half)]
-        total = scaled(_sum([None if a is None or b is None else do.mul(a, b) for a, b in parts]), 2)
+        total = scaled(
+            _sum([None if a is None or b is None else do.mul(a, b) for a, b in parts]), 2
+        )
         middle = trace.coefficient(x, half) if n % 2 == 0 else None
         return _sum([total, None if middle is None else do.square(middle)])
 
     return terms
 
 
-def _div(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]) -> Term:
+def _div(
+    trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Term:
     """From y b = a: y[n] = (a[n] - the sum of b[i] y[n - i] for i from 1) / b[0]."""
     a, b = args
     shape, bottom = typeof(out).shape, trace.primal(b)
@@ -108,7 +127,10 @@ def _div(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: d
         y = trace.tracer(known[0], lambda i: known[i])
         lower = _products(trace, b, y, n, 1, do.mul)
         top = trace.coefficient(a, n)
-        parts = [None if top is None else spread(top, shape), None if lower is None else do.neg(lower)]
+        parts = [
+            None if top is None else spread(top, shape),
+            None if lower is None else do.neg(lower),
+        ]
         total = _sum(parts)
         known.append(None if total is None else do.div(total, bottom))
         return known[n]
@@ -116,7 +138,9 @@ def _div(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: d
     return terms
 
 
-def _integer_pow(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]) -> Term:
+def _integer_pow(
+    trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Term:
     """By repeated squaring."""
     n: int = params["y"]
     base = args[0]
@@ -134,8 +158,14 @@ def _integer_pow(trace: JetTrace, p: Primitive, out: Any, args: Sequence[Any], p
     return whole.coefficient  # type: ignore[no-any-return]
 
 
-_FIRST = lambda n: (0,)
-_ALL = lambda n: range(n)
+def _FIRST(n):
+    return (0,)
+
+
+def _ALL(n):
+    return range(n)
+
+
 for _name in (
     "all_gather",
     "all_to_all",
@@ -196,18 +226,27 @@ def _active(trace: JetTrace, args: Sequence[Any]) -> Mask:
     return tuple([trace.owns(a) for a in args])
 
 
-def _tracers(trace: JetTrace, outs: Sequence[Any], mask: Sequence[bool], flat: Sequence[Any]) -> list[Any]:
+def _tracers(
+    trace: JetTrace, outs: Sequence[Any], mask: Sequence[bool], flat: Sequence[Any]
+) -> list[Any]:
     """Results with their coefficients, which come in a row."""
-    return [o if s is None else trace.given(o, s) for o, s in zip(outs, by_argument(flat, mask, trace.order))]
+    return [
+        o if s is None else trace.given(o, s)
+        for o, s in zip(outs, by_argument(flat, mask, trace.order))
+    ]
 
 
-def _flattened(trace: JetTrace, args: Sequence[Any], mask: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+def _flattened(
+    trace: JetTrace, args: Sequence[Any], mask: Sequence[bool]
+) -> tuple[list[Any], list[Any]]:
     """The arguments without their series, and the coefficients of those in `mask` in a row."""
     primals = [trace.primal(a) for a in args]
     return primals, coefficients(primals, _series(trace, args, mask))
 
 
-def _call(trace: JetTrace, p: CallPrimitive, args: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+def _call(
+    trace: JetTrace, p: CallPrimitive, args: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
+) -> list[Any]:
     active = _active(trace, args)
     whole, mask = jet_jaxpr(jaxpr, active, trace.order)
     primals, flat = _flattened(trace, args, active)
@@ -215,7 +254,9 @@ def _call(trace: JetTrace, p: CallPrimitive, args: Sequence[Any], *, jaxpr: Clos
     return _tracers(trace, outs, mask, found)
 
 
-def _cond(trace: JetTrace, p: Primitive, args: Sequence[Any], *, branches: Sequence[ClosedJaxpr]) -> list[Any]:
+def _cond(
+    trace: JetTrace, p: Primitive, args: Sequence[Any], *, branches: Sequence[ClosedJaxpr]
+) -> list[Any]:
     index, operands = trace.primal(args[0]), args[1:]
     active = _active(trace, operands)
     masks = [jet_jaxpr(b, active, trace.order)[1] for b in branches]
@@ -238,25 +279,38 @@ def _scan(
 ) -> list[Any]:
     order, n_ys = trace.order, len(jaxpr.jaxpr.outvars) - num_carry
     rows = len(args) - num_consts - num_carry
-    outs_of = lambda m: jet_jaxpr(jaxpr, (*m, *_active(trace, args)[num_consts + num_carry :]), order)[1][:num_carry]
+
+    def outs_of(m):
+        return jet_jaxpr(jaxpr, (*m, *_active(trace, args)[num_consts + num_carry :]), order)[1][
+            :num_carry
+        ]
+
     before = _active(trace, args)[: num_consts + num_carry]
-    active = (*carry_fixpoint(before, num_consts, outs_of), *_active(trace, args)[num_consts + num_carry :])
+    active = (
+        *carry_fixpoint(before, num_consts, outs_of),
+        *_active(trace, args)[num_consts + num_carry :],
+    )
     wanted = active[num_consts : num_consts + num_carry] + (False,) * n_ys
     whole, mask = jet_jaxpr(jaxpr, active, order, wanted)
-    # the program takes (values, coefficients) and gives the same: bring constants, carry and rows together
+    # the program takes (values, coefficients) and gives the same: bring constants, carry and rows
+    # together
     n, counts = len(active), [order * sum(m) for m in split(active, num_consts, num_carry)]
     values = split(range(n), num_consts, num_carry)
     slots = split(range(n, n + sum(counts)), *counts[:2])
     outs = split(range(len(mask) + order * sum(mask)), num_carry, n_ys, counts[1])
     body = rearranged(
-        whole, [i for v, s in zip(values, slots) for i in (*v, *s)], [*outs[0], *outs[2], *outs[1], *outs[3]]
+        whole,
+        [i for v, s in zip(values, slots) for i in (*v, *s)],
+        [*outs[0], *outs[2], *outs[1], *outs[3]],
     )
     parts = [
         [x for part in _flattened(trace, a, m) for x in part]
         for a, m in zip(split(args, num_consts, num_carry), split(active, num_consts, num_carry))
     ]
     assert len(parts[2]) == rows + counts[2]
-    carry, carry_s, ys, ys_s = split(bind_scan(*parts, jaxpr=body, **params), num_carry, counts[1], n_ys)
+    carry, carry_s, ys, ys_s = split(
+        bind_scan(*parts, jaxpr=body, **params), num_carry, counts[1], n_ys
+    )
     return _tracers(trace, [*carry, *ys], mask, [*carry_s, *ys_s])
 
 
@@ -273,15 +327,21 @@ def _while(
     order = trace.order
     cond_consts, body_consts, init = split(args, cond_nconsts, body_nconsts)
     active = carry_fixpoint(
-        _active(trace, args)[cond_nconsts:], body_nconsts, lambda m: jet_jaxpr(body_jaxpr, m, order)[1]
+        _active(trace, args)[cond_nconsts:],
+        body_nconsts,
+        lambda m: jet_jaxpr(body_jaxpr, m, order)[1],
     )
     c_on, carry_on = active[:body_nconsts], active[body_nconsts:]
     whole, mask = jet_jaxpr(body_jaxpr, active, order, carry_on)
-    c, v, c_s, v_s = split(range(len(whole.jaxpr.invars)), body_nconsts, len(init), order * sum(c_on))
+    c, v, c_s, v_s = split(
+        range(len(whole.jaxpr.invars)), body_nconsts, len(init), order * sum(c_on)
+    )
     body = rearranged(whole, [*c, *c_s, *v, *v_s])
     consts, consts_s = _flattened(trace, body_consts, c_on)
     values, values_s = _flattened(trace, init, carry_on)
-    cond = with_inputs(cond_jaxpr, [*range(len(cond_jaxpr.jaxpr.invars)), *(typeof(s) for s in values_s)])
+    cond = with_inputs(
+        cond_jaxpr, [*range(len(cond_jaxpr.jaxpr.invars)), *(typeof(s) for s in values_s)]
+    )
     found = bind_while(
         [trace.primal(x) for x in cond_consts],
         [*consts, *consts_s],
@@ -294,5 +354,12 @@ def _while(
 
 
 program_rules.update(
-    {"jit": _call, "closed_call": _call, "remat2": _call, "cond": _cond, "scan": _scan, "while": _while}
+    {
+        "jit": _call,
+        "closed_call": _call,
+        "remat2": _call,
+        "cond": _cond,
+        "scan": _scan,
+        "while": _while,
+    }
 )

@@ -27,7 +27,8 @@ from calque.transforms.primitives.while_loop import bind_while
 
 
 def _with_joined_types(leaves: Sequence[Any], outs: Sequence[ShapedArray]) -> list[Any] | None:
-    """Initial values with the types that the body gives them, where weak types allow it; None if nothing changes."""
+    """Initial values with the types that the body gives them, where weak types allow it; None if
+    nothing changes."""
     if len(leaves) != len(outs):
         return None
     new, changed = [], False
@@ -42,7 +43,13 @@ def _with_joined_types(leaves: Sequence[Any], outs: Sequence[ShapedArray]) -> li
 
 
 def _check(
-    what: str, fun: Any, position: int, in_tree: Any, out_tree: Any, ins: Sequence[Any], outs: Sequence[ShapedArray]
+    what: str,
+    fun: Any,
+    position: int,
+    in_tree: Any,
+    out_tree: Any,
+    ins: Sequence[Any],
+    outs: Sequence[ShapedArray],
 ) -> None:
     check_carry(what, fun, position, in_tree, out_tree, [typeof(x) for x in ins], outs)
 
@@ -61,7 +68,8 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value through the elements of `xs`: `carry, y = f(carry, x)`; gives the last carry and the ys, stacked.
+    """Carry a value through the elements of `xs`: `carry, y = f(carry, x)`; gives the last carry
+    and the ys, stacked.
 
     >>> lax.scan(lambda c, x: (c + x, c * x), 0.0, jnp.arange(4.0))
     (Array(6., dtype=float32), Array([0., 0., 2., 9.], dtype=float32))"""
@@ -78,17 +86,36 @@ def scan(
     unroll = _checked_unroll(unroll, n)
     while True:
         avals = [*map(typeof, init_leaves), *x_avals]
-        body = lambda: staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
-        part = recomputed(body() if surely_less(n, 2) else key_use.in_rounds(body, len(init_leaves)), f, "scan")
+
+        def body():
+            return staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
+
+        part = recomputed(
+            body() if surely_less(n, 2) else key_use.in_rounds(body, len(init_leaves)), f, "scan"
+        )
         carry_tree, ys_tree = _pair(f, part)
         outs = part.closed.out_avals
-        promoted = _with_joined_types(init_leaves, outs[: carry_tree.num_leaves]) if carry_tree == init_tree else None
+        promoted = (
+            _with_joined_types(init_leaves, outs[: carry_tree.num_leaves])
+            if carry_tree == init_tree
+            else None
+        )
         if promoted is None:
             break
         init_leaves = promoted
     _check("scan body", f, 0, init_tree, carry_tree, init_leaves, outs[: carry_tree.num_leaves])
-    closed = flow.converted_results(part.closed, [*map(typeof, init_leaves), *outs[len(init_leaves) :]])
-    found = bind_scan(part.consts, init_leaves, xs_leaves, jaxpr=closed, length=n, reverse=bool(reverse), unroll=unroll)
+    closed = flow.converted_results(
+        part.closed, [*map(typeof, init_leaves), *outs[len(init_leaves) :]]
+    )
+    found = bind_scan(
+        part.consts,
+        init_leaves,
+        xs_leaves,
+        jaxpr=closed,
+        length=n,
+        reverse=bool(reverse),
+        unroll=unroll,
+    )
     k = len(init_leaves)
     return pytrees.unflatten(init_tree, found[:k]), pytrees.unflatten(ys_tree, found[k:])
 
@@ -106,20 +133,27 @@ def _length(f: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, length: int 
         try:
             length = as_count(length)
         except TypeError as e:
-            raise TypeError(f"The `length` argument to `scan` must be a concrete integer, got {length!r}.") from e
+            raise TypeError(
+                f"The `length` argument to `scan` must be a concrete integer, got {length!r}."
+            ) from e
         if length < 0:
             raise ValueError(f"The `length` argument to `scan` must not be negative, got {length}.")
     for path, x in zip(flow.paths(tree), leaves):
         if not typeof(x).shape:
             raise ValueError(
-                f"scan got value with no leading axis to scan over: xs{path} is a scalar of type {typeof(x).str_short()}, in the "
-                f"scan of {name_of(f)}."
+                f"scan got value with no leading axis to scan over: xs{path} is a scalar of type"
+                f" {typeof(x).str_short()}, in the scan of {name_of(f)}."
             )
     sizes = [typeof(x).shape[0] for x in leaves]
     if length is not None and any(s != length for s in sizes):
-        raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
+        raise ValueError(
+            f"scan got `length` argument of {length} which disagrees with leading axis sizes"
+            f" {sizes}."
+        )
     if len(set(sizes)) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
+        raise ValueError(
+            f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}."
+        )
     if length is None and not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     return length if length is not None else sizes[0]
@@ -136,7 +170,10 @@ def _python_scan(
     f: Any, carry: Any, leaves: Sequence[Any], tree: pytrees.PyTreeDef, n: int, reverse: bool
 ) -> tuple[Any, Any]:
     if n == 0:
-        raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
+        raise ValueError(
+            "zero-length scan is not supported in disable_jit() mode because the output type is"
+            " unknown."
+        )
     ys: list[Any] = []
     for i in reversed(range(n)) if reverse else range(n):
         carry, y = f(carry, pytrees.unflatten(tree, [take_row(x, i) for x in leaves]))
@@ -150,14 +187,19 @@ def take_row(x: Any, i: int) -> Any:
     """Element `i` along the first dimension."""
     shape = typeof(x).shape
     start, stop = (i,) + (0,) * (len(shape) - 1), (i + 1, *shape[1:])
-    return do.squeeze(do.slice(x, start_indices=start, limit_indices=stop, strides=None), dimensions=(0,))
+    return do.squeeze(
+        do.slice(x, start_indices=start, limit_indices=stop, strides=None), dimensions=(0,)
+    )
 
 
 def stack_rows(rows: Sequence[Any]) -> Any:
     """Values of one shape along a new first dimension."""
     shape = typeof(rows[0]).shape
     kept = tuple(range(1, len(shape) + 1))
-    wide = [do.broadcast_in_dim(r, shape=(1, *shape), broadcast_dimensions=kept, sharding=None) for r in rows]
+    wide = [
+        do.broadcast_in_dim(r, shape=(1, *shape), broadcast_dimensions=kept, sharding=None)
+        for r in rows
+    ]
     return do.concatenate(*wide, dimension=0)
 
 
@@ -165,13 +207,17 @@ def stack_rows(rows: Sequence[Any]) -> Any:
 
 
 @discharged_while
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)` holds.
 
     >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 1)
     Array(128, dtype=int32, weak_type=True)
 
-    It can be differentiated in both modes. Reverse mode runs the loop again from checkpoints, whose memory is bounded."""
+    It can be differentiated in both modes. Reverse mode runs the loop again from checkpoints, whose
+    memory is bounded.
+    """
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     leaves, tree = pytrees.flatten(init_val)
@@ -180,7 +226,10 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         return _python_while(cond_fun, body_fun, init_val)
     while True:
         avals = [typeof(x) for x in leaves]
-        record = lambda: staged(body_fun, (init_val,), avals, "while_loop")
+
+        def record():
+            return staged(body_fun, (init_val,), avals, "while_loop")
+
         body = recomputed(key_use.in_rounds(record, len(leaves)), body_fun, "while_loop")
         outs = body.closed.out_avals
         promoted = _with_joined_types(leaves, outs) if body.out_tree == tree else None
@@ -198,12 +247,14 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 def _check_condition(cond_fun: Any, cond: Staged) -> None:
     if not cond.out_tree.is_leaf():
         raise TypeError(
-            f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree} from {name_of(cond_fun)}."
+            f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree} from"
+            f" {name_of(cond_fun)}."
         )
     (aval,) = cond.closed.out_avals
     if aval.shape or aval.dtype != bool_:
         raise TypeError(
-            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}] from {name_of(cond_fun)}."
+            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}] from"
+            f" {name_of(cond_fun)}."
         )
 
 
@@ -217,7 +268,12 @@ def _python_while(cond_fun: Any, body_fun: Any, val: Any) -> Any:
 
 
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
 ) -> Any:
     """Repeat `val = body_fun(i, val)` for i from `lower` up to, but without, `upper`.
 
@@ -232,15 +288,20 @@ def fori_loop(
         if aval.shape or not is_integer(aval.dtype):
             if lower_type.dtype != upper_type.dtype and not aval.shape:
                 raise TypeError(
-                    f"lower and upper arguments to fori_loop must have equal types, got {lower_type.dtype} and {upper_type.dtype}"
+                    "lower and upper arguments to fori_loop must have equal types, got"
+                    f" {lower_type.dtype} and {upper_type.dtype}"
                 )
-            raise TypeError(f"{name} argument to fori_loop must be an integer scalar, got {aval.str_short()}")
+            raise TypeError(
+                f"{name} argument to fori_loop must be an integer scalar, got {aval.str_short()}"
+            )
     if lower_type.dtype != upper_type.dtype:
         lower, upper = _common_bounds(lower, upper, lower_type, upper_type)
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         return _fixed_loop(lower, as_count(lower), as_count(upper), body_fun, init_val, unroll)
     if unroll not in (None, False, 1):
-        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+        raise ValueError(
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
+        )
     one = scalar_of(typeof(lower).dtype, 1)
 
     def cond(val: tuple[Any, Any, Any]) -> Any:
@@ -262,7 +323,10 @@ def _common_bounds(lower: Any, upper: Any, a: ShapedArray, b: ShapedArray) -> tu
         return lower, scalar_of(a.dtype, int(upper))
     joined = joined_type(a, b)
     if joined is None:
-        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {a.dtype} and {b.dtype}")
+        raise TypeError(
+            f"lower and upper arguments to fori_loop must have equal types, got {a.dtype} and"
+            f" {b.dtype}"
+        )
     return flow.convert(lower, joined), flow.convert(upper, joined)
 
 
@@ -270,7 +334,9 @@ def as_count(n: Any) -> Any:
     return n if type(n) is Dim else int(n)
 
 
-def _fixed_loop(first: Any, lower: int, upper: int, body_fun: Any, init_val: Any, unroll: int | bool | None) -> Any:
+def _fixed_loop(
+    first: Any, lower: int, upper: int, body_fun: Any, init_val: Any, unroll: int | bool | None
+) -> Any:
     length = upper - lower if upper >= lower else 0
     if config.disable_jit:
         for i in range(lower, upper):
@@ -284,14 +350,17 @@ def _fixed_loop(first: Any, lower: int, upper: int, body_fun: Any, init_val: Any
         return (do.add(i, one), body_fun(i, x)), None
 
     body.__name__ = name_of(body_fun)
-    return scan(body, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll)[0][1]
+    return scan(
+        body, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll
+    )[0][1]
 
 
 # ---------------------------------------------------------------- map
 
 
 def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """`f` of each element along the leading axis, one after the other; `batch_size` of them at once by vmap.
+    """`f` of each element along the leading axis, one after the other; `batch_size` of them at once
+    by vmap.
 
     >>> lax.map(lambda x: x * x, jnp.arange(3.0))
     Array([0., 1., 4.], dtype=float32)"""
@@ -304,12 +373,20 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     n = _length(f, leaves, tree, None)
     blocks, rest = divmod(n, batch_size)
     whole = [_reshaped(_rows(x, 0, blocks * batch_size), (blocks, batch_size)) for x in leaves]
-    ys = scan(lambda _, x: ((), vmap(f)(x)), (), pytrees.unflatten(tree, whole))[1] if blocks else None
+    ys = (
+        scan(lambda _, x: ((), vmap(f)(x)), (), pytrees.unflatten(tree, whole))[1]
+        if blocks
+        else None
+    )
     joined = pytrees.tree_map(lambda y: _reshaped(y, (blocks * batch_size,), 2), ys)
     if not rest and blocks:
         return joined
     last = vmap(f)(pytrees.unflatten(tree, [_rows(x, blocks * batch_size, n) for x in leaves]))
-    return last if not blocks else pytrees.tree_map(lambda a, b: do.concatenate(a, b, dimension=0), joined, last)
+    return (
+        last
+        if not blocks
+        else pytrees.tree_map(lambda a, b: do.concatenate(a, b, dimension=0), joined, last)
+    )
 
 
 def _rows(x: Any, start: int, stop: int) -> Any:
@@ -321,4 +398,6 @@ def _rows(x: Any, start: int, stop: int) -> Any:
 
 
 def _reshaped(x: Any, leading: tuple[int, ...], replaced: int = 1) -> Any:
-    return do.reshape(x, new_sizes=(*leading, *typeof(x).shape[replaced:]), dimensions=None, sharding=None)
+    return do.reshape(
+        x, new_sizes=(*leading, *typeof(x).shape[replaced:]), dimensions=None, sharding=None
+    )

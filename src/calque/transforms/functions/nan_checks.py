@@ -1,5 +1,6 @@
-"""`calque_debug_nans` in compiled programs: a program looks at its own results, and only when one is bad does Python run it again,
-one operation at a time, to name the operation and the line. Nothing else of a call is slower."""
+"""`calque_debug_nans` in compiled programs: a program looks at its own results, and only when one
+is bad does Python run it again, one operation at a time, to name the operation and the line.
+Nothing else of a call is slower."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from calque.transforms.primitives.cond import cond
 
 def checked(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
     """before: { lambda ; a. let b = f a in (b,) }
-    after, while a flag is on: { lambda ; a. let b = f a; c = ne b b; d = reduce_or c; cond[branches=(nothing, explain)] d a in (b,) }"""
+    after, while a flag is on: { lambda ; a. let b = f a; c = ne b b; d = reduce_or c;
+    cond[branches=(nothing, explain)] d a in (b,) }
+    """
     if not debug_nans.active() or not any(is_looked_at(a) for a in closed.out_avals):
         return closed
     weak = [a.weak_type for a in closed.in_avals]

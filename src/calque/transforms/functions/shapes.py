@@ -23,7 +23,15 @@ class ShapeDtypeStruct:
 
     __slots__ = ("aval", "sharding")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False, **_: Any):
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        **_: Any,
+    ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.aval = ShapedArray(tuple(shape), canonicalize(dtype), weak_type)
@@ -55,11 +63,16 @@ class ShapeDtypeStruct:
         name = getattr(self.dtype, "name", self.dtype)
         extra = f", sharding={self.sharding}" if self.sharding is not None else ""
         return (
-            f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{extra}{', weak_type=True' if self.weak_type else ''})"
+            f"ShapeDtypeStruct(shape={self.shape},"
+            f" dtype={name}{extra}{', weak_type=True' if self.weak_type else ''})"
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval and self.sharding == other.sharding
+        return (
+            isinstance(other, ShapeDtypeStruct)
+            and self.aval is other.aval
+            and self.sharding == other.sharding
+        )
 
     def __hash__(self) -> int:
         return hash((self.aval, self.sharding))
@@ -68,7 +81,9 @@ class ShapeDtypeStruct:
 def aval_of(x: Any) -> ShapedArray:
     """The type of an array, a number, or anything with a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
-        return ShapedArray(tuple(x.shape), canonicalize(x.dtype), bool(getattr(x, "weak_type", False)))
+        return ShapedArray(
+            tuple(x.shape), canonicalize(x.dtype), bool(getattr(x, "weak_type", False))
+        )
     return typeof(x)
 
 
@@ -81,8 +96,9 @@ def _avals(
             out.append(aval_of(x))
         except TypeError:
             raise TypeError(
-                f"{what}: argument {argument_name(fun, args, kwargs, i)} of {name_of(fun)} is {x!r} of type {type(x)}: "
-                "pass an array, a number or a ShapeDtypeStruct, or make the argument static"
+                f"{what}: argument {argument_name(fun, args, kwargs, i)} of {name_of(fun)} is {x!r}"
+                f" of type {type(x)}: pass an array, a number or a ShapeDtypeStruct, or make the"
+                " argument static"
             ) from None
     return out
 
@@ -90,7 +106,8 @@ def _avals(
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of the result of `fun`, which does no arithmetic.
 
-    >>> calque.eval_shape(lambda a, b: a @ b, calque.ShapeDtypeStruct((2, 3), "float32"), calque.ShapeDtypeStruct((3,), "float32"))
+    >>> calque.eval_shape(lambda a, b: a @ b, calque.ShapeDtypeStruct((2, 3), "float32"),
+    ...     calque.ShapeDtypeStruct((3,), "float32"))
     ShapeDtypeStruct(shape=(2,), dtype=float32)"""
     leaves, in_tree = pytrees.flatten((args, kwargs))
     flat = FlatFunction(fun, in_tree, "eval_shape")
@@ -109,8 +126,8 @@ def make_jaxpr(
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Callable[..., Any]:
-    """A function that gives the program that `fun` records for arguments of such types. Of a Ref it takes the value, and gives what it
-    holds at last after the other results.
+    """A function that gives the program that `fun` records for arguments of such types. Of a Ref it
+    takes the value, and gives what it holds at last after the other results.
 
     >>> calque.make_jaxpr(lambda x: 2 * x + 1)(3.0)
     { lambda ; a:f32[]. let
@@ -121,7 +138,8 @@ def make_jaxpr(
         raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
     if abstracted_axes is not None:
         raise NotImplementedError(
-            "make_jaxpr with abstracted_axes: leave it out; shapes become symbolic by themselves under jit"
+            "make_jaxpr with abstracted_axes: leave it out; shapes become symbolic by themselves"
+            " under jit"
         )
     static = as_tuple(static_argnums, int, "static_argnums")
     scope = [axes.Axis(name, size) for name, size in axis_env or ()]
@@ -141,7 +159,9 @@ def make_jaxpr(
         flat = FlatFunction(call, in_tree, "make_jaxpr")
         avals = _avals(leaves, "make_jaxpr", fun, dynamic, kwargs)
         with axes.bound(scope):
-            closed = trace_to_jaxpr(flat, avals, name_of(fun), ArgumentNames(fun, dynamic, kwargs, fixed))
+            closed = trace_to_jaxpr(
+                flat, avals, name_of(fun), ArgumentNames(fun, dynamic, kwargs, fixed)
+            )
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         if return_shape:
             return closed, pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])

@@ -30,9 +30,12 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """A root of `f`, found by `solve(f, initial_guess)`, with the derivative that the implicit function theorem gives it.
+    """A root of `f`, found by `solve(f, initial_guess)`, with the derivative that the implicit
+    function theorem gives it.
 
-    `tangent_solve(g, y)` solves `g(x) = y` for the linear function g; for a scalar that is `y / g(1.0)`."""
+    `tangent_solve(g, y)` solves `g(x) = y` for the linear function g; for a scalar that is `y /
+    g(1.0)`.
+    """
     guess, tree = pytrees.flatten(initial_guess)
     guess = arrays(guess, "custom_root", f, (initial_guess,), {})
     part = staged(f, (initial_guess,), [typeof(x) for x in guess], "custom_root")
@@ -56,7 +59,9 @@ def custom_root(
 
     @custom_jvp
     def root(consts: list[Any], held: list[Any], start: Any) -> Any:
-        outs = eval_jaxpr(solver.closed.jaxpr, solver.closed.consts, *held, *consts, *pytrees.leaves(start))
+        outs = eval_jaxpr(
+            solver.closed.jaxpr, solver.closed.consts, *held, *consts, *pytrees.leaves(start)
+        )
         return pytrees.unflatten(solver.out_tree, outs)
 
     @root.defjvp
@@ -74,17 +79,21 @@ def custom_root(
     return root(part.consts, solver.consts, start)
 
 
-def _check_square(what: str, f: Any, tree: pytrees.PyTreeDef, part: Staged, values: Sequence[Any]) -> None:
+def _check_square(
+    what: str, f: Any, tree: pytrees.PyTreeDef, part: Staged, values: Sequence[Any]
+) -> None:
     """A function that is solved for must give back the type of its argument."""
     avals = [typeof(x) for x in values]
     if part.out_tree != tree:
         raise TypeError(
-            f"{what}() output pytree structure must match that of its argument: {name_of(f)} gives {part.out_tree}, not {tree}"
+            f"{what}() output pytree structure must match that of its argument: {name_of(f)} gives"
+            f" {part.out_tree}, not {tree}"
         )
     for a, b in zip(part.closed.out_avals, avals):
         if not same_type(a, b):
             raise TypeError(
-                f"{what}() output shapes and dtypes must match those of its argument: {name_of(f)} gives {type_text(a)} for {type_text(b)}"
+                f"{what}() output shapes and dtypes must match those of its argument: {name_of(f)}"
+                f" gives {type_text(a)} for {type_text(b)}"
             )
 
 
@@ -111,9 +120,12 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The solution x of `matvec(x) = b`, found by `solve(matvec, b)`, differentiable without looking into the solver.
+    """The solution x of `matvec(x) = b`, found by `solve(matvec, b)`, differentiable without
+    looking into the solver.
 
-    `transpose_solve(vecmat, b)` solves the transposed system, for reverse mode; with `symmetric` it is `solve` itself."""
+    `transpose_solve(vecmat, b)` solves the transposed system, for reverse mode; with `symmetric` it
+    is `solve` itself.
+    """
     if transpose_solve is None and symmetric:
         transpose_solve = solve
     leaves, tree = pytrees.flatten(b)
@@ -122,21 +134,34 @@ def custom_linear_solve(
     values = pytrees.unflatten(tree, leaves)
     product = staged(matvec, (values,), avals, "matvec of custom_linear_solve")
     _check_square("matvec", matvec, tree, product, leaves)
-    solver = staged(lambda y: solve(_applied(product, tree), y), (values,), avals, "solve of custom_linear_solve")
+    solver = staged(
+        lambda y: solve(_applied(product, tree), y),
+        (values,),
+        avals,
+        "solve of custom_linear_solve",
+    )
     n = len(leaves)
     aux_tree = _solution_tree(solve, solver, tree, avals, has_aux)
-    parts, consts = Parts(product.closed, None, solver.closed, None), Parts(product.consts, [], solver.consts, [])
+    parts, consts = (
+        Parts(product.closed, None, solver.closed, None),
+        Parts(product.consts, [], solver.consts, []),
+    )
     if transpose_solve is not None:
         back = product if symmetric else _transposed(product, avals, tree)
         chosen: Any = transpose_solve
         back_solver = staged(
-            lambda y: chosen(_applied(back, tree), y), (values,), avals, "transpose_solve of custom_linear_solve"
+            lambda y: chosen(_applied(back, tree), y),
+            (values,),
+            avals,
+            "transpose_solve of custom_linear_solve",
         )
         _solution_tree(chosen, back_solver, tree, avals, has_aux)
         parts = Parts(product.closed, back.closed, solver.closed, back_solver.closed)
         consts = Parts(product.consts, back.consts, solver.consts, back_solver.consts)
     lengths = Parts(*map(len, consts))
-    outs = linear_solve_p.bind(*(c for cs in consts for c in cs), *leaves, const_lengths=lengths, jaxprs=parts)
+    outs = linear_solve_p.bind(
+        *(c for cs in consts for c in cs), *leaves, const_lengths=lengths, jaxprs=parts
+    )
     x = pytrees.unflatten(tree, outs[:n])
     return (x, pytrees.unflatten(aux_tree, outs[n:])) if has_aux else x
 
@@ -162,20 +187,24 @@ def _transposed(part: Staged, avals: Sequence[ShapedArray], tree: pytrees.PyTree
 def _solution_tree(
     solve: Any, part: Staged, tree: pytrees.PyTreeDef, avals: Sequence[ShapedArray], has_aux: bool
 ) -> pytrees.PyTreeDef:
-    """Check that a solver gives the type of its right side; the structure of what it gives besides."""
+    """Check that a solver gives the type of its right side; the structure of what it gives
+    besides."""
     found = part.out_tree
     aux = pytrees.structure(())
     if has_aux:
         children = found.children()
         if found.type is not tuple or len(children) != 2:
-            raise TypeError(f"solve() with has_aux=True must return a pair (x, aux): {name_of(solve)} gives {found}")
+            raise TypeError(
+                f"solve() with has_aux=True must return a pair (x, aux): {name_of(solve)} gives"
+                f" {found}"
+            )
         found, aux = children
     outs = part.closed.out_avals[: len(avals)]
     if found != tree or not all(same_type(a, b) for a, b in zip(outs, avals)):
         got = [type_text(a) for a in outs]
         raise TypeError(
-            f"solve() output must match the right side b: expected {tree} of {[type_text(a) for a in avals]}, but {name_of(solve)} "
-            f"gives {found} of {got}"
+            f"solve() output must match the right side b: expected {tree} of"
+            f" {[type_text(a) for a in avals]}, but {name_of(solve)} gives {found} of {got}"
         )
     return aux
 
@@ -189,7 +218,9 @@ def _meaning(*args: Any, const_lengths: Parts, jaxprs: Parts) -> list[Any]:
     return reference.run(jaxprs.solve, *consts, *b)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: Parts, jaxprs: Parts) -> Any:
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: Parts, jaxprs: Parts
+) -> Any:
     outs = linear_solve_p.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
     *_, b = split(primals, *const_lengths)
     matvec_ts, *_, b_ts = split(tangents, *const_lengths)
@@ -199,22 +230,32 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: Part
     if any(nonzero(matvec_ts)):  # A dx = db - dA x
         active = nonzero(matvec_ts) + (False,) * n
         both, mask = jvp_jaxpr(jaxprs.matvec, active)
-        found = eval_jaxpr(both.jaxpr, both.consts, *primals[: const_lengths.matvec], *x, *only_nonzero(matvec_ts))
+        found = eval_jaxpr(
+            both.jaxpr, both.consts, *primals[: const_lengths.matvec], *x, *only_nonzero(matvec_ts)
+        )
         shift = with_zeros(found[n:], mask, jaxprs.matvec.out_avals)
         rhs = [add_tangents(t, s if type(s) is Zero else do.neg(s)) for t, s in zip(rhs, shift)]
     if not any(nonzero(rhs)):
         return outs, [zero_like(o) for o in outs]
-    found = linear_solve_p.bind(*primals[:n_consts], *map(instantiate, rhs), const_lengths=const_lengths, jaxprs=jaxprs)
+    found = linear_solve_p.bind(
+        *primals[:n_consts], *map(instantiate, rhs), const_lengths=const_lengths, jaxprs=jaxprs
+    )
     return outs, [*found[:n], *(zero_like(o) for o in outs[n:])]
 
 
 def _transpose(cts: Sequence[Any], *args: Any, const_lengths: Parts, jaxprs: Parts) -> list[Any]:
     if jaxprs.transpose_solve is None:
-        raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
+        raise TypeError(
+            "transpose_solve required for backwards mode automatic differentiation of"
+            " custom_linear_solve"
+        )
     *parts, b = split(args, *const_lengths)
     n = len(b)
     if any(type(c) is UndefinedPrimal for cs in parts for c in cs):
-        raise TypeError("custom_linear_solve is not linear in what its functions close over: it has no transpose in it")
+        raise TypeError(
+            "custom_linear_solve is not linear in what its functions close over: it has no"
+            " transpose in it"
+        )
     if not any(nonzero(cts[:n])):
         return [None] * (len(args) - n) + [Zero(x.aval) for x in b]
     consts = Parts(*parts).swapped()
@@ -227,7 +268,9 @@ def _transpose(cts: Sequence[Any], *args: Any, const_lengths: Parts, jaxprs: Par
     return [None] * (len(args) - n) + list(outs[:n])
 
 
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, const_lengths: Parts, jaxprs: Parts) -> Any:
+def _batch(
+    axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, const_lengths: Parts, jaxprs: Parts
+) -> Any:
     """Right sides and solutions are batched together, whichever of them needs it."""
     *_, b = split(args, *const_lengths)
     *parts, b_dims = split(dims, *const_lengths)

@@ -22,9 +22,10 @@ def vmap(
     spmd_axis_name: Hashable = None,
     sum_match: bool = False,
 ) -> Callable[..., Any]:
-    """`fun` over whole batches: `in_axes` says which dimension of each argument is mapped (None: not mapped), `out_axes`
-    where the mapped dimension of the results goes. Values placed on a mesh have the mapped dimension split over the mesh axes
-    `spmd_axis_name`. With `sum_match`, mapped results for which `out_axes` is None are summed.
+    """`fun` over whole batches: `in_axes` says which dimension of each argument is mapped (None:
+    not mapped), `out_axes` where the mapped dimension of the results goes. Values placed on a mesh
+    have the mapped dimension split over the mesh axes `spmd_axis_name`. With `sum_match`, mapped
+    results for which `out_axes` is None are summed.
 
     >>> calque.vmap(lambda w, x: w @ x, in_axes=(None, 0))(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
     (5, 2)"""
@@ -34,18 +35,25 @@ def vmap(
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) in (int, tuple)) and not isinstance(in_axes, int):
         raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
-            f"the function, but got {in_axes}."
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the"
+            f" positional arguments passed to the function, but got {in_axes}."
         )
     _check_entries("in_axes", in_axes)
     _check_entries("out_axes", out_axes)
-    spmd = () if spmd_axis_name is None else spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
+    spmd = (
+        ()
+        if spmd_axis_name is None
+        else spmd_axis_name
+        if isinstance(spmd_axis_name, tuple)
+        else (spmd_axis_name,)
+    )
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
-                f"to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the"
+                " positional arguments passed to the function, but got"
+                f" len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, in_tree = pytrees.flatten((args, kwargs))
         refs = lane_refs(leaves, lambda: _flat_axes(in_axes, args, kwargs), name_of(fun))
@@ -58,7 +66,10 @@ def vmap(
         if refs is not None:
             outs, found = refs.stored(outs, found, dims, size)
         targets = flatten_axes("vmap out_axes", out_axes, pytrees.unflatten(flat.out_tree, outs))
-        results = [_placed(o, d, t, size, fun, sum_match) for o, d, t in zip(outs, found, targets, strict=True)]
+        results = [
+            _placed(o, d, t, size, fun, sum_match)
+            for o, d, t in zip(outs, found, targets, strict=True)
+        ]
         return pytrees.unflatten(flat.out_tree, results)
 
     try:
@@ -80,7 +91,8 @@ def _check_entries(what: str, spec: Any) -> None:
     for x in pytrees.leaves(spec):
         if not isinstance(x, int) or isinstance(x, bool):
             raise TypeError(
-                f"vmap {what} must be an int, None, or (nested) container with those types as leaves, but got {spec}."
+                f"vmap {what} must be an int, None, or (nested) container with those types as"
+                f" leaves, but got {spec}."
             )
 
 
@@ -93,13 +105,18 @@ def flatten_axes(what: str, spec: Any, tree: Any) -> list[Dim]:
     except (ValueError, TypeError):
         why = pytrees.difference(spec, tree, _is_none, what)
         raise ValueError(
-            f"{what} specification must be a tree prefix of the corresponding value, got specification {spec} "
-            f"for value tree {pytrees.structure(tree)}." + (f"\n{why}" if why else "")
+            f"{what} specification must be a tree prefix of the corresponding value, got"
+            f" specification {spec} for value tree {pytrees.structure(tree)}."
+            + (f"\n{why}" if why else "")
         ) from None
 
 
 def _canonical(
-    values: Sequence[Any], flat_axes: Sequence[Dim], fun: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    values: Sequence[Any],
+    flat_axes: Sequence[Dim],
+    fun: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
 ) -> list[Dim]:
     """Axes counted from the front."""
     dims: list[Dim] = []
@@ -107,8 +124,9 @@ def _canonical(
         ndim = typeof(x).ndim
         if d is not None and not -ndim <= d < ndim:
             raise ValueError(
-                f"vmap was requested to map its argument {argument_name(fun, args, kwargs, i)} along axis {d}, which implies that "
-                f"its rank should be at least {d + 1 if d >= 0 else -d}, but is only {ndim} (its shape is {typeof(x).shape})"
+                f"vmap was requested to map its argument {argument_name(fun, args, kwargs, i)}"
+                f" along axis {d}, which implies that its rank should be at least"
+                f" {d + 1 if d >= 0 else -d}, but is only {ndim} (its shape is {typeof(x).shape})"
             )
         dims.append(None if d is None else d % ndim)
     return dims
@@ -129,13 +147,15 @@ def _size(
             sizes.setdefault(typeof(x).shape[d], []).append(i)
     if not sizes and axis_size is None:
         raise ValueError(
-            "vmap must have at least one non-None value in in_axes, and an array for it, or axis_size must be specified"
+            "vmap must have at least one non-None value in in_axes, and an array for it, or"
+            " axis_size must be specified"
         )
     if axis_size is not None and set(sizes) - {axis_size}:
         size, (leaf, *_) = next((n, where) for n, where in sizes.items() if n != axis_size)
         raise ValueError(
-            f"Specified axis_size {axis_size} doesn't match received axis sizes {sorted(sizes)}: axis {dims[leaf]} of argument "
-            f"{argument_name(fun, args, kwargs, leaf)} of {name_of(fun)} has size {size}."
+            f"Specified axis_size {axis_size} doesn't match received axis sizes {sorted(sizes)}:"
+            f" axis {dims[leaf]} of argument {argument_name(fun, args, kwargs, leaf)} of"
+            f" {name_of(fun)} has size {size}."
         )
     if len(sizes) <= 1:
         return next(iter(sizes), axis_size or 0)
@@ -144,10 +164,13 @@ def _size(
         first = where[0]
         more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
         lines.append(
-            f"\n  * axis {dims[first]} of argument {argument_name(fun, args, kwargs, first)} of type "
-            f"{typeof(values[first]).str_short()} had size {size}{more}"
+            f"\n  * axis {dims[first]} of argument {argument_name(fun, args, kwargs, first)} of"
+            f" type {typeof(values[first]).str_short()} had size {size}{more}"
         )
-    raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped, in {name_of(fun)}:" + ";".join(lines))
+    raise ValueError(
+        f"vmap got inconsistent sizes for array axes to be mapped, in {name_of(fun)}:"
+        + ";".join(lines)
+    )
 
 
 def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any, sum_match: bool) -> Any:
@@ -156,13 +179,15 @@ def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any, sum_match: bool)
             return do.reduce_sum(x, axes=(dim,), out_sharding=None)
         if dim is not None:
             raise ValueError(
-                f"vmap has mapped output but out_axes is None: {name_of(fun)} returns a value of type {typeof(x).str_short()} "
-                "that differs along the mapped axis; give out_axes an axis for it"
+                f"vmap has mapped output but out_axes is None: {name_of(fun)} returns a value of"
+                f" type {typeof(x).str_short()} that differs along the mapped axis; give out_axes"
+                " an axis for it"
             )
         return x
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= target < ndim:
         raise ValueError(
-            f"axis {target} is out of bounds for array of dimension {ndim}: out_axes of vmap names no dimension of a result of {name_of(fun)}"
+            f"axis {target} is out of bounds for array of dimension {ndim}: out_axes of vmap names"
+            f" no dimension of a result of {name_of(fun)}"
         )
     return placed(x, dim, target % ndim, size)

@@ -1,4 +1,5 @@
-"""How the machine code of a call recognises arguments and builds results: descriptions made from one call."""
+"""How the machine code of a call recognises arguments and builds results: descriptions made from
+one call."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class Inexpressible(Exception):
 
 
 def argument_spec(a: Any, counter: Any, any_size: bool = False) -> tuple[Any, ...]:
-    """How the call path recognises this argument and where its arrays go; with `any_size` theirs does not matter."""
+    """How the call path recognises this argument and where its arrays go; with `any_size` theirs
+    does not matter."""
     t = type(a)
     if t is ArrayImpl:
         return ("kind" if any_size else "array", a.aval, next(counter))
@@ -30,7 +32,12 @@ def argument_spec(a: Any, counter: Any, any_size: bool = False) -> tuple[Any, ..
     if t is dict:
         specs = {k: argument_spec(a[k], counter, any_size) for k in sorted_keys(a)}
         return ("dict", {k: specs[k] for k in a})
-    if t is np.ndarray and typeof(a).dtype == a.dtype and a.dtype.isnative and a.dtype.fields is None:
+    if (
+        t is np.ndarray
+        and typeof(a).dtype == a.dtype
+        and a.dtype.isnative
+        and a.dtype.fields is None
+    ):
         if any_size:
             return ("ndarray_kind", a.dtype, a.ndim, next(counter))
         return ("ndarray", a.dtype, a.shape, next(counter))
@@ -38,13 +45,24 @@ def argument_spec(a: Any, counter: Any, any_size: bool = False) -> tuple[Any, ..
 
 
 def call_specs(
-    args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int], static_names: Sequence[str], any_size: bool
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    static: Sequence[int],
+    static_names: Sequence[str],
+    any_size: bool,
 ) -> list[tuple[Any, ...]]:
-    """How the call path recognises the arguments of a call: positional ones, then keywords in the order given. Static ones have
-    the value of this call."""
+    """How the call path recognises the arguments of a call: positional ones, then keywords in the
+    order given. Static ones have the value of this call."""
     counter = itertools.count()
-    specs = [static_spec(a) if i in static else argument_spec(a, counter, any_size) for i, a in enumerate(args)]
-    named = {k: argument_spec(kwargs[k], counter, any_size) for k in sorted(kwargs) if k not in static_names}
+    specs = [
+        static_spec(a) if i in static else argument_spec(a, counter, any_size)
+        for i, a in enumerate(args)
+    ]
+    named = {
+        k: argument_spec(kwargs[k], counter, any_size)
+        for k in sorted(kwargs)
+        if k not in static_names
+    }
     return specs + [static_spec(v) if k in static_names else named[k] for k, v in kwargs.items()]
 
 

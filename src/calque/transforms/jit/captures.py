@@ -1,8 +1,10 @@
-"""What a function reads that is not an argument: globals, closure cells, attributes of `self`, containers.
+"""What a function reads that is not an argument: globals, closure cells, attributes of `self`,
+containers.
 
-A trace takes their values as constants. They are found in the bytecode of the function, and of the functions of the user that it calls,
-remembered with the trace, and compared on later calls: by the machine code of a call, pointer by pointer. A change is reported as
-`on_stale` says. What the function itself writes (a counter) is no captured value."""
+A trace takes their values as constants. They are found in the bytecode of the function, and of the
+functions of the user that it calls, remembered with the trace, and compared on later calls: by the
+machine code of a call, pointer by pointer. A change is reported as `on_stale` says. What the
+function itself writes (a counter) is no captured value."""
 
 from __future__ import annotations
 
@@ -26,9 +28,33 @@ dis = LazyModule("dis")
 MOST_FUNCTIONS: Final = 200  # user functions that are looked through
 MOST_ITEMS: Final = 64  # items of a container that are watched
 MOST_CONTAINERS: Final = 32  # containers in one another that are watched
-_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), np.generic, np.ndarray, ArrayImpl)
+_PLAIN: Final = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    np.generic,
+    np.ndarray,
+    ArrayImpl,
+)
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
-_COMPARED: Final = (int, float, complex, str, bytes, bool, tuple, list, dict, frozenset, np.generic, type(None))
+_COMPARED: Final = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    tuple,
+    list,
+    dict,
+    frozenset,
+    np.generic,
+    type(None),
+)
 LIBRARIES: Final = frozenset(sys.stdlib_module_names) | {"calque", "numpy", "scipy", "jax"}
 MUTATING: Final = frozenset(
     (
@@ -51,11 +77,14 @@ _MISSING: Final = object()
 
 
 class Read:
-    """One captured value: where it is found again, what it was, and what the containers in it held."""
+    """One captured value: where it is found again, what it was, and what the containers in it
+    held."""
 
     __slots__ = ("held", "holder", "key", "kind", "name", "parent", "value")
 
-    def __init__(self, kind: str, name: str, holder: Any, key: Any, value: Any, parent: Read | None = None) -> None:
+    def __init__(
+        self, kind: str, name: str, holder: Any, key: Any, value: Any, parent: Read | None = None
+    ) -> None:
         self.kind, self.name, self.holder, self.key = kind, name, holder, key
         self.parent = parent  # what was read to find the holder, which may be replaced
         self.take(value)
@@ -86,8 +115,13 @@ class Read:
         return not all(same_items(items(c), before) for c, before in self.held)
 
     def present(self) -> Any:
-        """What must be found for the program to be right: the same data or function; of an object, those who read from it see."""
-        return self.value if is_data(self.value) or isinstance(self.value, types.FunctionType) else self.now()
+        """What must be found for the program to be right: the same data or function; of an object,
+        those who read from it see."""
+        return (
+            self.value
+            if is_data(self.value) or isinstance(self.value, types.FunctionType)
+            else self.now()
+        )
 
     def words(self) -> Iterator[tuple[Any, ...]]:
         """The questions that the machine code of a call asks."""
@@ -106,7 +140,9 @@ class Read:
     def watchable(self) -> bool:
         """Can the machine code compare it?"""
         containers = [c for c, _ in self.held]
-        return sum(map(len, containers)) <= MOST_ITEMS and all(isinstance(c, (list, dict)) for c in containers)
+        return sum(map(len, containers)) <= MOST_ITEMS and all(
+            isinstance(c, (list, dict)) for c in containers
+        )
 
     def was(self) -> Any:
         """The value as it was remembered: containers with the items they had."""
@@ -138,7 +174,8 @@ def held(value: Any) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
 
 
 def items(value: Any) -> tuple[Any, ...]:
-    """The items of a container that can change; dictionaries with their keys. Of long ones the first, and how many there are."""
+    """The items of a container that can change; dictionaries with their keys. Of long ones the
+    first, and how many there are."""
     if type(value) is list:
         return tuple(value) if len(value) <= MOST_ITEMS else (len(value), *value[:MOST_ITEMS])
     if isinstance(value, dict):
@@ -166,7 +203,10 @@ def same(a: Any, b: Any) -> bool:
 
 def same_functions(a: types.FunctionType, b: types.FunctionType) -> bool:
     """Is it the same function, made again from the same code with the same captured values?"""
-    inside = lambda f: (f.__defaults__, f.__kwdefaults__, tuple(map(contents, f.__closure__ or ())))
+
+    def inside(f):
+        return (f.__defaults__, f.__kwdefaults__, tuple(map(contents, f.__closure__ or ())))
+
     return a.__code__ == b.__code__ and same(inside(a), inside(b))
 
 
@@ -210,7 +250,9 @@ NOTHING: Final = Captures(())
 def checked_policy(on_stale: str | None) -> str | None:
     """The `on_stale` argument of `jit`."""
     if on_stale not in (None, "warn", "retrace", "error", "ignore"):
-        raise ValueError(f'jit: on_stale must be "warn", "retrace", "error" or "ignore", got {on_stale!r}')
+        raise ValueError(
+            f'jit: on_stale must be "warn", "retrace", "error" or "ignore", got {on_stale!r}'
+        )
     return on_stale
 
 
@@ -220,10 +262,13 @@ def report(changed: Sequence[Read], policy: str, function: str) -> bool:
         return False
     if policy == "retrace":
         return True
-    lines = [f"{r.name} was {short(r.was())} when {function} was traced and is now {short(r.now())}" for r in changed]
+    lines = [
+        f"{r.name} was {short(r.was())} when {function} was traced and is now {short(r.now())}"
+        for r in changed
+    ]
     message = (
-        f"{'; '.join(lines)}. The compiled program still uses the old value. Pass it as an argument,"
-        ' or jit with on_stale="retrace" to trace again, "ignore" to be silent.'
+        f"{'; '.join(lines)}. The compiled program still uses the old value. Pass it as an"
+        ' argument, or jit with on_stale="retrace" to trace again, "ignore" to be silent.'
     )
     if policy == "error":
         raise StaleCaptureError(message)
@@ -231,7 +276,9 @@ def report(changed: Sequence[Read], policy: str, function: str) -> bool:
         r.take(r.now())
     frame = user_frame()
     if frame is not None:
-        warnings.warn_explicit(StaleCaptureWarning(message), None, frame.f_code.co_filename, frame.f_lineno)
+        warnings.warn_explicit(
+            StaleCaptureWarning(message), None, frame.f_code.co_filename, frame.f_lineno
+        )
     return False
 
 
@@ -253,7 +300,8 @@ def captured(fun: Callable[..., Any]) -> Captures:
 
 
 def is_transparent(fun: Callable[..., Any]) -> bool:
-    """Is every use of a captured object known, so that an equal function made later may share what was traced?"""
+    """Is every use of a captured object known, so that an equal function made later may share what
+    was traced?"""
     finder = Finder()
     finder.function(fun)
     return not finder.opaque
@@ -266,7 +314,9 @@ class Finder:
         self.reads: dict[tuple[int, Any], Read] = {}
         self.opaque = False
         self.seen: set[tuple[int, int]] = set()
-        self.found_at: dict[int, Read] = {}  # objects whose methods are looked into -> where they were read
+        self.found_at: dict[
+            int, Read
+        ] = {}  # objects whose methods are looked into -> where they were read
 
     def function(self, f: Any) -> None:
         """A callable: look into its code where it is the user's."""
@@ -283,10 +333,13 @@ class Finder:
             self.method(f, "__call__")
 
     def argument(self, x: Any) -> None:
-        """A value bound to a parameter: what the function does with it is not followed, but containers are watched."""
+        """A value bound to a parameter: what the function does with it is not followed, but
+        containers are watched."""
         if is_data(x):
             if held(x):
-                self.reads[id(x), "bound"] = Read("bound", "a default or bound argument", None, None, x)
+                self.reads[id(x), "bound"] = Read(
+                    "bound", "a default or bound argument", None, None, x
+                )
         elif isinstance(x, (types.FunctionType, types.MethodType, functools.partial)):
             self.function(x)
         elif not isinstance(x, (type, types.ModuleType, types.BuiltinFunctionType)):
@@ -310,7 +363,11 @@ class Finder:
         self.instructions(f.__code__, f.__globals__, cells, dict.fromkeys(own, owner))
 
     def instructions(
-        self, code: types.CodeType, scope: dict[str, Any], cells: dict[str, Any], own: dict[str, Any]
+        self,
+        code: types.CodeType,
+        scope: dict[str, Any],
+        cells: dict[str, Any],
+        own: dict[str, Any],
     ) -> None:
         """The reads of one code object and those nested in it."""
         path: Path | None = None
@@ -343,7 +400,9 @@ class Finder:
         """A value is used: data is remembered, a function is looked into."""
         value = path.value
         for r in path.reads:
-            if is_data(r.value) or (isinstance(r.value, types.FunctionType) and not is_library(r.value)):
+            if is_data(r.value) or (
+                isinstance(r.value, types.FunctionType) and not is_library(r.value)
+            ):
                 self.reads[id(r.holder), r.key] = r
             else:
                 self.found_at.setdefault(id(r.value), r)
@@ -355,9 +414,9 @@ class Finder:
             or isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType))
         ):
             return
-        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)) or hasattr(
-            value, "__wrapped__"
-        ):
+        elif isinstance(
+            value, (types.FunctionType, types.MethodType, functools.partial)
+        ) or hasattr(value, "__wrapped__"):
             self.function(value)
         elif type(value) in _CONTAINERS or not is_library(type(value)):
             self.opaque = True  # an object goes somewhere as a whole
@@ -385,7 +444,9 @@ _OPERATIONS: Final = {
     "LOAD_DEREF": "LOAD",
     "LOAD_CLASSDEREF": "LOAD",
 }
-_NO_STEPS: Final = frozenset(("COPY", "PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG", "NOP", "RESUME", "NOT_TAKEN"))
+_NO_STEPS: Final = frozenset(
+    ("COPY", "PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG", "NOP", "RESUME", "NOT_TAKEN")
+)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -399,23 +460,30 @@ def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
             names = i.argval if isinstance(i.argval, tuple) else (i.argval,)
             out += [("LOAD", name) for name in names]
         else:
-            out.append((_OPERATIONS.get(i.opname, ""), i.argval if i.opname in _OPERATIONS else None))
+            out.append(
+                (_OPERATIONS.get(i.opname, ""), i.argval if i.opname in _OPERATIONS else None)
+            )
     return tuple(out)
 
 
 def changed_items(steps: Sequence[tuple[str, Any]]) -> set[str]:
-    """Names whose items are assigned: `table[key] = value`, with a key that is a constant or a name."""
+    """Names whose items are assigned: `table[key] = value`, with a key that is a constant or a
+    name."""
     out = set()
     for k, (op, _) in enumerate(steps):
         if op == "STORE_SUBSCR":
-            out |= {str(name) for before, name in steps[max(k - 3, 0) : k] if before.startswith("LOAD")}
+            out |= {
+                str(name) for before, name in steps[max(k - 3, 0) : k] if before.startswith("LOAD")
+            }
     return out
 
 
 class Path:
     """A name and the attributes that are read from it: `model.layer.w`."""
 
-    def __init__(self, root: Read | None, value: Any = _MISSING, name: str = "", parent: Read | None = None) -> None:
+    def __init__(
+        self, root: Read | None, value: Any = _MISSING, name: str = "", parent: Read | None = None
+    ) -> None:
         self.reads = [] if root is None else [root]
         self.parent = parent  # where the value was read by whoever called a method of it
         self.value = value if root is None else root.value
@@ -425,8 +493,13 @@ class Path:
     def attribute(self, name: str) -> Path:
         x = self.value
         self.name = f"{self.name}.{name}"
-        if (isinstance(x, types.ModuleType) and is_library(x)) or (type(x) in _CONTAINERS and name in MUTATING):
-            self.value, self.reads = _MISSING, []  # what a function changes itself is no captured value
+        if (isinstance(x, types.ModuleType) and is_library(x)) or (
+            type(x) in _CONTAINERS and name in MUTATING
+        ):
+            self.value, self.reads = (
+                _MISSING,
+                [],
+            )  # what a function changes itself is no captured value
             return self
         table = getattr(x, "__dict__", None) if not isinstance(x, (*_PLAIN, *_CONTAINERS)) else None
         if type(table) is dict and name in table:
@@ -450,7 +523,8 @@ class Path:
 
 
 def class_table(owner: type, name: str) -> dict[str, Any] | None:
-    """The dictionary of the class in which an attribute is found; what `__dict__` shows is a view of it."""
+    """The dictionary of the class in which an attribute is found; what `__dict__` shows is a view
+    of it."""
     for c in owner.__mro__:
         if name in c.__dict__:
             table = next(iter(gc.get_referents(c.__dict__)), None)
@@ -471,7 +545,9 @@ def is_data(x: Any) -> bool:
         return True
     if isinstance(x, dict):
         return all(is_data(v) for v in list(x.values())[:MOST_ITEMS])
-    return (type(x) in _CONTAINERS or isinstance(x, tuple)) and all(is_data(v) for v in list(x)[:MOST_ITEMS])
+    return (type(x) in _CONTAINERS or isinstance(x, tuple)) and all(
+        is_data(v) for v in list(x)[:MOST_ITEMS]
+    )
 
 
 def is_library(x: Any) -> bool:

@@ -1,4 +1,5 @@
-"""The `control_flow` argument of jit. The library converts functions; it lies above, and says here how."""
+"""The `control_flow` argument of jit. The library converts functions; it lies above, and says here
+how."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
-"""Donated arguments: which of a call's flat arguments may be overwritten, and what is left of them."""
+"""Donated arguments: which of a call's flat arguments may be overwritten, and what is left of
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ def positions(
     args: Sequence[Any], kwargs: dict[str, Any], argnums: Sequence[int], argnames: Sequence[str]
 ) -> tuple[int, ...]:
     """The flat arguments that belong to donated parameters; `args` and `kwargs` without statics."""
-    given = [*[(a, i in argnums) for i, a in enumerate(args)], *[(kwargs[k], k in argnames) for k in sorted(kwargs)]]
+    given = [
+        *[(a, i in argnums) for i, a in enumerate(args)],
+        *[(kwargs[k], k in argnames) for k in sorted(kwargs)],
+    ]
     out: list[int] = []
     at = 0
     for value, is_donated in given:
@@ -26,18 +30,25 @@ def positions(
     return tuple(out)
 
 
-def usable(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool) -> tuple[tuple[int, ...], list[ShapedArray]]:
-    """(the donated inputs whose memory may serve a result, those that no result fits): by shape and dtype, then by size alone.
+def usable(
+    closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool
+) -> tuple[tuple[int, ...], list[ShapedArray]]:
+    """(the donated inputs whose memory may serve a result, those that no result fits): by shape and
+    dtype, then by size alone.
 
     An input that the program does not read stays with its owner."""
     if not keep_unused:
-        read = {a for e in closed.eqns for a in e.invars if isinstance(a, Var)} | set(closed.jaxpr.outvars)
+        read = {a for e in closed.eqns for a in e.invars if isinstance(a, Var)} | set(
+            closed.jaxpr.outvars
+        )
         donated = [i for i in donated if closed.jaxpr.invars[i] in read]
     results = list(closed.out_avals)
     chosen: list[int] = []
     for key in (lambda a: (a.shape, a.dtype), lambda a: a.size):
         for i in donated:
-            fit = next((r for r in results if i not in chosen and key(r) == key(closed.in_avals[i])), None)
+            fit = next(
+                (r for r in results if i not in chosen and key(r) == key(closed.in_avals[i])), None
+            )
             if fit is not None:
                 results.remove(fit)
                 chosen.append(i)
@@ -49,8 +60,8 @@ def warn_unusable(avals: Sequence[ShapedArray], name: str) -> None:
     if avals:
         which = ", ".join(f"{a.dtype}[{','.join(map(str, a.shape))}]" for a in avals)
         warnings.warn(
-            f"Some donated buffers were not usable: {which}. No result of {name} that is still without memory has as many elements: "
-            "these arguments are left as they are.",
+            f"Some donated buffers were not usable: {which}. No result of {name} that is still"
+            " without memory has as many elements: these arguments are left as they are.",
             stacklevel=2,
         )
 

@@ -1,7 +1,10 @@
-"""No recompiling for a new shape: when a second size arrives in a dimension, the function is traced once more with that size free.
+"""No recompiling for a new shape: when a second size arrives in a dimension, the function is traced
+once more with that size free.
 
-A `Family` holds what is known of the calls that differ in sizes alone. Its entries are programs with free sizes; an entry serves a call
-whose sizes give the answers (guards) that tracing took for granted. What cannot be traced with free sizes stays static, silently."""
+A `Family` holds what is known of the calls that differ in sizes alone. Its entries are programs
+with free sizes; an entry serves a call whose sizes give the answers (guards) that tracing took for
+granted. What cannot be traced with free sizes stays static, silently.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ class Met:
         self.taught = 0  # how often the machine code learned to serve all sizes
 
     def often(self, entry: Entry, values: Sizes) -> bool:
-        """Is it time for an entry for just these sizes? One that is met less often is not worth it."""
+        """Is it time for an entry for just these sizes? One that is met less often is not worth
+        it."""
         return self.counts.get((entry, values)) == self.turns
 
     def count(self, entry: Entry, values: Sizes) -> int:
@@ -105,10 +109,13 @@ class Entry:
         return known
 
     def chooser(self, family: Family, met: Met) -> Callable[..., Any]:
-        """A function that gives the program for the arguments of a call (avals, or NumPy arrays), as the call path asks for it.
+        """A function that gives the program for the arguments of a call (avals, or NumPy arrays),
+        as the call path asks for it.
 
-        It gives None when it was asked often for the same sizes: then Python makes an entry for them, which is quicker.
-        And for sizes that an earlier program has served: perhaps with captured values that have changed since, as Python will tell."""
+        It gives None when it was asked often for the same sizes: then Python makes an entry for
+        them, which is quicker. And for sizes that an earlier program has served: perhaps with
+        captured values that have changed since, as Python will tell.
+        """
 
         def choose(first: Any, *rest: Any) -> Any:
             sizes = first.shape
@@ -125,8 +132,16 @@ class Entry:
     def guards(self) -> list[str]:
         """The questions and their answers, as Python would write them."""
         s = self.symbols
-        signs = {("zero", True): "==", ("zero", False): "!=", ("negative", True): "<", ("negative", False): ">="}
-        return [f"{s.text(poly, s.shown)} {signs[kind, answer]} 0" for (kind, poly), answer in s.guards.items()]
+        signs = {
+            ("zero", True): "==",
+            ("zero", False): "!=",
+            ("negative", True): "<",
+            ("negative", False): ">=",
+        }
+        return [
+            f"{s.text(poly, s.shown)} {signs[kind, answer]} 0"
+            for (kind, poly), answer in s.guards.items()
+        ]
 
     def pinned(self) -> set[int]:
         """Positions whose size the trace needed as a number."""
@@ -155,12 +170,15 @@ class Family:
         self.met: list[Sizes] = []
         self.entries: list[Entry] = []
         self.static: set[int] = set()
-        self.pinned: set[int] = set()  # needed as numbers by one trace: by another one, of other sizes, perhaps not
+        self.pinned: set[int] = (
+            set()
+        )  # needed as numbers by one trace: by another one, of other sizes, perhaps not
         self.varying: set[int] = set()
         self.reason = ""  # why a size that was to be free is not
 
     def find(self, sizes: Sizes) -> tuple[Entry, tuple[int, ...]] | None:
-        """The program that serves these sizes. Sizes that are new are not served with old captured values: as if they were traced now."""
+        """The program that serves these sizes. Sizes that are new are not served with old captured
+        values: as if they were traced now."""
         for e in self.entries:
             values = e.values(sizes)
             if values is not None and (values in e.sized or not e.traced.captures.changed()):
@@ -168,7 +186,8 @@ class Family:
         return None
 
     def is_for(self, entry: Entry, sizes: Sizes) -> bool:
-        """Is it this program that serves the sizes, if it can? Not if an earlier one did before, nor when it has been given up."""
+        """Is it this program that serves the sizes, if it can? Not if an earlier one did before,
+        nor when it has been given up."""
         for e in self.entries:
             if e is entry:
                 return True
@@ -177,11 +196,17 @@ class Family:
         return False
 
     def stale(self, sizes: Sizes) -> tuple[list[tuple[int, ...]], Sizes] | None:
-        """How to trace anew what would serve these sizes but for captured values that have changed."""
-        return next(((list(e.groups), e.hints) for e in self.entries if e.values(sizes) is not None), None)
+        """How to trace anew what would serve these sizes but for captured values that have
+        changed."""
+        return next(
+            ((list(e.groups), e.hints) for e in self.entries if e.values(sizes) is not None), None
+        )
 
-    def next(self, sizes: Sizes, declared: frozenset[int]) -> tuple[list[tuple[int, ...]], Sizes] | None:
-        """(groups of positions that become free together, sizes to trace with), if it is time for that."""
+    def next(
+        self, sizes: Sizes, declared: frozenset[int]
+    ) -> tuple[list[tuple[int, ...]], Sizes] | None:
+        """(groups of positions that become free together, sizes to trace with), if it is time for
+        that."""
         met = self.met
         if (not met and not declared) or len(self.entries) >= MOST_ENTRIES:
             return None
@@ -202,7 +227,9 @@ class Family:
         if hints is not sizes and any(
             e.groups == tuple(together) and e.values(hints) is not None for e in self.entries
         ):
-            return None  # the same questions would get the same answers: it is known that this program does not serve the call
+            # the same questions would get the same answers: it is known that this program does not
+            # serve the call
+            return None
         return together, hints
 
     def remember(self, sizes: Sizes) -> None:
@@ -229,7 +256,8 @@ def allowed(function: Any, given: Any) -> bool:
 
 
 def call(function: Any, given: Any) -> Any:
-    """The result of a program with free sizes, or NotImplemented where this call gets one of its own."""
+    """The result of a program with free sizes, or NotImplemented where this call gets one of its
+    own."""
     key = given.family_key
     family = function.cache.families.get(key)
     if family is None:
@@ -260,7 +288,9 @@ def call(function: Any, given: Any) -> Any:
         function.learn(given.args, given.kwargs, entry.traced, executable)
     else:  # perhaps anew: captured values may have changed
         met.taught += 1
-        function.learn(given.args, given.kwargs, entry.traced, entry.executable, entry.chooser(family, met))
+        function.learn(
+            given.args, given.kwargs, entry.traced, entry.executable, entry.chooser(family, met)
+        )
     return pytrees.unflatten(entry.traced.out_tree, out)
 
 
@@ -270,7 +300,8 @@ def checked(dynamic: Any) -> Any:
         return dynamic
     if not isinstance(dynamic, dict) or not all(isinstance(k, (int, str)) for k in dynamic):
         raise ValueError(
-            f'jit: dynamic must be "auto", "never", or a dict of argument (name or position) to axes, got {dynamic!r}'
+            'jit: dynamic must be "auto", "never", or a dict of argument (name or position) to'
+            f" axes, got {dynamic!r}"
         )
     return tuple((k, as_tuple(v, int, f"dynamic[{k!r}]")) for k, v in dynamic.items())
 
@@ -291,8 +322,8 @@ def declared_positions(function: Any, given: Any) -> frozenset[int]:
             for axis in axes:
                 if not -rank <= axis < rank:
                     raise ValueError(
-                        f"jit: dynamic={{{argument!r}: {axes}}} of {function.name}: the argument is {given.avals[leaf].str_short()}"
-                        f" and has no axis {axis}"
+                        f"jit: dynamic={{{argument!r}: {axes}}} of {function.name}: the argument is"
+                        f" {given.avals[leaf].str_short()} and has no axis {axis}"
                     )
                 out.add(starts[leaf] + axis % rank)
     return frozenset(out)
@@ -310,10 +341,14 @@ def leaves_of(function: Any, given: Any, argument: int | str) -> range:
     if not isinstance(place, int) or not -len(given.dynamic) <= place < len(given.dynamic):
         if argument in names:  # not given in this call
             return range(0)
-        raise ValueError(f"jit: dynamic names the argument {argument!r}, which {function.name} does not have")
+        raise ValueError(
+            f"jit: dynamic names the argument {argument!r}, which {function.name} does not have"
+        )
     place %= len(given.dynamic)
     if place in function.options.static_argnums:
-        raise ValueError(f"jit: dynamic names the argument {argument!r} of {function.name}, which is static")
+        raise ValueError(
+            f"jit: dynamic names the argument {argument!r} of {function.name}, which is static"
+        )
     first = len(pytrees.leaves(given.dynamic[:place]))
     return range(first, first + len(pytrees.leaves(given.dynamic[place])))
 
@@ -323,9 +358,10 @@ def why_static(function: Any, given: Any, position: int, reason: str) -> str:
     for name, a in zip(names, given.avals):
         if position < a.ndim:
             return (
-                f"jit: dynamic declares axis {position} of the argument {name} of {function.name}, but {reason or 'tracing needs the size as a number'}."
-                " Leave the declaration out (sizes then become static where they must be), or compute with the size instead of"
-                " looping over it."
+                f"jit: dynamic declares axis {position} of the argument {name} of {function.name},"
+                f" but {reason or 'tracing needs the size as a number'}. Leave the declaration out"
+                " (sizes then become static where they must be), or compute with the size instead"
+                " of looping over it."
             )
         position -= a.ndim
     return reason
@@ -334,15 +370,20 @@ def why_static(function: Any, given: Any, position: int, reason: str) -> str:
 def new_entry(
     function: Any, given: Any, family: Family, groups: list[tuple[int, ...]], hints: Sequence[int]
 ) -> Entry | None:
-    """Trace and compile with free sizes. What fails so, or needs its sizes as numbers, stays static from now on."""
+    """Trace and compile with free sizes. What fails so, or needs its sizes as numbers, stays static
+    from now on."""
     entry, free = Entry(groups, hints), {i for g in groups for i in g}
     try:
         compile_entry(function, given, entry, free)
-    except Exception as error:  # the same function with static sizes says what is wrong, if anything is
+    except (
+        Exception
+    ) as error:  # the same function with static sizes says what is wrong, if anything is
         family.reason = f"tracing with a free size failed: {error}"
         function.log(f"Sizes of {function.name} stay static, {family.reason}")
     pinned = free if entry.executable is None else entry.pinned()
-    family.static |= pinned & family.pinned  # at the second time: sizes of 2 or 3 are special cases now and then
+    family.static |= (
+        pinned & family.pinned
+    )  # at the second time: sizes of 2 or 3 are special cases now and then
     family.pinned |= pinned
     if pinned >= free:
         return None
@@ -359,7 +400,9 @@ def free_avals(entry: Entry, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
         for i in g:
             shape[i] = d
     places = iter(shape)
-    return [ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in avals]
+    return [
+        ShapedArray(tuple([next(places) for _ in a.shape]), a.dtype, a.weak_type) for a in avals
+    ]
 
 
 def compile_entry(function: Any, given: Any, entry: Entry, free: set[int]) -> None:
@@ -371,4 +414,6 @@ def compile_entry(function: Any, given: Any, entry: Entry, free: set[int]) -> No
     symbols.lenient = True
     with no_collection():
         options = backends.Options(function.name, config.exact, ())
-        entry.executable = backends.compile_symbolic(nan_checks.checked(traced.closed, function.name), options, symbols)
+        entry.executable = backends.compile_symbolic(
+            nan_checks.checked(traced.closed, function.name), options, symbols
+        )

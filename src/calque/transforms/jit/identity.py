@@ -1,7 +1,9 @@
 """What a function is, for the cache: its code and what it captured, not its address.
 
-A lambda rebuilt in a loop has the same code object and equal captured values, so it finds the programs of its predecessor.
-Functions that capture something whose content may change unseen (a dict, a list, an instance) are known by address alone."""
+A lambda rebuilt in a loop has the same code object and equal captured values, so it finds the
+programs of its predecessor. Functions that capture something whose content may change unseen (a
+dict, a list, an instance) are known by address alone.
+"""
 
 from __future__ import annotations
 
@@ -62,14 +64,18 @@ def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
     cache = _by_identity.get(key)
     if cache is None:
         cache = _by_identity[key] = FunctionCache()
-        cache.kept = [*kept, *[weakref.ref(x, lambda _: _by_identity.pop(key, None)) for x in objects]]
+        cache.kept = [
+            *kept,
+            *[weakref.ref(x, lambda _: _by_identity.pop(key, None)) for x in objects],
+        ]
         if len(_by_identity) > _LIMIT:
             _by_identity.popitem(last=False)
     return cache
 
 
 def _identity(fun: Callable[..., Any], options: Any) -> tuple[Any, list[Any], list[Any]]:
-    """(key, what to keep alive, the objects of the user that the function captured: they may die)."""
+    """(key, what to keep alive, the objects of the user that the function captured: they may
+    die)."""
     objects: list[Any] = []
     for taking in (None, objects):
         kept: list[Any] = []
@@ -95,7 +101,9 @@ def clear() -> None:
 def fingerprint(x: Any, kept: list[Any], seen: set[int], objects: list[Any] | None = None) -> Any:
     """A hashable description of a captured value; equal descriptions mean the same behaviour.
 
-    With `objects`, objects of the user's classes are known by address, and put there: their attributes are watched elsewhere."""
+    With `objects`, objects of the user's classes are known by address, and put there: their
+    attributes are watched elsewhere.
+    """
     t = type(x)
     if t in _PLAIN or isinstance(x, np.generic):
         return (t, x, str(x)) if t in (float, complex) else (t, x)  # 0.0 and -0.0 differ
@@ -109,15 +117,28 @@ def fingerprint(x: Any, kept: list[Any], seen: set[int], objects: list[Any] | No
     if isinstance(x, functools.partial):
         parts = (x.func, x.args, tuple(sorted(x.keywords.items())))
         return ("partial", *[fingerprint(v, kept, seen, objects) for v in parts])
-    if hasattr(x, "__wrapped__") and callable(x) and getattr(type(x), "__module__", "").startswith("calque"):
+    if (
+        hasattr(x, "__wrapped__")
+        and callable(x)
+        and getattr(type(x), "__module__", "").startswith("calque")
+    ):
         return (
             type(x),
             getattr(x, "_options_key", None) or _unshareable(x),
             fingerprint(x.__wrapped__, kept, seen, objects),
         )
     if isinstance(x, types.MethodType):
-        return ("method", fingerprint(x.__func__, kept, seen, objects), fingerprint(x.__self__, kept, seen, objects))
-    if objects is not None and not captures.is_library(t) and _compared_by_address(t) and _can_be_weak(t):
+        return (
+            "method",
+            fingerprint(x.__func__, kept, seen, objects),
+            fingerprint(x.__self__, kept, seen, objects),
+        )
+    if (
+        objects is not None
+        and not captures.is_library(t)
+        and _compared_by_address(t)
+        and _can_be_weak(t)
+    ):
         objects.append(x)
         return (t, id(x))
     raise Unshareable(t)
@@ -135,7 +156,9 @@ def _unshareable(x: Any) -> Any:
     raise Unshareable(type(x))
 
 
-def _function(f: types.FunctionType, kept: list[Any], seen: set[int], objects: list[Any] | None) -> Any:
+def _function(
+    f: types.FunctionType, kept: list[Any], seen: set[int], objects: list[Any] | None
+) -> Any:
     code = f.__code__
     if id(f) in seen:
         return ("again", code)
@@ -153,7 +176,9 @@ def _function(f: types.FunctionType, kept: list[Any], seen: set[int], objects: l
     defaults = [fingerprint(v, kept, seen, objects) for v in f.__defaults__ or ()]
     named = [(k, fingerprint(v, kept, seen, objects)) for k, v in (f.__kwdefaults__ or {}).items()]
     globals_ = [
-        (n, fingerprint(f.__globals__[n], kept, seen, objects)) for n in _global_names(code) if n in f.__globals__
+        (n, fingerprint(f.__globals__[n], kept, seen, objects))
+        for n in _global_names(code)
+        if n in f.__globals__
     ]
     return (code, id(f.__globals__), tuple(cells), tuple(defaults), tuple(named), tuple(globals_))
 

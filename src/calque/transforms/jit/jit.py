@@ -1,7 +1,7 @@
 """jit: trace once, compile once, then call machine code.
 
-The object that `jit` returns is a C callable. On a hit no Python runs; on a miss `_Function.miss` finds or makes the program
-and teaches the callable how to recognise such a call."""
+The object that `jit` returns is a C callable. On a hit no Python runs; on a miss `_Function.miss`
+finds or makes the program and teaches the callable how to recognise such a call."""
 
 from __future__ import annotations
 
@@ -24,10 +24,20 @@ from calque.core.tracebacks import boundary
 from calque.machine.call import functions as callpath
 from calque.transforms.devices.mesh import consult_mesh, consultations, current_mesh
 from calque.transforms.devices.sharding_arrays import placed
-from calque.transforms.devices.sharding_constraint import JitShardings, has_constraints, jit_shardings
+from calque.transforms.devices.sharding_constraint import (
+    JitShardings,
+    has_constraints,
+    jit_shardings,
+)
 from calque.transforms.devices.sharding_propagation import is_placed, result_shardings
 from calque.transforms.engines import axes
-from calque.transforms.engines.signatures import ArgumentNames, describe_function, hashable_static, reference, resolve
+from calque.transforms.engines.signatures import (
+    ArgumentNames,
+    describe_function,
+    hashable_static,
+    reference,
+    resolve,
+)
 from calque.transforms.functions import debug_nans, nan_checks
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
@@ -69,10 +79,14 @@ class Traced:
         self.closed, self.hoisted = closed, hoisted
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.executable: backends.Executable | None = None
-        self.key_uses: list[tuple[int, key_use.Use]] = []  # arguments that are random keys and are used up
+        self.key_uses: list[
+            tuple[int, key_use.Use]
+        ] = []  # arguments that are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
-        self.finds = found_symbols(closed.jaxpr) is not None  # sizes that are known only while running
+        self.finds = (
+            found_symbols(closed.jaxpr) is not None
+        )  # sizes that are known only while running
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
@@ -83,7 +97,9 @@ class Traced:
             donation.warn_unusable(self.unusable, self.name)
             options = backends.Options(self.name, config.exact, self.donated)
             with no_collection():
-                self.executable = backends.compile_program(nan_checks.checked(self.closed, self.name), options)
+                self.executable = backends.compile_program(
+                    nan_checks.checked(self.closed, self.name), options
+                )
             _log(f"Finished compiling {self.name}")
         return self.executable
 
@@ -96,7 +112,9 @@ class Traced:
         out = executable.call(arrays)
         if executable.program is None:
             donation.delete_donated(arrays, self.donated)
-        return ([placed(x, s) for x, s in zip(out, where, strict=True)] if is_somewhere else out), is_somewhere
+        return (
+            [placed(x, s) for x, s in zip(out, where, strict=True)] if is_somewhere else out
+        ), is_somewhere
 
 
 class Stats:
@@ -160,13 +178,17 @@ class _Function:
 
     def __init__(self, fun: Callable[..., Any], options: Options):
         self.fun, self.options = fun, options
-        name = getattr(fun, "__name__", None) or getattr(getattr(fun, "func", None), "__name__", None)
+        name = getattr(fun, "__name__", None) or getattr(
+            getattr(fun, "func", None), "__name__", None
+        )
         self.name = str(name or type(fun).__name__)
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
         self.met = dynamic_sizes.Met()
-        self.with_values: dict[Any, Any] = {}  # for calls that touch Refs: the same function of values
+        self.with_values: dict[
+            Any, Any
+        ] = {}  # for calls that touch Refs: the same function of values
 
     log = staticmethod(_log)
 
@@ -178,7 +200,9 @@ class _Function:
 
     # ------------------------------------------------------------ arguments
 
-    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
+    def split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
         """(dynamic arguments with statics blanked, dynamic keywords, key of the statics)."""
         o = self.options
         if not o.static_argnums and not o.static_argnames:
@@ -195,18 +219,29 @@ class _Function:
         return dynamic, named, tuple(statics)
 
     def flat_function(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], in_tree: pytrees.PyTreeDef, names: Sequence[str]
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        in_tree: pytrees.PyTreeDef,
+        names: Sequence[str],
     ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
-        """`fun` as a function of flat leaves, and a cell that receives the structure of its result."""
+        """`fun` as a function of flat leaves, and a cell that receives the structure of its
+        result."""
         out_tree: list[pytrees.PyTreeDef] = []
         o = self.options
 
         def flat(*leaves: Any) -> list[Any]:
             if o.shardings is not None:
-                leaves = tuple(o.shardings.enter(leaves, *self.placeable(*pytrees.unflatten(in_tree, leaves)), names))
+                leaves = tuple(
+                    o.shardings.enter(
+                        leaves, *self.placeable(*pytrees.unflatten(in_tree, leaves)), names
+                    )
+                )
             dynamic, named = pytrees.unflatten(in_tree, leaves)
             full = [args[i] if i in o.static_argnums else a for i, a in enumerate(dynamic)]
-            out = self.fun(*full, **named, **{k: kwargs[k] for k in o.static_argnames if k in kwargs})
+            out = self.fun(
+                *full, **named, **{k: kwargs[k] for k in o.static_argnames if k in kwargs}
+            )
             flat_out, tree = pytrees.flatten(out)
             out_tree[:] = [tree]
             for x in flat_out:
@@ -215,7 +250,9 @@ class _Function:
 
         return flat, out_tree
 
-    def placeable(self, dynamic: Sequence[Any], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def placeable(
+        self, dynamic: Sequence[Any], named: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
         """The arguments that `in_shardings` speaks of: all but the static ones."""
         return [a for i, a in enumerate(dynamic) if i not in self.options.static_argnums], named
 
@@ -240,7 +277,8 @@ class _Function:
         return ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
 
     def is_stale(self, traced: Traced) -> bool:
-        """Must the function be traced anew, because of what it captured? A function made anew sees new values without a word."""
+        """Must the function be traced anew, because of what it captured? A function made anew sees
+        new values without a word."""
         changed = traced.captures.changed()
         if not changed:
             return False
@@ -257,10 +295,14 @@ class _Function:
         retraces.record(self.cache.history, event)
         if config.no_tracing:
             raise RuntimeError(
-                f"re-tracing function {describe_function(self.fun, self.name)} for `jit`, but 'no_tracing' is set"
+                f"re-tracing function {describe_function(self.fun, self.name)} for `jit`, but"
+                " 'no_tracing' is set"
             )
         if config.explain_cache_misses:
-            _warn(f"TRACING CACHE MISS of {self.name}: no program for {', '.join(a.str_short() for a in avals)}")
+            _warn(
+                f"TRACING CACHE MISS of {self.name}: no program for"
+                f" {', '.join(a.str_short() for a in avals)}"
+            )
         consulted = consultations()
         watched = captures.captured(self.fun)
         uses: list[tuple[int, key_use.Use]] = []
@@ -268,7 +310,9 @@ class _Function:
         def noting(*leaves: Any) -> list[Any]:
             out = flat(*leaves)
             if config.debug_key_reuse:
-                uses.extend((i, u) for i, x in enumerate(leaves) if (u := key_use.use_of(x)) is not None)
+                uses.extend(
+                    (i, u) for i, x in enumerate(leaves) if (u := key_use.use_of(x)) is not None
+                )
             return out
 
         with no_collection():
@@ -281,7 +325,9 @@ class _Function:
         traced.captures, traced.owner, traced.key_uses = watched, reference(self.fun), uses
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
-            places = donation.positions(given.dynamic, given.named, o.donate_argnums, o.donate_argnames)
+            places = donation.positions(
+                given.dynamic, given.named, o.donate_argnums, o.donate_argnames
+            )
             traced.donated, traced.unusable = donation.usable(closed, places, o.keep_unused)
         return traced
 
@@ -313,15 +359,23 @@ class _Function:
                 return out
         traced, leaves = self.trace_given(given), given.leaves
         key_use.consume_again(traced.key_uses, leaves, self.name)
-        if traced.hoisted or not trace_state.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
+        if (
+            traced.hoisted
+            or not trace_state.is_evaluating()
+            or any(isinstance(x, Tracer) for x in leaves)
+        ):
             if traced.finds:  # the sizes belong to the enclosing program, anew for each call
                 return self.fun(*given.args, **given.kwargs)
             return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
         if config.no_execution:
-            raise RuntimeError(f"tried to execute function {self.name}, but the no_execution config option is set")
+            raise RuntimeError(
+                f"tried to execute function {self.name}, but the no_execution config option is set"
+            )
         executable = traced.compiled()
         if self.options.shardings is not None:
-            self.options.shardings.check(leaves, *self.placeable(*self.split(given.args, given.kwargs)[:2]))
+            self.options.shardings.check(
+                leaves, *self.placeable(*self.split(given.args, given.kwargs)[:2])
+            )
         out, is_somewhere = traced.run(leaves)
         if not is_somewhere and not traced.ambient:
             self.learn(given.args, given.kwargs, traced, executable)
@@ -352,34 +406,60 @@ class _Function:
         executable: backends.Executable,
         choose: Callable[..., Any] | None = None,
     ) -> None:
-        """Teach the C callable to serve such calls alone; those of all sizes, with a function that chooses the program."""
-        keys = config.debug_key_reuse and traced.key_uses  # which ones are used up is known to Python
+        """Teach the C callable to serve such calls alone; those of all sizes, with a function that
+        chooses the program."""
+        keys = (
+            config.debug_key_reuse and traced.key_uses
+        )  # which ones are used up is known to Python
         if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
             return
         o = self.options
         try:
-            specs = call_specs(args, kwargs, o.static_argnums, o.static_argnames, choose is not None)
+            specs = call_specs(
+                args, kwargs, o.static_argnums, o.static_argnames, choose is not None
+            )
             out = result_spec(
-                pytrees.unflatten(traced.out_tree, [("out", k) for k in range(traced.out_tree.num_leaves)])
+                pytrees.unflatten(
+                    traced.out_tree, [("out", k) for k in range(traced.out_tree.num_leaves)]
+                )
             )
         except Inexpressible:
             return
         guards = self.guards(traced)
-        entry = callpath.Entry(specs, tuple(kwargs), executable.program, out, epoch(), guards, choose)
+        entry = callpath.Entry(
+            specs, tuple(kwargs), executable.program, out, epoch(), guards, choose
+        )
         callpath.add_entry(self.callable, entry)
 
 
 class Given:
     """The arguments of one call, and under which key its program is found."""
 
-    __slots__ = ("args", "avals", "dynamic", "in_tree", "key", "kwargs", "leaves", "named", "rest", "statics")
+    __slots__ = (
+        "args",
+        "avals",
+        "dynamic",
+        "in_tree",
+        "key",
+        "kwargs",
+        "leaves",
+        "named",
+        "rest",
+        "statics",
+    )
 
     def __init__(self, function: _Function, args: tuple[Any, ...], kwargs: dict[str, Any]):
         self.args, self.kwargs = args, kwargs
         self.dynamic, self.named, self.statics = function.split(args, kwargs)
         self.leaves, self.in_tree = pytrees.flatten((self.dynamic, self.named))
         self.avals = tuple([leaf_aval(x, function, self.dynamic, self.named) for x in self.leaves])
-        self.rest = (self.in_tree, self.statics, config.trace_key(), axes.in_scope(), current_mesh())
+        self.rest = (
+            self.in_tree,
+            self.statics,
+            config.trace_key(),
+            axes.in_scope(),
+            current_mesh(),
+        )
         self.key = (self.avals, self.rest)
 
     @property
@@ -437,7 +517,9 @@ _refresh_epoch()
 # ---------------------------------------------------------------- checks
 
 
-def leaf_aval(x: Any, function: _Function, dynamic: Sequence[Any], named: dict[str, Any]) -> ShapedArray:
+def leaf_aval(
+    x: Any, function: _Function, dynamic: Sequence[Any], named: dict[str, Any]
+) -> ShapedArray:
     aval = getattr(x, "aval", None)
     if aval is not None:
         return aval
@@ -445,22 +527,27 @@ def leaf_aval(x: Any, function: _Function, dynamic: Sequence[Any], named: dict[s
         return typeof(x)
     except TypeError:
         leaves = pytrees.leaves((dynamic, named))
-        where = ArgumentNames(function.fun, dynamic, named)[next(i for i, v in enumerate(leaves) if v is x)]
+        where = ArgumentNames(function.fun, dynamic, named)[
+            next(i for i, v in enumerate(leaves) if v is x)
+        ]
         raise TypeError(
-            f"Error interpreting argument {where} of {function.name} as an array: its value is {x!r} of type {type(x)}. "
-            "Pass an array or a number, or make the argument static with static_argnums or static_argnames."
+            f"Error interpreting argument {where} of {function.name} as an array: its value is"
+            f" {x!r} of type {type(x)}. Pass an array or a number, or make the argument static with"
+            " static_argnums or static_argnames."
         ) from None
 
 
 def check_result(x: Any, name: str) -> None:
-    if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, *PYTHON_SCALARS)) or hasattr(x, "aval"):
+    if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, *PYTHON_SCALARS)) or hasattr(
+        x, "aval"
+    ):
         return
     try:
         typeof(x)
     except TypeError:
         raise TypeError(
-            f"function {name} returned a value of type {type(x)}, which is not a valid calque type: "
-            "a jitted function returns arrays, numbers, and containers of them."
+            f"function {name} returned a value of type {type(x)}, which is not a valid calque type:"
+            " a jitted function returns arrays, numbers, and containers of them."
         ) from None
 
 
@@ -486,26 +573,32 @@ def jit(
     on_stale: str | None = None,
     control_flow: str | None = None,
 ) -> Any:
-    """Compile a function: it is traced on its first call with arguments of new types, and runs as machine code from then on.
+    """Compile a function: it is traced on its first call with arguments of new types, and runs as
+    machine code from then on.
 
     >>> import calque, calque.numpy as jnp
     >>> f = calque.jit(lambda x: 2 * x + 1)
     >>> f(jnp.arange(3.0))
     Array([1., 3., 5.], dtype=float32)
 
-    `static_argnums` and `static_argnames` name arguments that are Python values while tracing: each value has its own
-    program.
+    `static_argnums` and `static_argnames` name arguments that are Python values while tracing: each
+    value has its own program.
 
-    Arrays of `donate_argnums` and `donate_argnames` are given away: results take their memory where they fit, and the arrays are
-    deleted. `inline` leaves no call in an enclosing program.
+    Arrays of `donate_argnums` and `donate_argnames` are given away: results take their memory where
+    they fit, and the arrays are deleted. `inline` leaves no call in an enclosing program.
 
-    A second size of a dimension makes one program for every size. `dynamic` says so at once (`{"x": 0}` or `{0: (0, 1)}`:
-    argument, axes) or forbids it ("never"). What the function reads besides its arguments is a constant of the program; when it has
-    changed, a call warns, and with `on_stale` "retrace" traces again, "error" raises, "ignore" does nothing.
+    A second size of a dimension makes one program for every size. `dynamic` says so at once (`{"x":
+    0}` or `{0: (0, 1)}`: argument, axes) or forbids it ("never"). What the function reads besides
+    its arguments is a constant of the program; when it has changed, a call warns, and with
+    `on_stale` "retrace" traces again, "error" raises, "ignore" does nothing.
 
-    With `control_flow="convert"`, `if`, `while`, `for` and their kin work on traced values, as `convert` describes."""
+    With `control_flow="convert"`, `if`, `while`, `for` and their kin work on traced values, as
+    `convert` describes.
+    """
     if compiler_options:
-        raise NotImplementedError(f"jit: the native compiler has no options, got {compiler_options!r}")
+        raise NotImplementedError(
+            f"jit: the native compiler has no options, got {compiler_options!r}"
+        )
     if fun is None:
         return functools.partial(
             jit,
@@ -530,7 +623,8 @@ def jit(
     donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
     if set(static) & set(donate) or set(static_names) & set(donate_names):
         raise ValueError(
-            f"static_argnums {static} and donate_argnums {donate} cannot intersect: a static value has no memory"
+            f"static_argnums {static} and donate_argnums {donate} cannot intersect: a static value"
+            " has no memory"
         )
     shardings = jit_shardings(in_shardings, out_shardings, device, backend)
     options = Options(
@@ -586,7 +680,8 @@ callpath.Jitted.clear_cache = clear_cache
 
 
 def clear_caches() -> None:
-    """Forget every traced and compiled program of this process; the next call of each function traces again."""
+    """Forget every traced and compiled program of this process; the next call of each function
+    traces again."""
     identity.clear()
     _epochs.clear()
     _generation[0] += 1

@@ -1,9 +1,10 @@
 """pmap: one program for every device along a mapped axis.
 
-The devices of this process share one memory and one pool of threads, so "the same program on n devices" is here one program
-over the whole axis: the function is batched along a named axis, and its collectives become operations along that dimension,
-by the rules of `transforms/collectives.py`. Nothing is copied between devices, every transformation composes with it, and
-the kernels of the one program are spread over the cores by the thread pool: the outermost loop of a batched kernel is the
+The devices of this process share one memory and one pool of threads, so "the same program on n
+devices" is here one program over the whole axis: the function is batched along a named axis, and
+its collectives become operations along that dimension, by the rules of `transforms/collectives.py`.
+Nothing is copied between devices, every transformation composes with it, and the kernels of the one
+program are spread over the cores by the thread pool: the outermost loop of a batched kernel is the
 device axis. The results say, through their sharding, which device holds which part."""
 
 import functools
@@ -39,7 +40,8 @@ def pmap(
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
 ) -> Callable[..., Any]:
-    """`fun` on one device for each element of the mapped axes, compiled; collectives speak of the axis by `axis_name`.
+    """`fun` on one device for each element of the mapped axes, compiled; collectives speak of the
+    axis by `axis_name`.
 
     >>> calque.pmap(lambda x: lax.psum(x, "i") + x, axis_name="i")(jnp.array([[1.0, 2.0]]))
     Array([[2., 4.]], dtype=float32)"""
@@ -80,7 +82,12 @@ class _Mapped:
         axis_size: int | None,
     ):
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-        self.fun, self.axis_name, self.out_axes, self.axis_size = fun, axis_name, out_axes, axis_size
+        self.fun, self.axis_name, self.out_axes, self.axis_size = (
+            fun,
+            axis_name,
+            out_axes,
+            axis_size,
+        )
         self.devices = list(DEVICES if devices is None else devices)
         self.__name__ = name_of(fun)
         _check_axes("in_axes", self.in_axes)
@@ -93,13 +100,16 @@ class _Mapped:
         size = self.size(self.axes_of(args, dynamic, kwargs), dynamic, kwargs)
         if size > len(self.devices):
             raise ValueError(
-                f"compiling computation that requires {size} logical devices, but only {len(self.devices)} devices are available "
-                f"(pmap of {self.__name__} with a mapped axis of size {size}); set CALQUE_NUM_CPU_DEVICES={size} for more"
+                f"compiling computation that requires {size} logical devices, but only"
+                f" {len(self.devices)} devices are available (pmap of {self.__name__} with a mapped"
+                f" axis of size {size}); set CALQUE_NUM_CPU_DEVICES={size} for more"
             )
         out = self.compiled(*args, **kwargs)
         leaves, tree = pytrees.flatten(out)
         targets = flatten_axes("pmap out_axes", self.out_axes, out)
-        return pytrees.unflatten(tree, [constrained(x, self.sharding(size, t, x)) for x, t in zip(leaves, targets)])
+        return pytrees.unflatten(
+            tree, [constrained(x, self.sharding(size, t, x)) for x, t in zip(leaves, targets)]
+        )
 
     def _statics(self, args: Sequence[Any]) -> set[int]:
         return {i % len(args) for i in self.statics if -len(args) <= i < len(args)}
@@ -117,27 +127,35 @@ class _Mapped:
 
     # ------------------------------------------------------------ arguments
 
-    def axes_of(self, args: Sequence[Any], dynamic: Sequence[Any], kwargs: dict[str, Any]) -> list[Dim]:
+    def axes_of(
+        self, args: Sequence[Any], dynamic: Sequence[Any], kwargs: dict[str, Any]
+    ) -> list[Dim]:
         """The mapped dimension of each flat argument that is not static, counted from the front."""
         spec = self.in_axes
         if isinstance(spec, tuple):
             if len(spec) != len(args):
                 raise ValueError(
-                    "pytree structure error: different lengths of tuple at key path\n    pmap in_axes\nAt that key path, the prefix "
-                    f"pytree pmap in_axes has a subtree of type tuple of length {len(spec)}, but the full pytree has a subtree of the "
-                    f"same type but of length {len(args)}.\n\nCheck that the value of the `in_axes` argument to `pmap` is a tree "
-                    "prefix of the tuple of arguments passed positionally to the pmapped function."
+                    "pytree structure error: different lengths of tuple at key path\n    pmap"
+                    " in_axes\nAt that key path, the prefix pytree pmap in_axes has a subtree of"
+                    f" type tuple of length {len(spec)}, but the full pytree has a subtree of the"
+                    f" same type but of length {len(args)}.\n\nCheck that the value of the"
+                    " `in_axes` argument to `pmap` is a tree prefix of the tuple of arguments"
+                    " passed positionally to the pmapped function."
                 )
             spec = tuple(s for i, s in enumerate(spec) if i not in self._statics(args))
-        flat = flatten_axes("pmap in_axes", spec, tuple(dynamic)) + [0] * len(pytrees.leaves(kwargs))
+        flat = flatten_axes("pmap in_axes", spec, tuple(dynamic)) + [0] * len(
+            pytrees.leaves(kwargs)
+        )
         values = arrays(pytrees.leaves((tuple(dynamic), kwargs)), "pmap", self.fun, dynamic, kwargs)
         dims: list[Dim] = []
         for i, (x, d) in enumerate(zip(values, flat, strict=True)):
             ndim = typeof(x).ndim
             if d is not None and not -ndim <= d < ndim:
                 raise ValueError(
-                    f"pmap was requested to map its argument {argument_name(self.fun, dynamic, kwargs, i)} along axis {d}, which implies "
-                    f"that its rank should be at least {d + 1 if d >= 0 else -d}, but is only {ndim} (its shape is {typeof(x).shape})"
+                    "pmap was requested to map its argument"
+                    f" {argument_name(self.fun, dynamic, kwargs, i)} along axis {d}, which implies"
+                    f" that its rank should be at least {d + 1 if d >= 0 else -d}, but is only"
+                    f" {ndim} (its shape is {typeof(x).shape})"
                 )
             dims.append(None if d is None else d % ndim)
         return dims
@@ -154,17 +172,24 @@ class _Mapped:
         if len(found) > 1:
             lines = []
             for n, where in found.items():
-                name, aval = argument_name(self.fun, dynamic, kwargs, where[0]), typeof(leaves[where[0]])
+                name, aval = (
+                    argument_name(self.fun, dynamic, kwargs, where[0]),
+                    typeof(leaves[where[0]]),
+                )
                 more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
                 lines.append(
-                    f"\n  * axis {dims[where[0]]} of argument {name} of type {aval.str_short()} had size {n}{more}"
+                    f"\n  * axis {dims[where[0]]} of argument {name} of type {aval.str_short()} had"
+                    f" size {n}{more}"
                 )
             raise ValueError(
-                f"pmap got inconsistent sizes for array axes to be mapped, in {self.__name__}:" + ";".join(lines)
+                f"pmap got inconsistent sizes for array axes to be mapped, in {self.__name__}:"
+                + ";".join(lines)
             )
         (n,) = found
         if self.axis_size is not None and n != self.axis_size:
-            raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received axis_size {n}.")
+            raise ValueError(
+                f"Specified axis_size {self.axis_size} doesn't match received axis_size {n}."
+            )
         return n
 
     # ------------------------------------------------------------ the one program
@@ -179,13 +204,20 @@ class _Mapped:
 
             def one(*values: Any, **named: Any) -> Any:
                 rest = iter(values)
-                return self.fun(*[a if i in statics else next(rest) for i, a in enumerate(args)], **named)
+                return self.fun(
+                    *[a if i in statics else next(rest) for i, a in enumerate(args)], **named
+                )
 
             one.__name__ = self.__name__
             flat = FlatFunction(one, in_tree, "pmap")
             outs, found = batch(flat, Axis(self.axis_name, size, devices=True), leaves, dims)
-            targets = flatten_axes("pmap out_axes", self.out_axes, pytrees.unflatten(flat.out_tree, outs))
-            results = [_result(o, d, t, size, self.fun) for o, d, t in zip(outs, found, targets, strict=True)]
+            targets = flatten_axes(
+                "pmap out_axes", self.out_axes, pytrees.unflatten(flat.out_tree, outs)
+            )
+            results = [
+                _result(o, d, t, size, self.fun)
+                for o, d, t in zip(outs, found, targets, strict=True)
+            ]
             return pytrees.unflatten(flat.out_tree, results)
 
         over_axis.__name__ = self.__name__
@@ -196,18 +228,21 @@ def _check_axes(what: str, spec: Any) -> None:
     for x in pytrees.leaves(spec):
         if not isinstance(x, int) or isinstance(x, bool):
             raise TypeError(
-                f"pmap {what} must be an int, None, or (nested) container with those types as leaves, but got {spec}."
+                f"pmap {what} must be an int, None, or (nested) container with those types as"
+                f" leaves, but got {spec}."
             )
 
 
 def _result(x: Any, dim: Dim, target: Dim, size: int, fun: Any) -> Any:
-    """A result with its mapped dimension where `out_axes` says; with None, what the first device computed."""
+    """A result with its mapped dimension where `out_axes` says; with None, what the first device
+    computed."""
     if target is None:
         return x if dim is None else do.squeeze(_first(x, dim), dimensions=(dim,))
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= target < ndim:
         raise ValueError(
-            f"axis {target} is out of bounds for array of dimension {ndim}: out_axes of pmap names no dimension of a result of {name_of(fun)}"
+            f"axis {target} is out of bounds for array of dimension {ndim}: out_axes of pmap names"
+            f" no dimension of a result of {name_of(fun)}"
         )
     return placed(x, dim, target % ndim, size)
 

@@ -1,4 +1,5 @@
-"""Jitted functions that touch Refs, given as arguments or closed over: their values go in, and come back changed."""
+"""Jitted functions that touch Refs, given as arguments or closed over: their values go in, and come
+back changed."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from calque.transforms.primitives.refs import (
 )
 
 
-def call_with_arguments(function: Any, jit: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_arguments(
+    function: Any, jit: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """The result of a call with Refs among its arguments; NotImplemented if there are none."""
     leaves, tree = pytrees.flatten((args, kwargs))
     places = tuple(refs_among(leaves, function.name))
@@ -39,18 +42,25 @@ def call_with_arguments(function: Any, jit: Callable[..., Any], args: tuple[Any,
     return out
 
 
-def call_closing_over(function: Any, jit: Callable[..., Any], given: Any, error: RefTouched | None = None) -> Any:
-    """The result of a call of a function that closes over Refs, of which the error tells when it is first called so."""
+def call_closing_over(
+    function: Any, jit: Callable[..., Any], given: Any, error: RefTouched | None = None
+) -> Any:
+    """The result of a call of a function that closes over Refs, of which the error tells when it is
+    first called so."""
     o = function.options
     if given.key not in function.with_values:
         flat, _ = function.flat_function(given.args, given.kwargs, given.in_tree, ())
         refs = touched([(flat, given.avals)]) if o.shardings is None else []
         known = getattr(function.fun, "refs", ())
         if error is not None and all(any(r is k for k in known) for r in refs):
-            raise error  # no Refs, or those that were taken out already: something inside stages them again
+            # no Refs, or those that were taken out already: something inside stages them again
+            raise error
         moved = tuple(i + 1 for i in o.static_argnums)
         inner = jit(
-            threaded(function.fun, refs), static_argnums=moved, static_argnames=o.static_argnames, inline=o.inline
+            threaded(function.fun, refs),
+            static_argnums=moved,
+            static_argnames=o.static_argnames,
+            inline=o.inline,
         )
         function.with_values[given.key] = (refs, inner)
     refs, inner = function.with_values[given.key]

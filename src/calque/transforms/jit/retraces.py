@@ -1,4 +1,5 @@
-"""Why functions were traced again: every trace is an event; its reason is what differs from the nearest earlier trace."""
+"""Why functions were traced again: every trace is an event; its reason is what differs from the
+nearest earlier trace."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ class Event:
     __slots__ = ("avals", "captured", "function", "names", "rest", "where")
 
     def __init__(
-        self, function: str, avals: Sequence[ShapedArray], rest: tuple[Any, ...], names: Sequence[str]
+        self,
+        function: str,
+        avals: Sequence[ShapedArray],
+        rest: tuple[Any, ...],
+        names: Sequence[str],
     ) -> None:
         self.function, self.avals, self.rest, self.names = function, tuple(avals), rest, names
         self.where = here()
@@ -38,11 +43,15 @@ class Event:
         before_tree, before_statics, before_settings, before_axes, before_mesh = other.rest
         out: list[str] = []
         if in_tree != before_tree:
-            out.append(f"the arguments are {tree_text(in_tree)}, they were {tree_text(before_tree)}")
+            out.append(
+                f"the arguments are {tree_text(in_tree)}, they were {tree_text(before_tree)}"
+            )
         else:
             for name, new, old in zip(self.names, self.avals, other.avals):
                 if new is not old:
-                    out.append(f"argument {name} is {described(new, old)}, it was {described(old, new)}")
+                    out.append(
+                        f"argument {name} is {described(new, old)}, it was {described(old, new)}"
+                    )
         for new_static in [s for s in statics if s not in before_statics]:
             out.append(f"the static argument {new_static[0]!r} is {new_static[1][1]!r}")
         if settings != before_settings:
@@ -56,7 +65,9 @@ class Event:
         """Why this trace was needed, given those before it."""
         if not earlier:
             return "first trace"
-        nearest = min([self.differences(e) for e in reversed(earlier)], key=lambda found: len(found))
+        nearest = min(
+            [self.differences(e) for e in reversed(earlier)], key=lambda found: len(found)
+        )
         return "; ".join(nearest) or "its earlier program was given up"
 
     def __str__(self) -> str:
@@ -79,7 +90,8 @@ _forbidden = 0
 
 
 def record(history: deque[Event], event: Event) -> None:
-    """Note a trace, with its reason; inside `no_retrace()` a second one of a function is an error."""
+    """Note a trace, with its reason; inside `no_retrace()` a second one of a function is an
+    error."""
     event.names = list(event.names) if history else ()  # not the function itself: it may die
     reason = event.reason(list(history))
     if _forbidden and history:

@@ -2,7 +2,9 @@
 
 f.trace(x)              the program: .jaxpr, .out_info
 f.lower(x)              ready to compile: .as_text(), .cost_analysis()
-f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "asm"), .cost_analysis(), .memory_analysis()"""
+f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "asm"),
+.cost_analysis(), .memory_analysis()
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -89,13 +91,17 @@ class Lowered(Stage):
     def compile(self, compiler_options: Any = None) -> "Compiled":
         """Compile it: a callable for arguments of these types."""
         if compiler_options:
-            raise NotImplementedError(f"the native compiler has no options, got {compiler_options!r}")
+            raise NotImplementedError(
+                f"the native compiler has no options, got {compiler_options!r}"
+            )
         return Compiled(self._program)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: its jaxpr."""
         if dialect not in (None, "jaxpr"):
-            raise ValueError(f"Lowered.as_text: the dialect of the native backend is 'jaxpr', got {dialect!r}")
+            raise ValueError(
+                f"Lowered.as_text: the dialect of the native backend is 'jaxpr', got {dialect!r}"
+            )
         return str(self._program.closed)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -106,7 +112,10 @@ class Lowered(Stage):
     def cost_analysis(self) -> dict[str, float]:
         """Estimated work: flops and bytes accessed."""
         closed = self._program.closed
-        return {"flops": float(backends.flops(closed.eqns)), "bytes accessed": float(backends.traffic(closed))}
+        return {
+            "flops": float(backends.flops(closed.eqns)),
+            "bytes accessed": float(backends.traffic(closed)),
+        }
 
 
 class Compiled(Stage):
@@ -120,13 +129,15 @@ class Compiled(Stage):
         leaves, tree = pytrees.flatten((list(args), kwargs))
         if tree != self.in_tree:
             raise TypeError(
-                f"Function {self.fun_name} was compiled for arguments of the structure {self.in_tree}, but called with {tree}"
+                f"Function {self.fun_name} was compiled for arguments of the structure"
+                f" {self.in_tree}, but called with {tree}"
             )
         for leaf, aval in zip(leaves, self._program.closed.in_avals):
             got = typeof(leaf)
             if got.shape != aval.shape or got.dtype != aval.dtype:
                 raise TypeError(
-                    f"Argument types differ from the types for which this computation was compiled: {self.fun_name} expects {aval.str_short()}, got {got.str_short()}"
+                    "Argument types differ from the types for which this computation was compiled:"
+                    f" {self.fun_name} expects {aval.str_short()}, got {got.str_short()}"
                 )
         out, _ = self._program.run(leaves)
         return pytrees.unflatten(self.out_tree, out)

@@ -9,10 +9,14 @@ from calque.transforms.jit.jit import jit
 
 
 def fwd_and_bwd(
-    fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(fwd, bwd): `fwd(*args)` gives the result, what the backward pass needs and, with `has_aux`, the auxiliary output;
-    `bwd(residuals, cotangent)` gives the cotangents of the arguments in `argnums`. Both are compiled once.
+    """(fwd, bwd): `fwd(*args)` gives the result, what the backward pass needs and, with `has_aux`,
+    the auxiliary output; `bwd(residuals, cotangent)` gives the cotangents of the arguments in
+    `argnums`. Both are compiled once.
 
     >>> fwd, bwd = calque.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
     >>> out, residuals = fwd(2.0, 3.0)
@@ -45,5 +49,8 @@ def fwd_and_bwd(
 def _places(nums: Sequence[int], count: int, name: str) -> list[int]:
     for n in nums:
         if not -count <= n < count:
-            raise ValueError(f"fwd_and_bwd: argnums has {n}, but {name} is called with {count} positional arguments")
+            raise ValueError(
+                f"fwd_and_bwd: argnums has {n}, but {name} is called with {count} positional"
+                " arguments"
+            )
     return [n % count for n in nums]

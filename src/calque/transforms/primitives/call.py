@@ -1,4 +1,5 @@
-"""Calls: the primitive `jit`, a program inside a program, and what all such primitives have in common."""
+"""Calls: the primitive `jit`, a program inside a program, and what all such primitives have in
+common."""
 
 from __future__ import annotations
 
@@ -69,13 +70,17 @@ class CallPrimitive(AxisPrimitive):
         jaxpr, extra = hoisted(jaxpr)
         return self.bind(*extra, *args, jaxpr=jaxpr, **self.adapt(params))
 
-    def jvp_rule(self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    def jvp_rule(
+        self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> Any:
         both, mask = jvp_jaxpr(jaxpr, nonzero(tangents))
         outs = self.call(both, [*primals, *only_nonzero(tangents)], params)
         n = len(mask)
         return outs[:n], with_zeros(outs[n:], mask, jaxpr.out_avals)
 
-    def linearize_rule(self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    def linearize_rule(
+        self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> Any:
         lin = linearize_jaxpr(jaxpr, nonzero(tangents))
         n = len(lin.nonzeros)
         if not any(lin.nonzeros):
@@ -87,23 +92,35 @@ class CallPrimitive(AxisPrimitive):
         out_tangents = self.call(lin.linear, [*residuals, *only_nonzero(tangents)], params)
         return outs, with_zeros(out_tangents, lin.nonzeros, jaxpr.out_avals)
 
-    def transpose_rule(self, cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    def transpose_rule(
+        self, cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[Any]:
         linear = tuple([type(x) is UndefinedPrimal for x in args])
         back, mask = transpose_jaxpr(jaxpr, linear, nonzero(cts))
         known = [x for x in args if type(x) is not UndefinedPrimal]
         outs = iter(self.call(back, [*known, *only_nonzero(cts)], params))
         which = iter(mask)
-        return [(next(outs) if next(which) else Zero(x.aval)) if lin else None for x, lin in zip(args, linear)]
+        return [
+            (next(outs) if next(which) else Zero(x.aval)) if lin else None
+            for x, lin in zip(args, linear)
+        ]
 
     def batch_rule(
-        self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr, **params: Any
+        self,
+        axis: Axis,
+        args: Sequence[Any],
+        dims: Sequence[Dim],
+        *,
+        jaxpr: ClosedJaxpr,
+        **params: Any,
     ) -> Any:
         batched, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
         return self.call(batched, args, params), list(out_dims)
 
 
 def dead_code_of_call(e: Eqn, used: Sequence[bool]) -> Eqn | None:
-    """A call without the results that nobody uses, and without the operands that only those needed."""
+    """A call without the results that nobody uses, and without the operands that only those
+    needed."""
     closed: ClosedJaxpr = e.params["jaxpr"]
     key = ("dead", tuple(used))
     if key not in closed.cache:
@@ -121,7 +138,9 @@ def dead_code_of_call(e: Eqn, used: Sequence[bool]) -> Eqn | None:
 
 def _adapted(params: dict[str, Any], reads: Sequence[bool]) -> dict[str, Any]:
     donated = params.get("donated_invars")
-    return {} if donated is None else {"donated_invars": tuple(d for d, r in zip(donated, reads) if r)}
+    return (
+        {} if donated is None else {"donated_invars": tuple(d for d, r in zip(donated, reads) if r)}
+    )
 
 
 # ---------------------------------------------------------------- jit
@@ -135,12 +154,18 @@ def _jit_hidden(params: dict[str, Any]) -> list[str]:
         k
         for k, v in params.items()
         if k not in ("name", "jaxpr")
-        and (k not in _DEFAULTS or v == _DEFAULTS[k] or not v or not any(v if isinstance(v, tuple) else (v,)))
+        and (
+            k not in _DEFAULTS
+            or v == _DEFAULTS[k]
+            or not v
+            or not any(v if isinstance(v, tuple) else (v,))
+        )
     ]
 
 
 def _not_donated(params: dict[str, Any]) -> dict[str, Any]:
-    """What comes out of a transformation reads operands that others may need too: none of them is donated."""
+    """What comes out of a transformation reads operands that others may need too: none of them is
+    donated."""
     return {k: v for k, v in params.items() if k != "donated_invars"}
 
 
@@ -149,7 +174,9 @@ closed_call_p = CallPrimitive("closed_call")
 
 for _name in ("jit", "closed_call"):
     dead_code_rules[_name] = dead_code_of_call
-    dependence_rules[_name] = lambda e, unknown: dependent_results(e.params["jaxpr"], tuple(unknown))
+    dependence_rules[_name] = lambda e, unknown: dependent_results(
+        e.params["jaxpr"], tuple(unknown)
+    )
 
 
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -178,13 +205,16 @@ def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
             continue
         todo += _opened(e, args, names, consts)
     jaxpr = closed.jaxpr.replace(
-        constvars=[v for v, _ in consts], eqns=eqns, outvars=[names.get(a, a) for a in closed.jaxpr.outvars]
+        constvars=[v for v, _ in consts],
+        eqns=eqns,
+        outvars=[names.get(a, a) for a in closed.jaxpr.outvars],
     )
     return ClosedJaxpr(jaxpr, [c for _, c in consts])
 
 
 def _opened(e: Eqn, args: list[Any], names: dict[Any, Any], consts: list[Any]) -> list[Any]:
-    """The equations of a call with fresh variables, last first, and what gives its results their names."""
+    """The equations of a call with fresh variables, last first, and what gives its results their
+    names."""
     inner: ClosedJaxpr = e.params["jaxpr"]
     fresh: dict[Any, Any] = dict(zip(inner.jaxpr.invars, args))
     for v, c in zip(inner.jaxpr.constvars, inner.consts):
@@ -194,7 +224,11 @@ def _opened(e: Eqn, args: list[Any], names: dict[Any, Any], consts: list[Any]) -
     for q in inner.eqns:
         for v in q.outvars:
             fresh[v] = type(v)(v.aval)
-        body.append(q.replace(invars=[fresh.get(a, a) for a in q.invars], outvars=[fresh[v] for v in q.outvars]))
+        body.append(
+            q.replace(
+                invars=[fresh.get(a, a) for a in q.invars], outvars=[fresh[v] for v in q.outvars]
+            )
+        )
 
     def name_results() -> None:
         for v, a in zip(e.outvars, inner.jaxpr.outvars):

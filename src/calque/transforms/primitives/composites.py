@@ -1,4 +1,5 @@
-"""Calls with a name for other compilers (`composite`), and functions that differ between platforms."""
+"""Calls with a name for other compilers (`composite`), and functions that differ between
+platforms."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ from calque.transforms.primitives.call import CallPrimitive, closed_call_p
 
 
 class _Composite(CallPrimitive):
-    """What a transformation makes of a named operation is not that operation: it becomes an ordinary call."""
+    """What a transformation makes of a named operation is not that operation: it becomes an
+    ordinary call."""
 
     __slots__ = ()
 
@@ -28,7 +30,8 @@ dependence_rules["composite"] = dependence_rules["closed_call"]
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """`decomposition` as one operation called `name`, which other compilers may know; keyword arguments are its attributes.
+    """`decomposition` as one operation called `name`, which other compilers may know; keyword
+    arguments are its attributes.
 
     >>> tangent = lax.composite(lambda x: lax.sin(x) / lax.cos(x), "my.tangent")
     >>> tangent(0.0)
@@ -48,7 +51,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         closed = trace_to_jaxpr(flat_fun, [typeof(x) for x in values], name_of(decomposition))
         if any(isinstance(c, Tracer) for c in closed.consts):
             raise _captured(name, "a captured value")
-        outs = composite_p.bind(*values, name=name, attributes=tuple(attributes), version=version, jaxpr=closed)
+        outs = composite_p.bind(
+            *values, name=name, attributes=tuple(attributes), version=version, jaxpr=closed
+        )
         return pytrees.unflatten(flat_fun.out_tree, outs)
 
     return call
@@ -56,15 +61,16 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 def _captured(name: str, what: str) -> Exception:
     return TypeError(
-        f"composite {name!r}: {what} of the decomposition is a traced value. Pass values that are not known when the program is "
-        "made as positional arguments."
+        f"composite {name!r}: {what} of the decomposition is a traced value. Pass values that are"
+        " not known when the program is made as positional arguments."
     )
 
 
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """The function given for the platform that the program runs on, or `default`, of `args`. The platform is "cpu".
+    """The function given for the platform that the program runs on, or `default`, of `args`. The
+    platform is "cpu".
 
     >>> lax.platform_dependent(2.0, cpu=lambda x: x * 2, default=lambda x: x * 3)
     4.0"""
@@ -74,7 +80,8 @@ def platform_dependent(
             raise TypeError(f"platform_dependent: {what} must be a function, got {fun!r}")
     if chosen is None:
         raise NotImplementedError(
-            f"platform_dependent: there is a function for {', '.join(per_platform) or 'no platform'} but the platform is cpu: give "
-            "one with cpu=, or default="
+            "platform_dependent: there is a function for"
+            f" {', '.join(per_platform) or 'no platform'} but the platform is cpu: give one with"
+            " cpu=, or default="
         )
     return chosen(*args)

@@ -1,4 +1,5 @@
-"""Choice between programs: the primitive `cond` with all its rules, and `cond` and `switch` for users."""
+"""Choice between programs: the primitive `cond` with all its rules, and `cond` and `switch` for
+users."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -75,7 +76,9 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Bra
         return bind_cond(index, operands, branches), with_zeros([], some, out_avals)
     lins = [linearize_jaxpr(b, active, some) for b in branches]
     slots, places = _joined_residuals(lins)
-    known = bind_cond(index, operands, tuple(_with_slots(lin, slots, p) for lin, p in zip(lins, places)))
+    known = bind_cond(
+        index, operands, tuple(_with_slots(lin, slots, p) for lin, p in zip(lins, places))
+    )
     n = len(some)
     outs = known[:n]
     sources = {"in": operands, "out": outs, "new": known[n:]}
@@ -86,8 +89,11 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Bra
     return outs, with_zeros(out_tangents, some, out_avals)
 
 
-def _joined_residuals(lins: Sequence[Linearized]) -> tuple[list[ShapedArray], list[list[tuple[str, int]]]]:
-    """Slots for what the branches leave behind, shared between branches, and each branch's sources with slots for "new"."""
+def _joined_residuals(
+    lins: Sequence[Linearized],
+) -> tuple[list[ShapedArray], list[list[tuple[str, int]]]]:
+    """Slots for what the branches leave behind, shared between branches, and each branch's sources
+    with slots for "new"."""
     slots: list[ShapedArray] = []
     places = []
     for lin in lins:
@@ -106,8 +112,11 @@ def _joined_residuals(lins: Sequence[Linearized]) -> tuple[list[ShapedArray], li
     return slots, places
 
 
-def _with_slots(lin: Linearized, slots: Sequence[ShapedArray], places: Sequence[tuple[str, int]]) -> ClosedJaxpr:
-    """A branch whose results are its own and then all slots: zeros in those of the other branches."""
+def _with_slots(
+    lin: Linearized, slots: Sequence[ShapedArray], places: Sequence[tuple[str, int]]
+) -> ClosedJaxpr:
+    """A branch whose results are its own and then all slots: zeros in those of the other
+    branches."""
     j, n = lin.primal.jaxpr, len(lin.nonzeros)
     new = [i for kind, i in lin.sources if kind == "new"]
     slot_of = {k: place[1] for k, place in zip(new, (p for p in places if p[0] == "new"))}
@@ -122,7 +131,10 @@ def _with_slots(lin: Linearized, slots: Sequence[ShapedArray], places: Sequence[
 
 
 def _linear_branch(
-    lin: Linearized, places: Sequence[tuple[str, int]], used: Sequence[tuple[str, int]], residuals: Sequence[Any]
+    lin: Linearized,
+    places: Sequence[tuple[str, int]],
+    used: Sequence[tuple[str, int]],
+    residuals: Sequence[Any],
 ) -> ClosedJaxpr:
     """The linear part of a branch as a program of all residuals, though it reads only its own."""
     own = {place: i for i, place in enumerate(places)}
@@ -141,7 +153,10 @@ def _transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branche
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     outs = iter(bind_cond(index, [*known, *only_nonzero(cts)], back) if any(some) else [])
     which = iter(some)
-    found = [(next(outs) if next(which) else Zero(x.aval)) if lin else None for x, lin in zip(operands, linear)]
+    found = [
+        (next(outs) if next(which) else Zero(x.aval)) if lin else None
+        for x, lin in zip(operands, linear)
+    ]
     return [None, *found]
 
 
@@ -154,16 +169,21 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Br
         if lanes.cheap(branches) or lanes.together(axis, branches):
             return _batch_by_choice(axis, args, dims, branches)
         return lanes.one_by_one(cond_p, axis, args, dims, {"branches": branches})
-    some = _either([[d is not None for d in batch_jaxpr(b, axis, tuple(dims[1:]))[1]] for b in branches])
+    some = _either(
+        [[d is not None for d in batch_jaxpr(b, axis, tuple(dims[1:]))[1]] for b in branches]
+    )
     batched = tuple(batch_jaxpr(b, axis, tuple(dims[1:]), some)[0] for b in branches)
     return bind_cond(index, operands, batched), [0 if s else None for s in some]
 
 
-def _batch_by_choice(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches) -> Any:
-    """Each lane has its own predicate: every branch runs on all lanes, and each lane picks its result.
+def _batch_by_choice(
+    axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
+) -> Any:
+    """Each lane has its own predicate: every branch runs on all lanes, and each lane picks its
+    result.
 
-    A branch sees the operands of other branches' lanes without their derivatives: what it computes for them may be
-    infinite or undefined, and must not reach a gradient."""
+    A branch sees the operands of other branches' lanes without their derivatives: what it computes
+    for them may be infinite or undefined, and must not reach a gradient."""
     size = batch_size(args, dims)
     index, *operands = [front(x, d, size) for x, d in zip(args, dims)]
     results = []
@@ -197,10 +217,14 @@ def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
     pruned = [without_dead_code(b.jaxpr, used) for b in e.params["branches"]]
     reads = [any(r) for r in zip(*(used_inputs(j) for j in pruned))]
     keep = [i for i, r in enumerate(reads) if r]
-    branches = tuple(rearranged(ClosedJaxpr(j, b.consts), keep) for j, b in zip(pruned, e.params["branches"]))
+    branches = tuple(
+        rearranged(ClosedJaxpr(j, b.consts), keep) for j, b in zip(pruned, e.params["branches"])
+    )
     outvars = [v for v, u in zip(e.outvars, used) if u]
     return e.replace(
-        invars=[e.invars[0], *(e.invars[1 + i] for i in keep)], outvars=outvars, params={"branches": branches}
+        invars=[e.invars[0], *(e.invars[1 + i] for i in keep)],
+        outvars=outvars,
+        params={"branches": branches},
     )
 
 
@@ -229,7 +253,9 @@ dependence_rules["cond"] = _dependence
 _absent = object()
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent) -> Any:
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent
+) -> Any:
     """The result of the branch that `index` picks; an index out of range takes the nearest branch.
 
     >>> lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
@@ -239,7 +265,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     if operand is not _absent:
         if operands:
             raise TypeError(
-                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and operands {operands}"
+                "if 'operand' keyword is passed then no positional operands can be passed, got"
+                f" operand={operand} and operands {operands}"
             )
         operands = (operand,)
     index = _scalar(index, "Index")
@@ -258,11 +285,14 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         index = flow.convert(index, ShapedArray((), np.dtype("int32")))
         last = scalar_of(np.dtype("int32"), len(branches) - 1)
         index = do.clamp(scalar_of(np.dtype("int32"), 0), index, last)
-    return _choose("switch", index, branches, [f"branch {i}" for i in range(len(branches))], operands)
+    return _choose(
+        "switch", index, branches, [f"branch {i}" for i in range(len(branches))], operands
+    )
 
 
 def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
-    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; both are traced, one runs.
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; both are traced, one
+    runs.
 
     >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
     Array(6., dtype=float32, weak_type=True)
@@ -276,7 +306,9 @@ def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
         and not (callable(args[0]) and callable(args[2]))
     ):
         true_operand, true_fun, false_operand, false_fun = args
-        return _cond(pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand)
+        return _cond(
+            pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand
+        )
     return _cond(pred, *args, **kwargs)
 
 
@@ -291,7 +323,8 @@ def _cond(
     if operand is not _absent:
         if operands:
             raise TypeError(
-                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and operands {operands}"
+                "if 'operand' keyword is passed then no positional operands can be passed, got"
+                f" operand={operand} and operands {operands}"
             )
         operands = (operand,)
     if not (callable(true_fun) and callable(false_fun)):
@@ -324,7 +357,11 @@ def _scalar(x: Any, what: str) -> Any:
 @with_refs_among_operands
 @discharged_branches
 def _choose(
-    what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
+    what: str,
+    index: Any,
+    funs: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    operands: Sequence[Any],
 ) -> Any:
     """Stage the branches, bring their results to common types, and bind `cond`."""
     leaves = arrays(pytrees.leaves(operands), f"operand of {what}", funs[0], operands, {})
@@ -332,7 +369,12 @@ def _choose(
     order = list(range(len(funs)))
     if what == "cond":
         order.reverse()  # true_fun is traced first
-    branch = lambda i: recomputed(flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what)
+
+    def branch(i):
+        return recomputed(
+            flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what
+        )
+
     traced = key_use.one_of([functools.partial(branch, i) for i in order])
     parts = [traced[order.index(i)] for i in range(len(funs))]
     _check_structures(what, funs, names, parts)
@@ -343,7 +385,9 @@ def _choose(
     return pytrees.unflatten(parts[0].out_tree, outs)
 
 
-def with_captured(part: Staged, consts: dict[int, Any], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+def with_captured(
+    part: Staged, consts: dict[int, Any], avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
     """A branch as a program of the captured values of all branches and the operands."""
     own = {id(c): i for i, c in enumerate(part.consts)}
     places = [own[k] if k in own else typeof(c) for k, c in consts.items()]
@@ -357,22 +401,30 @@ def _described(names: Sequence[str], funs: Sequence[Any], i: int) -> str:
     return f"{names[i]} is {name_of(funs[i])}{where}"
 
 
-def _check_structures(what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]) -> None:
+def _check_structures(
+    what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]
+) -> None:
     last = len(parts) - 1
     for i, p in enumerate(parts):
         if p.out_tree != parts[last].out_tree:
             why = flow.tree_difference(
-                parts[last].out_tree, p.out_tree, f"output of {names[last]}", f"output of {names[i]}"
+                parts[last].out_tree,
+                p.out_tree,
+                f"output of {names[last]}",
+                f"output of {names[i]}",
             )
             raise TypeError(
-                f"{what} branch outputs must have the same pytree structure, but they differ:\n\n"
-                f"{_described(names, funs, last)}\n{_described(names, funs, i)}\n\n"
-                f"The output of {names[last]} has structure {parts[last].out_tree} but that of {names[i]} has structure {p.out_tree}{why}.\n\n"
-                f"Revise {names[last]} and/or {names[i]} so that they have the same pytree structure."
+                f"{what} branch outputs must have the same pytree structure, but they"
+                f" differ:\n\n{_described(names, funs, last)}\n{_described(names, funs, i)}\n\nThe"
+                f" output of {names[last]} has structure {parts[last].out_tree} but that of"
+                f" {names[i]} has structure {p.out_tree}{why}.\n\nRevise {names[last]} and/or"
+                f" {names[i]} so that they have the same pytree structure."
             )
 
 
-def _common_types(what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]) -> list[ShapedArray]:
+def _common_types(
+    what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]
+) -> list[ShapedArray]:
     """The types of the results: equal in all branches but for weak types, which give way."""
     joined = []
     last = len(parts) - 1
@@ -385,13 +437,21 @@ def _common_types(what: str, funs: Sequence[Any], names: Sequence[str], parts: S
 
 
 def _different(
-    what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged], k: int, i: int, j: int
+    what: str,
+    funs: Sequence[Any],
+    names: Sequence[str],
+    parts: Sequence[Staged],
+    k: int,
+    i: int,
+    j: int,
 ) -> TypeError:
     a, b = parts[i].closed.out_avals[k], parts[j].closed.out_avals[k]
     path = flow.paths(parts[i].out_tree)[k]
     return TypeError(
-        f"{what} branches must have equal output types but they differ.\n\n{_described(names, funs, i)}\n{_described(names, funs, j)}\n\n"
-        f"The output{path and f' component {path}'} of {names[i]} has type {flow.type_text(a)} but the corresponding output of {names[j]} "
-        f"has type {flow.type_text(b)}, so {flow.why_different(a, b)}.\n\n"
-        f"Revise {names[i]} and/or {names[j]} so that all output types match."
+        f"{what} branches must have equal output types but they"
+        f" differ.\n\n{_described(names, funs, i)}\n{_described(names, funs, j)}\n\nThe"
+        f" output{path and f' component {path}'} of {names[i]} has type {flow.type_text(a)} but the"
+        f" corresponding output of {names[j]} has type {flow.type_text(b)}, so"
+        f" {flow.why_different(a, b)}.\n\nRevise {names[i]} and/or {names[j]} so that all output"
+        " types match."
     )

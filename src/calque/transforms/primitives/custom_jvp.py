@@ -1,7 +1,8 @@
 """Functions with a derivative of their own: `custom_jvp` and the primitive `custom_jvp_call`.
 
-While a program is recorded the function becomes an equation that holds its program and the Python rule. Otherwise the function
-(or its rule) is simply called, so that Python control flow on concrete values works inside it."""
+While a program is recorded the function becomes an equation that holds its program and the Python
+rule. Otherwise the function (or its rule) is simply called, so that Python control flow on concrete
+values works inside it."""
 
 import functools
 import inspect
@@ -18,7 +19,14 @@ from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch
 from calque.transforms.engines.transpose import transpose_jaxpr
 from calque.transforms.engines.trees import arrays, check_results, name_of
-from calque.transforms.engines.zeros import add_tangents, instantiate, nonzero, only_nonzero, tangent_aval, zero_like
+from calque.transforms.engines.zeros import (
+    add_tangents,
+    instantiate,
+    nonzero,
+    only_nonzero,
+    tangent_aval,
+    zero_like,
+)
 from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.flow import split, type_text
 from calque.transforms.primitives.refs_arguments import without_refs
@@ -27,7 +35,8 @@ FlatCall = Callable[..., list[Any]]
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is known to be zero, as a custom rule with `symbolic_zeros=True` sees it."""
+    """A tangent or cotangent that is known to be zero, as a custom rule with `symbolic_zeros=True`
+    sees it."""
 
     __slots__ = ("aval",)
 
@@ -44,7 +53,8 @@ class SymbolicZero:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value, as rules with `symbolic_zeros` see it or as an array: `zero_from_primal(2.0) == 0.0`"""
+    """The zero tangent of a value, as rules with `symbolic_zeros` see it or as an array:
+    `zero_from_primal(2.0) == 0.0`"""
     aval = tangent_aval(typeof(val))
     return SymbolicZero(aval) if symbolic_zeros else instantiate(Zero(aval))
 
@@ -65,7 +75,8 @@ def as_meant(t: Any) -> Any:
 
 
 class CustomCallPrimitive(AxisPrimitive):
-    """A call whose parameter `call_jaxpr` is a program, or a Python function as long as nothing records it."""
+    """A call whose parameter `call_jaxpr` is a program, or a Python function as long as nothing
+    records it."""
 
     __slots__ = ()
 
@@ -74,14 +85,20 @@ class CustomCallPrimitive(AxisPrimitive):
         if trace.level == 0:
             return run_call(call_jaxpr, args)
         if isinstance(trace, JaxprTrace) and not isinstance(call_jaxpr, ClosedJaxpr):
-            closed, consts = close_over_tracers(trace_to_jaxpr(call_jaxpr, [typeof(a) for a in args], params["name"]))
+            closed, consts = close_over_tracers(
+                trace_to_jaxpr(call_jaxpr, [typeof(a) for a in args], params["name"])
+            )
             params = {**params, "num_consts": params["num_consts"] + len(consts)}
             return trace.process(self, [*consts, *args], {"call_jaxpr": closed, **params})
         return trace.process(self, args, {"call_jaxpr": call_jaxpr, **params})
 
 
 def run_call(call: ClosedJaxpr | FlatCall, args: Sequence[Any]) -> list[Any]:
-    return eval_jaxpr(call.jaxpr, call.consts, *args) if isinstance(call, ClosedJaxpr) else list(call(*args))
+    return (
+        eval_jaxpr(call.jaxpr, call.consts, *args)
+        if isinstance(call, ClosedJaxpr)
+        else list(call(*args))
+    )
 
 
 def as_function(call: ClosedJaxpr | FlatCall) -> FlatCall:
@@ -103,7 +120,10 @@ def call_transpose(cts: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_:
     known = [x for x in args if type(x) is not UndefinedPrimal]
     outs = iter(eval_jaxpr(back.jaxpr, back.consts, *known, *only_nonzero(cts)))
     which = iter(mask)
-    return [(next(outs) if next(which) else Zero(x.aval)) if lin else None for x, lin in zip(args, linear)]
+    return [
+        (next(outs) if next(which) else Zero(x.aval)) if lin else None
+        for x, lin in zip(args, linear)
+    ]
 
 
 def batched_call(axis: Axis, call: ClosedJaxpr | FlatCall, dims: Sequence[Dim]) -> FlatCall:
@@ -119,8 +139,9 @@ def batched_call(axis: Axis, call: ClosedJaxpr | FlatCall, dims: Sequence[Dim]) 
 def refuse_closures(name: str, tangents: Sequence[Any], kind: str) -> None:
     if any(type(t) is not Zero for t in tangents):
         raise TypeError(
-            f"Detected differentiation of the {kind} function {name} with respect to a closed-over value, which its rule says nothing of. "
-            "Pass the value as an argument, or use closure_convert."
+            f"Detected differentiation of the {kind} function {name} with respect to a closed-over"
+            " value, which its rule says nothing of. Pass the value as an argument, or use"
+            " closure_convert."
         )
 
 
@@ -135,7 +156,12 @@ def _jvp(
     symbolic_zeros: bool,
 ) -> Any:
     if not any(nonzero(tangents)):
-        params = {"jvp": jvp, "num_consts": num_consts, "name": name, "symbolic_zeros": symbolic_zeros}
+        params = {
+            "jvp": jvp,
+            "num_consts": num_consts,
+            "name": name,
+            "symbolic_zeros": symbolic_zeros,
+        }
         outs = custom_jvp_call_p.bind(*primals, call_jaxpr=call_jaxpr, **params)
         return outs, [zero_like(o) for o in outs]
     refuse_closures(name, tangents[:num_consts], "custom_jvp")
@@ -171,7 +197,9 @@ class _BatchedRule:
         self.axis, self.rule, self.dims = axis, rule, dims
         self.__name__ = name_of(rule)
 
-    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def __call__(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
         n, size = len(primals), self.axis.size
         mask = nonzero(tangents)
         zeros: list[Any] = []
@@ -206,19 +234,24 @@ custom_jvp_call_p = CustomCallPrimitive(
 # ---------------------------------------------------------------- arguments
 
 
-def positional(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def positional(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
     """All arguments by position, defaults included: rules take them by position."""
     try:
         signature = inspect.signature(fun)
     except (ValueError, TypeError):
         if kwargs:
-            raise TypeError(f"{name_of(fun)} has no signature: call it with positional arguments only") from None
+            raise TypeError(
+                f"{name_of(fun)} has no signature: call it with positional arguments only"
+            ) from None
         return tuple(args)
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"The following keyword arguments of {name_of(fun)} could not be resolved to positions: {', '.join(bound.kwargs)}"
+            f"The following keyword arguments of {name_of(fun)} could not be resolved to positions:"
+            f" {', '.join(bound.kwargs)}"
         )
     return bound.args
 
@@ -237,7 +270,13 @@ def nondiff_positions(
 class Arguments:
     """The arguments of one call of a custom function: fixed ones, and the leaves of the others."""
 
-    def __init__(self, fun: Callable[..., Any], nondiff: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]):
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff: Sequence[int],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ):
         self.fun = fun
         full = positional(fun, args, kwargs)
         n = len(full)
@@ -296,7 +335,8 @@ class custom_jvp:
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """One rule for each argument: `jvps[i](t, out, *primals)` is the part of the tangent that comes from argument i."""
+        """One rule for each argument: `jvps[i](t, out, *primals)` is the part of the tangent that
+        comes from argument i."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
@@ -311,7 +351,9 @@ class custom_jvp:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp.")
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp."
+            )
         given = Arguments(self.fun, self.nondiff_argnums, args, kwargs)
         rule = _Rule(given, self.jvp, self.symbolic_zeros)
         outs = custom_jvp_call_p.bind(
@@ -331,7 +373,8 @@ class custom_jvp:
 def _added(a: Any, b: Any) -> Any:
     if typeof(a).shape != typeof(b).shape:
         raise TypeError(
-            f"the rules given to defjvps return tangents of different types: {typeof(a).str_short()} and {typeof(b).str_short()}"
+            "the rules given to defjvps return tangents of different types:"
+            f" {typeof(a).str_short()} and {typeof(b).str_short()}"
         )
     return add_tangents(a, b)
 
@@ -343,24 +386,30 @@ class _Rule:
         self.given, self.rule, self.symbolic_zeros = given, rule, symbolic_zeros
         self.__name__ = name_of(rule)
 
-    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def __call__(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
         given = self.given
         ts = [as_seen(t, self.symbolic_zeros) for t in tangents]
-        unflat = lambda leaves: tuple(pytrees.unflatten(given.tree, leaves))
+
+        def unflat(leaves):
+            return tuple(pytrees.unflatten(given.tree, leaves))
+
         pair = self.rule(*given.fixed.values(), unflat(primals), unflat(ts))
         name = name_of(given.fun)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
-                f"Custom JVP rule {self.__name__} for function {name} must produce a pair (list or tuple of length two) "
-                f"representing primal and tangent outputs, but got {pair}."
+                f"Custom JVP rule {self.__name__} for function {name} must produce a pair (list or"
+                f" tuple of length two) representing primal and tangent outputs, but got {pair}."
             )
         outs, out_tree = pytrees.flatten(pair[0])
         out_ts, ts_tree = pytrees.flatten(pair[1])
         check_results([*outs, *map(as_meant, out_ts)], pair, self.rule)
         if out_tree != ts_tree:
             raise TypeError(
-                f"Custom JVP rule {self.__name__} for function {name} must produce primal and tangent outputs with equal "
-                f"container (pytree) structures, but got {out_tree} and {ts_tree} respectively."
+                f"Custom JVP rule {self.__name__} for function {name} must produce primal and"
+                f" tangent outputs with equal container (pytree) structures, but got {out_tree} and"
+                f" {ts_tree} respectively."
             )
         given.out_tree = out_tree
         return outs, [self.checked(o, as_meant(t), i) for i, (o, t) in enumerate(zip(outs, out_ts))]
@@ -370,8 +419,9 @@ class _Rule:
         expected, got = tangent_aval(aval), t.aval if type(t) is Zero else typeof(t)
         if got.shape != expected.shape or got.dtype != expected.dtype:
             raise TypeError(
-                f"Custom JVP rule {self.__name__} for function {name_of(self.given.fun)} must produce primal and tangent outputs with "
-                f"corresponding shapes and dtypes. Expected {type_text(expected)} (tangent type of {type_text(aval)}) but got "
-                f"{type_text(got)} at output {i}."
+                f"Custom JVP rule {self.__name__} for function {name_of(self.given.fun)} must"
+                " produce primal and tangent outputs with corresponding shapes and dtypes."
+                f" Expected {type_text(expected)} (tangent type of {type_text(aval)}) but got"
+                f" {type_text(got)} at output {i}."
             )
         return Zero(expected) if expected is not aval else t

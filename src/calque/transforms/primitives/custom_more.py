@@ -18,15 +18,25 @@ from calque.transforms.engines.batching import Dim, batch_jaxpr
 from calque.transforms.engines.jvp import jvp_jaxpr
 from calque.transforms.engines.slices import hoisted
 from calque.transforms.engines.trees import FlatFunction, arrays, name_of
-from calque.transforms.engines.zeros import add_tangents, has_tangent, nonzero, only_nonzero, with_zeros, zero_like
+from calque.transforms.engines.zeros import (
+    add_tangents,
+    has_tangent,
+    nonzero,
+    only_nonzero,
+    with_zeros,
+    zero_like,
+)
 from calque.transforms.primitives.custom_vjp import custom_vjp
 from calque.transforms.primitives.flow import split, staged
 
 # ---------------------------------------------------------------- closures
 
 
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """`fun` with the traced values that it closes over as further arguments: (converted, these values).
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
+    """`fun` with the traced values that it closes over as further arguments: (converted, these
+    values).
 
     >>> converted, consts = calque.closure_convert(lambda x: x * 2, 1.0)
     >>> converted(3.0, *consts)
@@ -34,7 +44,9 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     leaves, in_tree = pytrees.flatten((example_args, {}))
     flat = FlatFunction(fun, in_tree, "closure_convert")
     closed = trace_to_jaxpr(
-        flat, [typeof(x) for x in arrays(leaves, "closure_convert", fun, example_args, {})], name_of(fun)
+        flat,
+        [typeof(x) for x in arrays(leaves, "closure_convert", fun, example_args, {})],
+        name_of(fun),
     )
     closed, consts = hoisted(closed, lambda c: isinstance(c, Tracer) and has_tangent(typeof(c)))
     out_tree, n = flat.out_tree, len(consts)
@@ -44,7 +56,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
         leaves, tree = pytrees.flatten((own, {}))
         if tree != in_tree:
             raise TypeError(
-                f"closure_convert: {name_of(fun)} was converted for arguments {in_tree}, and is called with {tree}"
+                f"closure_convert: {name_of(fun)} was converted for arguments {in_tree}, and is"
+                f" called with {tree}"
             )
         return pytrees.unflatten(out_tree, eval_jaxpr(closed.jaxpr, closed.consts, *given, *leaves))
 
@@ -62,7 +75,9 @@ class _Pullback:
         return self.fun(ct, *self.consts)
 
 
-pytrees.register(_Pullback, lambda p: (p.consts, p.fun), lambda fun, consts: _Pullback(fun, list(consts)))
+pytrees.register(
+    _Pullback, lambda p: (p.consts, p.fun), lambda fun, consts: _Pullback(fun, list(consts))
+)
 
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,7 +110,8 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _converted(rule: Callable[..., Any], cts: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """As closure_convert, with everything that the rule closes over as arguments: it outlives the values."""
+    """As closure_convert, with everything that the rule closes over as arguments: it outlives the
+    values."""
     part = staged(rule, (cts,), [typeof(x) for x in pytrees.leaves(cts)], "custom_gradient")
 
     def converted(ct: Any, *consts: Any) -> Any:
@@ -109,7 +125,8 @@ def _converted(rule: Callable[..., Any], cts: Any) -> tuple[Callable[..., Any], 
 
 
 class _Thunk:
-    """The transpose of a linear function as a program of (residuals, cotangents), traced when it is first needed."""
+    """The transpose of a linear function as a program of (residuals, cotangents), traced when it is
+    first needed."""
 
     def __init__(self, make: Callable[[], ClosedJaxpr]):
         self.make = functools.cache(make)
@@ -122,9 +139,13 @@ class _Thunk:
 
 
 def linear_call(
-    fun: Callable[[Any, Any], Any], fun_transpose: Callable[[Any, Any], Any], residual_args: Any, linear_args: Any
+    fun: Callable[[Any, Any], Any],
+    fun_transpose: Callable[[Any, Any], Any],
+    residual_args: Any,
+    linear_args: Any,
 ) -> Any:
-    """Call a function that is linear in its second argument, with a transpose of its own: `fun_transpose(residuals, ct)`."""
+    """Call a function that is linear in its second argument, with a transpose of its own:
+    `fun_transpose(residuals, ct)`."""
     res, res_tree = pytrees.flatten(residual_args)
     lin, _ = pytrees.flatten(linear_args)
     res = arrays(res, "linear_call", fun, (residual_args,), {})
@@ -144,13 +165,17 @@ def linear_call(
         found = [a.str_short() for a in back.closed.out_avals]
         if found != [a.str_short() for a in lin_avals]:
             raise TypeError(
-                f"transpose output pytree and types must match those of the linear arguments: {name_of(fun_transpose)} gives {found}, "
-                f"but the linear arguments of {name_of(fun)} are {[a.str_short() for a in lin_avals]}"
+                "transpose output pytree and types must match those of the linear arguments:"
+                f" {name_of(fun_transpose)} gives {found}, but the linear arguments of"
+                f" {name_of(fun)} are {[a.str_short() for a in lin_avals]}"
             )
         jaxpr = back.closed.jaxpr
         n = len(back.consts)
-        # captured values are constants of the program: the residuals of the call are its only traced operands
-        return ClosedJaxpr(jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), back.consts)
+        # captured values are constants of the program: the residuals of the call are its only
+        # traced operands
+        return ClosedJaxpr(
+            jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), back.consts
+        )
 
     outs = linear_call_p.bind(
         *part.consts,
@@ -183,7 +208,11 @@ def _jvp(
 ) -> Any:
     n = num_callee_consts + num_res
     bind = functools.partial(
-        linear_call_p.bind, callee=callee, num_callee_consts=num_callee_consts, num_res=num_res, **params
+        linear_call_p.bind,
+        callee=callee,
+        num_callee_consts=num_callee_consts,
+        num_res=num_res,
+        **params,
     )
     outs = bind(*primals)
     total = [zero_like(o) for o in outs]
@@ -199,11 +228,18 @@ def _jvp(
 
 
 def _transpose(
-    cts: Sequence[Any], *args: Any, callee: ClosedJaxpr, num_callee_consts: int, num_res: int, transpose_thunk: _Thunk
+    cts: Sequence[Any],
+    *args: Any,
+    callee: ClosedJaxpr,
+    num_callee_consts: int,
+    num_res: int,
+    transpose_thunk: _Thunk,
 ) -> list[Any]:
     n = num_callee_consts + num_res
     if any(type(x) is UndefinedPrimal for x in args[:n]):
-        raise TypeError("linear_call is not linear in its residual arguments: it has no transpose in them")
+        raise TypeError(
+            "linear_call is not linear in its residual arguments: it has no transpose in them"
+        )
     swapped = _Thunk(lambda: _of_residuals(callee, args[:num_callee_consts]))
     back = transpose_thunk()
     outs = linear_call_p.bind(
@@ -220,7 +256,10 @@ def _transpose(
 def _of_residuals(callee: ClosedJaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
     """The callee with its captured values as constants."""
     j, n = callee.jaxpr, len(consts)
-    return ClosedJaxpr(j.replace(constvars=j.constvars + j.invars[:n], invars=j.invars[n:]), [*callee.consts, *consts])
+    return ClosedJaxpr(
+        j.replace(constvars=j.constvars + j.invars[:n], invars=j.invars[n:]),
+        [*callee.consts, *consts],
+    )
 
 
 def _batch(
@@ -235,7 +274,10 @@ def _batch(
 ) -> Any:
     n = num_callee_consts + num_res
     args = [*args[:n], *(front(x, d, axis.size) for x, d in zip(args[n:], dims[n:]))]
-    dims = [*dims[:n], *(0 for _ in dims[n:])]  # so that cotangents of linear arguments are mapped as those of results
+    dims = [
+        *dims[:n],
+        *(0 for _ in dims[n:]),
+    ]  # so that cotangents of linear arguments are mapped as those of results
     _, res_dims, _ = split(dims, num_callee_consts, num_res)
     batched, out_dims = batch_jaxpr(callee, axis, tuple(dims), True)
 
@@ -244,7 +286,11 @@ def _batch(
         return back
 
     outs = linear_call_p.bind(
-        *args, callee=batched, num_callee_consts=num_callee_consts, num_res=num_res, transpose_thunk=_Thunk(transpose)
+        *args,
+        callee=batched,
+        num_callee_consts=num_callee_consts,
+        num_res=num_res,
+        transpose_thunk=_Thunk(transpose),
     )
     return outs, list(out_dims)
 
@@ -281,14 +327,18 @@ class custom_transpose:
         self.transpose: Callable[[Any, Any], Any] | None = None
 
     def def_transpose(self, transpose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """The rule: `transpose(residuals, cotangent)` gives the cotangents of the linear arguments."""
+        """The rule: `transpose(residuals, cotangent)` gives the cotangents of the linear
+        arguments."""
         self.transpose = transpose
         return transpose
 
     def __call__(self, out_types: Any, res_arg: Any, lin_arg: Any) -> Any:
-        """The function; `out_types` is a tree of the shapes and dtypes of its results, which it must have."""
+        """The function; `out_types` is a tree of the shapes and dtypes of its results, which it
+        must have."""
         if self.transpose is None:
-            raise AttributeError(f"No transpose rule defined for the custom_transpose function {name_of(self.fun)}")
+            raise AttributeError(
+                f"No transpose rule defined for the custom_transpose function {name_of(self.fun)}"
+            )
         out = linear_call(self.fun, self.transpose, res_arg, lin_arg)
         wanted, tree = pytrees.flatten(out_types)
         found, out_tree = pytrees.flatten(out)
@@ -296,7 +346,7 @@ class custom_transpose:
         expected = [f"{np.dtype(t.dtype)}{list(t.shape)}" for t in wanted]
         if tree != out_tree or types != expected:
             raise TypeError(
-                f"custom_transpose: {name_of(self.fun)} gives {types} in the structure {out_tree}, but its out_types say {expected} in "
-                f"the structure {tree}"
+                f"custom_transpose: {name_of(self.fun)} gives {types} in the structure {out_tree},"
+                f" but its out_types say {expected} in the structure {tree}"
             )
         return out

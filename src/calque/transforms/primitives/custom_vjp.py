@@ -1,8 +1,10 @@
-"""Functions with a reverse-mode rule of their own: `custom_vjp`, and the primitives `custom_vjp_call` and `custom_lin`.
+"""Functions with a reverse-mode rule of their own: `custom_vjp`, and the primitives
+`custom_vjp_call` and `custom_lin`.
 
-Under differentiation the forward rule is called at once. What it leaves for the backward rule goes on the tape as one equation,
-`custom_lin`, whose transpose is the backward rule. Away from a tape, in forward mode, that equation is the transpose of the
-backward rule: so one definition serves both modes."""
+Under differentiation the forward rule is called at once. What it leaves for the backward rule goes
+on the tape as one equation, `custom_lin`, whose transpose is the backward rule. Away from a tape,
+in forward mode, that equation is the transpose of the backward rule: so one definition serves both
+modes."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -22,7 +24,14 @@ from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.linear import Tape
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import check_results, name_of
-from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero, tangent_aval, with_zeros, zero_like
+from calque.transforms.engines.zeros import (
+    has_tangent,
+    nonzero,
+    only_nonzero,
+    tangent_aval,
+    with_zeros,
+    zero_like,
+)
 from calque.transforms.primitives.custom_jvp import (
     Arguments,
     CustomCallPrimitive,
@@ -41,7 +50,8 @@ from calque.transforms.primitives.refs_arguments import without_refs
 
 
 class Forward(NamedTuple):
-    """What a forward rule gives: results, residuals, and the backward rule (residuals, cotangents) -> cotangents of arguments."""
+    """What a forward rule gives: results, residuals, and the backward rule (residuals, cotangents)
+    -> cotangents of arguments."""
 
     outs: list[Any]
     residuals: list[Any]
@@ -51,7 +61,7 @@ class Forward(NamedTuple):
 Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
-# ---------------------------------------------------------------- custom_lin: the linear map whose transpose is known
+# ---------------------------------------------------------------- custom_lin: the linear map whose
 
 
 class _LinearPrimitive(Primitive):
@@ -86,11 +96,14 @@ def _forward(
 
     try:
         closed = trace_to_jaxpr(rule, [tangent_aval(a) for a in wanted], name)
-        outs = backward_pass(closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in closed.in_avals], tangents)
+        outs = backward_pass(
+            closed.jaxpr, closed.consts, [UndefinedPrimal(a) for a in closed.in_avals], tangents
+        )
     except NotImplementedError as e:
         raise TypeError(
-            f"can't apply forward-mode autodiff (jvp) to the custom_vjp function {name}: its bwd rule cannot be transposed ({e}). "
-            "Write the rule with operations that are linear in the cotangent, or use custom_jvp."
+            f"can't apply forward-mode autodiff (jvp) to the custom_vjp function {name}: its bwd"
+            f" rule cannot be transposed ({e}). Write the rule with operations that are linear in"
+            " the cotangent, or use custom_jvp."
         ) from e
     return [instantiate(o) for o in outs]
 
@@ -100,7 +113,9 @@ def _lin_meaning(*args: np.ndarray, **params: Any) -> list[np.ndarray]:
         return [to_numpy(o) for o in _forward(args, **params)]
 
 
-def _lin_shape(*avals: ShapedArray, out_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
+def _lin_shape(
+    *avals: ShapedArray, out_avals: Sequence[ShapedArray], **_: Any
+) -> list[ShapedArray]:
     return [tangent_aval(a) for a in out_avals if has_tangent(a)]
 
 
@@ -117,10 +132,14 @@ def _lin_transpose(
     given = iter(cts)
     full = [next(given) if has_tangent(a) else Zero(tangent_aval(a)) for a in out_avals]
     found = [ct for ct, a in zip(backward(args[:num_res], full), active) if a]
-    return [None] * num_res + [ct if type(x) is UndefinedPrimal else None for x, ct in zip(args[num_res:], found)]
+    return [None] * num_res + [
+        ct if type(x) is UndefinedPrimal else None for x, ct in zip(args[num_res:], found)
+    ]
 
 
-_ON_TAPE = NotApplicable("custom_lin stands on tapes only, where nothing is differentiated or batched")
+_ON_TAPE = NotApplicable(
+    "custom_lin stands on tapes only, where nothing is differentiated or batched"
+)
 
 custom_lin_p = _LinearPrimitive(
     "custom_lin",
@@ -149,7 +168,13 @@ def _jvp(
     symbolic_zeros: bool,
 ) -> Any:
     if not any(nonzero(tangents)):
-        params = {"fwd": fwd, "bwd": bwd, "num_consts": num_consts, "name": name, "symbolic_zeros": symbolic_zeros}
+        params = {
+            "fwd": fwd,
+            "bwd": bwd,
+            "num_consts": num_consts,
+            "name": name,
+            "symbolic_zeros": symbolic_zeros,
+        }
         outs = custom_vjp_call_p.bind(*primals, call_jaxpr=call_jaxpr, **params)
         return outs, [zero_like(o) for o in outs]
     refuse_closures(name, tangents[:num_consts], "custom_vjp")
@@ -169,7 +194,9 @@ def _jvp(
             name=name,
         )
     )
-    return forward.outs, [next(found) if has_tangent(a) else Zero(tangent_aval(a)) for a in out_avals]
+    return forward.outs, [
+        next(found) if has_tangent(a) else Zero(tangent_aval(a)) for a in out_avals
+    ]
 
 
 def _batch(
@@ -219,14 +246,20 @@ class _BatchedForward:
 
 
 class _BatchedBackward:
-    """A backward rule over whole batches: cotangents of arguments that all lanes share are summed."""
+    """A backward rule over whole batches: cotangents of arguments that all lanes share are
+    summed."""
 
-    def __init__(self, axis: Axis, rule: Backward, res_dims: tuple[Dim, ...], arg_dims: tuple[Dim, ...]):
+    def __init__(
+        self, axis: Axis, rule: Backward, res_dims: tuple[Dim, ...], arg_dims: tuple[Dim, ...]
+    ):
         self.axis, self.rule, self.res_dims, self.arg_dims = axis, rule, res_dims, arg_dims
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         n, mask, zeros = len(residuals), nonzero(cts), list[Any]()
-        lane = [Zero(ShapedArray(ct.aval.shape[1:], ct.aval.dtype)) if type(ct) is Zero else None for ct in cts]
+        lane = [
+            Zero(ShapedArray(ct.aval.shape[1:], ct.aval.dtype)) if type(ct) is Zero else None
+            for ct in cts
+        ]
 
         def flat(*args: Any) -> list[Any]:
             given = iter(args[n:])
@@ -267,7 +300,8 @@ custom_vjp_call_p = CustomCallPrimitive(
 
 
 class CustomVJPPrimal:
-    """An argument as a forward rule with `symbolic_zeros=True` sees it: its value, and whether it is differentiated."""
+    """An argument as a forward rule with `symbolic_zeros=True` sees it: its value, and whether it
+    is differentiated."""
 
     __slots__ = ("perturbed", "value")
 
@@ -280,7 +314,9 @@ class CustomVJPPrimal:
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The values of a tree of CustomVJPPrimal."""
-    return pytrees.tree_map(lambda leaf: leaf.value, tree, is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
+    return pytrees.tree_map(
+        lambda leaf: leaf.value, tree, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
+    )
 
 
 class custom_vjp:
@@ -318,14 +354,19 @@ class custom_vjp:
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """The rules: `fwd(*args)` gives (out, residuals), `bwd(*nondiff_args, residuals, ct)` a cotangent for each other argument.
+        """The rules: `fwd(*args)` gives (out, residuals), `bwd(*nondiff_args, residuals, ct)` a
+        cotangent for each other argument.
 
-        `optimize_remat` lets a compiler run `fwd` in place of the function; the results are the same with and without."""
+        `optimize_remat` lets a compiler run `fwd` in place of the function; the results are the
+        same with and without.
+        """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp.")
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
+            )
         given = Arguments(self.fun, self.nondiff_argnums, args, kwargs)
         outs = custom_vjp_call_p.bind(
             *given.leaves,
@@ -345,26 +386,42 @@ class custom_vjp:
 class _ForwardRule:
     """The user's forward rule as a function of leaves."""
 
-    def __init__(self, given: Arguments, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool):
+    def __init__(
+        self,
+        given: Arguments,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool,
+    ):
         self.given, self.fwd, self.bwd, self.symbolic_zeros = given, fwd, bwd, symbolic_zeros
         self.__name__ = name_of(fwd)
 
     def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> Forward:
         given = self.given
-        seen = [CustomVJPPrimal(x, a) for x, a in zip(primals, active)] if self.symbolic_zeros else primals
+        seen = (
+            [CustomVJPPrimal(x, a) for x, a in zip(primals, active)]
+            if self.symbolic_zeros
+            else primals
+        )
         pair = self.fwd(*given.merged(pytrees.unflatten(given.tree, seen)))
         name = name_of(given.fun)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
-                f"Custom VJP fwd rule {self.__name__} for function {name} must produce a pair (list or tuple of length two) where the "
-                "first element represents the primal output and the second element represents residuals (i.e. values stored from "
-                f"the forward pass for use on the backward pass), but instead of a pair the fwd rule {self.__name__} produced {pair}."
+                f"Custom VJP fwd rule {self.__name__} for function {name} must produce a pair (list"
+                " or tuple of length two) where the first element represents the primal output and"
+                " the second element represents residuals (i.e. values stored from the forward"
+                " pass for use on the backward pass), but instead of a pair the fwd rule"
+                f" {self.__name__} produced {pair}."
             )
         outs, given.out_tree = pytrees.flatten(pair[0])
         kept, restore = without_refs(pair[1], name)
         residuals, res_tree = pytrees.flatten(kept)
         avals = [typeof(x) for x in primals]
-        return Forward(outs, residuals, _BackwardRule(given, self.bwd, self.symbolic_zeros, res_tree, restore, avals))
+        return Forward(
+            outs,
+            residuals,
+            _BackwardRule(given, self.bwd, self.symbolic_zeros, res_tree, restore, avals),
+        )
 
 
 class _BackwardRule:
@@ -393,10 +450,13 @@ class _BackwardRule:
             out = tuple(out)
         found = self.leaves(out)
         check_results([as_meant(c) for c in found if c is not None], out, self.bwd)
-        return [self.checked(c, a, i) for i, (c, a) in enumerate(zip(found, self.avals, strict=True))]
+        return [
+            self.checked(c, a, i) for i, (c, a) in enumerate(zip(found, self.avals, strict=True))
+        ]
 
     def leaves(self, out: Any) -> list[Any]:
-        """One cotangent for each leaf of the arguments; None stands for zeros in a whole subtree."""
+        """One cotangent for each leaf of the arguments; None stands for zeros in a whole
+        subtree."""
         tree = pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
         try:
             if not isinstance(out, tuple) or len(out) != len(self.given.dynamic):
@@ -404,10 +464,11 @@ class _BackwardRule:
             return [c for o, t in zip(out, tree) for c in _cotangents(o, t)]
         except (ValueError, TypeError):
             raise TypeError(
-                f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must produce an output with the same "
-                "container (pytree) structure as the args tuple of the primal function, and in particular must produce a tuple of "
-                f"length equal to the number of arguments to the primal function, but got bwd output structure {pytrees.structure(out)} "
-                f"for primal input structure {self.given.tree}."
+                f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
+                " produce an output with the same container (pytree) structure as the args tuple"
+                " of the primal function, and in particular must produce a tuple of length equal"
+                " to the number of arguments to the primal function, but got bwd output structure"
+                f" {pytrees.structure(out)} for primal input structure {self.given.tree}."
             ) from None
 
     def checked(self, ct: Any, aval: ShapedArray, i: int) -> Any:
@@ -419,14 +480,19 @@ class _BackwardRule:
         if got.weak_type and got.shape == expected.shape and joined_type(got, expected) is expected:
             return convert(ct, expected)  # a number such as 1
         if got.shape != expected.shape or got.dtype != expected.dtype:
-            path = pytrees.flatten_with_path(pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves)))[0][
-                i
-            ][0]
-            why = "the shapes do not match" if got.shape != expected.shape else "the dtypes do not match"
+            path = pytrees.flatten_with_path(
+                pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
+            )[0][i][0]
+            why = (
+                "the shapes do not match"
+                if got.shape != expected.shape
+                else "the dtypes do not match"
+            )
             raise ValueError(
-                f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must produce an output with the same type "
-                f"as the args tuple of the primal function, but at output{pytrees.keystr(path)} the bwd rule produced an output of type "
-                f"{type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
+                f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
+                " produce an output with the same type as the args tuple of the primal function,"
+                f" but at output{pytrees.keystr(path)} the bwd rule produced an output of type"
+                f" {type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
             )
         return ct
 
@@ -435,7 +501,11 @@ def _cotangents(ct: Any, tree: Any) -> list[Any]:
     """The leaves of a cotangent for an argument of this structure."""
     if ct is None:
         return [None] * len(pytrees.leaves(tree))
-    return pytrees.prefix_broadcast(ct, tree, is_leaf=lambda x: x is None) if _same(ct, tree) else _refused()
+    return (
+        pytrees.prefix_broadcast(ct, tree, is_leaf=lambda x: x is None)
+        if _same(ct, tree)
+        else _refused()
+    )
 
 
 def _same(ct: Any, tree: Any) -> bool:

@@ -1,4 +1,5 @@
-"""What the control-flow primitives have in common: staging their functions, rearranging programs, comparing types."""
+"""What the control-flow primitives have in common: staging their functions, rearranging programs,
+comparing types."""
 
 from __future__ import annotations
 
@@ -18,14 +19,17 @@ from calque.transforms.engines.trees import FlatFunction, name_of
 
 
 class Staged(NamedTuple):
-    """A user's function as a program of (captured values, arguments), the captured values, the structure of its result."""
+    """A user's function as a program of (captured values, arguments), the captured values, the
+    structure of its result."""
 
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: pytrees.PyTreeDef
 
 
-def staged(fun: Callable[..., Any], args: Sequence[Any], avals: Sequence[ShapedArray], what: str) -> Staged:
+def staged(
+    fun: Callable[..., Any], args: Sequence[Any], avals: Sequence[ShapedArray], what: str
+) -> Staged:
     """Record `fun(*args)`, where `avals` are the types of the leaves of `args`."""
     flat = FlatFunction(fun, pytrees.structure((tuple(args), {})), what)
     closed, consts = hoist_all(trace_to_jaxpr(flat, avals, f"{name_of(fun)} in {what}"))
@@ -35,7 +39,9 @@ def staged(fun: Callable[..., Any], args: Sequence[Any], avals: Sequence[ShapedA
 # ---------------------------------------------------------------- programs rearranged
 
 
-def rearranged(closed: ClosedJaxpr, ins: Sequence[int], outs: Sequence[int] | None = None) -> ClosedJaxpr:
+def rearranged(
+    closed: ClosedJaxpr, ins: Sequence[int], outs: Sequence[int] | None = None
+) -> ClosedJaxpr:
     """The program with its arguments (and results) in this order."""
     j = closed.jaxpr
     outvars = j.outvars if outs is None else [j.outvars[i] for i in outs]
@@ -43,7 +49,8 @@ def rearranged(closed: ClosedJaxpr, ins: Sequence[int], outs: Sequence[int] | No
 
 
 def with_inputs(closed: ClosedJaxpr, places: Sequence[int | ShapedArray]) -> ClosedJaxpr:
-    """The program with these arguments: an int stands for one of its own, a type for one that it does not read."""
+    """The program with these arguments: an int stands for one of its own, a type for one that it
+    does not read."""
     invars = [closed.jaxpr.invars[p] if isinstance(p, int) else Var(p) for p in places]
     return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
 
@@ -127,9 +134,13 @@ def paths(treedef: pytrees.PyTreeDef) -> list[str]:
 
 
 def tree_difference(a: pytrees.PyTreeDef, b: pytrees.PyTreeDef, first: str, second: str) -> str:
-    """The components that only one of two trees has, as words; `first` and `second` are what the trees are called."""
+    """The components that only one of two trees has, as words; `first` and `second` are what the
+    trees are called."""
     ours, theirs = paths(a), paths(b)
-    only = [f"{first}{p}" for p in ours if p not in theirs][:3], [f"{second}{p}" for p in theirs if p not in ours][:3]
+    only = (
+        [f"{first}{p}" for p in ours if p not in theirs][:3],
+        [f"{second}{p}" for p in theirs if p not in ours][:3],
+    )
     parts = [f"there is no counterpart of the {', '.join(found)}" for found in only if found]
     return ": " + ", and ".join(parts) if parts else ""
 
@@ -155,19 +166,23 @@ def check_carry(
     name = parameter_name(fun, position, "carry")
     if in_tree != out_tree:
         raise TypeError(
-            f"{what} function carry input and carry output must have the same pytree structure, but they differ: in {name_of(fun)} "
-            f"the input carry {name} has structure {in_tree}, but the corresponding output has structure {out_tree}"
+            f"{what} function carry input and carry output must have the same pytree structure, but"
+            f" they differ: in {name_of(fun)} "
+            f"the input carry {name} has structure {in_tree}, but the corresponding output has"
+            f" structure {out_tree}"
             f"{tree_difference(in_tree, out_tree, f'input carry {name}', f'output carry {name}')}."
         )
     wrong = [
-        f"The input carry {name}{path} has type {type_text(a)} but the corresponding output carry component has type "
-        f"{type_text(b)}, so {why_different(a, b)}."
+        f"The input carry {name}{path} has type {type_text(a)} but the corresponding output carry"
+        f" component has type {type_text(b)}, so {why_different(a, b)}."
         for path, a, b in zip(paths(in_tree), ins, outs, strict=True)
         if not same_type(a, b)
     ]
     if wrong:
         raise TypeError(
-            f"{what} function carry input and carry output must have equal types, but they differ in {name_of(fun)}:\n\n"
+            f"{what} function carry input and carry output must have equal types, but they differ"
+            f" in {name_of(fun)}:\n\n"
             + "\n\n".join(wrong)
-            + "\n\nRevise the function so that all output types match the corresponding input types."
+            + "\n\nRevise the function so that all output types match the corresponding input"
+            " types."
         )

@@ -1,4 +1,5 @@
-"""Bodies of loops and branches that find sizes: those sizes are theirs alone, in every round anew."""
+"""Bodies of loops and branches that find sizes: those sizes are theirs alone, in every round
+anew."""
 
 from __future__ import annotations
 
@@ -13,14 +14,17 @@ from calque.transforms.primitives.remat import remat_p
 
 
 def recomputed(part: Staged, fun: object, what: str) -> Staged:
-    """The body, computed again by its derivative if it finds sizes: arrays of such sizes cannot be kept for all rounds.
+    """The body, computed again by its derivative if it finds sizes: arrays of such sizes cannot be
+    kept for all rounds.
 
     before: { lambda ; x c. let n = sum(x < c); let_size n; ... in (s,) }
     after:  { lambda ; x c. let s = remat2[that program] x c in (s,) }"""
     if found_symbols(part.closed.jaxpr) is None:
         return part
     refuse_escaping(part.closed.jaxpr, fun, what)
-    invars, outvars = ([Var(a) for a in avals] for avals in (part.closed.in_avals, part.closed.out_avals))
+    invars, outvars = (
+        [Var(a) for a in avals] for avals in (part.closed.in_avals, part.closed.out_avals)
+    )
     params = {"jaxpr": part.closed, "policy": None, "prevent_cse": False, "differentiated": False}
     jaxpr = Jaxpr([], invars, outvars, [Eqn(remat_p, invars, outvars, params)])
     return part._replace(closed=ClosedJaxpr(jaxpr))
@@ -33,10 +37,11 @@ def refuse_escaping(jaxpr: Jaxpr, fun: object, what: str) -> None:
         for d in sizes:
             if type(d) is Dim and d.symbols.roots(d.poly) & own:
                 raise DataDependentSizeError(
-                    f"{what}: the function {name_of(fun)} returns an array of type {aval.str_short()} whose size it finds while it"
-                    f" runs ({d.symbols.maker(d)}), but its results must have the same size in every round and in every branch."
-                    " Return what does not depend on that size (a sum, a fixed part), or give that function a static size="
-                    " (and fill_value=)."
+                    f"{what}: the function {name_of(fun)} returns an array of type"
+                    f" {aval.str_short()} whose size it finds while it runs ({d.symbols.maker(d)}),"
+                    " but its results must have the same size in every round and in every branch."
+                    " Return what does not depend on that size (a sum, a fixed part), or give that"
+                    " function a static size= (and fill_value=)."
                 )
 
 

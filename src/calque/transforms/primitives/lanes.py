@@ -1,8 +1,11 @@
-"""Lanes one after the other: what vmap makes of a `cond` or `while` that goes another way in each lane.
+"""Lanes one after the other: what vmap makes of a `cond` or `while` that goes another way in each
+lane.
 
-The lanes become the rounds of a `scan` without a carry, whose body is the equation as it was written for one lane. So each lane
-does its own work only, and every transformation knows the result already: it is a loop over the lanes with the program of one
-lane inside. Lanes that must step together (they speak to each other, or are called for as a batch) cannot be parted so."""
+The lanes become the rounds of a `scan` without a carry, whose body is the equation as it was
+written for one lane. So each lane does its own work only, and every transformation knows the result
+already: it is a loop over the lanes with the program of one lane inside. Lanes that must step
+together (they speak to each other, or are called for as a batch) cannot be parted so.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,10 @@ CHEAP = 2000  # operations that cost less than parting the lanes
 DEAR = 20  # what an operation with a name in here costs beside an addition
 # fmt: off
 DEAR_NAMES = frozenset((
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma", "erf", "erf_inv", "erfc", "exp",
-    "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "pow", "sin", "sinh", "sqrt", "rsqrt", "tan", "tanh",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma",
+    "erf", "erf_inv", "erfc", "exp",
+    "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "pow", "sin", "sinh", "sqrt", "rsqrt",
+    "tan", "tanh",
 ))
 # fmt: on
 
@@ -50,7 +55,8 @@ def _speaks(axis: Axis, jaxpr: Jaxpr) -> bool:
 
 
 def cheap(programs: Sequence[ClosedJaxpr]) -> bool:
-    """Is running all of these programs, and choosing afterwards, quicker than a choice for each lane?"""
+    """Is running all of these programs, and choosing afterwards, quicker than a choice for each
+    lane?"""
     return sum(_work(p.jaxpr) for p in programs) <= CHEAP
 
 
@@ -82,12 +88,19 @@ def _product(xs: Sequence[int]) -> int:
 
 
 def one_by_one(
-    primitive: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], params: dict[str, Any]
+    primitive: Primitive,
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    params: dict[str, Any],
 ) -> tuple[list[Any], list[Dim]]:
-    """The results of an equation for each lane in turn: `primitive[params]` of the lanes of `args`."""
+    """The results of an equation for each lane in turn: `primitive[params]` of the lanes of
+    `args`."""
     fixed = [i for i, d in enumerate(dims) if d is None]
     mapped = [i for i, d in enumerate(dims) if d is not None]
-    body = _body(primitive, [_lane_aval(x, d) for x, d in zip(args, dims)], [*fixed, *mapped], params)
+    body = _body(
+        primitive, [_lane_aval(x, d) for x, d in zip(args, dims)], [*fixed, *mapped], params
+    )
     xs = [move(args[i], d, 0) for i in mapped if (d := dims[i]) is not None]
     outs = REGISTRY["scan"].bind(
         *[args[i] for i in fixed],
@@ -104,19 +117,31 @@ def one_by_one(
 
 def _lane_aval(x: Any, dim: Dim) -> ShapedArray:
     aval = typeof(x)
-    return aval if dim is None else ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+    return (
+        aval
+        if dim is None
+        else ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+    )
 
 
 def _body(
     primitive: Primitive, avals: Sequence[ShapedArray], order: Sequence[int], params: dict[str, Any]
 ) -> ClosedJaxpr:
-    """One equation as a program, with its operands as arguments in this order. The same program for the same equation."""
-    programs = [p for v in params.values() for p in (v if isinstance(v, tuple) else (v,)) if isinstance(p, ClosedJaxpr)]
+    """One equation as a program, with its operands as arguments in this order. The same program for
+    the same equation."""
+    programs = [
+        p
+        for v in params.values()
+        for p in (v if isinstance(v, tuple) else (v,))
+        if isinstance(p, ClosedJaxpr)
+    ]
     key = ("lane", primitive.name, tuple(avals), tuple(order), tuple(programs))
     cache = programs[0].cache
     if key not in cache:
         operands = [Var(a) for a in avals]
         results = [Var(a) for a in primitive.shape(*avals, **params)]
-        jaxpr = Jaxpr([], [operands[i] for i in order], results, [Eqn(primitive, operands, results, params)])
+        jaxpr = Jaxpr(
+            [], [operands[i] for i in order], results, [Eqn(primitive, operands, results, params)]
+        )
         cache[key] = ClosedJaxpr(jaxpr)
     return cache[key]

@@ -1,8 +1,10 @@
 """Mutable arrays: a Ref holds a value that reading and writing replace.
 
-Where operations run, or are recorded, at the level at which a Ref was made, that is all. A function that is staged (by jit or as
-a body of control flow) and touches a Ref from outside is rewritten to take the value as one more argument and to give it back as one
-more result (`refs_jit` for jit, `discharged_scan` and its kin here for control flow). A trial finds which Refs it touches."""
+Where operations run, or are recorded, at the level at which a Ref was made, that is all. A function
+that is staged (by jit or as a body of control flow) and touches a Ref from outside is rewritten to
+take the value as one more argument and to give it back as one more result (`refs_jit` for jit,
+`discharged_scan` and its kin here for control flow). A trial finds which Refs it touches.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ class AbstractRef:
 
 
 class _Place(NamedTuple):
-    """Where a value of a Ref lives: the trace that records there, and how deep transformations are nested."""
+    """Where a value of a Ref lives: the trace that records there, and how deep transformations are
+    nested."""
 
     trace: Any
     depth: int
@@ -67,7 +70,8 @@ class RefTouched(ValueError):
 
 
 class _Trials(threading.local):
-    """For each trial that runs in this thread, the Refs from outside that it touched, with what they held."""
+    """For each trial that runs in this thread, the Refs from outside that it touched, with what
+    they held."""
 
     def __init__(self) -> None:
         self.stack: list[dict[Ref, tuple[Any, _Place]]] = []
@@ -78,7 +82,8 @@ _alive: weakref.WeakSet[Ref] = weakref.WeakSet()
 
 
 class Ref:
-    """A mutable array, made by `new_ref`: `ref[i]` reads, `ref[i] = x` writes a value of the same dtype.
+    """A mutable array, made by `new_ref`: `ref[i]` reads, `ref[i] = x` writes a value of the same
+    dtype.
 
     >>> r = calque.ref.new_ref(jnp.zeros(3))
     >>> r[1] = 5.0
@@ -139,12 +144,19 @@ def _touch(ref: Ref) -> None:
         return
     if not _trials.stack:
         raise RefTouched(
-            f"a function that is traced closes over a mutable array reference of type {ref._aval}. Transformations other"
-            " than jit, checkpoint and control flow (rules that run later, callbacks) take its value: pass ref[...] and return what is to be written."
+            f"a function that is traced closes over a mutable array reference of type {ref._aval}."
+            " Transformations other than jit, checkpoint and control flow (rules that run later,"
+            " callbacks) take its value: pass ref[...] and return what is to be written."
         )
     _trials.stack[-1].setdefault(ref, (ref._value, ref._place))
-    if isinstance(ref._value, Tracer) and getattr(ref._value._trace, "done", False) and not is_extended(ref.dtype):
-        ref._value = zeros(ref._aval.inner_aval)  # what a function left that was staged within the trial
+    if (
+        isinstance(ref._value, Tracer)
+        and getattr(ref._value._trace, "done", False)
+        and not is_extended(ref.dtype)
+    ):
+        ref._value = zeros(
+            ref._aval.inner_aval
+        )  # what a function left that was staged within the trial
     ref._place = here
 
 
@@ -153,8 +165,9 @@ def store(ref: Ref, value: Any, what: str = "swap") -> None:
     _touch(ref)
     if isinstance(value, Tracer) and value._trace.level > ref._place.depth:
         raise ValueError(
-            f"performing a {what} operation with a differentiated or batched value on a mutable array reference of type {ref._aval}"
-            " from outside. Make the Ref inside of the transformed function."
+            f"performing a {what} operation with a differentiated or batched value on a mutable"
+            f" array reference of type {ref._aval} from outside. Make the Ref inside of the"
+            " transformed function."
         )
     ref._value = value
 
@@ -190,11 +203,13 @@ def _checked(ref: Ref, shape: Sequence[int], value: Any, what: str) -> Any:
     aval = typeof(value)
     if aval.dtype != ref.dtype:
         raise ValueError(
-            f"Invalid dtype for `{what}`. Ref dtype: {ref.dtype}. Value dtype: {aval.dtype}. Convert the value with astype."
+            f"Invalid dtype for `{what}`. Ref dtype: {ref.dtype}. Value dtype: {aval.dtype}."
+            " Convert the value with astype."
         )
     if aval.shape != tuple(shape):
         raise ValueError(
-            f"Invalid shape for `{what}`. Ref shape: {ref.shape}. Expected shape: {tuple(shape)}. Value shape: {aval.shape}."
+            f"Invalid shape for `{what}`. Ref shape: {ref.shape}. Expected shape: {tuple(shape)}."
+            f" Value shape: {aval.shape}."
         )
     return value
 
@@ -213,7 +228,11 @@ def add(ref: Ref, idx: Any, value: Any) -> None:
     place = _index(ref, idx)
     now = value_of(ref)
     value = _checked(ref, typeof(read(ref, idx)).shape, value, "addupdate")
-    store(ref, _same_type(ref, now + value if place is None else now.at[place].add(value)), "addupdate")
+    store(
+        ref,
+        _same_type(ref, now + value if place is None else now.at[place].add(value)),
+        "addupdate",
+    )
 
 
 def _same_type(ref: Ref, value: Any) -> Any:
@@ -235,8 +254,8 @@ def any_alive() -> bool:
 
 
 def touched(funs: Sequence[tuple[Callable[..., Any], Sequence[ShapedArray]]]) -> list[Ref]:
-    """The Refs from outside that functions of flat arguments of these types touch. An error in one ends the trial: it comes again when
-    the function is staged, and is reported then."""
+    """The Refs from outside that functions of flat arguments of these types touch. An error in one
+    ends the trial: it comes again when the function is staged, and is reported then."""
     _trials.stack.append({})
     try:
         for fun, avals in funs:
@@ -264,7 +283,8 @@ def _holding(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
 
 
 def threaded(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
-    """`fun` with the values of the Refs as a first argument and, in their last state, as a first result."""
+    """`fun` with the values of the Refs as a first argument and, in their last state, as a first
+    result."""
 
     def with_values(values: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
         with _holding(refs, [to_array(v) for v in values]):
@@ -286,11 +306,14 @@ def store_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
 
 
 def _first_rows(xs: Any) -> Any:
-    return pytrees.tree_map(lambda x: ShapedArray(typeof(x).shape[1:], typeof(x).dtype, typeof(x).weak_type), xs)
+    return pytrees.tree_map(
+        lambda x: ShapedArray(typeof(x).shape[1:], typeof(x).dtype, typeof(x).weak_type), xs
+    )
 
 
 def _retried(function: Callable[..., Any], discharge: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, or where that meets a Ref from outside, what `discharge` makes of the same arguments."""
+    """`function`, or where that meets a Ref from outside, what `discharge` makes of the same
+    arguments."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -303,12 +326,20 @@ def _retried(function: Callable[..., Any], discharge: Callable[..., Any]) -> Cal
     return wrapped
 
 
-def touched_by(error: RefTouched, funs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Ref]:
-    """The Refs from outside that these functions touch when they are called with values like these."""
+def touched_by(
+    error: RefTouched, funs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]
+) -> list[Ref]:
+    """The Refs from outside that these functions touch when they are called with values like
+    these."""
     flat = []
     for fun, args in funs:
         leaves, tree = pytrees.flatten((args, {}))
-        flat.append((FlatFunction(fun, tree), [x if isinstance(x, ShapedArray) else typeof(x) for x in leaves]))
+        flat.append(
+            (
+                FlatFunction(fun, tree),
+                [x if isinstance(x, ShapedArray) else typeof(x) for x in leaves],
+            )
+        )
     refs = touched(flat)
     if not refs:
         raise error
@@ -318,7 +349,9 @@ def touched_by(error: RefTouched, funs: Sequence[tuple[Callable[..., Any], tuple
 def discharged_scan(scan: Callable[..., Any]) -> Callable[..., Any]:
     """A scan whose function may touch Refs from outside: they are carried along."""
 
-    def discharge(error: RefTouched, f: Any, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def discharge(
+        error: RefTouched, f: Any, init: Any, xs: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
         refs = touched_by(error, [(f, (init, _first_rows(xs)))])
         inner = threaded(f, refs)
 
@@ -335,12 +368,15 @@ def discharged_scan(scan: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def discharged_while(while_loop: Callable[..., Any]) -> Callable[..., Any]:
-    """A while_loop whose functions may touch Refs from outside; what the condition writes is lost."""
+    """A while_loop whose functions may touch Refs from outside; what the condition writes is
+    lost."""
 
     def discharge(error: RefTouched, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
         refs = touched_by(error, [(cond_fun, (init_val,)), (body_fun, (init_val,))])
         cond, body = threaded(cond_fun, refs), threaded(body_fun, refs)
-        values, out = while_loop(lambda s: cond(*s)[1], lambda s: body(*s), (values_of(refs), init_val))
+        values, out = while_loop(
+            lambda s: cond(*s)[1], lambda s: body(*s), (values_of(refs), init_val)
+        )
         store_all(refs, values)
         return out
 
@@ -348,9 +384,12 @@ def discharged_while(while_loop: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def discharged_branches(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """A choice (what, index, branches, names, operands) among branches that may touch Refs from outside."""
+    """A choice (what, index, branches, names, operands) among branches that may touch Refs from
+    outside."""
 
-    def discharge(error: RefTouched, what: str, index: Any, branches: Any, names: Any, operands: Any) -> Any:
+    def discharge(
+        error: RefTouched, what: str, index: Any, branches: Any, names: Any, operands: Any
+    ) -> Any:
         refs = touched_by(error, [(b, tuple(operands)) for b in branches])
         with_values = [threaded(b, refs) for b in branches]
         values, out = choose(what, index, with_values, names, (values_of(refs), *operands))
@@ -365,13 +404,17 @@ def refs_among(leaves: Sequence[Any], name: str) -> list[int]:
     places = [i for i, x in enumerate(leaves) if isinstance(x, Ref)]
     if len({id(leaves[i]) for i in places}) < len(places):
         raise ValueError(
-            f"only one reference to a mutable array may be passed as an argument to a function, but {name} was given the same Ref twice"
+            "only one reference to a mutable array may be passed as an argument to a function, but"
+            f" {name} was given the same Ref twice"
         )
     return places
 
 
-def with_values_for_refs(fun: Callable[..., Any], tree: pytrees.PyTreeDef, places: Sequence[int]) -> Callable[..., Any]:
-    """`fun` for arguments with plain values in the place of Refs, giving (their last values, result)."""
+def with_values_for_refs(
+    fun: Callable[..., Any], tree: pytrees.PyTreeDef, places: Sequence[int]
+) -> Callable[..., Any]:
+    """`fun` for arguments with plain values in the place of Refs, giving (their last values,
+    result)."""
 
     @functools.wraps(fun)
     def discharged(*args: Any, **kwargs: Any) -> tuple[list[Any], Any]:
@@ -386,7 +429,8 @@ def with_values_for_refs(fun: Callable[..., Any], tree: pytrees.PyTreeDef, place
         for x in pytrees.leaves(out):
             if isinstance(x, Ref):
                 raise ValueError(
-                    f"function {name_of(fun)} returned a mutable array reference of type {x._aval}, but mutable array references cannot be returned."
+                    f"function {name_of(fun)} returned a mutable array reference of type {x._aval},"
+                    " but mutable array references cannot be returned."
                 )
         return [r._value for r in made], out
 

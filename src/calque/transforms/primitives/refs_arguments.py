@@ -1,8 +1,11 @@
-"""Refs among the arguments of functions that are transformed: there they are closed over, or mapped row by row.
+"""Refs among the arguments of functions that are transformed: there they are closed over, or mapped
+row by row.
 
-A function that is given a Ref is made into one that closes over it, with None in its place among the arguments. Where the function is
-staged, what it closes over is found and threaded through as for any other Ref (`refs`). Under vmap and among the xs of a scan a Ref
-stands for its rows: the function gets one of its own for each, and what these hold at last is written back."""
+A function that is given a Ref is made into one that closes over it, with None in its place among
+the arguments. Where the function is staged, what it closes over is found and threaded through as
+for any other Ref (`refs`). Under vmap and among the xs of a scan a Ref stands for its rows: the
+function gets one of its own for each, and what these hold at last is written back.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ Restore = Callable[[Any], Any]
 
 
 def without_refs(tree: Any, name: str) -> tuple[Any, Restore | None]:
-    """A tree with None in the place of each Ref, and what puts them back into such trees; None if there are no Refs."""
+    """A tree with None in the place of each Ref, and what puts them back into such trees; None if
+    there are no Refs."""
     if not any_alive():
         return tree, None
     leaves, treedef = pytrees.flatten(tree)
@@ -44,7 +48,10 @@ def without_refs(tree: Any, name: str) -> tuple[Any, Restore | None]:
         parts = treedef.flatten_up_to(other)
         return pytrees.unflatten(treedef, [refs.get(i, p) for i, p in enumerate(parts)])
 
-    return pytrees.unflatten(treedef, [None if i in refs else x for i, x in enumerate(leaves)]), restore
+    return (
+        pytrees.unflatten(treedef, [None if i in refs else x for i, x in enumerate(leaves)]),
+        restore,
+    )
 
 
 def closing_over(fun: Callable[..., Any], restore: Restore) -> Callable[..., Any]:
@@ -71,7 +78,8 @@ def with_refs_among_operands(choose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def discharged_call(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A way to call a function (fun, args, kwargs, ...) that stages it: Refs that it is given or closes over go through as values."""
+    """A way to call a function (fun, args, kwargs, ...) that stages it: Refs that it is given or
+    closes over go through as values."""
 
     @functools.wraps(call)
     def wrapped(fun: Callable[..., Any], args: Any, kwargs: Any, *rest: Any) -> Any:
@@ -147,7 +155,8 @@ def discharged_rows(scan: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class LaneRefs:
-    """The Refs among the flat arguments of a vmap: those that are mapped stand for their lanes, the others are closed over."""
+    """The Refs among the flat arguments of a vmap: those that are mapped stand for their lanes, the
+    others are closed over."""
 
     def __init__(self, leaves: Sequence[Any], axes: Sequence[int | None], name: str):
         places = refs_among(leaves, name)
@@ -161,7 +170,8 @@ class LaneRefs:
             self.values[i] = 0  # unread
 
     def flat(self, fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-        """`fun` of the flat arguments with the last values of the mapped Refs before its results."""
+        """`fun` of the flat arguments with the last values of the mapped Refs before its
+        results."""
 
         def lane(*values: Any) -> list[Any]:
             leaves, made = fresh(list(values), self.mapped)
@@ -177,11 +187,15 @@ class LaneRefs:
     ) -> tuple[list[Any], list[Any]]:
         """What remains of the results once the Refs hold theirs."""
         n = len(self.refs)
-        store_all(self.refs, [placed(x, d, dims[i], size) for x, d, i in zip(outs, found, self.mapped)])
+        store_all(
+            self.refs, [placed(x, d, dims[i], size) for x, d, i in zip(outs, found, self.mapped)]
+        )
         return outs[n:], list(found[n:])
 
 
-def lane_refs(leaves: Sequence[Any], axes: Callable[[], Sequence[int | None]], name: str) -> LaneRefs | None:
+def lane_refs(
+    leaves: Sequence[Any], axes: Callable[[], Sequence[int | None]], name: str
+) -> LaneRefs | None:
     """The Refs among these leaves; None if there are none."""
     if not any_alive() or not any(isinstance(x, Ref) for x in leaves):
         return None

@@ -1,7 +1,9 @@
-"""Rematerialisation: `checkpoint` keeps little of a function for the backward pass and computes the rest again.
+"""Rematerialisation: `checkpoint` keeps little of a function for the backward pass and computes the
+rest again.
 
-The primitive is JAX's `remat2`. When it is linearised, the known part runs in place and keeps what the policy allows; the tape
-gets one equation that holds the recomputation and the linear program together."""
+The primitive is JAX's `remat2`. When it is linearised, the known part runs in place and keeps what
+the policy allows; the tape gets one equation that holds the recomputation and the linear program
+together."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -33,7 +35,7 @@ from calque.transforms.primitives.refs_arguments import discharged_call
 
 Policy = Callable[..., Any]
 
-# ---------------------------------------------------------------- policies: which results may be kept
+# ---------------------------------------------------------------- policies: which results may be ke
 
 
 class _Answer:
@@ -53,7 +55,8 @@ Saveable, Recompute = _Answer("Saveable", True), _Answer("Recompute", False)
 
 
 class Offloadable(NamedTuple):
-    """The answer of a policy that keeps a value in another memory. There is one memory: the value is kept."""
+    """The answer of a policy that keeps a value in another memory. There is one memory: the value
+    is kept."""
 
     src: str
     dst: str
@@ -78,7 +81,7 @@ class DotsSaveable:
     def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
         if prim.name != "dot_general":
             return prim.name == "conv_general_dilated" and not self.only_if_no_batch_dims
-        (_, (lhs_batch, rhs_batch)) = params["dimension_numbers"]
+        _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
         return not self.only_if_no_batch_dims or not (lhs_batch or rhs_batch)
 
 
@@ -142,8 +145,11 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keep values with these names. There is one memory here, so what may be offloaded is kept as well."""
-    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded))
+    """Keep values with these names. There is one memory here, so what may be offloaded is kept as
+    well."""
+    return SaveOnlyTheseNames(
+        frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded)
+    )
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
@@ -203,11 +209,18 @@ class _Split(NamedTuple):
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, policy: Policy | None, **params: Any
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    policy: Policy | None,
+    **params: Any,
 ) -> Any:
     parts = _split(jaxpr, nonzero(tangents), policy)
     params = {**params, "policy": policy}
-    if any(isinstance(x, Tracer) for x in primals):  # a derivative of this derivative shall keep as little
+    if any(
+        isinstance(x, Tracer) for x in primals
+    ):  # a derivative of this derivative shall keep as little
         found = remat_p.call(parts.known, primals, params)
     else:
         found = eval_jaxpr(parts.known.jaxpr, parts.known.consts, *primals)
@@ -220,8 +233,11 @@ def _linearize(
 def recomputed_tangents(
     primitive: CallPrimitive, primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr
 ) -> list[Any]:
-    """Tangents of the results of a call, by a call of this primitive that reads its operands alone and computes the rest again."""
-    return _tangents_again(primitive, _split(jaxpr, nonzero(tangents), None), primals, tangents, jaxpr, {})
+    """Tangents of the results of a call, by a call of this primitive that reads its operands alone
+    and computes the rest again."""
+    return _tangents_again(
+        primitive, _split(jaxpr, nonzero(tangents), None), primals, tangents, jaxpr, {}
+    )
 
 
 def _tangents_again(
@@ -253,13 +269,17 @@ def _splitted(closed: ClosedJaxpr, active: tuple[bool, ...], policy: Policy) -> 
     places: dict[str, Sequence[Any]] = {"in": j.invars, "out": j.outvars, "new": j.outvars[n:]}
     residuals = [places[kind][i] for kind, i in lin.sources]
     eqns, saved = _recomputed(j.eqns, residuals, j.invars, policy)
-    known = ClosedJaxpr(without_dead_code(j.replace(outvars=[*j.outvars[:n], *saved])), lin.primal.consts)
+    known = ClosedJaxpr(
+        without_dead_code(j.replace(outvars=[*j.outvars[:n], *saved])), lin.primal.consts
+    )
     again = j.replace(invars=[*j.invars, *saved], eqns=eqns, outvars=residuals)
     body = _with_recomputation(ClosedJaxpr(again, lin.primal.consts), lin)
     n_first = len(again.invars)
     reads = used_inputs(body.jaxpr)[:n_first]
     kept = [v for v, r in zip(body.jaxpr.invars, reads) if r] + body.jaxpr.invars[n_first:]
-    return _Split(known, ClosedJaxpr(body.jaxpr.replace(invars=kept), body.consts), tuple(reads), lin.nonzeros)
+    return _Split(
+        known, ClosedJaxpr(body.jaxpr.replace(invars=kept), body.consts), tuple(reads), lin.nonzeros
+    )
 
 
 def _recomputed(
@@ -315,7 +335,8 @@ def checkpoint(
     static_argnames: str | Sequence[str] | None = None,
     concrete: bool = False,
 ) -> Callable[..., Any]:
-    """`fun`, of which the backward pass computes again what it needs; `policy` says which values may be kept.
+    """`fun`, of which the backward pass computes again what it needs; `policy` says which values
+    may be kept.
 
     >>> f = calque.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
     >>> calque.grad(f)(2.0) == calque.grad(lambda x: jnp.sin(jnp.sin(x)))(2.0)
@@ -330,7 +351,8 @@ def checkpoint(
         )
     if concrete:
         raise NotImplementedError(
-            "The 'concrete' option to checkpoint is deprecated: make arguments static with static_argnums instead."
+            "The 'concrete' option to checkpoint is deprecated: make arguments static with"
+            " static_argnums instead."
         )
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
@@ -361,14 +383,19 @@ def _checkpointed(
     policy: Policy | None,
     prevent_cse: bool,
 ) -> Any:
-    """Stage a function and bind `remat2`; messages speak of the function of the user, of which some arguments are fixed."""
+    """Stage a function and bind `remat2`; messages speak of the function of the user, of which some
+    arguments are fixed."""
     fun, fixed = user
     leaves, in_tree = pytrees.flatten((args, kwargs))
     leaves = arrays(leaves, "checkpoint", fun, args, kwargs)
     flat = FlatFunction(call, in_tree, "checkpoint")
-    traced = trace_to_jaxpr(flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, args, kwargs, fixed))
+    traced = trace_to_jaxpr(
+        flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, args, kwargs, fixed)
+    )
     closed, consts = close_over_tracers(traced)
-    outs = remat_p.bind(*consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False)
+    outs = remat_p.bind(
+        *consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False
+    )
     return pytrees.unflatten(flat.out_tree, outs)
 
 
@@ -387,7 +414,9 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
     with recording(record):
         inputs = [record.new_argument(typeof(x)) for x in leaves]
         _, _, tape = linearize(
-            FlatFunction(f, in_tree, "saved_residuals"), inputs, [has_tangent(typeof(x)) for x in leaves]
+            FlatFunction(f, in_tree, "saved_residuals"),
+            inputs,
+            [has_tangent(typeof(x)) for x in leaves],
         )
         return [(typeof(c), _whence(c, record, names)) for c in tape.consts]
 
@@ -407,13 +436,18 @@ def _whence(c: Any, record: JaxprTrace, names: Sequence[str]) -> str:
 
 
 def _maker(v: Any, eqns: Sequence[Eqn]) -> tuple[Any, Eqn | None]:
-    """The variable that `v` is, and the equation that makes it, which may stand inside a checkpoint."""
+    """The variable that `v` is, and the equation that makes it, which may stand inside a
+    checkpoint."""
     e = next((e for e in eqns if v in e.outvars), None)
     if e is None or e.primitive is not remat_p:
         return v, e
     inner: ClosedJaxpr = e.params["jaxpr"]
     v, made = _maker(inner.jaxpr.outvars[e.outvars.index(v)], inner.eqns)
-    return (v, made) if v not in inner.jaxpr.invars else _maker(e.invars[inner.jaxpr.invars.index(v)], eqns)
+    return (
+        (v, made)
+        if v not in inner.jaxpr.invars
+        else _maker(e.invars[inner.jaxpr.invars.index(v)], eqns)
+    )
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

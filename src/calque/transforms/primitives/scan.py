@@ -26,7 +26,13 @@ from calque.transforms.engines.slices import (
     without_dead_code,
 )
 from calque.transforms.engines.transpose import backward_pass
-from calque.transforms.engines.zeros import instantiate, nonzero, only_nonzero, tangent_aval, with_zeros
+from calque.transforms.engines.zeros import (
+    instantiate,
+    nonzero,
+    only_nonzero,
+    tangent_aval,
+    with_zeros,
+)
 from calque.transforms.primitives.flow import rearranged, split, with_inputs
 
 Mask = tuple[bool, ...]
@@ -43,9 +49,12 @@ def bind_scan(
     unroll: Any,
     counted: bool = False,
 ) -> list[Any]:
-    """A loop of `length` rounds; a counted one ends sooner, after as many as its first constant says (which the body does not read).
+    """A loop of `length` rounds; a counted one ends sooner, after as many as its first constant
+    says (which the body does not read).
 
-    It reads and writes the first rows of what is stacked. The other rows of its results are left as memory was."""
+    It reads and writes the first rows of what is stacked. The other rows of its results are left as
+    memory was.
+    """
     return scan_p.bind(
         *consts,
         *init,
@@ -72,7 +81,16 @@ def bind_counted(
 ) -> list[Any]:
     """A scan of the first `count` (an int32) of `length` rounds."""
     body = _with_count(jaxpr)
-    return bind_scan([count, *consts], init, xs, jaxpr=body, length=length, reverse=reverse, unroll=1, counted=True)
+    return bind_scan(
+        [count, *consts],
+        init,
+        xs,
+        jaxpr=body,
+        length=length,
+        reverse=reverse,
+        unroll=1,
+        counted=True,
+    )
 
 
 def _with_count(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
@@ -104,7 +122,9 @@ def _meaning(
     return [*carry, *stacked]
 
 
-def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int, **_: Any) -> list[ShapedArray]:
+def _shape(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int, **_: Any
+) -> list[ShapedArray]:
     outs = jaxpr.out_avals
     return outs[:num_carry] + [stacked_aval(a, length) for a in outs[num_carry:]]
 
@@ -129,7 +149,8 @@ def _jvp(
     active = _fixpoint(nonzero(tangents), num_consts, num_carry, lambda m: jvp_jaxpr(jaxpr, m)[1])
     c_nz, carry_nz, x_nz = (tuple(m) for m in split(active, num_consts, num_carry))
     both, mask = jvp_jaxpr(jaxpr, active, carry_nz + (False,) * n_ys)
-    # the program takes (values, tangents) and gives (values, tangents): bring constants, carry and xs together
+    # the program takes (values, tangents) and gives (values, tangents): bring constants, carry and
+    # xs together
     n = len(active)
     values = split(range(n), num_consts, num_carry)
     slots = split(range(n, n + sum(active)), sum(c_nz), sum(carry_nz))
@@ -139,7 +160,9 @@ def _jvp(
     parts = [
         [*p, *_tangents_of(t, m)]
         for p, t, m in zip(
-            split(primals, num_consts, num_carry), split(tangents, num_consts, num_carry), (c_nz, carry_nz, x_nz)
+            split(primals, num_consts, num_carry),
+            split(tangents, num_consts, num_carry),
+            (c_nz, carry_nz, x_nz),
         )
     ]
     found = bind_scan(*parts, jaxpr=body, **params)
@@ -182,7 +205,9 @@ def _linearize(
 ) -> Any:
     n_ys = len(jaxpr.jaxpr.outvars) - num_carry
     out_avals = _shape(jaxpr=jaxpr, length=params["length"], num_carry=num_carry)
-    active = _fixpoint(nonzero(tangents), num_consts, num_carry, lambda m: linearize_jaxpr(jaxpr, m).nonzeros)
+    active = _fixpoint(
+        nonzero(tangents), num_consts, num_carry, lambda m: linearize_jaxpr(jaxpr, m).nonzeros
+    )
     consts, init, xs = split(primals, num_consts, num_carry)
     const_ts, init_ts, xs_ts = split(tangents, num_consts, num_carry)
     c_nz, carry_nz, x_nz = (tuple(m) for m in split(active, num_consts, num_carry))
@@ -200,13 +225,15 @@ def _linearize(
     body = plan.linear(sum(c_nz), sum(carry_nz))
     if params.get("counted"):
         body, linear_consts = _with_count(body), [consts[0], *linear_consts]
-    out_ts = bind_scan(linear_consts, _tangents_of(init_ts, carry_nz), linear_xs, jaxpr=body, **params)
+    out_ts = bind_scan(
+        linear_consts, _tangents_of(init_ts, carry_nz), linear_xs, jaxpr=body, **params
+    )
     return outs, with_zeros(out_ts, lin.nonzeros, out_avals)
 
 
 class _Residuals:
-    """Where each residual of a linearised body lives: constants of the loop, computed before it, read again from xs or ys,
-    or stacked by the loop."""
+    """Where each residual of a linearised body lives: constants of the loop, computed before it,
+    read again from xs or ys, or stacked by the loop."""
 
     def __init__(self, lin: Linearized, num_consts: int, num_carry: int, num_xs: int):
         self.lin, self.num_consts, self.num_carry = lin, num_consts, num_carry
@@ -244,11 +271,19 @@ class _Residuals:
         return (name, store.index(atom))
 
     def _primal(self, j: Jaxpr, n_outs: int) -> ClosedJaxpr:
-        """The body with hoisted values as further constants and the residuals of each round as further ys."""
-        made = [a for a in self.hoisted if isinstance(a, Var) and a not in j.invars and a not in j.constvars]
+        """The body with hoisted values as further constants and the residuals of each round as
+        further ys."""
+        made = [
+            a
+            for a in self.hoisted
+            if isinstance(a, Var) and a not in j.invars and a not in j.constvars
+        ]
         self.made = made
         # of a call that was split, the part that varies stays
-        eqns = [e.replace(outvars=[DropVar(v.aval) if v in made else v for v in e.outvars]) for e in j.eqns]
+        eqns = [
+            e.replace(outvars=[DropVar(v.aval) if v in made else v for v in e.outvars])
+            for e in j.eqns
+        ]
         invars = j.invars[: self.num_consts] + made + j.invars[self.num_consts :]
         body = j.replace(invars=invars, eqns=eqns, outvars=[*j.outvars[:n_outs], *self.extra])
         return ClosedJaxpr(without_dead_code(body), self.lin.primal.consts)
@@ -274,7 +309,8 @@ class _Residuals:
         outs: Sequence[Any],
         stacked: Sequence[Any],
     ) -> tuple[list[Any], list[Any]]:
-        """Residuals that are constants of the linear loop, and those that it reads round by round."""
+        """Residuals that are constants of the linear loop, and those that it reads round by
+        round."""
         stores = {"const": consts, "hoisted": fixed, "xs": xs, "ys": outs, "stacked": stacked}
         return (
             [stores[k][i] for k, i in self.places if k in ("const", "hoisted")],
@@ -282,11 +318,14 @@ class _Residuals:
         )
 
     def linear(self, n_consts: int, n_carry: int) -> ClosedJaxpr:
-        """The linear body as a program of (constants, their tangents, carry, residuals of the round, tangents of xs)."""
+        """The linear body as a program of (constants, their tangents, carry, residuals of the
+        round, tangents of xs)."""
         n = len(self.places)
         fixed = [r for r, (k, _) in enumerate(self.places) if k in ("const", "hoisted")]
         varying = [r for r, (k, _) in enumerate(self.places) if k not in ("const", "hoisted")]
-        const_ts, carry_ts, xs_ts = split(range(n, len(self.lin.linear.jaxpr.invars)), n_consts, n_carry)
+        const_ts, carry_ts, xs_ts = split(
+            range(n, len(self.lin.linear.jaxpr.invars)), n_consts, n_carry
+        )
         return rearranged(self.lin.linear, [*fixed, *const_ts, *carry_ts, *varying, *xs_ts])
 
 
@@ -312,12 +351,16 @@ def _transpose(
     consts, _, xs = split(args, num_consts, num_carry)
     c_lin, i_lin, x_lin = split(linear, num_consts, num_carry)
     ct_carry, ct_ys = split(cts, num_carry)
-    back = _Backward(jaxpr, (tuple(c_lin), tuple(x_lin)), num_carry, nonzero(ct_carry), nonzero(ct_ys))
+    back = _Backward(
+        jaxpr, (tuple(c_lin), tuple(x_lin)), num_carry, nonzero(ct_carry), nonzero(ct_ys)
+    )
     known_consts = [x for x, lin in zip(consts, c_lin) if not lin]
     known_xs = [x for x, lin in zip(xs, x_lin) if not lin]
     carry = back.start([x.aval for x, lin in zip(consts, c_lin) if lin], ct_carry)
     params["reverse"] = not reverse
-    found = bind_scan(known_consts, carry, [*known_xs, *only_nonzero(ct_ys)], jaxpr=back.body, **params)
+    found = bind_scan(
+        known_consts, carry, [*known_xs, *only_nonzero(ct_ys)], jaxpr=back.body, **params
+    )
     ct_consts, ct_init, ct_xs = back.results(found)
     sources = (iter(ct_consts), iter(ct_init), iter(ct_xs))
     out = [next(sources[0]) if lin else None for lin in c_lin]
@@ -333,10 +376,19 @@ def _stacked_zero(ct: Any, length: int) -> Any:
 
 
 class _Backward:
-    """The transposed body: (known constants; cotangents of linear constants so far, of the carry; known xs, cotangents of ys)
-    to (the cotangents carried on; cotangents of the linear xs). Cotangents that stay zero in all rounds are left out."""
+    """The transposed body: (known constants; cotangents of linear constants so far, of the carry;
+    known xs, cotangents of ys) to (the cotangents carried on; cotangents of the linear xs).
+    Cotangents that stay zero in all rounds are left out.
+    """
 
-    def __init__(self, jaxpr: ClosedJaxpr, linear: tuple[Mask, Mask], num_carry: int, carry_nz: Mask, ys_nz: Mask):
+    def __init__(
+        self,
+        jaxpr: ClosedJaxpr,
+        linear: tuple[Mask, Mask],
+        num_carry: int,
+        carry_nz: Mask,
+        ys_nz: Mask,
+    ):
         self.jaxpr, self.num_carry, self.ys_nz = jaxpr, num_carry, ys_nz
         self.c_lin, self.x_lin = linear
         self.c_nz: Mask = (False,) * sum(self.c_lin)
@@ -374,20 +426,33 @@ class _Backward:
         def backward(*args: Any) -> list[Any]:
             c, so_far, cts, x, y = split(args, *sizes)
             full = [UndefinedPrimal(a) for a in self.jaxpr.in_avals]
-            for values, lin, at in ((c, self.c_lin, 0), (x, self.x_lin, len(full) - len(self.x_lin))):
+            for values, lin, at in (
+                (c, self.c_lin, 0),
+                (x, self.x_lin, len(full) - len(self.x_lin)),
+            ):
                 it = iter(values)
-                full[at : at + len(lin)] = [full[at + k] if m else next(it) for k, m in enumerate(lin)]
+                full[at : at + len(lin)] = [
+                    full[at + k] if m else next(it) for k, m in enumerate(lin)
+                ]
             given = with_zeros([*cts, *y], self.carry_nz + self.ys_nz, outs)
-            return self._sorted(backward_pass(self.jaxpr.jaxpr, self.jaxpr.consts, full, given), so_far, lin_consts)
+            return self._sorted(
+                backward_pass(self.jaxpr.jaxpr, self.jaxpr.consts, full, given), so_far, lin_consts
+            )
 
-        return trace_to_jaxpr(backward, [*known_c, *sums, *ct_carry, *known_x, *ct_ys], "transpose of scan")
+        return trace_to_jaxpr(
+            backward, [*known_c, *sums, *ct_carry, *known_x, *ct_ys], "transpose of scan"
+        )
 
-    def _sorted(self, found: list[Any], so_far: Sequence[Any], lin_consts: Sequence[ShapedArray]) -> list[Any]:
+    def _sorted(
+        self, found: list[Any], so_far: Sequence[Any], lin_consts: Sequence[ShapedArray]
+    ) -> list[Any]:
         ct_consts, ct_carry, ct_xs = split(found, len(self.c_lin), self.num_carry)
         ct_consts = [ct for ct, lin in zip(ct_consts, self.c_lin) if lin]
         ct_xs = [ct for ct, lin in zip(ct_xs, self.x_lin) if lin]
         self._found = (nonzero(ct_consts), nonzero(ct_carry), nonzero(ct_xs))
-        sums = [add_tangents(a, b) for a, b in zip(with_zeros(so_far, self.c_nz, lin_consts), ct_consts)]
+        sums = [
+            add_tangents(a, b) for a, b in zip(with_zeros(so_far, self.c_nz, lin_consts), ct_consts)
+        ]
         kept = [instantiate(s) for s, nz in zip(sums, self.c_nz) if nz]
         kept += [instantiate(ct) for ct, nz in zip(ct_carry, self.carry_nz) if nz]
         return kept + only_nonzero(ct_xs)
@@ -417,7 +482,8 @@ def _transpose_rest(
     num_carry: int,
     params: dict[str, Any],
 ) -> list[Any]:
-    """Some of the carry depends on nothing linear, such as a counter: that part of the loop is run first, then the rest transposed."""
+    """Some of the carry depends on nothing linear, such as a counter: that part of the loop is run
+    first, then the rest transposed."""
     known_eqns, linear_eqns, _ = dependents(jaxpr.jaxpr, touched)
     j = jaxpr.jaxpr
     needed = {a for e in linear_eqns for a in e.invars} | set(j.outvars)
@@ -450,9 +516,19 @@ def _transpose_rest(
         ),
         jaxpr.consts,
     )
-    operands = [*args[:num_consts], *(args[k] for k in lin_carry), *args[num_consts + num_carry :], *stacked]
+    operands = [
+        *args[:num_consts],
+        *(args[k] for k in lin_carry),
+        *args[num_consts + num_carry :],
+        *stacked,
+    ]
     back = _transpose(
-        [cts[k] for k in outs], *operands, jaxpr=rest, num_carry=len(lin_carry), num_consts=num_consts, **params
+        [cts[k] for k in outs],
+        *operands,
+        jaxpr=rest,
+        num_carry=len(lin_carry),
+        num_consts=num_consts,
+        **params,
     )
     full: list[Any] = [None] * len(args)
     where = [*range(num_consts), *lin_carry, *range(num_consts + num_carry, len(args))]
@@ -461,7 +537,9 @@ def _transpose_rest(
     return full
 
 
-def _thirds(indices: Sequence[int], num_consts: int, num_carry: int) -> tuple[list[int], list[int], list[int]]:
+def _thirds(
+    indices: Sequence[int], num_consts: int, num_carry: int
+) -> tuple[list[int], list[int], list[int]]:
     end = num_consts + num_carry
     return (
         [i for i in indices if i < num_consts],
@@ -488,8 +566,13 @@ def _batch(
         return _batch_counts(axis, args, dims, jaxpr, num_carry, num_consts, params)
     mask = tuple(d is not None for d in dims)
     c_dims, _, _ = split(dims, num_consts, num_carry)
-    inner = lambda m: (*c_dims, *(0 if b else None for b in m[num_consts:]))
-    outs_of = lambda m: tuple(d is not None for d in batch_jaxpr(jaxpr, axis, inner(m))[1])
+
+    def inner(m):
+        return (*c_dims, *(0 if b else None for b in m[num_consts:]))
+
+    def outs_of(m):
+        return tuple(d is not None for d in batch_jaxpr(jaxpr, axis, inner(m))[1])
+
     mask = _fixpoint(mask, num_consts, num_carry, outs_of)
     carry_mask = mask[num_consts : num_consts + num_carry]
     body, out_dims = batch_jaxpr(jaxpr, axis, inner(mask), carry_mask + (False,) * n_ys)
@@ -498,7 +581,10 @@ def _batch(
     init = [placed(x, d, 0, axis.size) if m else x for x, d, m in zip(init, i_dims, carry_mask)]
     xs = [x if d is None else move(x, d, 1) for x, d in zip(xs, x_dims)]
     found = bind_scan(consts, init, xs, jaxpr=body, **params)
-    return found, [*out_dims[:num_carry], *(None if d is None else d + 1 for d in out_dims[num_carry:])]
+    return found, [
+        *out_dims[:num_carry],
+        *(None if d is None else d + 1 for d in out_dims[num_carry:]),
+    ]
 
 
 def _batch_counts(
@@ -510,7 +596,8 @@ def _batch_counts(
     num_consts: int,
     params: dict[str, Any],
 ) -> Any:
-    """Lanes with different numbers of rounds, together: as many as the longest needs; the others keep what they carry meanwhile."""
+    """Lanes with different numbers of rounds, together: as many as the longest needs; the others
+    keep what they carry meanwhile."""
     one = ShapedArray((), np.dtype("int32"))
     step = scalar_of(one.dtype, -1 if params["reverse"] else 1)
 
@@ -518,7 +605,11 @@ def _batch_counts(
         _, consts, (i, *carry), xs = split(values, 1, num_consts, num_carry + 1)
         outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *xs)
         more = do.lt(i, consts[0])
-        return [do.add(i, step), *(do.select_n(more, x, y) for x, y in zip(carry, outs)), *outs[num_carry:]]
+        return [
+            do.add(i, step),
+            *(do.select_n(more, x, y) for x, y in zip(carry, outs)),
+            *outs[num_carry:],
+        ]
 
     key = ("counts", params["reverse"])
     if key not in jaxpr.cache:
@@ -556,13 +647,22 @@ def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
             break
         used[:n_carry] = more
     counted = bool(p.get("counted"))
-    kept = lambda i: reads[i] or (counted and i == 0) or (n_consts <= i < n_consts + n_carry and used[i - n_consts])
+
+    def kept(i):
+        return (
+            reads[i]
+            or (counted and i == 0)
+            or (n_consts <= i < n_consts + n_carry and used[i - n_consts])
+        )
+
     keep = [i for i in range(len(reads)) if kept(i)]
     c, i, _ = _thirds(keep, n_consts, n_carry)
     body = rearranged(ClosedJaxpr(jaxpr, closed.consts), keep)
     params = {**p, "jaxpr": body, "num_consts": len(c), "num_carry": len(i)}
     return e.replace(
-        invars=[e.invars[k] for k in keep], outvars=[v for v, u in zip(e.outvars, used) if u], params=params
+        invars=[e.invars[k] for k in keep],
+        outvars=[v for v, u in zip(e.outvars, used) if u],
+        params=params,
     )
 
 
@@ -570,7 +670,10 @@ def _dependence(e: Eqn, unknown: Sequence[bool]) -> Sequence[bool]:
     closed, n_consts, n_carry = e.params["jaxpr"], e.params["num_consts"], e.params["num_carry"]
     if e.params.get("counted") and unknown[0]:
         return (True,) * len(e.outvars)
-    outs_of = lambda m: dependent_results(closed, m)
+
+    def outs_of(m):
+        return dependent_results(closed, m)
+
     return outs_of(_fixpoint(tuple(unknown), n_consts, n_carry, outs_of))
 
 

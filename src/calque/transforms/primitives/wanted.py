@@ -1,4 +1,5 @@
-"""Which cotangents are wanted of a backward pass, and where they go: the arguments and results of `VJP.with_refs`.
+"""Which cotangents are wanted of a backward pass, and where they go: the arguments and results of
+`VJP.with_refs`.
 
 >>> f_vjp = calque.vjp(lambda x, y: x * y, 2.0, 3.0)[1]
 >>> total = calque.new_ref(jnp.float32(10.0))

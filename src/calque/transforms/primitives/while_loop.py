@@ -1,7 +1,8 @@
 """Loops that run while a condition holds: the primitive `while` with all its rules.
 
-The condition may have dimensions (it gets them from vmap): they are the first dimensions of every carried value. Each lane
-then stops when its own condition fails, and the loop ends with the last of them."""
+The condition may have dimensions (it gets them from vmap): they are the first dimensions of every
+carried value. Each lane then stops when its own condition fails, and the loop ends with the last of
+them."""
 
 from __future__ import annotations
 
@@ -56,7 +57,11 @@ def bind_while(
 
 
 def _meaning(
-    *args: np.ndarray, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
+    *args: np.ndarray,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
 ) -> list[np.ndarray]:
     cond_consts, body_consts, carry = split(args, cond_nconsts, body_nconsts)
     while True:
@@ -64,7 +69,11 @@ def _meaning(
         if not pred.any():
             return list(carry)
         new = reference.run(body_jaxpr, *body_consts, *carry)
-        carry = new if not pred.ndim else [np.where(_expanded(pred, x.ndim), y, x) for x, y in zip(carry, new)]
+        carry = (
+            new
+            if not pred.ndim
+            else [np.where(_expanded(pred, x.ndim), y, x) for x, y in zip(carry, new)]
+        )
 
 
 def _expanded(pred: np.ndarray, ndim: int) -> np.ndarray:
@@ -89,7 +98,9 @@ def _jvp(
 ) -> Any:
     cond_consts, body_consts, init = split(primals, cond_nconsts, body_nconsts)
     _, const_ts, init_ts = split(tangents, cond_nconsts, body_nconsts)
-    active = carry_fixpoint(nonzero(tangents)[cond_nconsts:], body_nconsts, lambda m: jvp_jaxpr(body_jaxpr, m)[1])
+    active = carry_fixpoint(
+        nonzero(tangents)[cond_nconsts:], body_nconsts, lambda m: jvp_jaxpr(body_jaxpr, m)[1]
+    )
     c_nz, carry_nz = active[:body_nconsts], active[body_nconsts:]
     both, _ = jvp_jaxpr(body_jaxpr, active, carry_nz)
     c, v, c_t, v_t = split(range(len(both.jaxpr.invars)), body_nconsts, len(init), sum(c_nz))
@@ -113,9 +124,13 @@ def carry_fixpoint(mask: Mask, num_consts: int, outs_of: Any) -> Mask:
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    """The tape gets the loop over values and tangents together, which reads nothing of the rounds that ran, and shows nothing again.
-    The part of it that gives the values leaves the tape, unless it cannot be told apart: then the loop runs by itself as well."""
-    again: dict[str, Any] = {k: silent(v) if isinstance(v, ClosedJaxpr) else v for k, v in params.items()}
+    """The tape gets the loop over values and tangents together, which reads nothing of the rounds
+    that ran, and shows nothing again. The part of it that gives the values leaves the tape, unless
+    it cannot be told apart: then the loop runs by itself as well.
+    """
+    again: dict[str, Any] = {
+        k: silent(v) if isinstance(v, ClosedJaxpr) else v for k, v in params.items()
+    }
     outs, out_tangents = _jvp(primals, tangents, **again)
     shows = any(again[k] is not v for k, v in params.items())
     if shows or any(isinstance(o, Tracer) and isinstance(o._trace, Tape) for o in outs):
@@ -133,11 +148,17 @@ def _transpose(
 ) -> list[Any]:
     cond_consts, body_consts, init = split(args, cond_nconsts, body_nconsts)
     if any(type(c) is UndefinedPrimal for c in cond_consts):
-        raise TypeError("while_loop is not linear in what its condition reads: it has no transpose in it")
+        raise TypeError(
+            "while_loop is not linear in what its condition reads: it has no transpose in it"
+        )
     if cond_jaxpr.out_avals[0].shape:
-        cond_jaxpr, body_jaxpr = scalar_condition(cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
+        cond_jaxpr, body_jaxpr = scalar_condition(
+            cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts
+        )
         body_consts = [*cond_consts, *body_consts]
-        found = reverse_while(bind_while, cts, cond_consts, body_consts, init, cond_jaxpr, body_jaxpr)
+        found = reverse_while(
+            bind_while, cts, cond_consts, body_consts, init, cond_jaxpr, body_jaxpr
+        )
         return [None] * cond_nconsts + found[cond_nconsts:]
     return [None] * cond_nconsts + reverse_while(
         bind_while, cts, cond_consts, body_consts, init, cond_jaxpr, body_jaxpr
@@ -167,7 +188,9 @@ def scalar_condition(
         consts = cond_jaxpr.in_avals[:cond_nconsts]
         body_jaxpr.cache[key] = (
             trace_to_jaxpr(cond, cond_jaxpr.in_avals, "cond_fun"),
-            trace_to_jaxpr(body, [*consts, *body_jaxpr.in_avals[:body_nconsts], *carry_avals], "body_fun"),
+            trace_to_jaxpr(
+                body, [*consts, *body_jaxpr.in_avals[:body_nconsts], *carry_avals], "body_fun"
+            ),
         )
     return body_jaxpr.cache[key]
 
@@ -176,7 +199,9 @@ def _spread(pred: Any, shape: tuple[int, ...]) -> Any:
     n = typeof(pred).ndim
     if len(shape) == n:
         return pred
-    return do.broadcast_in_dim(pred, shape=shape, broadcast_dimensions=tuple(range(n)), sharding=None)
+    return do.broadcast_in_dim(
+        pred, shape=shape, broadcast_dimensions=tuple(range(n)), sharding=None
+    )
 
 
 # ---------------------------------------------------------------- batching
@@ -194,11 +219,21 @@ def _batch(
 ) -> Any:
     cond_consts, body_consts, init = split(args, cond_nconsts, body_nconsts)
     cc_dims, bc_dims, i_dims = split(dims, cond_nconsts, body_nconsts)
-    carry_dims = lambda m: tuple([0 if b else None for b in m])
-    outs_of = lambda m: tuple(
-        [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*bc_dims, *carry_dims(m[body_nconsts:])))[1]]
-    )
-    mask = carry_fixpoint(tuple([d is not None for d in dims[cond_nconsts:]]), body_nconsts, outs_of)[body_nconsts:]
+
+    def carry_dims(m):
+        return tuple([0 if b else None for b in m])
+
+    def outs_of(m):
+        return tuple(
+            [
+                d is not None
+                for d in batch_jaxpr(body_jaxpr, axis, (*bc_dims, *carry_dims(m[body_nconsts:])))[1]
+            ]
+        )
+
+    mask = carry_fixpoint(
+        tuple([d is not None for d in dims[cond_nconsts:]]), body_nconsts, outs_of
+    )[body_nconsts:]
     pred_dim = batch_jaxpr(cond_jaxpr, axis, (*cc_dims, *carry_dims(mask)))[1][0]
     by_lane = pred_dim is not None or (any(mask) and bool(cond_jaxpr.out_avals[0].shape))
     if by_lane:  # the lanes stop one by one
@@ -215,7 +250,9 @@ def _batch(
     cond, _ = batch_jaxpr(cond_jaxpr, axis, (*cc_dims, *carry_dims(mask)), (by_lane,))
     body, _ = batch_jaxpr(body_jaxpr, axis, (*bc_dims, *carry_dims(mask)), mask)
     init = [placed(x, d, 0, axis.size) if m else x for x, d, m in zip(init, i_dims, mask)]
-    return bind_while(cond_consts, body_consts, init, cond_jaxpr=cond, body_jaxpr=body), list(carry_dims(mask))
+    return bind_while(cond_consts, body_consts, init, cond_jaxpr=cond, body_jaxpr=body), list(
+        carry_dims(mask)
+    )
 
 
 # ---------------------------------------------------------------- dead code and dependence
@@ -242,7 +279,12 @@ def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
     return e.replace(
         invars=[e.invars[i] for i in kept],
         outvars=[e.outvars[i] for i in carry],
-        params={"cond_jaxpr": new_cond, "cond_nconsts": nc, "body_jaxpr": new_body, "body_nconsts": len(consts)},
+        params={
+            "cond_jaxpr": new_cond,
+            "cond_nconsts": nc,
+            "body_jaxpr": new_body,
+            "body_nconsts": len(consts),
+        },
     )
 
 

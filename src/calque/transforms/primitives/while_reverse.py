@@ -1,11 +1,13 @@
-"""Reverse mode through loops of any number of rounds, in time linear in them and in memory that is bounded.
+"""Reverse mode through loops of any number of rounds, in time linear in them and in memory that is
+bounded.
 
-The loop is run once to count its rounds. Then rounds are taken back from the last to the first. Where they are not too many, a second run
-keeps the values that each of them started from. Else these come from a hierarchy of checkpoints: blocks of so many rounds, blocks of
-blocks, and so on; each level costs one more forward run, and a level that is not needed costs nothing.
+The loop is run once to count its rounds. Then rounds are taken back from the last to the first.
+Where they are not too many, a second run keeps the values that each of them started from. Else
+these come from a hierarchy of checkpoints: blocks of so many rounds, blocks of blocks, and so on;
+each level costs one more forward run, and a level that is not needed costs nothing.
 
-All this is one equation, `while_back`: so vmap can take it lane by lane when the lanes differ in their numbers of rounds, and what one
-lane keeps is gone before the next begins."""
+All this is one equation, `while_back`: so vmap can take it lane by lane when the lanes differ in
+their numbers of rounds, and what one lane keeps is gone before the next begins."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -47,7 +49,9 @@ class _Parts(NamedTuple):
 
     cond   constants of the condition, known carry -> bool
     step   known constants, known carry -> known carry
-    back   known constants, known carry, cotangents of the linear carry -> cotangents of the linear constants, of the linear carry"""
+    back   known constants, known carry, cotangents of the linear carry -> cotangents of the linear
+    constants, of the linear carry
+    """
 
     bind: BindWhile
     cond: ClosedJaxpr
@@ -65,7 +69,8 @@ def reverse_while(
     cond_jaxpr: ClosedJaxpr,
     body_jaxpr: ClosedJaxpr,
 ) -> list[Any]:
-    """Cotangents of the body constants and the initial values that are UndefinedPrimal; None for the others."""
+    """Cotangents of the body constants and the initial values that are UndefinedPrimal; None for
+    the others."""
     n = len(body_consts)
     linear = [type(x) is UndefinedPrimal for x in (*body_consts, *init)]
     touched = _touched(body_jaxpr, linear, n)
@@ -79,7 +84,9 @@ def reverse_while(
     first = [zeros(a) for a in const_avals] + [instantiate(cts[i]) for i in lin]
     unchanged = [init[i] for i in fixed]
     consts = [c for c, t in zip(body_consts, touched) if not t]
-    found = bind_back(parts, [*cond_consts, *unchanged, *consts, *unchanged, *(init[i] for i in moving), *first])
+    found = bind_back(
+        parts, [*cond_consts, *unchanged, *consts, *unchanged, *(init[i] for i in moving), *first]
+    )
     ct_consts, ct_carry = split(found, len(const_avals))
     it = iter(ct_consts)
     out: list[Any] = [next(it) if type(c) is UndefinedPrimal else None for c in body_consts]
@@ -98,7 +105,9 @@ def _touched(body: ClosedJaxpr, linear: Sequence[bool], num_consts: int) -> list
     mask = list(linear)
     while True:
         _, _, reached = dependents(body.jaxpr, mask)
-        new = mask[:num_consts] + [m or a in reached for m, a in zip(mask[num_consts:], body.jaxpr.outvars)]
+        new = mask[:num_consts] + [
+            m or a in reached for m, a in zip(mask[num_consts:], body.jaxpr.outvars)
+        ]
         if new == mask:
             return mask
         mask = new
@@ -110,7 +119,9 @@ def _check_condition(cond: ClosedJaxpr, cond_nconsts: int, lin: Sequence[int]) -
         mask[cond_nconsts + i] = True
     _, _, reached = dependents(cond.jaxpr, mask)
     if cond.jaxpr.outvars[0] in reached:
-        raise TypeError("while_loop is not linear in what its condition reads: it has no transpose in it")
+        raise TypeError(
+            "while_loop is not linear in what its condition reads: it has no transpose in it"
+        )
 
 
 def _parts(
@@ -121,7 +132,8 @@ def _parts(
     touched: Sequence[bool],
     carry: tuple[Sequence[int], Sequence[int], Sequence[int]],
 ) -> _Parts:
-    """The parts of a loop of which some of the carry never changes (it counts as constant), some changes, some is linear."""
+    """The parts of a loop of which some of the carry never changes (it counts as constant), some
+    changes, some is linear."""
     fixed, moving, lin = carry
     key = ("parts", cond, tuple(touched), num_cond_consts, tuple(fixed))
     if key not in body.cache:
@@ -129,8 +141,12 @@ def _parts(
         known_consts = [i for i in range(n) if not touched[i]]
         places = [*known_consts, *(n + i for i in (*fixed, *moving))]
         outs = len(body.jaxpr.outvars)
-        of = lambda j, which: ClosedJaxpr(without_dead_code(j, [i in which for i in range(outs)]), body.consts)
-        # of a call whose known results read linear operands only for what is dead, `dependents` gives the part that does not
+
+        def of(j, which):
+            return ClosedJaxpr(without_dead_code(j, [i in which for i in range(outs)]), body.consts)
+
+        # of a call whose known results read linear operands only for what is dead, `dependents`
+        # gives the part that does not
         known_eqns, _, _ = dependents(body.jaxpr, touched)
         step = rearranged(of(body.jaxpr.replace(eqns=known_eqns), moving), places)
         lin_places = [i for i in range(n) if touched[i]] + [n + i for i in lin]
@@ -147,8 +163,11 @@ def _parts(
 
 
 def bind_back(parts: _Parts, args: Sequence[Any]) -> list[Any]:
-    """Cotangents before the loop; `args` are the constants of the condition, the known constants and carry, and the cotangents after it."""
-    return while_back_p.bind(*args, jaxpr=_definition(parts, [typeof(x) for x in args]), parts=parts)
+    """Cotangents before the loop; `args` are the constants of the condition, the known constants
+    and carry, and the cotangents after it."""
+    return while_back_p.bind(
+        *args, jaxpr=_definition(parts, [typeof(x) for x in args]), parts=parts
+    )
 
 
 def _definition(parts: _Parts, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
@@ -159,7 +178,9 @@ def _definition(parts: _Parts, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
         m = parts.sizes[0]
         plain = [a.strip_weak_type() for a in avals]
         loop = _Loop(parts, plain[m:])
-        cache[key] = trace_to_jaxpr(lambda *args: _back(loop, args[:m], args[m:]), plain, "while_back")
+        cache[key] = trace_to_jaxpr(
+            lambda *args: _back(loop, args[:m], args[m:]), plain, "while_back"
+        )
     return cache[key]
 
 
@@ -173,7 +194,9 @@ class _BackPrimitive(CallPrimitive):
 
     __slots__ = ()
 
-    def linearize_rule(self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    def linearize_rule(
+        self, primals: Sequence[Any], tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> Any:
         """As for a checkpoint: what the rounds leave behind stays inside."""
         outs = self.bind(*primals, jaxpr=jaxpr, **params)
         return outs, recomputed_tangents(self, primals, tangents, jaxpr)
@@ -192,7 +215,9 @@ class _BackPrimitive(CallPrimitive):
             if parts is not None:
                 return _batch_parts(axis, args, dims, parts)
         elif not lanes.together(axis, (jaxpr,)):
-            return lanes.one_by_one(self, axis, args, dims, {"jaxpr": jaxpr, "parts": parts, **params})
+            return lanes.one_by_one(
+                self, axis, args, dims, {"jaxpr": jaxpr, "parts": parts, **params}
+            )
         return super().batch_rule(axis, args, dims, jaxpr=jaxpr, **params)
 
 
@@ -206,23 +231,30 @@ def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
 
 while_back_p = _BackPrimitive("while_back", adapt=lambda params: {}, hidden=("parts",))
 dead_code_rules["while_back"] = _dead_code
-dependence_rules["while_back"] = lambda e, unknown: dependent_results(e.params["jaxpr"], tuple(unknown))
+dependence_rules["while_back"] = lambda e, unknown: dependent_results(
+    e.params["jaxpr"], tuple(unknown)
+)
 
 
 def diverges(closed: ClosedJaxpr, batched: Sequence[bool]) -> bool:
-    """Does the number of rounds, by which the program chooses its way, depend on these arguments?"""
+    """Does the number of rounds, by which the program chooses its way, depend on these
+    arguments?"""
     _, _, reached = dependents(closed.jaxpr, batched)
     choices = [e for e in closed.eqns if e.primitive.name == "cond" or e.params.get("counted")]
     return any(e.invars[0] in reached for e in choices)
 
 
 def _batch_parts(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], parts: _Parts) -> Any:
-    """Lanes that take the same number of rounds: the parts over whole batches; how much is kept is decided anew."""
+    """Lanes that take the same number of rounds: the parts over whole batches; how much is kept is
+    decided anew."""
     m, n, _ = parts.sizes
     n_carry = len(parts.step.jaxpr.outvars)
     cond_dims, const_dims, carry_dims, _ = split(dims, m, n, n_carry)
     mask = tuple(d is not None for d in carry_dims)
-    of = lambda mask: tuple(0 if b else None for b in mask)
+
+    def of(mask):
+        return tuple(0 if b else None for b in mask)
+
     while True:
         out_dims = batch_jaxpr(parts.step, axis, (*const_dims, *of(mask)))[1]
         more = tuple(b or d is not None for b, d in zip(mask, out_dims))
@@ -242,30 +274,41 @@ def _batch_parts(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], parts: _P
 
 # ---------------------------------------------------------------- its definition
 #
-# All loops in it but the first are counted scans, and what they repeat is a checkpoint: their derivatives of any order are such
-# scans again, a small number of them for each, and keep no more than they.
+# All loops in it but the first are counted scans, and what they repeat is a checkpoint: their
+# derivatives of any order are such scans again, a small number of them for each, and keep no more
+# than they.
 
 
 def _i32(x: int) -> Any:
     return scalar_of(I32, x)
 
 
-def _count(parts: _Parts, cond_consts: Sequence[Any], consts: Sequence[Any], start: Sequence[Any]) -> Any:
+def _count(
+    parts: _Parts, cond_consts: Sequence[Any], consts: Sequence[Any], start: Sequence[Any]
+) -> Any:
     """The number of rounds."""
     m, n = len(cond_consts), len(consts)
-    cond = with_inputs(parts.cond, [*range(m), ShapedArray((), I32), *range(m, len(parts.cond.jaxpr.invars))])
+    cond = with_inputs(
+        parts.cond, [*range(m), ShapedArray((), I32), *range(m, len(parts.cond.jaxpr.invars))]
+    )
 
     def body(*args: Any) -> list[Any]:
         consts, (i, *carry) = split(args, n)
-        return [do.add(i, _i32(1)), *eval_jaxpr(parts.step.jaxpr, parts.step.consts, *consts, *carry)]
+        return [
+            do.add(i, _i32(1)),
+            *eval_jaxpr(parts.step.jaxpr, parts.step.consts, *consts, *carry),
+        ]
 
     avals = parts.step.in_avals
     counted = trace_to_jaxpr(body, [*avals[:n], ShapedArray((), I32), *avals[n:]], "count")
-    return parts.bind(cond_consts, consts, [_i32(0), *start], cond_jaxpr=cond, body_jaxpr=counted)[0]
+    return parts.bind(cond_consts, consts, [_i32(0), *start], cond_jaxpr=cond, body_jaxpr=counted)[
+        0
+    ]
 
 
 class _Loop:
-    """A loop in blocks of rounds, blocks of blocks, and so on; the programs of each level hold those of the level below, and share them."""
+    """A loop in blocks of rounds, blocks of blocks, and so on; the programs of each level hold
+    those of the level below, and share them."""
 
     def __init__(self, parts: _Parts, avals: Sequence[ShapedArray]):
         self.parts = parts
@@ -292,19 +335,35 @@ class _Loop:
         return self._program("advance", level, self._advance, [])
 
     def back(self, level: int) -> ClosedJaxpr:
-        """count, known constants and carry, cotangents after so many rounds -> cotangents before them."""
-        return self._program("back", level, self._back_block if level == 1 else self._back_blocks, self.ct_avals)
+        """count, known constants and carry, cotangents after so many rounds -> cotangents before
+        them."""
+        return self._program(
+            "back", level, self._back_block if level == 1 else self._back_blocks, self.ct_avals
+        )
 
-    def _program(self, name: str, level: int, rule: Any, more: Sequence[ShapedArray]) -> ClosedJaxpr:
+    def _program(
+        self, name: str, level: int, rule: Any, more: Sequence[ShapedArray]
+    ) -> ClosedJaxpr:
         if (name, level) not in self._found:
-            whole = lambda *args: rule(level, *split(args[1:], len(self.avals) - self.n_carry, self.n_carry), args[0])
-            self._found[name, level] = trace_to_jaxpr(whole, [ShapedArray((), I32), *self.avals, *more], name)
+
+            def whole(*args):
+                return rule(
+                    level, *split(args[1:], len(self.avals) - self.n_carry, self.n_carry), args[0]
+                )
+
+            self._found[name, level] = trace_to_jaxpr(
+                whole, [ShapedArray((), I32), *self.avals, *more], name
+            )
         return self._found[name, level]
 
-    def _advance(self, level: int, consts: list[Any], carry: list[Any], _: Any, count: Any) -> list[Any]:
+    def _advance(
+        self, level: int, consts: list[Any], carry: list[Any], _: Any, count: Any
+    ) -> list[Any]:
         if level > 1:
             return self._through_blocks(level, consts, carry, count)[: self.n_carry]
-        return bind_counted(count, consts, carry, [], jaxpr=self._round(), length=self.rounds, reverse=False)
+        return bind_counted(
+            count, consts, carry, [], jaxpr=self._round(), length=self.rounds, reverse=False
+        )
 
     def _round(self, keeping: bool = False) -> ClosedJaxpr:
         """One round, which may give what it starts from as well."""
@@ -316,13 +375,19 @@ class _Loop:
             else once
         )
 
-    def _through_blocks(self, level: int, consts: list[Any], carry: list[Any], count: Any) -> list[Any]:
+    def _through_blocks(
+        self, level: int, consts: list[Any], carry: list[Any], count: Any
+    ) -> list[Any]:
         """The carry after `count` rounds, and what each block starts from, stacked."""
         n, block, below = len(consts), self.reach(level - 1), self.advance(level - 1)
 
         def one(*args: Any) -> list[Any]:
             (total,), consts, (k, *carry) = split(args, 1, n)
-            return [do.add(k, _i32(1)), *_again(below, [_rounds_in(k, block, total), *consts, *carry]), *carry]
+            return [
+                do.add(k, _i32(1)),
+                *_again(below, [_rounds_in(k, block, total), *consts, *carry]),
+                *carry,
+            ]
 
         i32 = ShapedArray((), I32)
         body = trace_to_jaxpr(one, [i32, *self.avals[:n], i32, *self.avals[n:]], "blocks")
@@ -337,25 +402,38 @@ class _Loop:
         )
         return found[1:]
 
-    def _back_blocks(self, level: int, consts: list[Any], start: list[Any], cts: list[Any], count: Any) -> list[Any]:
+    def _back_blocks(
+        self, level: int, consts: list[Any], start: list[Any], cts: list[Any], count: Any
+    ) -> list[Any]:
         n, block, below = len(consts), self.reach(level - 1), self.back(level - 1)
         saved = self._through_blocks(level, consts, start, count)[self.n_carry :]
         blocks = _blocks(count, block)
 
         def one(*args: Any) -> list[Any]:
             (total,), consts, (k, *cts), start = split(args, 1, n, 1 + len(self.ct_avals))
-            return [do.sub(k, _i32(1)), *_again(below, [_rounds_in(k, block, total), *consts, *start, *cts])]
+            return [
+                do.sub(k, _i32(1)),
+                *_again(below, [_rounds_in(k, block, total), *consts, *start, *cts]),
+            ]
 
         i32 = ShapedArray((), I32)
-        body = trace_to_jaxpr(one, [i32, *self.avals[:n], i32, *self.ct_avals, *self.avals[n:]], "blocks back")
+        body = trace_to_jaxpr(
+            one, [i32, *self.avals[:n], i32, *self.ct_avals, *self.avals[n:]], "blocks back"
+        )
         init = [do.sub(blocks, _i32(1)), *cts]
         length = self.length(level)
-        return bind_counted(blocks, [count, *consts], init, saved, jaxpr=body, length=length, reverse=True)[1:]
+        return bind_counted(
+            blocks, [count, *consts], init, saved, jaxpr=body, length=length, reverse=True
+        )[1:]
 
-    def _back_block(self, level: int, consts: list[Any], start: list[Any], cts: list[Any], count: Any) -> list[Any]:
+    def _back_block(
+        self, level: int, consts: list[Any], start: list[Any], cts: list[Any], count: Any
+    ) -> list[Any]:
         """Forward once more, keeping what each round starts from, then backward."""
         n, n_sums, length = len(consts), self.parts.sizes[2], self.rounds
-        kept = bind_counted(count, consts, start, [], jaxpr=self._round(keeping=True), length=length, reverse=False)
+        kept = bind_counted(
+            count, consts, start, [], jaxpr=self._round(keeping=True), length=length, reverse=False
+        )
 
         def one(*args: Any) -> list[Any]:
             consts, sums, ct_carry, carry = split(args, n, n_sums, len(cts) - n_sums)
@@ -363,14 +441,19 @@ class _Loop:
             return [*(add_tangents(a, b) for a, b in zip(sums, ct_consts)), *ct_new]
 
         body = trace_to_jaxpr(one, [*self.avals[:n], *self.ct_avals, *self.avals[n:]], "back")
-        return bind_counted(count, consts, cts, kept[self.n_carry :], jaxpr=body, length=length, reverse=True)
+        return bind_counted(
+            count, consts, cts, kept[self.n_carry :], jaxpr=body, length=length, reverse=True
+        )
 
 
 def _back(loop: _Loop, cond_consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Cotangents taken back through the whole loop; `args` are the known constants and carry, and the cotangents after it."""
+    """Cotangents taken back through the whole loop; `args` are the known constants and carry, and
+    the cotangents after it."""
     n = len(loop.parts.step.in_avals) - loop.n_carry
     count = _count(loop.parts, cond_consts, args[:n], args[n : n + loop.n_carry])
-    few = do.convert_element_type(do.le(count, _i32(loop.rounds)), new_dtype=I32, weak_type=False, sharding=None)
+    few = do.convert_element_type(
+        do.le(count, _i32(loop.rounds)), new_dtype=I32, weak_type=False, sharding=None
+    )
     branches = tuple(_as_checkpoint(loop.back(level)) for level in (loop.levels, 1))
     return do.cond(few, count, *args, branches=branches)
 
@@ -392,6 +475,9 @@ def _again(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 def _as_checkpoint(program: ClosedJaxpr) -> ClosedJaxpr:
     """A program that does that."""
     if "checkpoint" not in program.cache:
-        whole = lambda *args: _again(program, args)
+
+        def whole(*args):
+            return _again(program, args)
+
         program.cache["checkpoint"] = trace_to_jaxpr(whole, program.in_avals, "checkpoint")
     return program.cache["checkpoint"]

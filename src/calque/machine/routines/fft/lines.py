@@ -1,10 +1,22 @@
-"""Lines of elements between arrays and the memory in which a Fourier transform works: real and imaginary parts apart, in double precision."""
+"""Lines of elements between arrays and the memory in which a Fourier transform works: real and
+imaginary parts apart, in double precision."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-from calque.machine.lang.unit import Unit, apart, f32, f64, i64, load_f32, load_f64, ptr, store_f32, store_f64
+from calque.machine.lang.unit import (
+    Unit,
+    apart,
+    f32,
+    f64,
+    i64,
+    load_f32,
+    load_f64,
+    ptr,
+    store_f32,
+    store_f64,
+)
 
 
 class Form(IntEnum):
@@ -21,7 +33,8 @@ unit = Unit("fft_lines")
 
 @unit.helper
 def load_some(form: i64, x: ptr, step: i64, re: ptr, im: ptr, n: i64) -> None:
-    """Read elements that are `step` bytes apart; form and, where that is worth it, step are known when this is compiled."""
+    """Read elements that are `step` bytes apart; form and, where that is worth it, step are known
+    when this is compiled."""
     for i in apart(n):
         match form:
             case Form.C64:

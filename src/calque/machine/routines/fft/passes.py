@@ -1,11 +1,15 @@
-"""The passes of a Fourier transform: sums of 2, 3, 4, 5, 7, 8 or another small prime of elements, turned, and written in the order of Stockham.
+"""The passes of a Fourier transform: sums of 2, 3, 4, 5, 7, 8 or another small prime of elements,
+turned, and written in the order of Stockham.
 
-Real and imaginary parts stand in arrays of their own, in double precision. Before a pass an array is `r * m` rows of `s` elements: `s` independent
-sequences with steps of `s`. A pass of radix `r` makes it `r * s` sequences of length `m`:
+Real and imaginary parts stand in arrays of their own, in double precision. Before a pass an array
+is `r * m` rows of `s` elements: `s` independent sequences with steps of `s`. A pass of radix `r`
+makes it `r * s` sequences of length `m`:
 
-    y[q, j, p] = turn[j, p] * sum over k of root_r ** (j * k) * x[q, p + m * k]      at x[q + s * (p + m * k)] and y[q + s * (r * p + j)]
+    y[q, j, p] = turn[j, p] * sum over k of root_r ** (j * k) * x[q, p + m * k]      at x[q + s * (p
+    + m * k)] and y[q + s * (r * p + j)]
 
-so after all passes the result stands in order. Several transforms side by side are merely a larger `s` to begin with: a row is one element of each.
+so after all passes the result stands in order. Several transforms side by side are merely a larger
+`s` to begin with: a row is one element of each.
 """
 
 from __future__ import annotations
@@ -36,8 +40,8 @@ unit = Unit("fft_passes")
 
 @unit.helper
 def put(yr: ptr, yi: ptr, turned: i64, w: ptr, step: i64, r: i64, j: i64, re: f64, im: f64) -> None:
-    """Store element `j` of a sum, `turned` or not (which is known when this is compiled): factors are `step` bytes apart from those
-    of the next `j`, imaginary ones follow."""
+    """Store element `j` of a sum, `turned` or not (which is known when this is compiled): factors
+    are `step` bytes apart from those of the next `j`, imaginary ones follow."""
     if turned == 0:
         store_f64(yr, 0, re)
         store_f64(yi, 0, im)
@@ -49,7 +53,9 @@ def put(yr: ptr, yi: ptr, turned: i64, w: ptr, step: i64, r: i64, j: i64, re: f6
 
 
 @unit.helper
-def sum_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+def sum_2(
+    xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
+) -> None:
     """The sums of two elements that are `gap` bytes apart; results are `to` bytes apart."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -59,7 +65,9 @@ def sum_2(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w:
 
 
 @unit.helper
-def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+def sum_3(
+    xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
+) -> None:
     """The sums of three."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -74,7 +82,9 @@ def sum_3(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w:
 
 
 @unit.helper
-def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+def sum_4(
+    xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
+) -> None:
     """The sums of four."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -90,7 +100,9 @@ def sum_4(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w:
 
 
 @unit.helper
-def sum_5(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+def sum_5(
+    xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
+) -> None:
     """The sums of five."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -119,15 +131,28 @@ def mixed(a: f64, p: f64, q: f64, r: f64, c1: f64, c2: f64, c3: f64) -> f64:
 
 @unit.helper
 def facing(
-    yr: ptr, yi: ptr, to: i64, turned: i64, w: ptr, step: i64, j: i64, mr: f64, mi: f64, nr: f64, ni: f64
+    yr: ptr,
+    yi: ptr,
+    to: i64,
+    turned: i64,
+    w: ptr,
+    step: i64,
+    j: i64,
+    mr: f64,
+    mi: f64,
+    nr: f64,
+    ni: f64,
 ) -> None:
-    """Elements `j` and `7 - j` of the sums of seven, from what they have in common and what differs in sign."""
+    """Elements `j` and `7 - j` of the sums of seven, from what they have in common and what differs
+    in sign."""
     put(yr + j * to, yi + j * to, turned, w, step, 7, j, mr + ni, mi - nr)
     put(yr + (7 - j) * to, yi + (7 - j) * to, turned, w, step, 7, 7 - j, mr - ni, mi + nr)
 
 
 @unit.helper
-def sum_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+def sum_7(
+    xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
+) -> None:
     """The sums of seven."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     br, bi = load_f64(xr, gap), load_f64(xi, gap)
@@ -153,14 +178,29 @@ def sum_7(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w:
 
 
 @unit.helper
-def both(yr: ptr, yi: ptr, to: i64, turned: i64, w: ptr, step: i64, j: i64, er: f64, ei: f64, fr: f64, fi: f64) -> None:
-    """Elements `j` and `j + 4` of the sums of eight: the sum and the difference of those of the even and of the odd ones."""
+def both(
+    yr: ptr,
+    yi: ptr,
+    to: i64,
+    turned: i64,
+    w: ptr,
+    step: i64,
+    j: i64,
+    er: f64,
+    ei: f64,
+    fr: f64,
+    fi: f64,
+) -> None:
+    """Elements `j` and `j + 4` of the sums of eight: the sum and the difference of those of the
+    even and of the odd ones."""
     put(yr + j * to, yi + j * to, turned, w, step, 8, j, er + fr, ei + fi)
     put(yr + (j + 4) * to, yi + (j + 4) * to, turned, w, step, 8, j + 4, er - fr, ei - fi)
 
 
 @unit.helper
-def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+def sum_8(
+    xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
+) -> None:
     """The sums of eight: those of the four even ones and of the four odd ones."""
     ar, ai = load_f64(xr, 0), load_f64(xi, 0)
     er, ei = load_f64(xr, 4 * gap), load_f64(xi, 4 * gap)
@@ -180,13 +220,39 @@ def sum_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w:
     put(yr + 4 * to, yi + 4 * to, turned, w, step, 8, 4, kr - lr, ki - li)
     both(yr, yi, to, turned, w, step, 2, pr - rr, pi - ri, ti - vi, vr - tr)
     kr, ki = ur + zi, ui - zr
-    both(yr, yi, to, turned, w, step, 1, qr + si, qi - sr, _HALF_ROOT * (kr + ki), _HALF_ROOT * (ki - kr))
+    both(
+        yr,
+        yi,
+        to,
+        turned,
+        w,
+        step,
+        1,
+        qr + si,
+        qi - sr,
+        _HALF_ROOT * (kr + ki),
+        _HALF_ROOT * (ki - kr),
+    )
     kr, ki = ur - zi, ui + zr
-    both(yr, yi, to, turned, w, step, 3, qr - si, qi + sr, _HALF_ROOT * (ki - kr), -(_HALF_ROOT * (ki + kr)))
+    both(
+        yr,
+        yi,
+        to,
+        turned,
+        w,
+        step,
+        3,
+        qr - si,
+        qi + sr,
+        _HALF_ROOT * (ki - kr),
+        -(_HALF_ROOT * (ki + kr)),
+    )
 
 
 @unit.helper
-def sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64) -> None:
+def sums(
+    r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, gap: i64, to: i64, turned: i64, w: ptr, step: i64
+) -> None:
     """The sums of `r`, which is known when this is compiled."""
     match r:
         case 2:
@@ -211,7 +277,18 @@ def all_sums(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64)
             sums(r, xr + 8 * q, xi + 8 * q, yr + 8 * q, yi + 8 * q, 8 * s, 8 * s, 0, NULL, 0)
     elif s == 1:
         for p in apart(m):
-            sums(r, xr + 8 * p, xi + 8 * p, yr + 8 * r * p, yi + 8 * r * p, 8 * m, 8, 1, w + 8 * p, 8 * m)
+            sums(
+                r,
+                xr + 8 * p,
+                xi + 8 * p,
+                yr + 8 * r * p,
+                yi + 8 * r * p,
+                8 * m,
+                8,
+                1,
+                w + 8 * p,
+                8 * m,
+            )
     else:
         for p in range(m):
             at = 8 * p * s
@@ -268,7 +345,8 @@ def fft_pass_8(xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> No
 
 @unit.helper
 def add_turned(xr: ptr, xi: ptr, yr: ptr, yi: ptr, to: i64, c: f64, s: f64, count: i64) -> None:
-    """Add elements that follow each other, turned by an angle, to some that are `to` bytes apart."""
+    """Add elements that follow each other, turned by an angle, to some that are `to` bytes
+    apart."""
     for q in apart(count):
         ar, ai = load_f64(xr, 8 * q), load_f64(xi, 8 * q)
         store_f64(yr, to * q, load_f64(yr, to * q) + (ar * c - ai * s))
@@ -277,7 +355,8 @@ def add_turned(xr: ptr, xi: ptr, yr: ptr, yi: ptr, to: i64, c: f64, s: f64, coun
 
 @unit.helper
 def turn(yr: ptr, yi: ptr, to: i64, w: ptr, gap: i64, step: i64, count: i64) -> None:
-    """Turn elements that are `to` bytes apart by factors that are `step` bytes apart, `gap` bytes between the two parts."""
+    """Turn elements that are `to` bytes apart by factors that are `step` bytes apart, `gap` bytes
+    between the two parts."""
     for q in apart(count):
         c, s = load_f64(w, step * q), load_f64(w, gap + step * q)
         ar, ai = load_f64(yr, to * q), load_f64(yi, to * q)
@@ -286,8 +365,11 @@ def turn(yr: ptr, yi: ptr, to: i64, w: ptr, gap: i64, step: i64, count: i64) -> 
 
 
 @unit.function
-def fft_sum_any(r: i64, j: i64, x: ptr, xi: ptr, y: ptr, yi: ptr, roots: ptr, gap: i64, count: i64, to: i64) -> None:
-    """Element `j` of the sums of `r`, for sequences that stand side by side; the roots of order `r` are given."""
+def fft_sum_any(
+    r: i64, j: i64, x: ptr, xi: ptr, y: ptr, yi: ptr, roots: ptr, gap: i64, count: i64, to: i64
+) -> None:
+    """Element `j` of the sums of `r`, for sequences that stand side by side; the roots of order `r`
+    are given."""
     for q in range(count):
         store_f64(y, to * q, load_f64(x, 8 * q))
         store_f64(yi, to * q, load_f64(xi, 8 * q))
@@ -322,7 +404,8 @@ def fft_pass_any(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: 
 
 @unit.function
 def fft_pass(r: i64, xr: ptr, xi: ptr, yr: ptr, yi: ptr, w: ptr, m: i64, s: i64) -> None:
-    """One pass from `x` to `y`: `m` is the length that is left behind it, `s` the number of sequences before it."""
+    """One pass from `x` to `y`: `m` is the length that is left behind it, `s` the number of
+    sequences before it."""
     match r:
         case 2:
             fft_pass_2(xr, xi, yr, yi, w, m, s)

@@ -1,11 +1,15 @@
 """Fourier transforms along the last axes of an array: the kernel behind `fft`.
 
-`calque_fft(args, begin, end)` transforms everything; the range means nothing. `args` are words, see `Args`; what depends only on the lengths stands in
-a table (`Plan`, `Axis`, `Table`), made once. One axis is transformed after the other: lines are read into memory of the thread's own, as many side by
-side as vectors are good for, transformed by the passes of `fft_passes`, and written. All is computed in double precision.
+`calque_fft(args, begin, end)` transforms everything; the range means nothing. `args` are words, see
+`Args`; what depends only on the lengths stands in a table (`Plan`, `Axis`, `Table`), made once. One
+axis is transformed after the other: lines are read into memory of the thread's own, as many side by
+side as vectors are good for, transformed by the passes of `fft_passes`, and written. All is
+computed in double precision.
 
-Real transforms of an even length are complex ones of half the length, with pairs of elements as numbers. A length with a large prime factor is a
-convolution with a chirp (Bluestein), made of transforms of a longer length. Inverse transforms are those of numbers whose parts have changed places.
+Real transforms of an even length are complex ones of half the length, with pairs of elements as
+numbers. A length with a large prime factor is a convolution with a chirp (Bluestein), made of
+transforms of a longer length. Inverse transforms are those of numbers whose parts have changed
+places.
 """
 
 from __future__ import annotations
@@ -36,20 +40,23 @@ from calque.machine.threads import calque_parallel_for
 
 # From where, to where, how many transforms, and the table.
 Args = layout("Args", source=ptr, target=ptr, outer=i64, plan=ptr)
-# How many axes; single precision or double; forward or inverse; what is real (0 nothing, 1 what is read, 2 what is written); a factor. Axes follow.
+# How many axes; single precision or double; forward or inverse; what is real (0 nothing, 1 what is
+# read, 2 what is written); a factor. Axes follow.
 Plan = layout("Plan", rank=i64, single=i64, inverse=i64, real=i64, scale=f64)
-# The length of an axis, where its table is, counted from the plan, and the elements of memory that a line takes.
+# The length of an axis, where its table is, counted from the plan, and the elements of memory that
+# a line takes.
 Axis = layout("Axis", n=i64, table=i64, room=i64)
-# The length of complex transforms and the number of their passes, or the length of those in a convolution, and where its table is; where the chirp is,
-# with the transform of its inverse behind it; where the roots are that join two halves of a real transform (0: it is not made of halves).
+# The length of complex transforms and the number of their passes, or the length of those in a
+# convolution, and where its table is; where the chirp is, with the transform of its inverse behind
+# it; where the roots are that join two halves of a real transform (0: it is not made of halves).
 # Places count from here. Radix and place of the factors of each pass follow.
 Table = layout("Table", n=i64, passes=i64, longer=i64, other=i64, chirp=i64, roots=i64)
 PLAN_WORDS: Final = 5
 AXIS_WORDS: Final = 3
 TABLE_WORDS: Final = 6
 
-# One axis: what is read and written, the sizes before, along and behind the axis; how many lines are done side by side, and in how many such parts
-# the lines behind the axis fall.
+# One axis: what is read and written, the sizes before, along and behind the axis; how many lines
+# are done side by side, and in how many such parts the lines behind the axis fall.
 Job = layout(
     "Job",
     source=ptr,
@@ -143,7 +150,8 @@ def turn_by(re: ptr, im: ptr, to_re: ptr, to_im: ptr, w: ptr, n: i64, lanes: i64
 
 @unit.function
 def fft_convolve(work: ptr, table: ptr) -> None:
-    """A transform of any length: turned by the chirp, convolved with its inverse, and turned again."""
+    """A transform of any length: turned by the chirp, convolved with its inverse, and turned
+    again."""
     n = Table(table).n
     longer = Table(table).longer
     lanes = Work(work).lanes
@@ -154,7 +162,9 @@ def fft_convolve(work: ptr, table: ptr) -> None:
     memset(Work(work).im + 8 * n * lanes, 0, rest)
     other = table + Table(table).other
     fft_passes(work, other)
-    turn_by(Work(work).re, Work(work).im, Work(work).re, Work(work).im, chirp + 16 * n, longer, lanes)
+    turn_by(
+        Work(work).re, Work(work).im, Work(work).re, Work(work).im, chirp + 16 * n, longer, lanes
+    )
     fft_turn_round(work)
     fft_passes(work, other)
     fft_turn_round(work)
@@ -179,7 +189,8 @@ def transform(work: ptr, table: ptr, inverse: i64) -> None:
 
 @unit.helper
 def join(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s: f64) -> None:
-    """An element of a real transform from the two of the complex one of half the length that know of it."""
+    """An element of a real transform from the two of the complex one of half the length that know
+    of it."""
     ar, ai = load_f64(re, at), load_f64(im, at)
     br, bi = load_f64(re, back), load_f64(im, back)
     er, ei = 0.5 * (ar + br), 0.5 * (ai - bi)
@@ -190,7 +201,8 @@ def join(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s
 
 @unit.helper
 def part(re: ptr, im: ptr, to_re: ptr, to_im: ptr, at: i64, back: i64, c: f64, s: f64) -> None:
-    """An element of the complex transform of half the length, twice as large, from the two of the real one that know of it."""
+    """An element of the complex transform of half the length, twice as large, from the two of the
+    real one that know of it."""
     ar, ai = load_f64(re, at), load_f64(im, at)
     br, bi = load_f64(re, back), load_f64(im, back)
     er, ei = ar + br, ai - bi
@@ -251,7 +263,8 @@ def fft_part(work: ptr, h: i64, roots: ptr) -> None:
 
 @unit.function
 def fft_mirror(work: ptr, n: i64) -> None:
-    """All elements of transforms of real lines of an odd length from the first half. The first element counts as real."""
+    """All elements of transforms of real lines of an odd length from the first half. The first
+    element counts as real."""
     re, im = Work(work).re, Work(work).im
     lanes = Work(work).lanes
     memset(im, 0, 8 * lanes)
@@ -274,7 +287,14 @@ def load_lines(work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64) ->
         fft_load(form, x, step, Work(work).re, Work(work).im, n)
     else:
         for j in range(n):
-            fft_load(form, x + j * step, between, Work(work).re + 8 * j * lanes, Work(work).im + 8 * j * lanes, lanes)
+            fft_load(
+                form,
+                x + j * step,
+                between,
+                Work(work).re + 8 * j * lanes,
+                Work(work).im + 8 * j * lanes,
+                lanes,
+            )
 
 
 @unit.helper
@@ -286,7 +306,9 @@ def store_lines(work: ptr, form: i64, x: ptr, step: i64, between: i64, n: i64, s
         fft_store(form, re, im, x, step, n, scale)
     else:
         for j in range(n):
-            fft_store(form, re + 8 * j * lanes, im + 8 * j * lanes, x + j * step, between, lanes, scale)
+            fft_store(
+                form, re + 8 * j * lanes, im + 8 * j * lanes, x + j * step, between, lanes, scale
+            )
 
 
 @unit.helper
@@ -305,7 +327,9 @@ def fft_complex_lines(job: ptr, work: ptr, first: i64) -> None:
     form = forms(Job(job).single, 0)
     load_lines(work, form, Job(job).source + first * item, inner * item, between, n)
     transform(work, Job(job).table, Job(job).inverse)
-    store_lines(work, form, Job(job).target + first * item, inner * item, between, n, Job(job).scale)
+    store_lines(
+        work, form, Job(job).target + first * item, inner * item, between, n, Job(job).scale
+    )
 
 
 @unit.function
@@ -325,7 +349,9 @@ def fft_real_lines(job: ptr, work: ptr, first: i64) -> None:
     else:
         load_lines(work, forms(single, 1), source, item // 2, line, n)
         transform(work, table, 0)
-    store_lines(work, forms(single, 0), Job(job).target + first * out, item, out, half + 1, Job(job).scale)
+    store_lines(
+        work, forms(single, 0), Job(job).target + first * out, item, out, half + 1, Job(job).scale
+    )
 
 
 @unit.function
@@ -375,9 +401,9 @@ def fft_parts(job: ptr, first: i64, last: i64) -> None:
     """Some parts of the lines along an axis, in memory of their own."""
     work = alloca(_WORK_BYTES)
     size = (8 * Job(job).room * Job(job).lanes + 63) & ~63
-    if (
-        size >= _PAGE
-    ):  # else the lines of a pass, which are powers of two apart, would fight for the same places of the cache
+    # else the lines of a pass, which are powers of two apart, would fight for the same places of
+    # the cache
+    if size >= _PAGE:
         size = ((size + _PAGE - 1) & ~(_PAGE - 1)) + _ASIDE
     block = calque_alloc(4 * size)
     if block == NULL:

@@ -1,7 +1,9 @@
-"""Cholesky and LU factors and triangular systems of batches of matrices: the routines behind the primitives.
+"""Cholesky and LU factors and triangular systems of batches of matrices: the routines behind the
+primitives.
 
-Each is called as `routine(args, begin, end)`; the range means nothing, `args` are words, see the layouts. Small real matrices are worked on by plain
-loops (`linalg_small`), many of them by several threads; others by LAPACK and BLAS, whose functions come with the arguments. A matrix in rows is its
+Each is called as `routine(args, begin, end)`; the range means nothing, `args` are words, see the
+layouts. Small real matrices are worked on by plain loops (`linalg_small`), many of them by several
+threads; others by LAPACK and BLAS, whose functions come with the arguments. A matrix in rows is its
 transpose in columns, so that only LU has to turn matrices round; results are in rows."""
 
 from __future__ import annotations
@@ -58,12 +60,24 @@ _NAN_64 = 0x7FF8000000000000
 # What all begin with: how many matrices, the type of elements, the function of LAPACK or NULL.
 Cholesky = layout("Cholesky", batch=i64, kind=i64, lapack=ptr, n=i64, source=ptr, target=ptr)
 # Rows and columns; results that nobody wants are NULL.
-Lu = layout("Lu", batch=i64, kind=i64, lapack=ptr, m=i64, n=i64, source=ptr, factors=ptr, pivots=ptr, order=ptr)
+Lu = layout(
+    "Lu",
+    batch=i64,
+    kind=i64,
+    lapack=ptr,
+    m=i64,
+    n=i64,
+    source=ptr,
+    factors=ptr,
+    pivots=ptr,
+    order=ptr,
+)
 # So many exchanges of `n` rows.
 Exchanges = layout("Exchanges", batch=i64, count=i64, n=i64, pivots=ptr, order=ptr)
 # A of n rows, B of so many rows and columns; the parameters of the primitive.
 Triangular = layout(
-    "Triangular", batch=i64, kind=i64, lapack=ptr, n=i64, rows=i64, columns=i64, a=ptr, b=ptr, target=ptr, left=i64,
+    "Triangular", batch=i64, kind=i64, lapack=ptr, n=i64, rows=i64, columns=i64, a=ptr, b=ptr,
+    target=ptr, left=i64,
     lower=i64, transposed=i64, conjugated=i64, unit=i64,
 )  # fmt: skip
 
@@ -186,7 +200,9 @@ def calque_cholesky(args: ptr, begin: i64, end: i64) -> None:
     if n == 0:
         return
     if is_small(Cholesky(args).kind, n, n):
-        calque_parallel_for(cholesky_small, args, 0, Cholesky(args).batch, grain_of(n * n * n // 6 + 4 * n * n))
+        calque_parallel_for(
+            cholesky_small, args, 0, Cholesky(args).batch, grain_of(n * n * n // 6 + 4 * n * n)
+        )
     else:
         cholesky_large(args)
 
@@ -299,7 +315,9 @@ def calque_lu_pivots_to_permutation(args: ptr, begin: i64, end: i64) -> None:
     n = Exchanges(args).n
     count = Exchanges(args).count
     for k in range(Exchanges(args).batch):
-        order_of(Exchanges(args).pivots + 4 * k * count, count, Exchanges(args).order + 4 * k * n, n)
+        order_of(
+            Exchanges(args).pivots + 4 * k * count, count, Exchanges(args).order + 4 * k * n, n
+        )
 
 
 # ---------------------------------------------------------------- triangular systems
@@ -307,7 +325,8 @@ def calque_lu_pivots_to_permutation(args: ptr, begin: i64, end: i64) -> None:
 
 @unit.function
 def triangular_small(args: ptr, first: i64, last: i64) -> None:
-    """The solutions of some small systems. Each column (A on the left) or row of B is a row vector b of x S = b, where S is A or its transpose."""
+    """The solutions of some small systems. Each column (A on the left) or row of B is a row vector
+    b of x S = b, where S is A or its transpose."""
     kind = Triangular(args).kind
     n = Triangular(args).n
     left = Triangular(args).left
@@ -366,8 +385,10 @@ def write_one(kind: i64, to: ptr) -> None:
 
 @unit.helper
 def triangular_large(args: ptr) -> None:
-    """The solutions by BLAS. In columns the system is transposed: A on the left stands on the right, its lower triangle is the upper one; that A is
-    transposed is the same for both. conj(A) x = b, which BLAS does not know, is A conj(x) = conj(b)."""
+    """The solutions by BLAS. In columns the system is transposed: A on the left stands on the
+    right, its lower triangle is the upper one; that A is transposed is the same for both. conj(A) x
+    = b, which BLAS does not know, is A conj(x) = conj(b).
+    """
     kind = Triangular(args).kind
     n = Triangular(args).n
     item = item_of(kind)
@@ -393,7 +414,18 @@ def triangular_large(args: ptr) -> None:
         if conjugated:
             conjugate(kind, to, length)
         trsm_type(
-            Triangular(args).lapack, side, side + 1, side + 2, side + 3, words, words + 4, one, a, words + 8, to, words
+            Triangular(args).lapack,
+            side,
+            side + 1,
+            side + 2,
+            side + 3,
+            words,
+            words + 4,
+            one,
+            a,
+            words + 8,
+            to,
+            words,
         )
         if conjugated:
             conjugate(kind, to, length)
@@ -407,6 +439,8 @@ def calque_triangular(args: ptr, begin: i64, end: i64) -> None:
     if n == 0 or count == 0:
         return
     if is_small(Triangular(args).kind, n, n) and count <= FEW:
-        calque_parallel_for(triangular_small, args, 0, Triangular(args).batch, grain_of(n * n * (count + 2)))
+        calque_parallel_for(
+            triangular_small, args, 0, Triangular(args).batch, grain_of(n * n * (count + 2))
+        )
     else:
         triangular_large(args)

@@ -1,7 +1,10 @@
-"""Factors and triangular systems of small real matrices: plain loops over rows, in f64 whatever the elements are.
+"""Factors and triangular systems of small real matrices: plain loops over rows, in f64 whatever the
+elements are.
 
-Elements are loaded into a square of f64 (the scratch), worked on there, and rounded once when they are stored. All inner loops run along rows and
-update elements one by one: they become vectors, and the order of every sum is the same on every processor."""
+Elements are loaded into a square of f64 (the scratch), worked on there, and rounded once when they
+are stored. All inner loops run along rows and update elements one by one: they become vectors, and
+the order of every sum is the same on every processor.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,8 @@ def subtract(to: ptr, source: ptr, factor: f64, begin: i64, end: i64) -> None:
 
 @unit.helper
 def small_cholesky(u: ptr, n: i64) -> i64:
-    """The upper factor U of the symmetric matrix U^T U, whose upper triangle it replaces. Gives 0 when the matrix is not positive definite."""
+    """The upper factor U of the symmetric matrix U^T U, whose upper triangle it replaces. Gives 0
+    when the matrix is not positive definite."""
     for k in range(n):
         row = u + 8 * k * n
         d = load_f64(row, 8 * k)
@@ -111,7 +115,8 @@ def pivot_below(a: ptr, m: i64, n: i64, k: i64) -> i64:
 
 @unit.helper
 def small_lu(a: ptr, m: i64, n: i64, pivots: ptr) -> None:
-    """The factors in the place of a matrix, and which row (from 0) each row has changed places with."""
+    """The factors in the place of a matrix, and which row (from 0) each row has changed places
+    with."""
     for k in range(min(m, n)):
         row = a + 8 * k * n
         best = pivot_below(a, m, n, k)
@@ -134,7 +139,8 @@ def small_lu(a: ptr, m: i64, n: i64, pivots: ptr) -> None:
 
 @unit.helper
 def order_of(pivots: ptr, count: i64, order: ptr, m: i64) -> None:
-    """The order of rows that a sequence of exchanges leads to; negative numbers count from the end, rows that are not there stay out of it."""
+    """The order of rows that a sequence of exchanges leads to; negative numbers count from the end,
+    rows that are not there stay out of it."""
     for i in range(m):
         store_i32(order, 4 * i, i)
     for k in range(count):

@@ -1,7 +1,10 @@
-"""QR, eigenvalues of Hermitian matrices and singular values of batches of matrices, by LAPACK: the routines behind the primitives.
+"""QR, eigenvalues of Hermitian matrices and singular values of batches of matrices, by LAPACK: the
+routines behind the primitives.
 
-Each is called as `routine(args, begin, end)`; the range means nothing, `args` are words, see the layouts. Matrices are turned into columns, and the
-results into rows, so that they are those of a call of LAPACK for the matrix itself, with its signs."""
+Each is called as `routine(args, begin, end)`; the range means nothing, `args` are words, see the
+layouts. Matrices are turned into columns, and the results into rows, so that they are those of a
+call of LAPACK for the matrix itself, with its signs.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,19 @@ from calque.machine.routines.linalg.small import LARGEST, Kind
 from calque.machine.routines.sort.moves import copy_element
 from calque.machine.routines.sort.work import stop
 
-# What all begin with: how many matrices, the type of elements, functions of LAPACK; results that nobody wants are NULL.
+# What all begin with: how many matrices, the type of elements, functions of LAPACK; results that
+# nobody wants are NULL.
 Qr = layout(
-    "Qr", batch=i64, kind=i64, factor=ptr, form=ptr, m=i64, n=i64, full=i64, pivoting=i64, source=ptr, q=ptr, r=ptr,
+    "Qr", batch=i64, kind=i64, factor=ptr, form=ptr, m=i64, n=i64, full=i64, pivoting=i64,
+    source=ptr, q=ptr, r=ptr,
     order=ptr,
 )  # fmt: skip
-Eigh = layout("Eigh", batch=i64, kind=i64, lapack=ptr, n=i64, lower=i64, source=ptr, vectors=ptr, values=ptr)
+Eigh = layout(
+    "Eigh", batch=i64, kind=i64, lapack=ptr, n=i64, lower=i64, source=ptr, vectors=ptr, values=ptr
+)
 Svd = layout(
-    "Svd", batch=i64, kind=i64, lapack=ptr, m=i64, n=i64, full=i64, with_vectors=i64, source=ptr, values=ptr, u=ptr,
+    "Svd", batch=i64, kind=i64, lapack=ptr, m=i64, n=i64, full=i64, with_vectors=i64, source=ptr,
+    values=ptr, u=ptr,
     vt=ptr,
 )  # fmt: skip
 # The parts of a block of memory, and the sizes that LAPACK is told.
@@ -53,7 +61,9 @@ orgqr_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 evd_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 evd_complex_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 gesdd_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-gesdd_complex_type = signature(None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
+gesdd_complex_type = signature(
+    None, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr
+)
 
 unit = Unit("linalg_spectral")
 
@@ -107,7 +117,8 @@ def write_identity(kind: i64, to: ptr, m: i64, n: i64) -> None:
 
 @unit.helper
 def wanted_work(kind: i64, place: ptr) -> i64:
-    """The size that LAPACK asks for, which it gives as an element; in f32 it may have been rounded down."""
+    """The size that LAPACK asks for, which it gives as an element; in f32 it may have been rounded
+    down."""
     size = i64(load_f32(place, 0)) if part_of(kind) == 4 else i64(load_f64(place, 0))
     return max(size + (size >> 20), 1)
 
@@ -118,8 +129,11 @@ def real_kind(kind: i64) -> i64:
 
 
 @unit.helper
-def allocate(args: ptr, room: ptr, a: i64, b: i64, c: i64, work: i64, real_work: i64, whole_work: i64) -> i1:
-    """Take memory of so many bytes for each part; False, and the run is told to end, when there is none."""
+def allocate(
+    args: ptr, room: ptr, a: i64, b: i64, c: i64, work: i64, real_work: i64, whole_work: i64
+) -> i1:
+    """Take memory of so many bytes for each part; False, and the run is told to end, when there is
+    none."""
     at = calque_alloc(a + b + c + work + real_work + whole_work + 96)
     if at == NULL:
         stop(load_ptr(args, -8), NO_MEMORY)
@@ -154,7 +168,9 @@ def factor_qr(args: ptr, room: ptr, words: ptr) -> None:
         geqrf_type(function, words, words + 4, a, words, tau, work, words + 8, words + 12)
     elif is_complex(Qr(args).kind):
         real = Room(room).real_work
-        geqp3_complex_type(function, words, words + 4, a, words, pivots, tau, work, words + 8, real, words + 12)
+        geqp3_complex_type(
+            function, words, words + 4, a, words, pivots, tau, work, words + 8, real, words + 12
+        )
     else:
         geqp3_type(function, words, words + 4, a, words, pivots, tau, work, words + 8, words + 12)
 
@@ -164,7 +180,18 @@ def form_q(args: ptr, room: ptr, words: ptr) -> None:
     """words: m, columns of q, lwork, info, reflections."""
     a = Room(room).a
     tau = Room(room).b
-    orgqr_type(Qr(args).form, words, words + 4, words + 16, a, words, tau, Room(room).work, words + 8, words + 12)
+    orgqr_type(
+        Qr(args).form,
+        words,
+        words + 4,
+        words + 16,
+        a,
+        words,
+        tau,
+        Room(room).work,
+        words + 8,
+        words + 12,
+    )
 
 
 @unit.function
@@ -251,7 +278,9 @@ def calque_qr(args: ptr, begin: i64, end: i64) -> None:
     store_i32(words, 16, min(m, n))
     work = qr_sizes(args, room, words)
     columns = max(columns_of_q(args), n)
-    if not allocate(args, room, m * columns * item, min(m, n) * item, 4 * n, work * item, 2 * n * item, 0):
+    if not allocate(
+        args, room, m * columns * item, min(m, n) * item, 4 * n, work * item, 2 * n * item, 0
+    ):
         return
     store_i32(words, 8, work)
     for k in range(Qr(args).batch):
@@ -272,23 +301,28 @@ def call_evd(args: ptr, room: ptr, words: ptr, values: ptr) -> None:
     whole = Room(room).whole_work
     if is_complex(Eigh(args).kind):
         evd_complex_type(
-            Eigh(args).lapack, words + 20, words + 21, words, a, words, values, work, words + 4, Room(room).real_work,
+            Eigh(args).lapack, words + 20, words + 21, words, a, words, values, work, words + 4,
+            Room(room).real_work,
             words + 8, whole, words + 12, words + 16,
         )  # fmt: skip
     else:
         evd_type(
-            Eigh(args).lapack, words + 20, words + 21, words, a, words, values, work, words + 4, whole, words + 12,
+            Eigh(args).lapack, words + 20, words + 21, words, a, words, values, work, words + 4,
+            whole, words + 12,
             words + 16,
         )  # fmt: skip
 
 
 @unit.helper
 def eigh_one(args: ptr, room: ptr, words: ptr, k: i64) -> None:
-    """The eigenvalues and eigenvectors of one matrix; NaN when it holds what is no number, or LAPACK fails."""
+    """The eigenvalues and eigenvectors of one matrix; NaN when it holds what is no number, or
+    LAPACK fails."""
     n = Eigh(args).n
     kind = Eigh(args).kind
     item = item_of(kind)
-    values = Room(room).b if Eigh(args).values == NULL else Eigh(args).values + k * n * part_of(kind)
+    values = (
+        Room(room).b if Eigh(args).values == NULL else Eigh(args).values + k * n * part_of(kind)
+    )
     vectors: ptr = NULL
     if Eigh(args).vectors != NULL:
         vectors = Eigh(args).vectors + k * n * n * item
@@ -331,7 +365,9 @@ def calque_eigh(args: ptr, begin: i64, end: i64) -> None:
     real_work = wanted_work(kind, answer + 16) if is_complex(kind) else 0
     whole = i64(load_i32(answer, 32))
     part = part_of(kind)
-    if not allocate(args, room, n * n * item, n * part, 0, work * item, real_work * part, 4 * whole):
+    if not allocate(
+        args, room, n * n * item, n * part, 0, work * item, real_work * part, 4 * whole
+    ):
         return
     store_i32(words, 4, work)
     store_i32(words, 8, real_work)
@@ -357,19 +393,22 @@ def call_gesdd(args: ptr, room: ptr, words: ptr, values: ptr) -> None:
     job = words + 20
     if is_complex(Svd(args).kind):
         gesdd_complex_type(
-            Svd(args).lapack, job, words, words + 4, a, words, values, u, words, vt, words + 8, work, words + 12,
+            Svd(args).lapack, job, words, words + 4, a, words, values, u, words, vt, words + 8,
+            work, words + 12,
             Room(room).real_work, whole, words + 16,
         )  # fmt: skip
     else:
         gesdd_type(
-            Svd(args).lapack, job, words, words + 4, a, words, values, u, words, vt, words + 8, work, words + 12,
+            Svd(args).lapack, job, words, words + 4, a, words, values, u, words, vt, words + 8,
+            work, words + 12,
             whole, words + 16,
         )  # fmt: skip
 
 
 @unit.helper
 def svd_one(args: ptr, room: ptr, words: ptr, values: ptr, k: i64, left: i64, right: i64) -> None:
-    """The decomposition of one matrix, with `left` columns of u and `right` rows of v^H; NaN as for eigenvalues."""
+    """The decomposition of one matrix, with `left` columns of u and `right` rows of v^H; NaN as for
+    eigenvalues."""
     m = Svd(args).m
     n = Svd(args).n
     kind = Svd(args).kind
@@ -430,7 +469,9 @@ def svd_room(args: ptr, room: ptr, words: ptr, left: i64, right: i64) -> i1:
     call_gesdd(args, room, words, words)
     work = wanted_work(kind, answer)
     store_i32(words, 12, work)
-    real_work = few * (5 * few + 7 + 2 * max(m, n) + 2 * few) * part_of(kind) if is_complex(kind) else 0
+    real_work = (
+        few * (5 * few + 7 + 2 * max(m, n) + 2 * few) * part_of(kind) if is_complex(kind) else 0
+    )
     u = m * left * item + few * item  # and the singular values, when nobody wants them
     return allocate(args, room, m * n * item, u, right * n * item, work * item, real_work, 32 * few)
 

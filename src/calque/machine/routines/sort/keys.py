@@ -1,8 +1,9 @@
 """Keys: unsigned integers in the order of what is sorted.
 
 Bytes of any type have a table of 256 ranks. Wider integers are exclusive-ored with a
-mask, which turns round the sign of signed ones, and all bits to sort in descending order. Of floats -0 becomes 0 and every nan the same, the greatest,
-unless their total order is asked for; then negative ones are turned round.
+mask, which turns round the sign of signed ones, and all bits to sort in descending order. Of floats
+-0 becomes 0 and every nan the same, the greatest, unless their total order is asked for; then
+negative ones are turned round.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Kind(enum.IntEnum):
 
 WIDE = (Kind.PLAIN_8, Kind.FLOAT_8, Kind.TOTAL_8)  # whose keys have 8 bytes
 
-# An operand that decides the order: where it is, the bytes of an element, where in an element the number stands, its kind, the mask, the bits of infinity,
-# the table of ranks.
+# An operand that decides the order: where it is, the bytes of an element, where in an element the
+# number stands, its kind, the mask, the bits of infinity, the table of ranks.
 Key = layout("Key", data=ptr, item=i64, offset=i64, kind=i64, mask=i64, infinity=i64, table=ptr)
-# The keys of one row of an operand, whose elements follow each other, and where they are written. `odd` is set to what is not 0 where a key does not
-# tell the bits of its element.
+# The keys of one row of an operand, whose elements follow each other, and where they are written.
+# `odd` is set to what is not 0 where a key does not tell the bits of its element.
 Row = layout("Row", key=ptr, data=ptr, keys=ptr, odd=i64)
 
 unit = Unit("sort_keys")
@@ -93,7 +94,8 @@ def raw_of(kind: i64, place: ptr) -> i64:
 
 @unit.helper
 def equal_of(kind: i64, raw: i64, infinity: i64, nan: i64) -> i64:
-    """The bits that stand for all that are equal. Choices are written as masks: conditions in a loop may keep it from becoming vectors."""
+    """The bits that stand for all that are equal. Choices are written as masks: conditions in a
+    loop may keep it from becoming vectors."""
     if kind in (Kind.FLOAT_2, Kind.FLOAT_4, Kind.FLOAT_8):
         magnitude = raw & (sign_of(kind) - 1)
         is_nan = 0 - i64(magnitude > infinity)

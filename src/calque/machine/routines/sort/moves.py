@@ -24,7 +24,8 @@ from calque.machine.threads import calque_parallel_for
 
 GRAIN = 1 << 14  # elements that are worth a thread
 
-# Elements that are moved: from where, to where, their bytes, the steps, and the records that say which comes where.
+# Elements that are moved: from where, to where, their bytes, the steps, and the records that say
+# which comes where.
 Moved = layout("Moved", source=ptr, target=ptr, item=i64, step=i64, to_step=i64, records=ptr)
 MOVED_BYTES = 48
 

@@ -1,10 +1,14 @@
-"""Sorting networks on vectors: unsigned integers in ascending order, some 2 ns an element up to what the caches hold.
+"""Sorting networks on vectors: unsigned integers in ascending order, some 2 ns an element up to
+what the caches hold.
 
-A square of as many vectors as a vector has lanes is sorted in registers: its columns by a network of comparators, then, turned round, its rows are
-merged in pairs (bitonic merges). Longer runs are merged in memory, and end in registers again. Comparators put the smaller of two at the lower place
-always, so those whose upper place lies behind the end are left out: what is missing counts as the largest.
+A square of as many vectors as a vector has lanes is sorted in registers: its columns by a network
+of comparators, then, turned round, its rows are merged in pairs (bitonic merges). Longer runs are
+merged in memory, and end in registers again. Comparators put the smaller of two at the lower place
+always, so those whose upper place lies behind the end are left out: what is missing counts as the
+largest.
 
-The straight pieces are LLVM text over plain vectors, for lanes of 32 and 64 bits; the loops around them are the machine language.
+The straight pieces are LLVM text over plain vectors, for lanes of 32 and 64 bits; the loops around
+them are the machine language.
 """
 
 from __future__ import annotations
@@ -61,7 +65,9 @@ class _Text:
 
     def shuffle(self, a: str, b: str, picks: list[int]) -> str:
         mask = ", ".join(f"i32 {p}" for p in picks)
-        return self.let(f"shufflevector {self.type} {a}, {self.type} {b}, <{self.lanes} x i32> <{mask}>")
+        return self.let(
+            f"shufflevector {self.type} {a}, {self.type} {b}, <{self.lanes} x i32> <{mask}>"
+        )
 
     def least(self, a: str, b: str) -> str:
         return self.extreme("umin", a, b)
@@ -70,7 +76,10 @@ class _Text:
         return self.extreme("umax", a, b)
 
     def extreme(self, which: str, a: str, b: str) -> str:
-        return self.let(f"call {self.type} @llvm.{which}.v{self.lanes}i{self.bits}({self.type} {a}, {self.type} {b})")
+        return self.let(
+            f"call {self.type} @llvm.{which}.v{self.lanes}i{self.bits}({self.type} {a}, {self.type}"
+            f" {b})"
+        )
 
     def compare(self, v: list[str], i: int, j: int) -> None:
         """The smaller of two vectors' elements to the first, the larger to the second."""
@@ -95,13 +104,18 @@ class _Text:
             for i in range(n):
                 if not i & size:
                     a, b = v[i], v[i + size]
-                    out[i] = self.shuffle(a, b, [k if not k & size else k - size + n for k in range(n)])
-                    out[i + size] = self.shuffle(a, b, [k + size if not k & size else k + n for k in range(n)])
+                    out[i] = self.shuffle(
+                        a, b, [k if not k & size else k - size + n for k in range(n)]
+                    )
+                    out[i + size] = self.shuffle(
+                        a, b, [k + size if not k & size else k + n for k in range(n)]
+                    )
             v, size = out, 2 * size
         return v
 
     def finished(self, v: list[str]) -> list[str]:
-        """The end of a bitonic merge: comparators of halving stride between vectors, then within them."""
+        """The end of a bitonic merge: comparators of halving stride between vectors, then within
+        them."""
         stride = len(v) // 2
         while stride:
             for i in range(len(v)):
@@ -116,7 +130,10 @@ class _Text:
         """Pairs of sorted runs of so many vectors to runs of twice as many."""
         out: list[str] = []
         for base in range(0, len(v), 2 * run):
-            low, high = v[base : base + run], [self.turned(x) for x in reversed(v[base + run : base + 2 * run])]
+            low, high = (
+                v[base : base + run],
+                [self.turned(x) for x in reversed(v[base + run : base + 2 * run])],
+            )
             for i in range(run):
                 self.compare_across(low, high, i)
             out += self.finished(low) + self.finished(high)
@@ -186,7 +203,8 @@ def _piece(bits: int, name: str, count: int, sorting: bool) -> list[str]:
 
 
 def _loop(bits: int, name: str, mirrored: bool) -> list[str]:
-    """A function of two places and a count: comparators between vectors that follow the one and follow (or, mirrored, precede) the other."""
+    """A function of two places and a count: comparators between vectors that follow the one and
+    follow (or, mirrored, precede) the other."""
     t = _Text(bits, lanes_of(bits))
     step = t.lanes * bits // 8
     a, b = t.load("%p"), t.load("%q")
@@ -200,13 +218,20 @@ def _loop(bits: int, name: str, mirrored: bool) -> list[str]:
         " %i = phi i64 [0, %entry], [%i1, %loop]\n %p = phi ptr [%a, %entry], [%p1, %loop]",
         " %q = phi ptr [%b, %entry], [%q1, %loop]",
         *t.lines,
-        f" %p1 = getelementptr i8, ptr %p, i64 {step}\n %q1 = getelementptr i8, ptr %q, i64 {-step if mirrored else step}",
-        " %i1 = add i64 %i, 1\n %more = icmp slt i64 %i1, %n\n br i1 %more, label %loop, label %end\nend:\n ret void\n}",
+        (
+            f" %p1 = getelementptr i8, ptr %p, i64 {step}\n %q1 = getelementptr i8, ptr %q, i64"
+            f" {-step if mirrored else step}"
+        ),
+        (
+            " %i1 = add i64 %i, 1\n %more = icmp slt i64 %i1, %n\n br i1 %more, label %loop, label"
+            " %end\nend:\n ret void\n}"
+        ),
     ]
 
 
 def _split(bits: int, name: str) -> list[str]:
-    """A function that keeps what is less than a pivot, moves the rest elsewhere, both in order, and gives the number of the former.
+    """A function that keeps what is less than a pivot, moves the rest elsewhere, both in order, and
+    gives the number of the former.
 
     Both are written by whole vectors: what is behind the end of one is overwritten by the next."""
     t = _Text(bits, lanes_of(bits))
@@ -217,7 +242,10 @@ def _split(bits: int, name: str) -> list[str]:
         less = t.let(f"icmp ult {vector} {v}, %pivots")
         rest = t.let(f"xor {flags} {less}, splat (i1 true)")
         for flag, base, index in ((less, "%a", low), (rest, "%b", t.let(f"sub i64 {at}, {low}"))):
-            packed = f"call {vector} @llvm.experimental.vector.compress.v{n}i{bits}({vector} {v}, {flags} {flag}, {vector} undef)"
+            packed = (
+                f"call {vector} @llvm.experimental.vector.compress.v{n}i{bits}({vector} {v},"
+                f" {flags} {flag}, {vector} undef)"
+            )
             t.store(t.let(packed), t.let(f"getelementptr i{bits}, ptr {base}, i64 {index}"))
         word = t.let(f"bitcast {flags} {less} to i{n}")
         count = t.let(f"zext i{n} {t.let(f'call i{n} @llvm.ctpop.i{n}(i{n} {word})')} to i64")
@@ -226,24 +254,36 @@ def _split(bits: int, name: str) -> list[str]:
         f"define i64 @{name}(ptr %a, ptr %b, i64 %n, i64 %pivot) {{\nentry:",
         f" %cut = trunc i64 %pivot to i{bits}" if bits < 64 else " %cut = add i64 %pivot, 0",
         f" %one = insertelement {vector} undef, i{bits} %cut, i32 0",
-        f" %pivots = shufflevector {vector} %one, {vector} undef, <{n} x i32> zeroinitializer\n br label %loop\nloop:",
+        (
+            f" %pivots = shufflevector {vector} %one, {vector} undef, <{n} x i32> zeroinitializer\n"
+            " br label %loop\nloop:"
+        ),
         f" %i = phi i64 [0, %entry], [{at}, %loop]\n %low = phi i64 [0, %entry], [{low}, %loop]",
         f" %p = getelementptr i{bits}, ptr %a, i64 %i",
         *t.lines,
-        f" %more = icmp slt i64 {at}, %n\n br i1 %more, label %loop, label %end\nend:\n ret i64 {low}\n}}",
-        f"declare {vector} @llvm.experimental.vector.compress.v{n}i{bits}({vector}, {flags}, {vector})",
+        (
+            f" %more = icmp slt i64 {at}, %n\n br i1 %more, label %loop, label %end\nend:\n ret i64"
+            f" {low}\n}}"
+        ),
+        (
+            f"declare {vector} @llvm.experimental.vector.compress.v{n}i{bits}({vector}, {flags},"
+            f" {vector})"
+        ),
         f"declare i{n} @llvm.ctpop.i{n}(i{n})",
     ]
 
 
 def _names(bits: int) -> list[str]:
     """The functions for a width, in the order in which `_table` lists them."""
-    pieces = [f"calque_network_{kind}_{bits}_{1 << k}" for kind in ("sort", "end") for k in range(_PIECES)]
+    pieces = [
+        f"calque_network_{kind}_{bits}_{1 << k}" for kind in ("sort", "end") for k in range(_PIECES)
+    ]
     return [*pieces, *(f"calque_network_{kind}_{bits}" for kind in ("flip", "clean", "split"))]
 
 
 def _exists(name: str) -> bool:
-    """Are vectors long enough for a piece, and has the processor instructions that pack the lanes of a vector?"""
+    """Are vectors long enough for a piece, and has the processor instructions that pack the lanes
+    of a vector?"""
     kind, bits, *count = name.removeprefix("calque_network_").split("_")
     return int(count[0]) <= lanes_of(int(bits)) if count else kind != "split" or can_split()
 
@@ -265,13 +305,17 @@ def text() -> str:
             else:
                 out += _split(bits, name) if kind == "split" else _loop(bits, name, kind == "flip")
         vector = f"<{lanes} x i{bits}>"
-        out += [f"declare {vector} @llvm.{f}.v{lanes}i{bits}({vector}, {vector})" for f in ("umin", "umax")]
+        out += [
+            f"declare {vector} @llvm.{f}.v{lanes}i{bits}({vector}, {vector})"
+            for f in ("umin", "umax")
+        ]
     return "\n".join(out) + "\n"
 
 
 @functools.cache
 def _table() -> ctypes.Array[ctypes.c_int64]:
-    """The addresses of the straight pieces, `_ROW` bytes for each width; 0 for what this processor does not have."""
+    """The addresses of the straight pieces, `_ROW` bytes for each width; 0 for what this processor
+    does not have."""
     with open(__file__, encoding="utf-8") as file:
         key = f"{hexdigest(file.read())} {lanes_of(32)}"
     names = [n for bits in (32, 64) for n in _names(bits)]
@@ -301,7 +345,9 @@ def group_of(vectors: i64) -> i64:
 @unit.helper
 def merge_runs(table: ptr, data: ptr, run: i64, count: i64, lanes: i64, step: i64) -> None:
     """One merge: of `count` vectors the first `run` are sorted, and so are the rest."""
-    first = 2 * run - count  # what would stand opposite the vectors before this one lies behind the end
+    first = (
+        2 * run - count
+    )  # what would stand opposite the vectors before this one lies behind the end
     _row(load_ptr(table, _FLIP), data + first * step, data + (count - 1) * step, run - first)
     stride = run >> 1
     while stride >= lanes:
@@ -322,7 +368,8 @@ def merge_runs(table: ptr, data: ptr, run: i64, count: i64, lanes: i64, step: i6
 
 @unit.function
 def network_sort(data: ptr, n: i64, wide: i64) -> None:
-    """Sort n integers of 4 bytes, or (`wide`) of 8, in place. Up to `PAD` elements behind them are overwritten."""
+    """Sort n integers of 4 bytes, or (`wide`) of 8, in place. Up to `PAD` elements behind them are
+    overwritten."""
     lanes = _lanes >> wide
     step = _lanes << 2  # the bytes of a vector
     table = _pieces + wide * _ROW
@@ -350,8 +397,8 @@ def network_sort(data: ptr, n: i64, wide: i64) -> None:
 
 @unit.helper
 def network_split(data: ptr, other: ptr, n: i64, pivot: i64, wide: i64) -> i64:
-    """Move what is less than a pivot to the front, the rest behind it, and give the number of the former. `PAD` elements behind `other` may be
-    overwritten. Only where `can_split`."""
+    """Move what is less than a pivot to the front, the rest behind it, and give the number of the
+    former. `PAD` elements behind `other` may be overwritten. Only where `can_split`."""
     size = 4 << wide
     turn = (_lanes >> wide) * _UNROLLED
     whole = n // turn * turn

@@ -1,12 +1,24 @@
-"""Sorting unsigned integers by splitting them at pivots until networks are quicker: where the processor packs the lanes of vectors.
+"""Sorting unsigned integers by splitting them at pivots until networks are quicker: where the
+processor packs the lanes of vectors.
 
-The pivot is the median of a sample. A part whose least element is the pivot is split once more, just above it: so equal elements cost nothing
-further. After more splits than a good sample would need, the rest is left to passes over digits."""
+The pivot is the median of a sample. A part whose least element is the pivot is split once more,
+just above it: so equal elements cost nothing further. After more splits than a good sample would
+need, the rest is left to passes over digits."""
 
 from __future__ import annotations
 
 from calque.machine.driver.interpreter import calque_poll
-from calque.machine.lang.unit import Unit, alloca, i64, load_i64, load_u32, memcpy, ptr, store_i32, store_i64
+from calque.machine.lang.unit import (
+    Unit,
+    alloca,
+    i64,
+    load_i64,
+    load_u32,
+    memcpy,
+    ptr,
+    store_i32,
+    store_i64,
+)
 from calque.machine.routines.sort.network import network_sort, network_split
 
 SMALL = 1500
@@ -47,7 +59,8 @@ def sort_small(records: ptr, other: ptr, n: i64, wide: i64) -> None:
 
 @unit.function
 def quick_sort(records: ptr, other: ptr, n: i64, wide: i64, kept: i64, depth: i64, run: ptr) -> i64:
-    """Sort n records, or only so many that the first `kept` are in their places. Gives 0 when more splits were needed than `depth`."""
+    """Sort n records, or only so many that the first `kept` are in their places. Gives 0 when more
+    splits were needed than `depth`."""
     stack = alloca(24 * _STACK)
     small = SMALL_WIDE if wide != 0 else SMALL
     size = 4 << wide

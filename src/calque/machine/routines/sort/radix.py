@@ -1,8 +1,11 @@
-"""Sorting records by the digits of their keys, the least significant first; a pass keeps the order of equal digits.
+"""Sorting records by the digits of their keys, the least significant first; a pass keeps the order
+of equal digits.
 
-A record is an unsigned integer of 4 bytes, or of 8, of which the high half may be a key and the low half its place. What all records have in common is
-taken off first, so that small numbers need few passes. A long array is cut into blocks that the pool's threads count and move at the same time; where a
-record goes depends on what stands before it only, so the result is the same for any number of threads.
+A record is an unsigned integer of 4 bytes, or of 8, of which the high half may be a key and the low
+half its place. What all records have in common is taken off first, so that small numbers need few
+passes. A long array is cut into blocks that the pool's threads count and move at the same time;
+where a record goes depends on what stands before it only, so the result is the same for any number
+of threads.
 """
 
 from __future__ import annotations
@@ -29,14 +32,18 @@ from calque.machine.threads import calque_parallel_for, threads_in_use
 _SOME = 1 << 14  # records that are worth a thread
 _BETWEEN_POLLS = 1 << 20
 _MOST_BITS = 11
-_ROUGH = 33  # of keys with more bits these are sorted by first, which nearly always leaves little to do
+_ROUGH = (
+    33  # of keys with more bits these are sorted by first, which nearly always leaves little to do
+)
 _TABLE = 4 << _MOST_BITS
 MOST_BLOCKS = 64
 TABLES_BYTES = MOST_BLOCKS * _TABLE
 
-# Records to be sorted, room for more, their number, whether they have 8 bytes, whom to ask whether to go on, how many of the sorted ones are wanted.
-# What a survey found: the least, the greatest, whether one is less than the one before it. Then the parts into which a long array is split: their
-# number, whether pivots were bad, and where they are (place, number, and a word more for the survey).
+# Records to be sorted, room for more, their number, whether they have 8 bytes, whom to ask whether
+# to go on, how many of the sorted ones are wanted. What a survey found: the least, the greatest,
+# whether one is less than the one before it. Then the parts into which a long array is split: their
+# number, whether pivots were bad, and where they are (place, number, and a word more for the
+# survey).
 Records = layout(
     "Records",
     records=ptr,
@@ -54,7 +61,8 @@ Records = layout(
 )
 RECORDS_BYTES = 112
 
-# The same while it is sorted by digits: also tables of counts, the number of blocks, what is taken off, and the digit of a pass.
+# The same while it is sorted by digits: also tables of counts, the number of blocks, what is taken
+# off, and the digit of a pass.
 Job = layout(
     "Job",
     records=ptr,
@@ -156,7 +164,8 @@ def radix_move(job: ptr, first: i64, last: i64) -> None:
 
 @unit.helper
 def places_from_counts(job: ptr) -> i1:
-    """The tables of counts become tables of places. Whether all records have the same digit: then there is nothing to do."""
+    """The tables of counts become tables of places. Whether all records have the same digit: then
+    there is nothing to do."""
     tables = Job(job).tables
     blocks = Job(job).blocks
     total = 0
@@ -213,7 +222,8 @@ def passes(job: ptr, first: i64, bits: i64) -> None:
 
 @unit.helper
 def tidied(records: ptr, n: i64) -> i1:
-    """Sort wide records that are nearly in order, one after the other; whether it was little work."""
+    """Sort wide records that are nearly in order, one after the other; whether it was little
+    work."""
     left = 4 * n
     for i in range(1, n):
         r = load_i64(records, 8 * i)

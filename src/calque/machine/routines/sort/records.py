@@ -1,7 +1,9 @@
-"""Sorting records: unsigned integers of 4 or 8 bytes, by whatever is quickest for so many on this processor.
+"""Sorting records: unsigned integers of 4 or 8 bytes, by whatever is quickest for so many on this
+processor.
 
-Few are sorted by networks. More are split at pivots, a long array first into parts for the pool's threads; or, where the processor cannot split
-quickly or pivots turn out badly, sorted by their digits. What comes out does not depend on the way: equal records cannot be told apart.
+Few are sorted by networks. More are split at pivots, a long array first into parts for the pool's
+threads; or, where the processor cannot split quickly or pivots turn out badly, sorted by their
+digits. What comes out does not depend on the way: equal records cannot be told apart.
 """
 
 from __future__ import annotations
@@ -9,7 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 from calque.machine.code import target
-from calque.machine.lang.unit import NULL, Unit, atomic_store, i1, i64, load_i64, load_u32, ptr, store_i64, ult
+from calque.machine.lang.unit import (
+    NULL,
+    Unit,
+    atomic_store,
+    i1,
+    i64,
+    load_i64,
+    load_u32,
+    ptr,
+    store_i64,
+    ult,
+)
 from calque.machine.memory import calque_alloc, calque_free
 from calque.machine.routines.sort.network import PAD, can_split, network_sort, network_split
 from calque.machine.routines.sort.quick import pivot_of, quick_sort
@@ -20,7 +33,11 @@ MOST_PARTS = 64
 ROOM = (MOST_PARTS + 1) * PAD  # records more than there are for which `other` must have room
 _BLOCK = 1 << 15  # records that are worth a thread
 _FEW = 500
-_SHORT = {16: 500, 32: 4000, 64: 4000}  # up to here networks are quicker than digits, by the bytes of vectors
+_SHORT = {
+    16: 500,
+    32: 4000,
+    64: 4000,
+}  # up to here networks are quicker than digits, by the bytes of vectors
 _SHORT_WIDE = {16: 300, 32: 1500, 64: 1500}
 
 PLACES_BYTES = 24 * MOST_PARTS
@@ -28,7 +45,9 @@ PLACES_BYTES = 24 * MOST_PARTS
 unit = Unit("sort_records")
 _splits: Any = unit.cell("records_can_split", i64, lambda: int(can_split()))
 _short: Any = unit.cell("records_short", i64, lambda: _SHORT[target.describe().vector_bytes])
-_short_wide: Any = unit.cell("records_short_wide", i64, lambda: _SHORT_WIDE[target.describe().vector_bytes])
+_short_wide: Any = unit.cell(
+    "records_short_wide", i64, lambda: _SHORT_WIDE[target.describe().vector_bytes]
+)
 
 
 @unit.helper
@@ -39,7 +58,8 @@ def record_at(records: ptr, i: i64, wide: i64) -> i64:
 
 @unit.helper
 def survey_some(job: ptr, place: ptr, begin: i64, end: i64, wide: i64) -> None:
-    """The least and the greatest of some records, and whether one of them is less than the one before it."""
+    """The least and the greatest of some records, and whether one of them is less than the one
+    before it."""
     records = Records(job).records
     least = record_at(records, begin, wide)
     greatest = least
@@ -153,7 +173,12 @@ def records_sort_parts(job: ptr, first: i64, last: i64) -> None:
         n = load_i64(Records(job).places, 24 * k + 8)
         data = Records(job).records + (at << shift)
         other = Records(job).other + ((at + parts_before(job, at) * PAD) << shift)
-        if quick_sort(data, other, n, wide, Records(job).kept - at, 2 * bits_of(n) + 4, Records(job).run) == 0:
+        if (
+            quick_sort(
+                data, other, n, wide, Records(job).kept - at, 2 * bits_of(n) + 4, Records(job).run
+            )
+            == 0
+        ):
             atomic_store(Records.at(job).failed, 0, 1)
 
 
@@ -171,7 +196,8 @@ def sort_by_digits(job: ptr) -> i1:
 
 @unit.function
 def sort_records(job: ptr) -> i64:
-    """Sort, at least so far that the first `kept` are in their places. Gives 0 when there is no memory."""
+    """Sort, at least so far that the first `kept` are in their places. Gives 0 when there is no
+    memory."""
     n = Records(job).n
     wide = Records(job).wide
     if n <= (_FEW if _splits != 0 else _short_wide if wide != 0 else _short):

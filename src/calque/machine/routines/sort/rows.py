@@ -1,11 +1,14 @@
 """Sorting along an axis of arrays: the kernel behind `sort` and `top_k`.
 
-`calque_sort(args, begin, end)` sorts all rows; the range means nothing. `args` are words, see `Args`: sizes, the operands that decide the order (`Key`),
-and where operands go (`Move`). A row of one operand is sorted as it is: its keys, then the elements they stand for. With several operands, or where
-places are asked for, records of key and place are sorted, and everything is moved by their places, which makes the order stable.
+`calque_sort(args, begin, end)` sorts all rows; the range means nothing. `args` are words, see
+`Args`: sizes, the operands that decide the order (`Key`), and where operands go (`Move`). A row of
+one operand is sorted as it is: its keys, then the elements they stand for. With several operands,
+or where places are asked for, records of key and place are sorted, and everything is moved by their
+places, which makes the order stable.
 
-Keys of 8 bytes, and further keys, first count with what fits in half a record; then neighbours whose records agree are compared in full. Where that is
-much work, the places are sorted by one key after the other instead, the last one first.
+Keys of 8 bytes, and further keys, first count with what fits in half a record; then neighbours
+whose records agree are compared in full. Where that is much work, the places are sorted by one key
+after the other instead, the last one first.
 """
 
 from __future__ import annotations
@@ -31,7 +34,17 @@ from calque.machine.lang.unit import (
     ult,
 )
 from calque.machine.memory import calque_alloc, calque_free
-from calque.machine.routines.sort.keys import Key, Kind, Row, key_at, keys_load, keys_store, nan_of, raw_of, sign_of
+from calque.machine.routines.sort.keys import (
+    Key,
+    Kind,
+    Row,
+    key_at,
+    keys_load,
+    keys_store,
+    nan_of,
+    raw_of,
+    sign_of,
+)
 from calque.machine.routines.sort.moves import GRAIN, copy_element, sort_copy
 from calque.machine.routines.sort.network import PAD, network_sort
 from calque.machine.routines.sort.radix import RECORDS_BYTES, Records, bits_of
@@ -182,7 +195,8 @@ def sort_alone(work: ptr) -> i64:
 
 @unit.function
 def sort_short(work: ptr, first: i64, last: i64) -> None:
-    """Sort short rows of the only operand that follow each other: their keys are loaded and stored many rows at a time."""
+    """Sort short rows of the only operand that follow each other: their keys are loaded and stored
+    many rows at a time."""
     args = Work(work).args
     n = Args(args).n
     key = key_number(args, 0)
@@ -252,7 +266,8 @@ def comes_before(work: ptr, a: i64, b: i64) -> i1:
 
 @unit.function
 def sort_tidy(work: ptr) -> i64:
-    """Put records whose keys agree in their full order, one after the other. Gives 0 when that is much work, or the run is stopped."""
+    """Put records whose keys agree in their full order, one after the other. Gives 0 when that is
+    much work, or the run is stopped."""
     records = Work(work).records
     compared = 0
     for i in range(1, Args(Work(work).args).n):
@@ -310,11 +325,14 @@ def in_pieces(work: ptr, kernel: ptr) -> i1:
 
 @unit.function
 def sort_by_half(work: ptr, half: i64) -> i64:
-    """Sort places by half of the keys: 0 or 1 of wide ones, 0 of others. Gives 0 when that fails."""
+    """Sort places by half of the keys: 0 or 1 of wide ones, 0 of others. Gives 0 when that
+    fails."""
     Work(work).half = half
     if not in_pieces(work, sort_pack_places):
         return 0
-    if sort_records(job_of(work, Work(work).records, 1, Args(Work(work).args).n)) == 0 or is_stopped(work):
+    if sort_records(
+        job_of(work, Work(work).records, 1, Args(Work(work).args).n)
+    ) == 0 or is_stopped(work):
         return 0
     if not in_pieces(work, sort_follow_places):
         return 0
@@ -350,7 +368,8 @@ def sort_by_each(work: ptr, places: ptr) -> i64:
 
 @unit.helper
 def order(work: ptr) -> i64:
-    """Let the low halves of the records be the places of the elements in their order. Gives 0 when there is no memory or the run is stopped."""
+    """Let the low halves of the records be the places of the elements in their order. Gives 0 when
+    there is no memory or the run is stopped."""
     args = Work(work).args
     n = Args(args).n
     key = key_number(args, 0)

@@ -1,26 +1,39 @@
-"""What the parts of the sorting kernel share: its arguments, the work on one row, the keys of a row, its operands moved."""
+"""What the parts of the sorting kernel share: its arguments, the work on one row, the keys of a
+row, its operands moved."""
 
 from __future__ import annotations
 
 from calque.machine.driver.interpreter import Run
-from calque.machine.lang.unit import NULL, Unit, alloca, atomic_cas, atomic_load, i1, i64, layout, ptr
+from calque.machine.lang.unit import (
+    NULL,
+    Unit,
+    alloca,
+    atomic_cas,
+    atomic_load,
+    i1,
+    i64,
+    layout,
+    ptr,
+)
 from calque.machine.routines.sort.keys import Key, Kind, Row, keys_load
 from calque.machine.routines.sort.moves import GRAIN, MOVED_BYTES, Moved, sort_copy, sort_move_some
 from calque.machine.routines.sort.radix import Records
 from calque.machine.routines.sort.records import records_survey
 from calque.machine.threads import calque_parallel_for
 
-# The sizes before, along and behind the axis; how many elements of a sorted row are kept; how many keys and moves follow; whether the only
-# operand is sorted as it is.
+# The sizes before, along and behind the axis; how many elements of a sorted row are kept; how many
+# keys and moves follow; whether the only operand is sorted as it is.
 Args = layout("Args", outer=i64, n=i64, inner=i64, kept=i64, n_keys=i64, n_moves=i64, alone=i64)
-# An operand that is moved: from where (NULL: the places themselves), to where, the bytes of an element.
+# An operand that is moved: from where (NULL: the places themselves), to where, the bytes of an
+# element.
 Move = layout("Move", source=ptr, target=ptr, item=i64)
 
 FEW = 500  # rows up to this length are sorted without a look at them first
 
-# The work on one row, and whom to ask whether to go on; memory for keys, records and as many more; where a survey is written. The least key, the bits of
-# keys that have no room in a record, whether keys have 8 bytes. While places are sorted by one key after the other: the places, room for as many, and
-# which half of a key counts.
+# The work on one row, and whom to ask whether to go on; memory for keys, records and as many more;
+# where a survey is written. The least key, the bits of keys that have no room in a record, whether
+# keys have 8 bytes. While places are sorted by one key after the other: the places, room for as
+# many, and which half of a key counts.
 Work = layout(
     "Work",
     args=ptr,
@@ -69,7 +82,11 @@ def first_element(args: ptr, row: i64, length: i64) -> i64:
 def key_place(work: ptr, key: ptr) -> ptr:
     """Where the first element of the row of a key stands."""
     args = Work(work).args
-    return Key(key).data + first_element(args, Work(work).row, Args(args).n) * Key(key).item + Key(key).offset
+    return (
+        Key(key).data
+        + first_element(args, Work(work).row, Args(args).n) * Key(key).item
+        + Key(key).offset
+    )
 
 
 @unit.helper

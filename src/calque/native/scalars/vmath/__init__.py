@@ -1,7 +1,10 @@
-"""Vector math as expressions: one definition per function for every vector width, the same bits on every machine.
+"""Vector math as expressions: one definition per function for every vector width, the same bits on
+every machine.
 
-`TABLE[name]` takes expressions (f32 or f64, all of one dtype) and gives the expression of the result. Errors stay below 2 units in the
-last place over the full range unless a function says otherwise; infinities, nans, signed zeros, denormals and huge arguments are right."""
+`TABLE[name]` takes expressions (f32 or f64, all of one dtype) and gives the expression of the
+result. Errors stay below 2 units in the last place over the full range unless a function says
+otherwise; infinities, nans, signed zeros, denormals and huge arguments are right.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Short names for building formulas; numbers are lifted to the dtype of their partner.
 
-Everything here is element-wise and without branches. Emission never contracts inside a math function, and `fma` is explicit, so that a formula gives the same bits on every machine,
-at every vector width, alone or fused with what surrounds it."""
+Everything here is element-wise and without branches. Emission never contracts inside a math
+function, and `fma` is explicit, so that a formula gives the same bits on every machine, at every
+vector width, alone or fused with what surrounds it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ EXPONENT_BIAS: Final = {"f16": 15, "bf16": 127, "f32": 127, "f64": 1023}
 SIGN: Final = {"f32": -0x80000000, "f64": -0x8000000000000000}
 INF: Final = float("inf")
 NAN: Final = float("nan")
-MAGIC: Final = {"f32": 1.5 * 2.0**23, "f64": 1.5 * 2.0**52}  # adding it rounds to an integer, found in the low bits
+MAGIC: Final = {
+    "f32": 1.5 * 2.0**23,
+    "f64": 1.5 * 2.0**52,
+}  # adding it rounds to an integer, found in the low bits
 
 
 def lift(v: Operand, dtype: str) -> Expr:
@@ -89,7 +93,8 @@ def where(cond: Expr, a: Operand, b: Operand) -> Expr:
 
 
 def rare(cond: Expr, common: Expr, seldom: Expr) -> Expr:
-    """`seldom` where `cond`, else `common`; emission may skip the work of `seldom` when no lane needs it."""
+    """`seldom` where `cond`, else `common`; emission may skip the work of `seldom` when no lane
+    needs it."""
     return make("rare", (cond, common, seldom), common.dtype)
 
 
@@ -147,7 +152,7 @@ def no_less(a: Expr, limit: Number) -> Expr:
     return where(less(a, limit), limit, a)
 
 
-# --- integers -------------------------------------------------------------------------------------------------------------------
+# --- integers -------------------------------------------------------------------------------------
 
 
 def iop(op: str, a: Expr, b: Expr | int) -> Expr:
@@ -170,7 +175,8 @@ def pattern(value: int, dtype: str) -> Expr:
 
 
 def flip_sign(a: Expr, sign: Expr) -> Expr:
-    """`a` with its sign flipped where the sign bit of the integer `sign` is set (its other bits must be clear)."""
+    """`a` with its sign flipped where the sign bit of the integer `sign` is set (its other bits
+    must be clear)."""
     return from_bits(iop("xor", bits(a), sign), a.dtype)
 
 
@@ -190,8 +196,9 @@ def ldexp(a: Expr, n: Expr) -> Expr:
 
 
 def ldexp_by_parts(a: Expr, n: Expr) -> Expr:
-    """`ldexp` by two multiplications, for machines without an instruction for it: the first is exact for a near 1 and |n| <= 2 * bias,
-    so that the result is rounded once and has the same bits."""
+    """`ldexp` by two multiplications, for machines without an instruction for it: the first is
+    exact for a near 1 and |n| <= 2 * bias, so that the result is rounded once and has the same
+    bits."""
     n = cast(n, INT_OF[a.dtype])
     half = iop("ashr", n, 1)
     return mul(mul(a, power_of_two(half, a.dtype)), power_of_two(iop("sub", n, half), a.dtype))
@@ -204,7 +211,7 @@ def not_within(a: Expr, low: int, high: int) -> Expr:
     return greater_equal(above, const((high - low) * one, above.dtype))
 
 
-# --- polynomials ------------------------------------------------------------------------------------------------------------------
+# --- polynomials ----------------------------------------------------------------------------------
 
 
 def poly(x: Expr, coefficients: tuple[float, ...]) -> Expr:
@@ -221,8 +228,9 @@ def pick(x: Expr, f32: tuple[float, ...], f64: tuple[float, ...]) -> tuple[float
 
 
 def nearest_integer(x: Expr, scale: float) -> tuple[Expr, Expr]:
-    """round(x * scale) as a float, and as an integer of the same width of which only the low bits count (9 for f32, 32 for f64): enough
-    for a sign or an exponent. |x * scale| must stay below 2^21 (f32) or 2^50 (f64)."""
+    """round(x * scale) as a float, and as an integer of the same width of which only the low bits
+    count (9 for f32, 32 for f64): enough for a sign or an exponent. |x * scale| must stay below
+    2^21 (f32) or 2^50 (f64)."""
     magic = MAGIC[x.dtype]
     shifted = fma(x, scale, magic)
     return sub(shifted, magic), bits(shifted)
@@ -238,7 +246,7 @@ def lookup(index: Expr, table: tuple[float, ...]) -> Expr:
     return make("lookup", (index,), "f32", tuple([float_bits(v, "f32") for v in table]))
 
 
-# --- two numbers for one ----------------------------------------------------------------------------------------------------------
+# --- two numbers for one --------------------------------------------------------------------------
 
 
 def two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:

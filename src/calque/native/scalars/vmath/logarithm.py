@@ -39,19 +39,24 @@ from calque.native.scalars.vmath.base import (
 
 # (log(1+f) - f) / f^2
 LOG_F32: Final = (
-    -0.49999988079071045, 0.3333333134651184, -0.25001561641693115, 0.2000160664319992, -0.16609250009059906, 0.14192315936088562,
+    -0.49999988079071045, 0.3333333134651184, -0.25001561641693115, 0.2000160664319992,
+    -0.16609250009059906, 0.14192315936088562,
     -0.13255736231803894, 0.12832622230052948, -0.07489591091871262,
 )  # fmt: skip
 # (log(1+f) - f + f^2/2) / f^3
 LOG_F64: Final = (
-    0.3333333333333335, -0.2500000000000037, 0.19999999999993043, -0.16666666666546928, 0.14285714286710066, -0.12500000014699184,
-    0.11111111048795372, -0.09999999062602032, 0.09090910879966128, -0.08333368203194189, 0.07692295290968341, -0.07142068158723121,
-    0.06666041678751086, -0.06260734373345274, 0.0590130659350038, -0.05475570036821639, 0.050325164636110226, -0.05211759596784287,
+    0.3333333333333335, -0.2500000000000037, 0.19999999999993043, -0.16666666666546928,
+    0.14285714286710066, -0.12500000014699184,
+    0.11111111048795372, -0.09999999062602032, 0.09090910879966128, -0.08333368203194189,
+    0.07692295290968341, -0.07142068158723121,
+    0.06666041678751086, -0.06260734373345274, 0.0590130659350038, -0.05475570036821639,
+    0.050325164636110226, -0.05211759596784287,
     0.0605455309497854, -0.05354992762092743, 0.022009365110263156,
 )  # fmt: skip
 # log2(1+f) = f C + f P(f), C rounded
 LOG2_F32: Final = (
-    1.9201335632601513e-08, -0.7213473320007324, 0.4808982312679291, -0.3606986701488495, 0.2885698974132538, -0.2395661175251007,
+    1.9201335632601513e-08, -0.7213473320007324, 0.4808982312679291, -0.3606986701488495,
+    0.2885698974132538, -0.2395661175251007,
     0.20451617240905762, -0.19143173098564148, 0.18690794706344604, -0.10992606729269028,
 )  # fmt: skip
 LN2: Final = {"f32": 0.693147182464599609375, "f64": 0.6931471805599453}
@@ -63,7 +68,8 @@ SMALLEST: Final = {"f32": 2.0**-126, "f64": 2.0**-1022}
 
 
 def small_integer(e: Expr, dtype: str) -> Expr:
-    """A small integer as a float (by way of i32: 64-bit conversions are slow or missing on many machines)."""
+    """A small integer as a float (by way of i32: 64-bit conversions are slow or missing on many
+    machines)."""
     return cast(cast(e, "i32"), dtype)
 
 
@@ -74,12 +80,14 @@ def unusual(x: Expr) -> Expr:
 
 
 def exponent_distance(u: Expr, dtype: str, base: int) -> Expr:
-    """For the bits of 2^e m, base <= bits(m) < bits(2 base): an integer with -e above and, below it, what falls as m grows."""
+    """For the bits of 2^e m, base <= bits(m) < bits(2 base): an integer with -e above and, below
+    it, what falls as m grows."""
     return iop("sub", const(base + (1 << FRACTION_BITS[dtype]) - 1, u.dtype), u)
 
 
 def exponent_field(u: Expr, dtype: str, base: int | None = None) -> tuple[Expr, Expr]:
-    """-e where the exponent stands in a float, and -e as a float; m in [sqrt(1/2), sqrt(2)) without another base.
+    """-e where the exponent stands in a float, and -e as a float; m in [sqrt(1/2), sqrt(2)) without
+    another base.
 
     Minus e, because e = 0 must not turn a -0 that is added to it into 0."""
     d, shift = exponent_distance(u, dtype, base or SQRT_HALF[dtype]), FRACTION_BITS[dtype]
@@ -87,10 +95,13 @@ def exponent_field(u: Expr, dtype: str, base: int | None = None) -> tuple[Expr, 
 
 
 def split(x: Expr) -> tuple[Expr, Expr]:
-    """x = 2^e (1 + f): f and -e. Where log(x) is infinite or nan, -e is so too, with the sign that belongs to it; f never is."""
+    """x = 2^e (1 + f): f and -e. Where log(x) is infinite or nan, -e is so too, with the sign that
+    belongs to it; f never is."""
     dtype, shift = x.dtype, FRACTION_BITS[x.dtype]
     special, tiny = unusual(x), less(x, SMALLEST[x.dtype])
-    u = rare(special, bits(x), where(tiny, iop("sub", bits(mul(x, 2.0**shift)), shift << shift), bits(x)))
+    u = rare(
+        special, bits(x), where(tiny, iop("sub", bits(mul(x, 2.0**shift)), shift << shift), bits(x))
+    )
     field, minus_e = exponent_field(u, dtype)
     f = sub(from_bits(iop("add", u, field), dtype), 1.0)
     odd = where(tiny, where(equal(x, 0.0), INF, where(less(x, 0.0), NAN, minus_e)), neg(x))
@@ -183,7 +194,9 @@ def log_hypot(x: Expr, y: Expr) -> Expr:
     large, small = where(swap, b, a), where(swap, a, b)
     near = both(greater(large, 0.5), less(large, 2.0))
     ratio = div(small, where(equal(large, 0.0), 1.0, large))
-    inside = where(near, fma(sub(large, 1.0), add(large, 1.0), mul(small, small)), mul(ratio, ratio))
+    inside = where(
+        near, fma(sub(large, 1.0), add(large, 1.0), mul(small, small)), mul(ratio, ratio)
+    )
     half = mul(log1p(inside), 0.5)
     r = where(near, half, add(log(large), half))
     r = where(any_of(differ(x, x), differ(y, y)), NAN, r)

@@ -44,11 +44,15 @@ from calque.native.scalars.vmath.base import (
 )
 
 POW_ATANH: Final = (
-    0.3999999999999998, 0.2857142857144384, 0.22222222217789733, 0.18181818843993372, 0.15384558428567804,
+    0.3999999999999998, 0.2857142857144384, 0.22222222217789733, 0.18181818843993372,
+    0.15384558428567804,
     0.13336264494836805, 0.1167578086267092, 0.11981751620290108,
 )  # fmt: skip
 TWO_THIRDS: Final = (0.6666666666666666, 3.700743415417188e-17)
-LN2_F64: Final = (0.6931471803691238, 1.9082149292705877e-10)  # the first with 33 bits, so that its multiples are exact
+LN2_F64: Final = (
+    0.6931471803691238,
+    1.9082149292705877e-10,
+)  # the first with 33 bits, so that its multiples are exact
 
 
 def power(x: Expr, y: Expr) -> Expr:
@@ -81,7 +85,8 @@ def power_f64(a: Expr, y: Expr) -> Expr:
 
 
 def log_pair(a: Expr) -> tuple[Expr, Expr]:
-    """log(a) as a sum: 2 atanh(s) with s = (m - 1) / (m + 1), its first two terms and e ln 2 in pairs."""
+    """log(a) as a sum: 2 atanh(s) with s = (m - 1) / (m + 1), its first two terms and e ln 2 in
+    pairs."""
     f, minus_e = logarithm.split(a)
     e = neg(minus_e)
     d, d_low = fast_two_sum(const(2.0, "f64"), f)
@@ -154,9 +159,13 @@ def hypot(x: Expr, y: Expr) -> Expr:
     field = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}[x.dtype]
     bias = 2 * EXPONENT_BIAS[x.dtype]
     top = (bias - 1) << FRACTION_BITS[x.dtype]
-    exponent = iop("min", iop("max", iop("and", bits(large), field), 1 << FRACTION_BITS[x.dtype]), top)
+    exponent = iop(
+        "min", iop("max", iop("and", bits(large), field), 1 << FRACTION_BITS[x.dtype]), top
+    )
     scale = from_bits(exponent, x.dtype)
-    inverse = from_bits(iop("sub", const(bias << FRACTION_BITS[x.dtype], exponent.dtype), exponent), x.dtype)
+    inverse = from_bits(
+        iop("sub", const(bias << FRACTION_BITS[x.dtype], exponent.dtype), exponent), x.dtype
+    )
     u, v = mul(large, inverse), mul(small, inverse)
     square, error = two_product(u, u)
     h = mul(sqrt(add(square, fma(v, v, error))), scale)

@@ -1,4 +1,5 @@
-"""x^y for the exponents that programs write most: multiplications, divisions and square roots, within 2 units in the last place."""
+"""x^y for the exponents that programs write most: multiplications, divisions and square roots,
+within 2 units in the last place."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ from calque.native.scalars.vmath.base import (
     where,
 )
 
-SAFE: Final = {"f32": 40, "f64": 300}  # from 2^-SAFE to 2^SAFE no power here is near overflow or underflow
+SAFE: Final = {
+    "f32": 40,
+    "f64": 300,
+}  # from 2^-SAFE to 2^SAFE no power here is near overflow or underflow
 SHIFT: Final = {"f32": 32, "f64": 256}  # brings arguments of ordinary results there
 CERTAIN: Final = {"f32": 160, "f64": 1100}  # a power of 2 with this exponent is out of range
 
@@ -48,7 +52,8 @@ def reciprocal_root(x: Expr) -> Expr:
 
 
 def without_sign(x: Expr) -> Expr:
-    """-0 and -infinity are to powers of no integer what 0 and infinity are; what else is negative stays so."""
+    """-0 and -infinity are to powers of no integer what 0 and infinity are; what else is negative
+    stays so."""
     return where(equal(x, -INF), INF, add(x, 0.0))
 
 
@@ -70,7 +75,8 @@ def half_integer(twice: int) -> Callable[[Expr], Expr]:
         return y if twice > 0 else reciprocal(y)
 
     def outside(x: Expr) -> Expr:
-        """Brought nearer to 1 by a power of 4; 0 or infinity where that is sure; nan where x is negative."""
+        """Brought nearer to 1 by a power of 4; 0 or infinity where that is sure; nan where x is
+        negative."""
         k, small, limit = SHIFT[x.dtype], less(x, 1.0), 2.0 ** (2 * CERTAIN[x.dtype] // abs(twice))
         back = 2.0 ** (twice * k // 2)
 

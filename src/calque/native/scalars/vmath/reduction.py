@@ -1,7 +1,9 @@
 """Arguments of sin, cos and tan brought near zero: x = q pi/2 + r.
 
-Common arguments take three steps of Cody and Waite, each one fma: the first is exact, because both x and q pi_1 are multiples of the
-last bit of pi_1. Huge ones take as many bits of 1/pi as matter after the multiples of 2 are dropped (Payne and Hanek)."""
+Common arguments take three steps of Cody and Waite, each one fma: the first is exact, because both
+x and q pi_1 are multiples of the last bit of pi_1. Huge ones take as many bits of 1/pi as matter
+after the multiples of 2 are dropped (Payne and Hanek).
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,12 @@ HUGE: Final = {"f32": 2.0**18, "f64": 2.0**40}  # from here on Cody and Waite's 
 
 # The bits of 1/pi: bit i of the stream, first bit highest, has weight 2^(12-i).
 _WORDS: Final = (
-    0x00028BE60DB93910, 0x54A7F09D5F47D4D3, 0x77036D8A5664F10E, 0x4107F9458EAF7AEF, 0x1586DC91B8E90937, 0x4B801924BBA82746,
-    0x4873F877AC72C4A6, 0x9CFBA208D7D4BAED, 0x1213A671C09AD17D, 0xF904E64758E60D4C, 0xE7D272117E2EF7E4, 0xA0EC7FE25FFF7816,
-    0x603FBCBC462D6829, 0xB47DB4D9FB3C9F2C, 0x26DD3D18FD9A797F, 0xA8B5D49EEB1FAF97, 0xC5ECF41CE7DE294A, 0x4BA9AFED7EC47E35,
+    0x00028BE60DB93910, 0x54A7F09D5F47D4D3, 0x77036D8A5664F10E, 0x4107F9458EAF7AEF,
+    0x1586DC91B8E90937, 0x4B801924BBA82746,
+    0x4873F877AC72C4A6, 0x9CFBA208D7D4BAED, 0x1213A671C09AD17D, 0xF904E64758E60D4C,
+    0xE7D272117E2EF7E4, 0xA0EC7FE25FFF7816,
+    0x603FBCBC462D6829, 0xB47DB4D9FB3C9F2C, 0x26DD3D18FD9A797F, 0xA8B5D49EEB1FAF97,
+    0xC5ECF41CE7DE294A, 0x4BA9AFED7EC47E35,
     0x7421580CC11BF1ED, 0xAEAFC33EF0826BD0,
 )  # fmt: skip
 # 2^(16k-5)/pi modulo 2 in two parts, k = 0..6
@@ -98,7 +103,9 @@ def modulo_2(p: Expr) -> Expr:
 def _half_turns_f64(x: Expr) -> tuple[Expr, Expr]:
     """x = 2^e m with an integer m; the bits of 1/pi from weight 2^-e on, times m.
 
-    The sum keeps all bits until multiples of 2 are gone: near a zero of sin some 60 leading bits cancel."""
+    The sum keeps all bits until multiples of 2 are gone: near a zero of sin some 60 leading bits
+    cancel.
+    """
     i = cast(x, "u64", "bitcast")
     e = iop("and", iop("lshr", i, 52), 0x7FF)
     m = from_bits(iop("or", iop("and", i, 0x800FFFFFFFFFFFFF), 0x4330000000000000), "f64")
@@ -119,10 +126,15 @@ def _window(e: Expr) -> list[Expr]:
     words = [const(w, "u64") for w in _WORDS]
     for step in (8, 4, 2, 1):  # shift the whole stream by e / 64 words
         on = ex("ne", iop("and", e, 64 * step), const(0, "u64"))
-        words = [where(on, words[k + step], words[k]) for k in range(step + 4)]  # what the later steps may still need
+        words = [
+            where(on, words[k + step], words[k]) for k in range(step + 4)
+        ]  # what the later steps may still need
     s = iop("and", e, 63)
     back = iop("sub", const(63, "u64"), s)
-    u = [iop("or", iop("shl", words[k], s), iop("lshr", iop("lshr", words[k + 1], 1), back)) for k in range(4)]
+    u = [
+        iop("or", iop("shl", words[k], s), iop("lshr", iop("lshr", words[k + 1], 1), back))
+        for k in range(4)
+    ]
     parts = (
         iop("lshr", u[0], 12),
         iop("or", iop("shl", iop("and", u[0], 0xFFF), 40), iop("lshr", u[1], 24)),
@@ -130,4 +142,7 @@ def _window(e: Expr) -> list[Expr]:
         iop("or", iop("shl", iop("and", u[2], 0xFFFFFFFFF), 16), iop("lshr", u[3], 48)),
     )
     one = 0x3FF0000000000000
-    return [mul(sub(from_bits(iop("or", p, one), "f64"), 1.0), 2.0 ** (1 - 52 * k)) for k, p in enumerate(parts)]
+    return [
+        mul(sub(from_bits(iop("or", p, one), "f64"), 1.0), 2.0 ** (1 - 52 * k))
+        for k, p in enumerate(parts)
+    ]

@@ -47,7 +47,8 @@ def rem_f64(x: Expr, y: Expr, steps: int) -> Expr:
 
 
 def one_step(r: Expr, s: Expr) -> Expr:
-    """r modulo s when r / s < 2^51: the quotient may be one too large, which shows as a negative rest."""
+    """r modulo s when r / s < 2^51: the quotient may be one too large, which shows as a negative
+    rest."""
     q = make("trunc", (div(r, s),), r.dtype)
     rest = fma(neg(q), s, r)
     return where(less(rest, 0.0), add(rest, s), rest)
