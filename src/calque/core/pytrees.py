@@ -374,7 +374,7 @@ def prefix_broadcast(
     return out
 
 
-# ---------------------------------------------------------------- one level, and what differs betwe
+# ---------------------------------------------------- one level, and what differs between two trees
 
 
 def is_node_type(cls: type) -> bool:
