@@ -25,7 +25,7 @@ __all__ = [
     "primal_dtype_to_tangent_dtype", "set_current_trace", "subjaxprs", "take_current_trace",
     "unmapped_aval",
     "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
-    "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+    "trace_state_clean", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
 
@@ -159,6 +159,11 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 def find_top_trace(_: Sequence[Any]) -> Trace:
     """The trace that an operation on these values goes to."""
     return trace_state.top_trace(_)
+
+
+def trace_state_clean() -> bool:
+    """Whether nothing is being traced or transformed in this thread."""
+    return trace_state.depth() == 0 and not unsafe_am_i_under_a_jit_DO_NOT_USE()
 
 
 class _TraceState:

@@ -1,0 +1,7 @@
+"""`python -m calque`: runs a program written for JAX."""
+
+import sys
+
+from calque.compat.running import main
+
+sys.exit(main(sys.argv[1:]))
