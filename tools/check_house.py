@@ -19,6 +19,8 @@ FLOORS = {
     "calque": ["machine", "core", "ops", "transforms", "native"],
     "calque.machine": [
         "lazy",
+        "once",
+        "syntax",
         "code",
         "lang",
         "integers",
