@@ -21,7 +21,8 @@ from calque.core.dims import Symbols, hint_of, poly_of
 from calque.core.jaxprs import ClosedJaxpr
 from calque.machine.call.arrays import as_numpy, share
 from calque.machine.call.functions import run_program
-from calque.machine.driver.builder import Program, Reg, Slot, Varying
+from calque.machine.driver.builder import Reg, Slot, Varying
+from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.native.backend import Planned, is_long
 from calque.native.lower.sizes import Sizes
