@@ -316,7 +316,7 @@ def _extremal_tangent(
     """The mean of the tangents of all, the operand's element and the updates, that attain the
     result."""
 
-    def as_number(mask, like):
+    def as_number(mask: Any, like: Any) -> Any:
         return do.convert_element_type(
             mask, new_dtype=typeof(like).dtype, weak_type=False, sharding=None
         )
@@ -401,7 +401,7 @@ def _scatter_batch(name: str) -> Callable[..., Any]:
         x, updates = front(args[0], dims[0], size), front(args[2], dims[2], size)
         window, inserted, index_map, batching, indices_batching = dimension_numbers
 
-        def later(ds):
+        def later(ds: Sequence[int]) -> tuple[int, ...]:
             return tuple([d + 1 for d in ds])
 
         if dims[1] is None:

@@ -15,7 +15,8 @@ from calque.core.backends import Options
 from calque.core.config import config
 from calque.core.dims import Dim, Symbols, hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn
-from calque.machine.driver.builder import Program, ProgramBuilder, Slot, Varying
+from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
+from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern
 from calque.native.eager import execution as eager
 from calque.native.eager import program as eager_program

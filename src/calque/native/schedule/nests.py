@@ -399,7 +399,7 @@ class Schedule:
         out += self.rest(f, parts, q.attr[1], j)
         i = var(f"h{self.fresh}", 4)
 
-        def at(p, n):
+        def at(p: Buffer, n: int) -> Expr:
             return load(p, (ex("add", i, const(n)),))
 
         halves = [
@@ -467,7 +467,7 @@ class Schedule:
         take two, three, four."""
         left = ex("sub", f.extent, base)
 
-        def reach(n):
+        def reach(n: int) -> Expr:
             return ex("min", ex("max", ex("sub", left, const(LANES * (n - 1))), ZERO), const(LANES))
 
         out: list[Statement] = []
@@ -616,7 +616,7 @@ class Schedule:
         at = ex("add", base, i)
         memo: dict[Expr, Expr] = {}
 
-        def fix(e):
+        def fix(e: Expr) -> Expr:
             return rewrite(e, lambda x: at if x is f.var else None, memo)
 
         body = map_exprs(f.body, fix)

@@ -143,7 +143,7 @@ def _transpose(
         return [Zero(x.aval) if li else None for x, li in zip((data, output), linear)] + none
     starts, sizes, targets, recv = places
 
-    def back(x):
+    def back(x: Any) -> Any:
         return do.all_to_all(
             x, axis_index_groups=None, axis_name=axis_name, concat_axis=0, split_axis=0, tiled=True
         )

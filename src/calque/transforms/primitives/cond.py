@@ -370,7 +370,7 @@ def _choose(
     if what == "cond":
         order.reverse()  # true_fun is traced first
 
-    def branch(i):
+    def branch(i: int) -> Any:
         return recomputed(
             flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what
         )
