@@ -81,7 +81,7 @@ class Windows:
         )
         last = len(self.counts)
 
-        def fold(kind, v):
+        def fold(kind: str, v: Node) -> Node:
             return expand_reduce(kind)(
                 g, (v,), {"axes": (last,)}, [with_shape(v.aval, self.counts)]
             )[0]
@@ -138,7 +138,7 @@ def beside(g: Graph, w: Windows, source: Node) -> Node:
     shape = [n for d in rank for n in (w.counts[d], block[d])]
     places, flags = (ShapedArray(tuple(shape), t) for t in (PLACE, FLAG))
 
-    def over(v):
+    def over(v: Node) -> Node:
         return spread(g, v, shape, range(0, 2 * len(w.counts), 2))
 
     number: Node | None = None

@@ -215,7 +215,7 @@ def worth_turning(outer: Sequence[Expr], inner: Expr, sizes: Sizes) -> bool:
     if not sizes.known or sizes.interval(inner.attr[1])[1] > MOST_ROWS:
         return False
 
-    def most(d):
+    def most(d: Expr) -> int:
         return sizes.hinted.interval(d.attr[1])[1]
 
     return (
@@ -228,7 +228,7 @@ def reordered(s: Stage, dims: Sequence[Expr]) -> Stage:
     new = {d: var(f"d{k}", d.attr[1]) for k, d in enumerate(dims)}
     memo: dict[Expr, Expr] = {}
 
-    def fix(e):
+    def fix(e: Expr) -> Expr:
         return rewrite(e, new.get, memo)
 
     parts = [(tuple(map(fix, suffix)), fix(v)) for suffix, v in s.parts]
@@ -301,7 +301,7 @@ class Forward:
         added: list[Expr] = []
         memo: dict[Expr, Expr] = {}
 
-        def fix(e):
+        def fix(e: Expr) -> Expr:
             return rewrite(e, self.visible.get, memo)
 
         out: list[Statement] = []
@@ -473,7 +473,7 @@ def _relocate(body: Body, small: dict[Buffer, Row]) -> Body:
         guard = rewrite(e.args[n], rule, memo) if len(e.args) > n else None
         return load(small[e.attr][0], index(e.attr, idx), guard)
 
-    def fix(e):
+    def fix(e: Expr) -> Expr:
         return rewrite(e, rule, memo)
 
     def go(body: Body) -> Body:

@@ -388,7 +388,7 @@ class Schedule:
         out += self.rest(f, parts, q.attr[1], j)
         i = var(f"h{self.fresh}", 4)
 
-        def at(p, n):
+        def at(p: Buffer, n: int) -> Expr:
             return load(p, (ex("add", i, const(n)),))
 
         halves = [
@@ -461,7 +461,7 @@ class Schedule:
         take two, three, four."""
         left = ex("sub", f.extent, base)
 
-        def reach(n):
+        def reach(n: int) -> Expr:
             return ex("min", ex("max", ex("sub", left, const(LANES * (n - 1))), ZERO), const(LANES))
 
         out: list[Statement] = []
@@ -610,7 +610,7 @@ class Schedule:
         at = ex("add", base, i)
         memo: dict[Expr, Expr] = {}
 
-        def fix(e):
+        def fix(e: Expr) -> Expr:
             return rewrite(e, lambda x: at if x is f.var else None, memo)
 
         body = map_exprs(f.body, fix)
