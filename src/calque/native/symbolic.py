@@ -83,7 +83,7 @@ class SymbolicAssembler(Assembler):
     def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
         """Blocks of found sizes are the program's; then there is one more result, those sizes."""
 
-        def names_of(aval):
+        def names_of(aval: Any) -> set[str]:
             return {
                 n for d in aval.shape for n in self.sizes.dim(d).names
             } & self.sizes.found.keys()

@@ -244,7 +244,7 @@ class ProgramBuilder:
         """An integer from memory to a register."""
         dst = dst or self.reg()
 
-        def line():
+        def line() -> str:
             return f"{dst} = {dtype} {src}[{offset}]"
 
         self._emit(line, Op.LOAD, self._int(dst), self._slot(src), self._int(offset), _kind(dtype))
@@ -253,7 +253,7 @@ class ProgramBuilder:
     def store(self, dst: Slot, src: Integer, dtype: str, offset: Integer = 0) -> None:
         """An integer to memory."""
 
-        def line():
+        def line() -> str:
             return f"{dtype} {dst}[{offset}] = {src}"
 
         self._emit(line, Op.STORE, self._slot(dst), self._int(offset), self._int(src), _kind(dtype))
@@ -266,7 +266,7 @@ class ProgramBuilder:
         dst = dst or self.reg()
         sign = f" {_SYMBOLS[op]} " if op in _SYMBOLS else ""
 
-        def line():
+        def line() -> str:
             return f"{dst} = {a}{sign}{b}" if sign else f"{dst} = {op.name.lower()}({a}, {b})"
 
         self._emit(line, op, self._int(dst), self._int(a), self._int(b))
@@ -307,7 +307,7 @@ class ProgramBuilder:
         words = [self._any(arg) for arg in args]
         called, target = tuple(args), f"{result} = " if result else ""
 
-        def line():
+        def line() -> str:
             called_name = name or getattr(function, "__name__", "function")
             return f"{target}host {called_name}({_joined(called)})"
 

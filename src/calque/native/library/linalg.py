@@ -129,7 +129,7 @@ def words(
     ]  # fewer results than the routine has places for
     rows, columns = product((m,)), product((n,))
 
-    def flag(p):
+    def flag(p: str) -> int:
         return int(bool(params[p]))
 
     match name:
