@@ -87,7 +87,7 @@ def scan(
     while True:
         avals = [*map(typeof, init_leaves), *x_avals]
 
-        def body():
+        def body() -> Any:
             return staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
 
         part = recomputed(
@@ -227,7 +227,7 @@ def while_loop(
     while True:
         avals = [typeof(x) for x in leaves]
 
-        def record():
+        def record() -> Any:
             return staged(body_fun, (init_val,), avals, "while_loop")
 
         body = recomputed(key_use.in_rounds(record, len(leaves)), body_fun, "while_loop")

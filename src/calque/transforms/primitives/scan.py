@@ -567,10 +567,10 @@ def _batch(
     mask = tuple(d is not None for d in dims)
     c_dims, _, _ = split(dims, num_consts, num_carry)
 
-    def inner(m):
+    def inner(m: Mask) -> tuple[Dim, ...]:
         return (*c_dims, *(0 if b else None for b in m[num_consts:]))
 
-    def outs_of(m):
+    def outs_of(m: Mask) -> Mask:
         return tuple(d is not None for d in batch_jaxpr(jaxpr, axis, inner(m))[1])
 
     mask = _fixpoint(mask, num_consts, num_carry, outs_of)
@@ -648,7 +648,7 @@ def _dead_code(e: Eqn, used: Sequence[bool]) -> Eqn | None:
         used[:n_carry] = more
     counted = bool(p.get("counted"))
 
-    def kept(i):
+    def kept(i: int) -> bool:
         return (
             reads[i]
             or (counted and i == 0)
@@ -671,7 +671,7 @@ def _dependence(e: Eqn, unknown: Sequence[bool]) -> Sequence[bool]:
     if e.params.get("counted") and unknown[0]:
         return (True,) * len(e.outvars)
 
-    def outs_of(m):
+    def outs_of(m: Mask) -> Mask:
         return dependent_results(closed, m)
 
     return outs_of(_fixpoint(tuple(unknown), n_consts, n_carry, outs_of))
