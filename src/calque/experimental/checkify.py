@@ -28,7 +28,6 @@ from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.primitives.flow import split
 
 
-
 class JaxException(Exception):
     """What a check finds, as a kind: sets of these choose which checks `checkify` makes."""
 
@@ -267,9 +266,7 @@ def _window(numbers: Any, shape: tuple[int, ...], updates: tuple[int, ...]) -> l
     return [1 if d in single else updates[next(given)] for d in range(len(shape))]
 
 
-def _automatic(
-    e: Eqn, args: Sequence[Any], outs: Sequence[Any], kinds: Kinds
-) -> list[Found]:
+def _automatic(e: Eqn, args: Sequence[Any], outs: Sequence[Any], kinds: Kinds) -> list[Found]:
     found: list[Found] = []
     if OOBError in kinds:
         found += _index_checks(e, args)
@@ -290,9 +287,7 @@ def _may_be_nan(aval: ShapedArray) -> bool:
 Result = tuple[list[Any], list[Found]]
 
 
-def _interpret(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], kinds: Kinds
-) -> Result:
+def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], kinds: Kinds) -> Result:
     """The results of a program, and all its checks."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))

@@ -21,6 +21,7 @@ _log = logging.getLogger("calque")
 class Layout:
     """Dimensions from the slowest to the quickest, and tiles of processors that have them.
 
+    >>> from calque.experimental.layout import Layout
     >>> Layout((0, 1))
     Layout(major_to_minor=(0, 1))"""
 
@@ -68,6 +69,7 @@ Layout.AUTO = _Auto()
 class Format:
     """A layout and a sharding: how an array lies in memory, and on which devices.
 
+    >>> from calque.experimental.layout import Format, Layout
     >>> Format(Layout((0, 1)))
     Format(layout=Layout(major_to_minor=(0, 1)), sharding=None)"""
 

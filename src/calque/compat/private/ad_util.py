@@ -8,17 +8,19 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.primitives import (
         Zero,
     )
+    from calque.custom_derivatives import (
+        SymbolicZero,
+    )
     from calque.interpreters.ad import (
         add_jaxvals,
         add_jaxvals_p,
-        instantiate_zeros as instantiate,
         zeros_like_aval,
+    )
+    from calque.interpreters.ad import (
+        instantiate_zeros as instantiate,
     )
     from calque.ops.convert import (
         stop_gradient_p,
-    )
-    from calque.custom_derivatives import (
-        SymbolicZero,
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -15,7 +15,7 @@ def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
 
 def _ask() -> None:
     """The function that stands in this module now."""
-    backend_compile_and_load(DEVICES[0].client)
+    backend_compile_and_load(DEVICES[0])
 
 
 backends.before_compiling(_ask)

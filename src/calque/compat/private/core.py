@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.core.trace import (
         JaxprTrace as DynamicJaxprTrace,
+    )
+    from calque.core.trace import (
         eval_jaxpr,
         typeof,
     )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.numpy import (
         dtype as DType,
+    )
+    from calque.numpy import (
         isdtype,
         promote_types,
     )

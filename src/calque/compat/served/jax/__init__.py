@@ -3,12 +3,11 @@
 import os
 import sys
 
-_served = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_package = os.path.dirname(os.path.dirname(os.path.dirname(_served)))
+_compat = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 del sys.modules[__name__]
+sys.path.insert(0, os.path.dirname(os.path.dirname(_compat)))  # the very calque of the parent
 try:
     import calque.compat.switch
-except ModuleNotFoundError:  # another directory than the one the parent was started from
-    sys.path.append(_package)
-    import calque.compat.switch
+finally:
+    del sys.path[0]
 calque.compat.switch.as_jax()
