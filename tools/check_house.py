@@ -35,6 +35,8 @@ FLOORS = {
     ],
     "calque.machine": [
         "lazy",
+        "once",
+        "syntax",
         "code",
         "lang",
         "integers",
