@@ -26,6 +26,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
+from calque.numpy.calls.marks import python_only, seldom_taught
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
     as_operand,
@@ -103,6 +104,7 @@ def number(n: int, dtype: Any) -> Any:
 _numbers: dict[tuple[int, Any], Any] = {}
 
 
+@seldom_taught
 @placed
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros, float32 unless `dtype` says otherwise.
@@ -114,6 +116,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return full_of(shape, number(0, dtype))
 
 
+@seldom_taught
 @placed
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones, float32 unless `dtype` says otherwise.
@@ -125,12 +128,14 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return full_of(shape, number(1, dtype))
 
 
+@seldom_taught
 @placed
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """As `zeros`: programs are deterministic, so nothing is left uninitialised."""
     return zeros(shape, dtype)
 
 
+@seldom_taught
 @placed
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
@@ -211,6 +216,7 @@ def full_like(
 # ---------------------------------------------------------------- from values
 
 
+@python_only
 @placed
 def array(
     object: Any,
@@ -351,6 +357,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
 
 
+@python_only
 @placed
 def asarray(
     a: Any,
@@ -382,6 +389,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 # ---------------------------------------------------------------- ranges
 
 
+@seldom_taught
 @placed
 def arange(
     start: Any,
@@ -476,6 +484,7 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
 
 
+@seldom_taught
 @placed
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on the k-th diagonal.
@@ -497,11 +506,13 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     )
 
 
+@seldom_taught
 def identity(n: int, dtype: Any = None) -> Any:
     """The identity matrix."""
     return eye(n, dtype=dtype)
 
 
+@seldom_taught
 @placed
 def linspace(
     start: Any,

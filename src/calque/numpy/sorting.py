@@ -13,6 +13,7 @@ from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.numpy.calls.marks import python_only
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.found_sizes import places_found
 from calque.numpy.promotion import (
@@ -161,6 +162,7 @@ def _before(x: Any, y: Any) -> Any:
     )
 
 
+@python_only
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The places of values that are not zero, an array per axis. Under jit give `size`.
 
