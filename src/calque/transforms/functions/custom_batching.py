@@ -21,7 +21,7 @@ from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim
 from calque.transforms.engines.jvp import jvp, jvp_jaxpr
 from calque.transforms.engines.linear import linearize_jaxpr
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, arrays, handed, name_of
 from calque.transforms.engines.zeros import (
     instantiate,
     nonzero,
@@ -214,7 +214,8 @@ class _Rule:
                 " which its rule says nothing of. Pass the value as an argument."
             )
         unflat = functools.partial(pytrees.unflatten, self.in_tree)
-        in_batched, given = unflat(batched[self.num_consts :]), unflat(args[self.num_consts :])
+        in_batched = unflat(batched[self.num_consts :])
+        given = unflat(map(handed, args[self.num_consts :]))
         pair = self.rule(size, list(in_batched), *given)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
