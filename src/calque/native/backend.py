@@ -10,7 +10,7 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, flops, traffic
 from calque.core.jaxprs import ClosedJaxpr
 from calque.machine.call.functions import run_program
-from calque.machine.driver.builder import Program
+from calque.machine.driver.program import Program
 from calque.native import views
 from calque.native.control.forms import EMITTERS
 from calque.native.emit import kernels

@@ -49,7 +49,7 @@ from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
 from calque.transforms.devices.sharding_arrays import device_put
 from calque.transforms.functions import debug_nans
-from calque.transforms.functions.checks import raise_if
+from calque.transforms.primitives.checks import raise_if
 
 
 def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:

@@ -22,7 +22,8 @@ from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine.call.functions import run_program
-from calque.machine.driver.builder import Program, ProgramBuilder, Slot, Varying
+from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
+from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
 from calque.native.backend import Planned

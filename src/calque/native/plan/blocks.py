@@ -126,7 +126,7 @@ class Block:
         if len(makes) > 1:
             read_here = {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}
 
-            def wanted(b):
+            def wanted(b: Buffer) -> bool:
                 return self.needed(b) or readers.get(b, 0) > (b in read_here)
 
             if any(b in makes for b in read_here):

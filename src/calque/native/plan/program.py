@@ -10,8 +10,9 @@ import numpy as np
 
 from calque.core.avals import nbytes
 from calque.core.primitives import REGISTRY
-from calque.machine.driver.builder import Program, ProgramBuilder, Reg, Slot
+from calque.machine.driver.builder import ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
+from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import arrange

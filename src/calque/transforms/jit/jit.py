@@ -6,6 +6,7 @@ finds or makes the program and teaches the callable how to recognise such a call
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ from calque.transforms.engines.signatures import (
     reference,
     resolve,
 )
+from calque.transforms.engines.specialiser import CallCounts
 from calque.transforms.functions import debug_nans, nan_checks
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
@@ -185,7 +187,7 @@ class _Function:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
-        self.met = dynamic_sizes.Met()
+        self.call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
         self.with_values: dict[
             Any, Any
         ] = {}  # for calls that touch Refs: the same function of values
@@ -475,12 +477,14 @@ class Given:
 # ---------------------------------------------------------------- epochs: when entries are valid
 
 _epochs: dict[Any, int] = {}
+_epoch_numbers = itertools.count(1)  # two threads never draw the same
 _tracing = False
 
 
 def epoch() -> int:
     """The number of the present configuration; entries made under another one do not match."""
-    number = _epochs.setdefault(config.trace_key(), len(_epochs) + 1)
+    key = config.trace_key()
+    number = _epochs.get(key) or _epochs.setdefault(key, next(_epoch_numbers))
     return number + callpath.CHECKED if checks() else number
 
 

@@ -392,7 +392,7 @@ class _Rule:
         given = self.given
         ts = [as_seen(t, self.symbolic_zeros) for t in tangents]
 
-        def unflat(leaves):
+        def unflat(leaves: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(pytrees.unflatten(given.tree, leaves))
 
         pair = self.rule(*given.fixed.values(), unflat(map(handed, primals)), unflat(ts))
