@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from calque.core import errors, pytrees, trace_state
-from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, repeated, to_array, to_numpy
+from calque.core.arrays import (
+    ArrayImpl,
+    adopted,
+    from_numpy,
+    is_concrete,
+    repeated,
+    to_array,
+    to_numpy,
+)
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, is_found, value_of
 from calque.core.dtypes import (
@@ -97,7 +105,7 @@ def number(n: int, dtype: Any) -> Any:
         return np.full((), n, dtype)
     x = _numbers.get((n, dtype))
     if x is None:
-        x = _numbers[n, dtype] = from_numpy(np.full((), n, dtype))
+        x = _numbers[n, dtype] = adopted(np.full((), n, dtype))
     return x
 
 
@@ -267,26 +275,30 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
             raise TypeError(
                 f"array: the complex number {x} does not become {target}; take its real part"
             )
-        return from_numpy(
-            _np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True
-        )
+        return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool))
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
-        return from_numpy(_np_array(x, dtype), copy=copy)
+        return _of_numpy(x, dtype)
     if (
         hasattr(x, "__array__")
         or isinstance(x, (memoryview, bytearray))
         or hasattr(x, "__array_interface__")
     ):
-        return from_numpy(_np_array(np.asarray(x), dtype), copy=copy)
+        return _of_numpy(np.asarray(x), dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     raise TypeError(f"Unexpected input type for array: {type(x)}")
 
 
+def _of_numpy(x: Any, dtype: Any) -> Any:
+    """The values of a NumPy array, which its owner may change later: they are copied once."""
+    values = _np_array(x, dtype)
+    return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
+
+
 def _copied(x: Any) -> Any:
-    return from_numpy(to_numpy(x), x.aval.weak_type, copy=True)
+    return from_numpy(to_numpy(x), x.aval.weak_type)
 
 
 def _np_array(x: Any, dtype: Any) -> np.ndarray:
@@ -314,7 +326,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     if any(type(v) is Dim for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
-        return from_numpy(np.array(x, dtype if dtype is not None else canonicalize(float)))
+        return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
         dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, leaves)]))
     if any(isinstance(v, Tracer) for v in leaves):
@@ -322,8 +334,8 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     with np.errstate(all="ignore"):
         if all(type(v) in PYTHON_SCALARS for v in leaves):
             plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
-            return from_numpy(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
-        return from_numpy(_nested(x, dtype))
+            return adopted(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
+        return adopted(_nested(x, dtype))
 
 
 def _with_values(x: Any) -> Any:
@@ -430,7 +442,7 @@ def arange(
             out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])
         else:
             out = np.arange(*concrete)
-    return from_numpy(out.astype(dtype))
+    return adopted(out.astype(dtype))
 
 
 def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:

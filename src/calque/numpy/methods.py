@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import ArrayImpl, delete_array, from_numpy, is_deleted, to_numpy
+from calque.core.arrays import ArrayImpl, adopted, delete_array, is_deleted, to_numpy
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
@@ -325,7 +325,7 @@ def _reduce(self: Any) -> Any:
 
 
 def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
-    return from_numpy(x, weak_type)
+    return adopted(x, weak_type)
 
 
 def _alive(self: Any) -> Any:

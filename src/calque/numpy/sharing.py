@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import ArrayImpl, from_numpy, to_numpy
+from calque.core.arrays import ArrayImpl, adopted, from_numpy, to_numpy
 from calque.core.dtypes import as_dtype, bfloat16
 from calque.core.trace_state import Tracer
 from calque.numpy.calls.marks import python_only
@@ -89,7 +89,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             f" {kind}"
         )
     values = _values_of(x)
-    out = from_numpy(values, copy=bool(copy))
+    out = from_numpy(values) if copy else adopted(values)
     if copy is False and values.size and not np.shares_memory(to_numpy(out), values):
         raise ValueError(
             "from_dlpack with copy=False: the elements must be copied, since they are not"
