@@ -18,6 +18,8 @@ FILE_LINES, FUNCTION_LINES, FUNCTION_P95, FUNCTION_MEDIAN = 600, 100, 40, 8
 FLOORS = {
     "calque": ["machine", "core", "ops", "transforms", "native"],
     "calque.machine": [
+        "caches",
+        "state",
         "lazy",
         "code",
         "lang",

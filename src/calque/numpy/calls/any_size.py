@@ -19,7 +19,7 @@ from calque.core.trace import trace_to_jaxpr
 from calque.machine.call import functions as callpath
 from calque.transforms.jit.call_specs import result_spec
 from calque.transforms.jit.dynamic import MET, Entry, Family, Met, free_avals
-from calque.transforms.jit.jit import epoch
+from calque.transforms.jit.epochs import epoch
 
 eager_sizes = LazyModule("calque.native.eager.sizes")
 

@@ -22,7 +22,7 @@ from calque.core.trace_state import Tracer
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import Kinds
 from calque.transforms.jit.call_specs import result_spec
-from calque.transforms.jit.jit import callpath_enabled, epoch
+from calque.transforms.jit.epochs import callpath_enabled, epoch
 
 eager_program = lazy.LazyModule("calque.native.eager.program")
 

@@ -285,12 +285,10 @@ def call(function: Any, given: Any) -> Any:
     out = executable.call([to_array(x) for x in given.leaves])
     met = function.met
     if met.count(entry, values) > met.turns or met.taught >= MOST_TAUGHT:
-        function.learn(given.args, given.kwargs, entry.traced, executable)
+        function.learn(given, entry.traced, executable)
     else:  # perhaps anew: captured values may have changed
         met.taught += 1
-        function.learn(
-            given.args, given.kwargs, entry.traced, entry.executable, entry.chooser(family, met)
-        )
+        function.learn(given, entry.traced, entry.executable, entry.chooser(family, met))
     return pytrees.unflatten(entry.traced.out_tree, out)
 
 
