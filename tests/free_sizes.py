@@ -425,7 +425,7 @@ class Compared:
 
     def entries(self) -> int:
         """How many programs with free sizes there are."""
-        return sum(len(f.entries) for f in function_of(self.free).cache.families.values())
+        return sum(len(f.programs) for f in function_of(self.free).cache.families.values())
 
 
 def outcome(f: Function, args: Sequence[np.ndarray]) -> Any:

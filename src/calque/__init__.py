@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from calque.core.pause import importing as _importing
 
 with _importing():
+    from calque import ops as _ops
     from calque.core import backends as _backends
     from calque.core import lazy as _lazy
     from calque.core import printing as _printing  # the printed form of jaxprs
@@ -158,6 +159,9 @@ _backends.register("native", _lazy.function("calque.native.backend", "compile"),
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _set_evaluator(_lazy.function("calque.native.eager.execution", "evaluate"))
 _set_converter(_lazy.function("calque.converting", "convert"))
+_lazy.offer(
+    _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
+)
 _debug_nans.install()
 _cached.install()
 _tracebacks.install()

@@ -186,7 +186,7 @@ def test_free_sizes():
     for n in (3, 4):
         f(jnp.zeros(n))
     (family,) = function_of(f).cache.families.values()
-    driver = family.entries[0].executable.as_text("loops").split("driver:")[1]
+    driver = family.programs[0].executable.as_text("loops").split("driver:")[1]
     assert (
         "switch" in driver and "loop" not in driver
     )  # the check is behind the loop, which is a kernel

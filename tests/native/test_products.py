@@ -35,7 +35,7 @@ def both(f, ranks):
 
 def entry_of(free):
     (family,) = function_of(free).cache.families.values()
-    return family.entries[0]
+    return family.programs[0]
 
 
 def chooses(free):

@@ -20,7 +20,7 @@ from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.machine.call import functions as callpath
-from calque.numpy.calls.any_size import Kinds
+from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.transforms.jit.call_specs import result_spec
 from calque.transforms.jit.epochs import callpath_enabled, epoch
 
@@ -85,7 +85,7 @@ class Teacher:
         self.f, self.exact, self.at_once = f, exact or entry_of_steps, at_once
         self.function: Any = None  # whom to teach
         self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
-        self.kinds = Kinds()
+        self.any_size = AnySize()
         self.makes = getattr(f, "__name__", "") in _MAKE_ARRAYS
         self.calls: dict[Any, int] = {}  # of functions that make arrays
 
@@ -131,11 +131,9 @@ class Teacher:
             self.seen.clear()
         if known is None and given.sizes:
             self.seen[key] = 1
-            if self.kinds.is_often(key, given.sizes):
+            if self.any_size.is_hot(key, given.sizes):
                 known = 1
-            elif self.kinds.teach(
-                self.function, lambda: flat_function(self.f, args, kwargs), given, kwargs, key
-            ):
+            elif self.any_size.teach(self.sized(given, key, args, kwargs)):
                 return True
         met = max(
             known or 0, 0
@@ -145,6 +143,13 @@ class Teacher:
             return self.seen[key] == TAUGHT
         self.seen[key] = met + 1
         return False
+
+    def sized(
+        self, given: Arguments, key: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> LibraryCall:
+        """A call that a program with free sizes might serve."""
+        flat = functools.partial(flat_function, self.f, args, kwargs)
+        return LibraryCall(self.any_size.families, self.function, flat, given, kwargs, key)
 
     def teach(self, given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         """Add an entry for such arguments; False when the function is not for machine code."""

@@ -24,6 +24,7 @@ from calque.transforms.engines.signatures import (
     hashable_static,
     reference,
 )
+from calque.transforms.engines.specialiser import CallCounts
 from calque.transforms.functions import debug_nans
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
@@ -84,7 +85,7 @@ class JittedFunction:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
-        self.met = dynamic_sizes.Met()
+        self.call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
         self.with_values: dict[
             Any, Any
         ] = {}  # for calls that touch Refs: the same function of values
