@@ -35,8 +35,10 @@ FLOORS = {
     ],
     "calque.machine": [
         "caches",
-        "state",
         "lazy",
+        "once",
+        "state",
+        "syntax",
         "code",
         "lang",
         "integers",

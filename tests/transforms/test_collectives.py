@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.devices import collectives as c
+from calque.transforms.devices import collective_functions as c
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.shapes import make_jaxpr

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.devices import collectives
+from calque.transforms.devices import collective_functions
 from calque.transforms.functions.associative_scan import associative_scan
 from calque.transforms.functions.autodiff import grad, jvp
 from calque.transforms.functions.jacobian import hessian, jacfwd, jacrev
@@ -44,9 +44,9 @@ Ours = SimpleNamespace(
         fori_loop=fori_loop,
         map=map_,
         associative_scan=associative_scan,
-        psum=collectives.psum,
-        all_gather=collectives.all_gather,
-        axis_index=collectives.axis_index,
+        psum=collective_functions.psum,
+        all_gather=collective_functions.all_gather,
+        axis_index=collective_functions.axis_index,
     ),
 )
 X = np.array([0.5, -0.2, 0.9], np.float32)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final, Generic, TypeVar
 
 from calque.machine.caches import Caches, Table, caches
+from calque.machine.once import Turns
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,13 +64,13 @@ class Epochs:
     def __init__(self) -> None:
         self._numbers: Table[Hashable, int] = Table("epochs of configurations", self.MOST)
         self._last = 0
-        self._lock = threading.RLock()
+        self._turns = Turns()
 
     def number(self, configuration: Hashable) -> int:
         """The number of a configuration, a new one if it has none."""
         known = self._numbers.find(configuration)
         if known is None:
-            with self._lock:
+            with self._turns.taken():
                 known = self._numbers.get(configuration)
                 if known is None:
                     self._last += 1
@@ -78,7 +79,7 @@ class Epochs:
 
     def renew(self) -> None:
         """Every configuration gets a new number."""
-        with self._lock:
+        with self._turns.taken():
             self._numbers.clear()
 
 

@@ -13,16 +13,9 @@ from calque.core.dtypes import canonicalize, is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.numpy.creation import arange, array, asarray, canonical_shape, linspace
+from calque.numpy.joining import concatenate, stack
 from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
-from calque.numpy.shaping import (
-    broadcast_arrays,
-    broadcast_to,
-    concatenate,
-    expand_dims,
-    moveaxis,
-    reshape,
-    stack,
-)
+from calque.numpy.shaping import broadcast_arrays, broadcast_to, expand_dims, moveaxis, reshape
 from calque.numpy.sorting import nonzero
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import const

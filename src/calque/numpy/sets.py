@@ -10,6 +10,7 @@ from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.numpy import reductions
 from calque.numpy.creation import asarray, ones, zeros
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -18,7 +19,7 @@ from calque.numpy.promotion import (
     convert,
     promote_dtypes,
 )
-from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape, where
+from calque.numpy.shaping import moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, searchsorted, sort
 from calque.numpy.ufuncs import UFUNCS
 

@@ -11,6 +11,7 @@ from calque.core.dtypes import is_integer
 from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.elementwise import logaddexp, logaddexp2
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -20,7 +21,7 @@ from calque.numpy.promotion import (
     convert,
     result_dtype,
 )
-from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape
+from calque.numpy.shaping import moveaxis, ravel, reshape
 from calque.numpy.shaping import where as where_
 from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.functions.loops import scan

@@ -21,7 +21,6 @@ from calque.native.loops.tree import Acc, Body, For, Store
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.layout import guarded, reindex
 from calque.native.lower.rules import Index, View
-from calque.native.lower.stages import STRICT
 from calque.native.lower.table import elementwise
 from calque.native.plan.blocks import Block, Planner
 from calque.native.plan.steps import Call, Step, Switch
@@ -330,7 +329,7 @@ class Product:
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
             row = self.row(i, m) if t is None else self.copied_row(i, m)
-            name = f"{STRICT}{part}{m}"
+            name = f"r.{part}{m}"
             left = (
                 self.left(row, at)
                 if t is None or self.rows is None
@@ -342,6 +341,7 @@ class Product:
                     "sum",
                     ex("mul", left, self.element(at, q, j)),
                     init=self.before(part, start, row, column, ok),
+                    order="sequential",
                 )
             )
             total = ref(name, self.node.dtype)

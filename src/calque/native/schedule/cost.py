@@ -86,7 +86,7 @@ class Cost:
         total = self.body(f.body, inner, vector, mine)
         for a in f.accs:
             once = self.exprs(acc_exprs(a), inner, vector, mine) + self.times(inner, vector)
-            ordered = isinstance(a, Acc) and a.ordered and not a.name.startswith("k.")
+            ordered = isinstance(a, Acc) and a.ordered and a.order == "blocked"
             if vector == f.name:
                 total += once + FOLD * self.times(loops, None)
             elif ordered and vector is not None:
@@ -117,8 +117,7 @@ class Cost:
                     total += HEAVY.get(e.op, 1) * self.times(at, vector)
         return total
 
-    @staticmethod
-    def depth(e: Expr, loops: Loops) -> int:
+    def depth(self, e: Expr, loops: Loops) -> int:
         """How many of the loops an expression stands in: up to the last whose variable it depends
         on, or all when it reads what changes."""
         known = {name: k + 1 for k, (name, _) in enumerate(loops)}
@@ -127,7 +126,7 @@ class Cost:
             k = known.get(n)
             if k is not None:
                 depth = max(depth, k)
-            elif "." in n:  # a state, an accumulator
+            elif n not in self.sizes.values:  # a state, an accumulator: what loops change
                 depth = len(loops)
         return depth
 

@@ -19,7 +19,6 @@ from calque.native.loops.tree import (
     Acc,
     Accumulator,
     Body,
-    Fold,
     For,
     If,
     Let,
@@ -36,7 +35,6 @@ from calque.native.loops.tree import (
 )
 from calque.native.lower.layout import guarded
 from calque.native.lower.sizes import Sizes
-from calque.native.lower.stages import COLLIDING, STRICT
 from calque.native.scalars.expr import (
     ZERO,
     Buffer,
@@ -131,7 +129,7 @@ class Schedule:
         """An innermost loop."""
         ordered = any(self.keeps_order(a) for a in f.accs)
         running = any(a.running for a in f.accs)
-        if not self.independent(f):
+        if f.colliding:
             return self.note(f, "serial: its iterations write the same places")
         if self.keeps_rows(f):
             return self.note(f, "serial: its iterations share a row on the stack")
@@ -140,9 +138,7 @@ class Schedule:
                 replace(f, kind="vector", width=SCAN_BLOCK if running else self.sum_width(f)),
                 "vector: the order of its sum",
             )
-        if any(a.name.startswith(STRICT) for a in f.accs if isinstance(a, Acc)) or any(
-            isinstance(a, Fold) for a in f.accs
-        ):
+        if any(a.order == "sequential" for a in f.accs):
             return self.note(f, "serial: added in the order of the loop")
         if running:
             return self.note(replace(f, kind="vector", width=SCAN_BLOCK), "vector: a running fold")
@@ -159,7 +155,7 @@ class Schedule:
         """Is something read along `f` but written along the loop inside: a transposition?"""
         if f.accs or inner.accs or any(not isinstance(s, Store) for s in inner.body):
             return False
-        if not (self.independent(f) and self.independent(inner)) or f.name in inner.extent.names:
+        if f.colliding or inner.colliding or f.name in inner.extent.names:
             return False
         if any(is_const(x.extent) for x in (f, inner)) or self.element_bytes(f) not in (4, 8):
             return False
@@ -197,7 +193,7 @@ class Schedule:
         if (
             not (self.sizes.known and low == high > 0)
             or f.accs
-            or not self.independent(f)
+            or f.colliding
             or self.keeps_rows(f)
         ):
             return False
@@ -209,7 +205,7 @@ class Schedule:
             return False
         stores = [s for s in inner.body if isinstance(s, Store)]
         along = all(self.steps(s.buf, s.idx, f.name) == 1 for s in stores)
-        return along and len(stores) == len(inner.body) > 0 and self.independent(inner)
+        return along and len(stores) == len(inner.body) > 0 and not inner.colliding
 
     def light(self, a: Accumulator) -> bool:
         """Is joining two parts little code? It is written for every row of a block."""
@@ -230,9 +226,7 @@ class Schedule:
 
     def suits_outer(self, f: For, inner: Sequence[For]) -> bool:
         """Can `f` be a vector with the loops inside it serial?"""
-        if not all(
-            isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs
-        ) or not self.independent(f):
+        if not all(isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs) or f.colliding:
             return False
         for i in inner:
             if any(isinstance(s, (For, Loop, If)) for s in i.body) or any(
@@ -289,13 +283,8 @@ class Schedule:
         return f
 
     def keeps_order(self, a: Accumulator) -> bool:
-        return (isinstance(a, Acc) and a.ordered and not a.name.startswith(STRICT)) or (
-            isinstance(a, Fold) and a.running
-        )
-
-    def independent(self, f: For) -> bool:
-        """Do the iterations of a loop write different places?"""
-        return not f.name.startswith(COLLIDING)
+        """Is this a fold whose result tells in which blocks it was taken?"""
+        return a.ordered and a.order == "blocked"
 
     # --- how good, how wide -----------------------------------------------------------------------
 
@@ -423,7 +412,12 @@ class Schedule:
             return [For(j, start)]
         if self.sizes.known and most < FEW * BLOCK and len(parts) == 1:
             sums = tuple(
-                replace(a, name=f"{a.name}.{j.attr[0]}", value=self.block_of(a, f, base, j, False))
+                replace(
+                    a,
+                    name=f"{a.name}.{j.attr[0]}",
+                    value=self.block_of(a, f, base, j, False),
+                    order="sequential",
+                )
                 for a, _ in parts
             )
             stores = tuple(
@@ -542,7 +536,7 @@ class Schedule:
 
     def parallel(self, plan: Plan, f: For) -> None:
         """The outermost loop shared out among threads, in pieces of at least `GRAIN_NS`."""
-        if f.accs or not self.independent(f) or not self.sizes.known:
+        if f.accs or f.colliding or not self.sizes.known:
             return
         n, grows = self.sizes.hinted.interval(f.extent)[1], self.may_grow(f.extent)
         per, inner = plan.ns / max(n, 1), self.growing_turns(f.body) if grows else None
@@ -620,7 +614,8 @@ class Schedule:
             return rewrite(e, lambda x: at if x is f.var else None, memo)
 
         body = map_exprs(f.body, fix)
-        return For(b, (For(i, body, tuple(map_acc(a, fix) for a in f.accs), f.kind, f.width),))
+        accs = tuple(map_acc(a, fix) for a in f.accs)
+        return For(b, (replace(f, var=i, body=body, accs=accs),))
 
 
 def kept_values(f: For) -> dict[Expr, Expr]:

@@ -3,17 +3,17 @@ matches under no other."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable
 from typing import Final
 
 from calque.core import trace_state
 from calque.core.config import config
 from calque.machine.call import functions as callpath
+from calque.machine.once import Turns
 from calque.machine.state import process
 from calque.transforms.functions import debug_nans
 
-_refreshing: Final = threading.RLock()
+_refreshing: Final = Turns()
 
 
 def epoch() -> int:
@@ -45,7 +45,7 @@ def callpath_enabled() -> bool:
 def refresh() -> None:
     """Tell machine code which entries are valid now. Of several threads the last one to come tells
     what is so then."""
-    with _refreshing:
+    with _refreshing.taken():
         callpath.set_epoch(epoch() if programs_enabled() else 0)
 
 
