@@ -52,7 +52,7 @@ FLOORS = {
     "calque.core": [
         "config errors lazy pause polynomials pytrees source",
         "devices dims dtypes key_use tracebacks",
-        "avals extents",
+        "adopting avals extents",
         "trace_state",
         "leaks primitives",
         "jaxprs",

@@ -34,7 +34,7 @@ from calque.native.loops.tree import (
     vector_names,
 )
 from calque.native.lower.layout import guarded
-from calque.native.lower.sizes import Sizes
+from calque.native.lower.sizes import Sizes, is_size
 from calque.native.scalars.expr import (
     ZERO,
     Buffer,
@@ -65,6 +65,7 @@ BULK: Final = 40  # weight of a summand
 LIGHT: Final = 24  # weight of what joins two parts of a running fold
 FEW: Final = 5  # blocks of a sum in lanes
 TILES: Final = 64  # rows of a parallel block of a transposition
+LONGEST: Final = 1 << 40  # a loop that nobody knows more of is not cut into pieces
 
 
 class Plan:
@@ -539,6 +540,9 @@ class Schedule:
         if f.accs or f.colliding or not self.sizes.known:
             return
         n, grows = self.sizes.hinted.interval(f.extent)[1], self.may_grow(f.extent)
+        found = not is_size(f.extent)  # its elements say how long the loop is
+        if found and self.sizes.interval(f.extent)[1] > LONGEST:
+            return
         per, inner = plan.ns / max(n, 1), self.growing_turns(f.body) if grows else None
         if f.kind in ("vector", "tile"):
             size = (
@@ -552,6 +556,8 @@ class Schedule:
                 return
             f, per = self.split(f, size), per * size
             n = -(-n // size)
+        elif found:
+            f = self.split(f, 1)
         if n < 2 and not grows:
             return
         least = max(1, int((PARALLEL_NS / 2 if grows else GRAIN_NS) / max(per, 1e-3)))
@@ -590,23 +596,27 @@ class Schedule:
         for s in body:
             if isinstance(s, For):
                 inside = self.growing_turns(s.body)
-                if self.may_grow(s.extent) and s.extent.names <= self.sizes.values.keys():
+                known = is_size(s.extent) and s.extent.names <= self.sizes.values.keys()
+                if self.may_grow(s.extent) and known:
                     inside = s.extent if inside is None else ex("mul", s.extent, inside)
                 found += [inside] if inside is not None else []
         return max(found, key=self.turns, default=None)
 
     def split(self, f: For, size: int) -> For:
         """before: for i < n @vector        after: for b < ceil(n / 4096): for i < min(4096, n -
-        4096 b) @vector, at 4096 b + i"""
-        blocks = ex("floordiv", ex("add", f.extent, const(size - 1)), const(size))
-        b = var("b", blocks)
-        base = ex("mul", b, const(size))
+        4096 b) @vector, at 4096 b + i
+
+        Of a loop whose extent only its kernel finds there are as many pieces as there may be at
+        most; those that lie beyond the end are empty."""
         low, high = self.sizes.interval(f.extent)
+        most = f.extent if is_size(f.extent) else self.sizes.dim(high)
+        b = var("b", ex("floordiv", ex("add", most, const(size - 1)), const(size)))
+        base = ex("mul", b, const(size))
+        left = ex("sub", f.extent, base)
+        if most is not f.extent:
+            left = ex("max", left, ZERO)
         whole = low == high and high % size == 0
-        i = var(
-            f"{f.name}.in",
-            const(size) if whole else ex("min", const(size), ex("sub", f.extent, base)),
-        )
+        i = var(f"{f.name}.in", const(size) if whole else ex("min", const(size), left))
         at = ex("add", base, i)
         memo: dict[Expr, Expr] = {}
 
