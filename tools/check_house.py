@@ -36,8 +36,10 @@ FLOORS = {
         "__main__",
     ],
     "calque.machine": [
+        "caches",
         "lazy",
         "once",
+        "state",
         "syntax",
         "code",
         "lang",
