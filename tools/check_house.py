@@ -67,7 +67,8 @@ FLOORS = {
     "calque.ops": [
         "associative common dimension_numbers gamma_gradients padding",
         "found_sizes kinds layout scalar_programs staging",
-        "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes special",
+        "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
+        " special",
         "compare convert cumulative products reductions scatter slicing windows",
         "reduce scatter_functions select_windows sorting",
     ],
