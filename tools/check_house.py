@@ -35,6 +35,8 @@ FLOORS = {
     ],
     "calque.machine": [
         "lazy",
+        "once",
+        "syntax",
         "code",
         "lang",
         "integers",
@@ -48,7 +50,7 @@ FLOORS = {
     "calque.core": [
         "config errors lazy pause polynomials pytrees source",
         "devices dims dtypes key_use tracebacks",
-        "avals extents",
+        "adopting avals extents",
         "trace_state",
         "leaks primitives",
         "jaxprs",

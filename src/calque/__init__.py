@@ -19,7 +19,6 @@ with _importing():
     from calque.core.config import config
     from calque.core.trace import set_evaluator as _set_evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
-    from calque.numpy.calls import cached as _cached
     from calque.transforms.functions import debug_nans as _debug_nans
     from calque.transforms.jit.control_flow import set_converter as _set_converter
 
@@ -163,6 +162,5 @@ _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )
 _debug_nans.install()
-_cached.install()
 _tracebacks.install()
 __version__ = "0.1.0"

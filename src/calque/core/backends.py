@@ -117,9 +117,7 @@ class ReferenceExecutable:
 
     def call(self, args: Sequence[Any]) -> list[Any]:
         outs = reference.run(self.closed, *args)
-        return [
-            from_numpy(o, a.weak_type, copy=True) for o, a in zip(outs, self.out_avals, strict=True)
-        ]
+        return [from_numpy(o, a.weak_type) for o, a in zip(outs, self.out_avals, strict=True)]
 
     def as_text(self, stage: str | None = None) -> str:
         if stage not in (None, "jaxpr"):

@@ -9,6 +9,7 @@ from calque.core import errors
 from calque.core.arrays import is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, canonical_shape, zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
@@ -30,6 +31,7 @@ from calque.transforms.primitives.cond import switch
 # ---------------------------------------------------------------- places
 
 
+@python_only
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The index of every value that is not 0, as rows. Under jit give `size`."""
     a = array_of("argwhere", a)
@@ -39,6 +41,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return concatenate([p[:, None] for p in found], axis=1)
 
 
+@python_only
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The places in the flat array of values that are not 0. Under jit give `size`."""
     return nonzero(ravel(array_of("flatnonzero", a)), size=size, fill_value=fill_value)[0]
@@ -222,6 +225,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return asarray(out)
 
 
+@python_only
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
     """Each element through the function of the last condition that is true; one more function is
     for where none is.

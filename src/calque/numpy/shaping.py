@@ -32,7 +32,7 @@ from calque.numpy.promotion import (
 )
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
-from calque.transforms.functions.checks import raise_if
+from calque.transforms.primitives.checks import raise_if
 
 
 @placed

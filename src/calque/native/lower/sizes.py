@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from calque.core.dims import Dim, Symbols
 from calque.core.polynomials import Poly
-from calque.native.scalars.expr import Expr, const, ex, var
+from calque.native.scalars.expr import Expr, const, ex, var, walk
 from calque.native.scalars.index import terms
 
 BAKED: Final = 16
@@ -22,11 +22,17 @@ FREE_MOST: Final = 1 << 47  # no free size is larger
 Interval = tuple[int, int]
 _WIDE: Final = (-(1 << 62), 1 << 62)
 _ARITHMETIC: Final = frozenset(("add", "sub", "mul", "floordiv", "mod", "min", "max"))
+_SIZE_OPS: Final = _ARITHMETIC | {"var", "const"}
 _INTEGERS: Final[dict[str, Interval]] = {
     "i64": _WIDE,
     **{f"i{n}": (-(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32)},
     **{f"u{n}": (0, (1 << n) - 1) for n in (8, 16, 32)},
 }
+
+
+def is_size(e: Expr) -> bool:
+    """Can the driver work it out, which knows sizes and loop counters? It reads no elements."""
+    return all(x.op in _SIZE_OPS for x in walk(e, set()))
 
 
 class Sizes:

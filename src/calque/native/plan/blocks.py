@@ -12,7 +12,7 @@ import numpy as np
 from calque.core.arrays import to_numpy
 from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
 from calque.native.lower.cost import nanoseconds
-from calque.native.lower.graph import Node, reachable
+from calque.native.lower.graph import Node, kind_of, reachable
 from calque.native.lower.rules import LIMITS, RULES, Lower, View, buffer_of
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
@@ -313,8 +313,11 @@ class Planner(Lower):
 
     def constant_array(self, n: Node, value: Any) -> None:
         """Let `n` be an array known now."""
+        array = np.ascontiguousarray(to_numpy(value)).reshape(n.shape)
+        if kind_of(array.dtype) != n.dtype:
+            raise AssertionError(f"a constant of {n.dtype} was given as {array.dtype}")
         b = self.buffer(n, "const")
-        self.consts.append((b, np.ascontiguousarray(to_numpy(value))))
+        self.consts.append((b, array))
         self.view[n] = View(b)
 
     def in_memory(self, n: Node, block: Block) -> Buffer:

@@ -7,13 +7,14 @@ from typing import Final, NamedTuple
 
 from calque.native.loops.tree import Body, For, If, Loop, map_acc, map_exprs, statements
 from calque.native.lower.cost import turns
-from calque.native.lower.sizes import Sizes
-from calque.native.scalars.expr import Expr, const, ex, rewrite, var
+from calque.native.lower.sizes import Sizes, is_size
+from calque.native.scalars.expr import ZERO, Expr, const, ex, rewrite, var
 
 PARALLEL_NS: Final = 35_000  # a kernel shorter than this is run by one thread
 GRAIN_NS: Final = 2_000  # no thread gets less at a time: what is left over at the end is small then
 SPLIT: Final = 4096  # elements of a parallel block of a one-dimensional loop
 TILES: Final = 64  # rows of a parallel block of a transposition
+LONGEST: Final = 1 << 40  # a loop that nobody knows more of is not cut into pieces
 
 
 class Shared(NamedTuple):
@@ -30,6 +31,9 @@ def shared_out(f: For, ns: float, sizes: Sizes) -> Shared | None:
     grows = sizes.may_grow(f.extent)
     if (ns <= PARALLEL_NS and not grows) or f.accs or f.colliding or not sizes.known:
         return None
+    found = not is_size(f.extent)  # its elements say how long the loop is
+    if found and sizes.interval(f.extent)[1] > LONGEST:
+        return None
     n = sizes.hinted.interval(f.extent)[1]
     per, inner = ns / max(n, 1), growing_turns(f.body, sizes) if grows else None
     if f.kind in ("vector", "tile"):
@@ -38,6 +42,8 @@ def shared_out(f: For, ns: float, sizes: Sizes) -> Shared | None:
             return None
         f, per = split(f, size, sizes), per * size
         n = -(-n // size)
+    elif found:
+        f = split(f, 1, sizes)
     if n < 2 and not grows:
         return None
     least = max(1, int((PARALLEL_NS / 2 if grows else GRAIN_NS) / max(per, 1e-3)))
@@ -69,7 +75,8 @@ def growing_turns(body: Body, sizes: Sizes) -> Expr | None:
     for s in body:
         if isinstance(s, For):
             inside = growing_turns(s.body, sizes)
-            if sizes.may_grow(s.extent) and s.extent.names <= sizes.values.keys():
+            known = is_size(s.extent) and s.extent.names <= sizes.values.keys()
+            if sizes.may_grow(s.extent) and known:
                 inside = s.extent if inside is None else ex("mul", s.extent, inside)
             found += [inside] if inside is not None else []
     return max(found, key=lambda e: turns(e, sizes), default=None)
@@ -77,16 +84,19 @@ def growing_turns(body: Body, sizes: Sizes) -> Expr | None:
 
 def split(f: For, size: int, sizes: Sizes) -> For:
     """before: for i < n @vector        after: for b < ceil(n / 4096): for i < min(4096, n -
-    4096 b) @vector, at 4096 b + i"""
-    blocks = ex("floordiv", ex("add", f.extent, const(size - 1)), const(size))
-    b = var("b", blocks)
-    base = ex("mul", b, const(size))
+    4096 b) @vector, at 4096 b + i
+
+    Of a loop whose extent only its kernel finds there are as many pieces as there may be at most;
+    those that lie beyond the end are empty."""
     low, high = sizes.interval(f.extent)
+    most = f.extent if is_size(f.extent) else sizes.dim(high)
+    b = var("b", ex("floordiv", ex("add", most, const(size - 1)), const(size)))
+    base = ex("mul", b, const(size))
+    left = ex("sub", f.extent, base)
+    if most is not f.extent:
+        left = ex("max", left, ZERO)
     whole = low == high and high % size == 0
-    i = var(
-        f"{f.name}.in",
-        const(size) if whole else ex("min", const(size), ex("sub", f.extent, base)),
-    )
+    i = var(f"{f.name}.in", const(size) if whole else ex("min", const(size), left))
     at = ex("add", base, i)
     memo: dict[Expr, Expr] = {}
 

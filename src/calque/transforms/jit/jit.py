@@ -6,6 +6,7 @@ finds or makes the program and teaches the callable how to recognise such a call
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -476,12 +477,14 @@ class Given:
 # ---------------------------------------------------------------- epochs: when entries are valid
 
 _epochs: dict[Any, int] = {}
+_epoch_numbers = itertools.count(1)  # two threads never draw the same
 _tracing = False
 
 
 def epoch() -> int:
     """The number of the present configuration; entries made under another one do not match."""
-    number = _epochs.setdefault(config.trace_key(), len(_epochs) + 1)
+    key = config.trace_key()
+    number = _epochs.get(key) or _epochs.setdefault(key, next(_epoch_numbers))
     return number + callpath.CHECKED if checks() else number
 
 
