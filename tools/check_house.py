@@ -34,8 +34,10 @@ FLOORS = {
         "example_libraries scipy",
     ],
     "calque.machine": [
+        "caches",
         "lazy",
         "once",
+        "state",
         "syntax",
         "code",
         "lang",

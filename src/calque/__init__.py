@@ -142,7 +142,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev
     from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
     from calque.transforms.functions.vmap import vmap
-    from calque.transforms.jit.jit import clear_caches, jit
+    from calque.transforms.jit.decorator import clear_caches, jit
     from calque.transforms.jit.pmap import pmap
     from calque.transforms.jit.retraces import explain_retraces, no_retrace
     from calque.transforms.jit.two_passes import fwd_and_bwd

@@ -26,7 +26,7 @@ from calque.transforms.engines.specialiser import (
     Specialiser,
 )
 from calque.transforms.jit.call_specs import result_spec
-from calque.transforms.jit.jit import epoch
+from calque.transforms.jit.epochs import epoch
 
 eager_sizes = LazyModule("calque.native.eager.sizes")
 

@@ -23,7 +23,7 @@ from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
 from calque.transforms.jit.call_specs import result_spec
-from calque.transforms.jit.jit import callpath_enabled, epoch
+from calque.transforms.jit.epochs import callpath_enabled, epoch
 
 eager_program = lazy.LazyModule("calque.native.eager.program")
 
