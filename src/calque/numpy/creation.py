@@ -24,6 +24,7 @@ from calque.core.dtypes import (
     PYTHON_SCALARS,
     as_dtype,
     canonicalize,
+    iinfo,
     is_complex,
     is_extended,
     is_inexact,
@@ -47,7 +48,7 @@ from calque.numpy.promotion import (
 )
 from calque.ops.common import scalar_of
 from calque.ops.found_sizes import found_size
-from calque.ops.sizes import as_number
+from calque.ops.sizes import as_number, index_dtype
 from calque.transforms.devices.sharding_arrays import device_put
 from calque.transforms.functions import debug_nans
 from calque.transforms.primitives.checks import raise_if
@@ -507,15 +508,30 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
            [0., 1.]], dtype=float32)"""
     dtype = result_dtype(dtype, canonicalize(float))
     (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
-    if not is_integer(typeof(k).dtype) or typeof(k).ndim:
+    if type(k) is not int and (not is_integer(typeof(k).dtype) or typeof(k).ndim):
         raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
-    i32 = np.dtype("int32")
-    rows = do.iota(dtype=i32, shape=(n, m), dimension=0, sharding=None)
-    columns = do.iota(dtype=i32, shape=(n, m), dimension=1, sharding=None)
-    shifted = do.add(rows, convert(k, i32))
+    rows, columns, k = diagonal_places(n, m, k)
+    shifted = do.add(rows, k)
     return do.convert_element_type(
         do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None
     )
+
+
+def diagonal_places(n: Any, m: Any, k: Any) -> tuple[Any, Any, Any]:
+    """The row and the column of every element of a matrix, and the number of a diagonal that may be
+    added to them; one beyond the matrix is any such."""
+    dtype = index_dtype(n, m)
+    rows, columns = (do.iota(dtype=dtype, shape=(n, m), dimension=d, sharding=None) for d in (0, 1))
+    far = np.iinfo(dtype).max // 2
+    low, high = (-n if type(n) is int else -far), (m if type(m) is int else far)
+    if type(k) is Dim:
+        return rows, columns, as_number(k, dtype)
+    if is_concrete(k):
+        number = k if type(k) is int else int(to_numpy(k))
+        return rows, columns, as_number(min(max(number, low), high), dtype)
+    own = typeof(k).dtype
+    ends = [as_number(min(max(e, iinfo(own).min), iinfo(own).max), own) for e in (low, high)]
+    return rows, columns, convert(do.clamp(ends[0], convert(k, own), ends[1]), dtype)
 
 
 @seldom_taught
