@@ -6,6 +6,7 @@ import pathlib
 import pkgutil
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -131,3 +132,19 @@ print(" ".join(m for m in sys.modules))
 def test_a_function_that_waits_for_its_module():
     f = lazy.function("calque.core.dtypes", "is_integer")
     assert f("int32") and not f("float32")
+
+
+def test_a_package_is_offered_names_of_a_higher_floor():
+    package = ModuleType("lower_package")
+    lazy.offer(package, "calque.core.lazy", ("imports_of", "source_of"))
+    assert "source_of" in dir(package)
+    assert "imports_of" not in vars(package)
+    assert package.imports_of is lazy.imports_of
+    assert "imports_of" in vars(package)  # asked for once
+    with pytest.raises(AttributeError, match="module 'lower_package' has no attribute 'facade'"):
+        _ = package.facade
+
+
+def test_folds_of_segments_are_offered_to_the_vocabulary():
+    assert calque.ops.segment_sum.__module__ == "calque.numpy.segments"
+    assert "segment_max" in dir(calque.ops)

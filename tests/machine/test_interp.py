@@ -14,8 +14,9 @@ import pytest
 
 from calque.machine import memory, threads
 from calque.machine.driver import interpreter as interp
-from calque.machine.driver.builder import Program, ProgramBuilder
+from calque.machine.driver.builder import ProgramBuilder
 from calque.machine.driver.interpreter import Op
+from calque.machine.driver.program import Program
 from calque.machine.lang.unit import Unit, i64, load_i64, load_ptr, ptr, store_i8, store_i64
 
 unit = Unit("test_interp")

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from types import ModuleType
 from typing import Any
 
 from calque.machine.lazy import LazyModule, imported
 
-__all__ = ["LazyModule", "facade", "function", "imports_of", "source_of"]
+__all__ = ["LazyModule", "facade", "function", "imports_of", "offer", "source_of"]
 
 
 def function(module: str, name: str) -> Callable[..., Any]:
@@ -23,6 +24,23 @@ def function(module: str, name: str) -> Callable[..., Any]:
         return found[0](*args, **kwargs)
 
     return call
+
+
+def offer(package: ModuleType, module: str, names: Collection[str]) -> None:
+    """Gives a package names that a module of a higher floor makes: the package declares them, the
+    top floor says who makes them. The module is imported when one of them is first asked for."""
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package.__name__!r} has no attribute {name!r}")
+        value = getattr(imported(module), name)
+        setattr(package, name, value)
+        return value
+
+    def listing() -> list[str]:
+        return sorted({*vars(package), *names})
+
+    vars(package).update(__getattr__=get, __dir__=listing)
 
 
 # ---------------------------------------------------------------- facades

@@ -21,7 +21,8 @@ from calque.core.dims import Symbols, hint_of, poly_of
 from calque.core.jaxprs import ClosedJaxpr
 from calque.machine.call.arrays import as_numpy, share
 from calque.machine.call.functions import run_program
-from calque.machine.driver.builder import Program, Reg, Slot, Varying
+from calque.machine.driver.builder import Reg, Slot, Varying
+from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.native.backend import Planned, is_long
 from calque.native.lower.sizes import Sizes
@@ -82,7 +83,7 @@ class SymbolicAssembler(Assembler):
     def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
         """Blocks of found sizes are the program's; then there is one more result, those sizes."""
 
-        def names_of(aval):
+        def names_of(aval: Any) -> set[str]:
             return {
                 n for d in aval.shape for n in self.sizes.dim(d).names
             } & self.sizes.found.keys()

@@ -11,6 +11,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.creation import arange
 from calque.numpy.elementwise import logaddexp
+from calque.numpy.joining import split
 from calque.numpy.promotion import (
     as_operand,
     canonical_axis,
@@ -18,7 +19,7 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
 )
-from calque.numpy.shaping import clip, expand_dims, split, where
+from calque.numpy.shaping import clip, expand_dims, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.math import logistic
 from calque.transforms.primitives.custom_jvp import custom_jvp

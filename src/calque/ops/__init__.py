@@ -3,9 +3,12 @@ rules side by side.
 
 Importing the package registers all of them: rules name the primitives they use (`do.mul`), which
 may be of any file. For users the package has the folds of segments as well
-(`calque.ops.segment_sum`), which the library makes."""
+(`calque.ops.segment_sum`), which the library makes: they are declared here, and `calque` offers
+them."""
 
-from calque.core import lazy
+from typing import Protocol
+
+from calque.core.arrays import Array
 from calque.ops import (
     arithmetic,
     associative,
@@ -14,6 +17,7 @@ from calque.ops import (
     compare,
     complexes,
     convert,
+    creation,
     cumulative,
     dimension_numbers,
     fft,
@@ -29,6 +33,7 @@ from calque.ops import (
     rounding,
     scalar_programs,
     scatter,
+    scatter_functions,
     select_windows,
     sizes,
     slicing,
@@ -37,6 +42,7 @@ from calque.ops import (
     staging,
     windows,
 )
+from calque.ops.indexing import GatherScatterMode
 from calque.ops.linalg import common as linalg_common
 from calque.ops.linalg import factors as linalg
 from calque.ops.linalg import orthogonal as linalg_orthogonal
@@ -58,6 +64,7 @@ __all__ = [
     "conv",
     "convert",
     "convolutions",
+    "creation",
     "cumulative",
     "dimension_numbers",
     "dot",
@@ -82,6 +89,7 @@ __all__ = [
     "scalar_programs",
     "scaled_dot",
     "scatter",
+    "scatter_functions",
     "select_windows",
     "sizes",
     "slicing",
@@ -92,7 +100,24 @@ __all__ = [
     "windows",
 ]
 
-segment_sum, segment_prod, segment_max, segment_min = (
-    lazy.function("calque.numpy.segments", f"segment_{name}")
-    for name in ("sum", "prod", "max", "min")
-)
+
+class SegmentFold(Protocol):
+    """A fold of segments, of `calque.numpy.segments`."""
+
+    def __call__(
+        self,
+        data: Array,
+        segment_ids: Array,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: GatherScatterMode | str | None = None,
+        out_sharding: object = None,
+    ) -> Array: ...
+
+
+segment_max: SegmentFold
+segment_min: SegmentFold
+segment_prod: SegmentFold
+segment_sum: SegmentFold

@@ -59,7 +59,7 @@ def _ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 def _lower(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     a, x = a[:, None], x[:, None]
 
-    def fall(v):
+    def fall(v: np.ndarray) -> np.ndarray:
         return x * np.expm1(-v / a) + v
 
     v, weight = _nodes(fall, a.shape)
@@ -70,7 +70,7 @@ def _lower(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 def _upper(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     a, x = a[:, None], x[:, None]
 
-    def fall(w):
+    def fall(w: np.ndarray) -> np.ndarray:
         return x * np.expm1(w) - a * w
 
     w, weight = _nodes(fall, a.shape)

@@ -13,7 +13,7 @@ from calque.core import pytrees
 from calque.core.arrays import all_concrete
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS
-from calque.core.jaxprs import ClosedJaxpr, Var
+from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops.associative import axes_in_front, fold
@@ -53,7 +53,7 @@ def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[np.ndarray]:
     env: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, map(np.asarray, closed.consts)))
     env.update(zip(closed.jaxpr.invars, map(np.asarray, args)))
 
-    def read(a):
+    def read(a: Var | Literal) -> Any:
         return env[a] if isinstance(a, Var) else np.asarray(a.val)
 
     for e in closed.jaxpr.eqns:
@@ -95,7 +95,7 @@ def over_arrays(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     equations."""
     shape = typeof(args[0]).shape
 
-    def flat(x, s):
+    def flat(x: Any, s: tuple[Any, ...]) -> Any:
         return do.reshape(x, new_sizes=s, dimensions=None, sharding=None)
 
     size = typeof(args[0]).size
@@ -104,7 +104,7 @@ def over_arrays(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     }
     env.update((v, (flat(x, (size,)), 0)) for v, x in zip(closed.jaxpr.invars, args))
 
-    def read(a):
+    def read(a: Var | Literal) -> Any:
         return env[a] if isinstance(a, Var) else (a.val, None)
 
     for e in closed.jaxpr.eqns:
@@ -140,7 +140,7 @@ def _forward(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any
     }
     env.update(zip(closed.jaxpr.invars, zip(primals, tangents)))
 
-    def read(a):
+    def read(a: Var | Literal) -> Any:
         return env[a] if isinstance(a, Var) else (a.val, zero_like(a.val))
 
     for e in closed.jaxpr.eqns:
@@ -157,7 +157,7 @@ def by_pairs(
     """The reduction written out: pairs are combined over whole arrays, `starts`, of the shape of
     the result, first."""
 
-    def combine(a, b):
+    def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         return over_arrays(closed, [*a, *b])
 
     rows = [axes_in_front(x, axes) for x in xs]

@@ -209,7 +209,7 @@ def _prod_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
     factors = typeof(x).shape[0]
     if isinstance(factors, int) and factors:
 
-        def rule(a, b):
+        def rule(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
             return [do.mul(a[0], b[0]), do.add_any(do.mul(a[1], b[0]), do.mul(a[0], b[1]))]
 
         return fold(rule, [x, t])[1]

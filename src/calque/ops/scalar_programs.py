@@ -66,7 +66,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[np.ndarray]:
         zip((*jaxpr.constvars, *jaxpr.invars), map(np.asarray, (*consts, *args)), strict=True)
     )
 
-    def read(v):
+    def read(v: Var | Literal) -> Any:
         return np.asarray(v.val) if isinstance(v, Literal) else env[v]
 
     for e in jaxpr.eqns:
@@ -95,7 +95,7 @@ def jvp_scalars(
     }
     env.update(zip(jaxpr.invars, zip(primals, tangents)))
 
-    def read(v):
+    def read(v: Var | Literal) -> Any:
         return (v.val, zero_like(v.val)) if isinstance(v, Literal) else env[v]
 
     for e in jaxpr.eqns:

@@ -15,11 +15,8 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import surely_less
 from calque.core.dtypes import is_integer
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import trace_to_jaxpr, typeof
-from calque.core.trace_state import Tracer
-from calque.ops import common
+from calque.core.trace import typeof
 from calque.ops.common import batch_size, front, instantiate, zero_like, zeros
-from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -29,13 +26,11 @@ from calque.ops.indexing import (
     add_at,
     check_index_map,
     clipped,
-    combiner,
     element_indices,
     offsets_of,
     window_starts,
     windows_inside,
 )
-from calque.ops.layout import canonical_shape
 from calque.ops.scalar_programs import run_scalars
 
 Params = Any
@@ -316,7 +311,7 @@ def _extremal_tangent(
     """The mean of the tangents of all, the operand's element and the updates, that attain the
     result."""
 
-    def as_number(mask, like):
+    def as_number(mask: Any, like: Any) -> Any:
         return do.convert_element_type(
             mask, new_dtype=typeof(like).dtype, weak_type=False, sharding=None
         )
@@ -401,7 +396,7 @@ def _scatter_batch(name: str) -> Callable[..., Any]:
         x, updates = front(args[0], dims[0], size), front(args[2], dims[2], size)
         window, inserted, index_map, batching, indices_batching = dimension_numbers
 
-        def later(ds):
+        def later(ds: Sequence[int]) -> tuple[int, ...]:
             return tuple([d + 1 for d in ds])
 
         if dims[1] is None:
@@ -469,257 +464,3 @@ scatter_min_p = _primitive(
 scatter_max_p = _primitive(
     "scatter-max", _accumulate(np.maximum), _extremal_tangent, _refuse_transpose
 )
-
-
-# ---------------------------------------------------------------- lax functions
-
-_COMBINERS = {
-    "scatter": None,
-    "scatter-add": "add",
-    "scatter-sub": "sub",
-    "scatter-mul": "mul",
-    "scatter-min": "min",
-    "scatter-max": "max",
-}
-
-
-def _bind(
-    prim: Primitive,
-    operand: Any,
-    indices: Any,
-    updates: Any,
-    numbers: ScatterDimensionNumbers,
-    is_sorted: bool,
-    unique: bool,
-    mode: Any,
-) -> Any:
-    x, u = common.same_dtypes(
-        prim.name.replace("-", "_"), [as_operand(operand), as_operand(updates)]
-    )
-    combine = _COMBINERS[prim.name]
-    return prim.bind(
-        x,
-        as_operand(indices),
-        u,
-        dimension_numbers=numbers,
-        indices_are_sorted=bool(is_sorted),
-        unique_indices=bool(unique),
-        mode=GatherScatterMode.from_any(mode),
-        update_jaxpr=None if combine is None else combiner(combine, typeof(x).dtype),
-        update_consts=(),
-    )
-
-
-def scatter(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with windows replaced by `updates`; of several updates of one element the last
-    remains.
-
-    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter(jnp.zeros(3), jnp.array([[1]]), jnp.array([5.]), rows)
-    Array([0., 5., 0.], dtype=float32)
-    """
-    return _bind(
-        scatter_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_add(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with `updates` added to windows of it.
-
-    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_add(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-    Array([1., 6., 1.], dtype=float32)
-    """
-    return _bind(
-        scatter_add_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with `updates` subtracted from windows of it.
-
-    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_sub(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-    Array([ 1., -4.,  1.], dtype=float32)
-    """
-    return _bind(
-        scatter_sub_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_mul(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with windows of it multiplied by `updates`.
-
-    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_mul(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-    Array([1., 5., 1.], dtype=float32)
-    """
-    return _bind(
-        scatter_mul_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_min(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with windows of it replaced by the minimum of them and `updates`.
-
-    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_min(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-    Array([1., 1., 1.], dtype=float32)
-    """
-    return _bind(
-        scatter_min_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_max(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with windows of it replaced by the maximum of them and `updates`.
-
-    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_max(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
-    Array([1., 5., 1.], dtype=float32)
-    """
-    return _bind(
-        scatter_max_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
-    func: Callable[[Any], Any],
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    update_shape: Sequence[int] = (),
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """`operand` with a function of scalars applied to elements of it, once for each time that they
-    are named.
-
-    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_apply(jnp.ones(3), jnp.array([[1]]), lambda x: x + 1, rows, update_shape=(1,))
-    Array([1., 2., 1.], dtype=float32)
-    """
-    x = as_operand(operand)
-    scalar = ShapedArray((), typeof(x).dtype)
-    closed = trace_to_jaxpr(
-        lambda a, b: [func(a)], [scalar, scalar], getattr(func, "__name__", "func")
-    )
-    if any(isinstance(c, Tracer) for c in closed.consts):
-        raise NotImplementedError(
-            "the function of scatter_apply uses a traced value from outside: pass it in another way"
-        )
-    out = closed.jaxpr.outvars[0].aval
-    if out.shape != () or out.dtype != scalar.dtype:
-        raise TypeError(
-            f"the function of scatter_apply must give {scalar.str_short()}, it gives"
-            f" {out.str_short()}"
-        )
-    return scatter_p.bind(
-        x,
-        as_operand(scatter_indices),
-        common.full(canonical_shape(update_shape), common.scalar_of(scalar.dtype, 0)),
-        dimension_numbers=dimension_numbers,
-        indices_are_sorted=bool(indices_are_sorted),
-        unique_indices=bool(unique_indices),
-        mode=GatherScatterMode.from_any(mode),
-        update_jaxpr=closed.jaxpr,
-        update_consts=tuple(closed.consts),
-    )

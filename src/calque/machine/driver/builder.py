@@ -19,7 +19,6 @@ nothing was put into. What kernels do with the pointers they are given is theirs
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,7 +28,8 @@ import numpy as np
 from calque.machine.driver import interpreter as interp
 from calque.machine.driver.blocks import SwitchBlock, WhileBlock
 from calque.machine.driver.interpreter import Op
-from calque.machine.driver.verify import Frame, ProgramError, verify
+from calque.machine.driver.program import Program
+from calque.machine.driver.verify import Frame, ProgramError
 from calque.machine.driver.words import (
     Immediate,
     Integer,
@@ -42,7 +42,7 @@ from calque.machine.driver.words import (
 )
 from calque.machine.integers import Kind
 
-__all__ = ["Program", "ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
+__all__ = ["ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
 
 _KINDS = {
     "i1": Kind.U8,
@@ -66,101 +66,6 @@ _SYMBOLS = {
     Op.EQ: "==",
     Op.NE: "!=",
 }
-
-
-class Program:
-    """An immutable program; any number of threads may run it at once. ``handle`` is the address
-    that the dispatcher and ``calque_run`` take."""
-
-    def __init__(
-        self,
-        code: np.ndarray,
-        frame: Frame,
-        template: np.ndarray,
-        arena_offsets: np.ndarray,
-        arena_bytes: int,
-        outputs: Sequence[tuple[Any, int]],
-        keepalive: Sequence[object],
-        flags: int,
-        text: Callable[[], str],
-        donated: Sequence[tuple[int, int, int]] = (),
-    ) -> None:
-        self.code = _frozen(code)
-        self.n_in = frame.starts["out"] - frame.starts["in"]
-        self.outputs = tuple(outputs)
-        self.arena_bytes = arena_bytes
-        self.flags = flags
-        self.frame = frame
-        self._text = text
-        self._keepalive: tuple[Any, ...] = (tuple(keepalive), tuple(aval for aval, _ in outputs))
-        verify(self.code, frame, len(self.outputs))
-        nbytes = _frozen(np.array([size for _, size in outputs], np.int64))
-        avals = _frozen(np.array([id(aval) for aval, _ in outputs], np.int64))
-        self._arrays: tuple[np.ndarray, ...] = (nbytes, avals, _frozen(arena_offsets))
-        self._template, self._offsets = _frozen(template), arena_offsets
-        taken = _frozen(
-            np.array([len(donated), *(word for triple in donated for word in triple)], np.int64)
-        )
-        self._arrays += (template, taken)
-        owned = frame.starts["reg"] - frame.starts["own"]
-        header = [self.n_in, len(self.outputs), nbytes.ctypes.data, avals.ctypes.data, flags]
-        header += [
-            self.code.ctypes.data,
-            8 * frame.words,
-            template.ctypes.data,
-            8 * frame.starts["own"],
-            template.nbytes,
-            owned,
-        ]
-        header += [
-            arena_bytes,
-            arena_offsets.ctypes.data,
-            8 * frame.starts["arena"],
-            len(arena_offsets),
-            8 * frame.args,
-            taken.ctypes.data,
-        ]
-        self._header = _frozen(np.array(header, np.int64))
-        self.handle: int = self._header.ctypes.data
-
-    @property
-    def n_out(self) -> int:
-        """The number of results."""
-        return len(self.outputs)
-
-    @property
-    def first_immediate(self) -> int:
-        return self.frame.starts["imm"] - self.frame.starts["own"]
-
-    def words(self) -> tuple[list[int], list[int], list[int]]:
-        """The header, the template and the places in the arena, as numbers."""
-        return self._header.tolist(), self._template.tolist(), self._offsets.tolist()
-
-    def run(self, inputs: Sequence[int], outputs: Sequence[int | None]) -> list[int]:
-        """Run on the addresses of inputs and results; gives the addresses of the results.
-
-        The block of a result of unknown size (-1 bytes) is allocated by the program and belongs to
-        the caller afterwards, who frees it with ``memory.free``.
-        """
-        if len(inputs) != self.n_in or len(outputs) != self.n_out:
-            raise ProgramError(
-                f"the program takes {self.n_in} inputs and {self.n_out} outputs, got {len(inputs)}"
-                f" and {len(outputs)}"
-            )
-        for k, (address, (_, size)) in enumerate(zip(outputs, self.outputs)):
-            if not address and size > 0:
-                raise ProgramError(f"output {k} of {size} bytes has no memory")
-        given = (ctypes.c_void_p * max(self.n_in, 1))(*inputs)
-        results = (ctypes.c_void_p * max(self.n_out, 1))(*outputs)
-        interp.calque_run(self.handle, ctypes.addressof(given), ctypes.addressof(results))
-        return [address or 0 for address in results[: self.n_out]]
-
-    def text(self) -> str:
-        """The program, for people."""
-        return self._text()
-
-    def __repr__(self) -> str:
-        return f"<Program {self.n_in} -> {self.n_out}, {len(self.code)} words>"
 
 
 class ProgramBuilder:
@@ -339,7 +244,7 @@ class ProgramBuilder:
         """An integer from memory to a register."""
         dst = dst or self.reg()
 
-        def line():
+        def line() -> str:
             return f"{dst} = {dtype} {src}[{offset}]"
 
         self._emit(line, Op.LOAD, self._int(dst), self._slot(src), self._int(offset), _kind(dtype))
@@ -348,7 +253,7 @@ class ProgramBuilder:
     def store(self, dst: Slot, src: Integer, dtype: str, offset: Integer = 0) -> None:
         """An integer to memory."""
 
-        def line():
+        def line() -> str:
             return f"{dtype} {dst}[{offset}] = {src}"
 
         self._emit(line, Op.STORE, self._slot(dst), self._int(offset), self._int(src), _kind(dtype))
@@ -361,7 +266,7 @@ class ProgramBuilder:
         dst = dst or self.reg()
         sign = f" {_SYMBOLS[op]} " if op in _SYMBOLS else ""
 
-        def line():
+        def line() -> str:
             return f"{dst} = {a}{sign}{b}" if sign else f"{dst} = {op.name.lower()}({a}, {b})"
 
         self._emit(line, op, self._int(dst), self._int(a), self._int(b))
@@ -402,7 +307,7 @@ class ProgramBuilder:
         words = [self._any(arg) for arg in args]
         called, target = tuple(args), f"{result} = " if result else ""
 
-        def line():
+        def line() -> str:
             called_name = name or getattr(function, "__name__", "function")
             return f"{target}host {called_name}({_joined(called)})"
 
@@ -607,8 +512,3 @@ def _kind(dtype: str) -> int:
     if dtype not in _KINDS:
         raise ProgramError(f"{dtype!r} is not an integer type")
     return _KINDS[dtype]
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array.setflags(write=False)
-    return array

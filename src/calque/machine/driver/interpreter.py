@@ -178,6 +178,19 @@ def gather(frame: ptr, pc: ptr, args: ptr, count: i64) -> None:
 
 
 @unit.helper
+def call_over_range(frame: ptr, pc: ptr, run: ptr) -> i64:
+    """Call a kernel on a range, in parallel where it is long."""
+    args = Run(run).args
+    gather(frame, pc + 48, args, load_i64(pc, 40))
+    begin = word(frame, pc, 2)
+    end = word(frame, pc, 3)
+    Run(run).owner = _pthread_self()
+    calque_parallel_for(load_ptr(pc, 8), args, begin, end, word(frame, pc, 4))
+    Run(run).owner = 0
+    return Run(run).stopped
+
+
+@unit.helper
 def clock(run: ptr) -> i64:
     """Look at the clock: whether ten milliseconds have gone by."""
     time = alloca(16)
@@ -391,19 +404,8 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 status = Run(run).stopped
                 pc = pc + 24 + 8 * count
             case Op.CALL_RANGE:
-                count = load_i64(pc, 40)
-                gather(frame, pc + 48, args, count)
-                Run(run).owner = _pthread_self()
-                calque_parallel_for(
-                    load_ptr(pc, 8),
-                    args,
-                    word(frame, pc, 2),
-                    word(frame, pc, 3),
-                    word(frame, pc, 4),
-                )
-                Run(run).owner = 0
-                status = Run(run).stopped
-                pc = pc + 48 + 8 * count
+                status = call_over_range(frame, pc, run)
+                pc = pc + 48 + 8 * load_i64(pc, 40)
             case Op.COPY:
                 memmove(pointer(frame, pc, 1), pointer(frame, pc, 2), word(frame, pc, 3))
                 pc = pc + 32
@@ -413,14 +415,8 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 )
                 pc = pc + 40
             case Op.ADDRESS:
-                put(
-                    frame,
-                    pc,
-                    1,
-                    word(frame, pc, 2)
-                    + word(frame, pc, 3) * word(frame, pc, 4)
-                    + word(frame, pc, 5),
-                )
+                offset = word(frame, pc, 3) * word(frame, pc, 4) + word(frame, pc, 5)
+                put(frame, pc, 1, word(frame, pc, 2) + offset)
                 pc = pc + 48
             case Op.SWAP:
                 first = word(frame, pc, 1)
@@ -450,17 +446,12 @@ def execute(code: ptr, frame: ptr, run: ptr) -> i64:
                 status = interp_host(run, frame, pc)
                 pc = pc + 32 + 8 * load_i64(pc, 24)
             case Op.LOAD:
-                put(
-                    frame,
-                    pc,
-                    1,
-                    load_integer(pointer(frame, pc, 2) + word(frame, pc, 3), load_i64(pc, 32)),
-                )
+                read = pointer(frame, pc, 2) + word(frame, pc, 3)
+                put(frame, pc, 1, load_integer(read, load_i64(pc, 32)))
                 pc = pc + 40
             case Op.STORE:
-                store_integer(
-                    pointer(frame, pc, 1) + word(frame, pc, 2), word(frame, pc, 3), load_i64(pc, 32)
-                )
+                written = pointer(frame, pc, 1) + word(frame, pc, 2)
+                store_integer(written, word(frame, pc, 3), load_i64(pc, 32))
                 pc = pc + 40
             case Op.ALLOC:
                 status = allocate(frame, pc)

@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from calque.machine.driver.builder import Program
 from calque.machine.driver.interpreter import RELEASE_GIL, Header
+from calque.machine.driver.program import Program
 from calque.machine.driver.verify import ProgramError
 
 _NAMES = list(Header.fields)

@@ -142,7 +142,7 @@ def counters(p: Planner, loop: LoopParts) -> dict[int, Expr]:
             continue
         first, by = const(int(init.params["value"])), const(int(step.params["value"]))
 
-        def number(t):
+        def number(t: Expr) -> Expr:
             return cast(ex("add", first, ex("mul", by, t)), c.dtype)
 
         p.memo[c, ()] = number(loop.t)

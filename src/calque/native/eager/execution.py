@@ -22,7 +22,8 @@ from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine.call.functions import run_program
-from calque.machine.driver.builder import Program, ProgramBuilder, Slot, Varying
+from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
+from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
 from calque.native.backend import Planned
@@ -88,7 +89,7 @@ class Template:
         (call,) = planned.steps
         if not isinstance(call, Call) or call.kernel is None or closed.consts:
             raise ValueError("not one kernel")
-        self.out_avals, self.extent = closed.out_avals, call.plan.extent
+        self.out_avals, self.extent = closed.out_avals, call.schedule.extent
         kernel = self.kernel = call.kernel
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}

@@ -16,7 +16,8 @@ import numpy as np
 from calque.core.dtypes import is_extended
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
 from calque.core.primitives import Primitive
-from calque.machine.driver.builder import Program, ProgramBuilder, Slot
+from calque.machine.driver.builder import ProgramBuilder, Slot
+from calque.machine.driver.program import Program
 from calque.native.eager import execution as eager
 from calque.native.eager import layout as eager_layout
 from calque.native.library.routines import EAGER

@@ -15,7 +15,8 @@ from calque.core.backends import Options
 from calque.core.config import config
 from calque.core.dims import Dim, Symbols, hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn
-from calque.machine.driver.builder import Program, ProgramBuilder, Slot, Varying
+from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
+from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern
 from calque.native.eager import execution as eager
 from calque.native.eager import program as eager_program
@@ -23,6 +24,7 @@ from calque.native.eager.program import Inexpressible, meaning_at
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.memory import ALIGN
 from calque.native.symbolic import Sized, SymbolicExecutable
+from calque.transforms.engines.specialiser import TooEarly
 
 
 class Builder(ProgramBuilder):
@@ -124,10 +126,6 @@ def polynomial(d: Any) -> Any:
     return (((), int(d)),) if d else ()
 
 
-class NotYet(Inexpressible):
-    """It is too early to compile kernels for all sizes."""
-
-
 def executable(closed: ClosedJaxpr, symbols: Symbols, patient: bool) -> Any:
     """A program for every size: of steps, or where one primitive needs kernels of its own,
     compiled, unless we are `patient`."""
@@ -137,5 +135,5 @@ def executable(closed: ClosedJaxpr, symbols: Symbols, patient: bool) -> Any:
     with contextlib.suppress(Inexpressible):
         return AnySize(closed, symbols, hosts=False)
     if patient:
-        raise NotYet
+        raise TooEarly
     return SymbolicExecutable(closed, Options(name, config.exact), symbols)

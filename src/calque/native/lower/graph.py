@@ -126,8 +126,9 @@ def extend(g: Graph, jaxpr: Jaxpr, inputs: Sequence[Node]) -> list[Node]:
     literals: dict[Any, Node] = {}
     for e in jaxpr.eqns:
         args = [
-            env[a] if a.__class__ is not Literal else _literal(g, a, literals) for a in e.invars
-        ]  # type: ignore[index,arg-type]
+            _literal(g, a, literals) if a.__class__ is Literal else env[a]  # type: ignore[arg-type,index]
+            for a in e.invars
+        ]
         name, g.source = e.primitive.name, e.source
         expand = EXPANSIONS.get(name)
         avals = [v.aval for v in e.outvars]

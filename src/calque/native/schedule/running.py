@@ -111,7 +111,7 @@ class Rows:
 
         memo: dict[Expr, Expr] = {}
 
-        def fix(e):
+        def fix(e: Expr) -> Expr:
             return rewrite(e, change, memo)
 
         return Store(

@@ -348,7 +348,7 @@ def _pivots_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
 
 
 def _pivots_meaning(pivots: np.ndarray, *, permutation_size: int) -> np.ndarray:
-    def one(p):
+    def one(p: np.ndarray) -> list[np.ndarray]:
         return [_permutation(p, permutation_size)]
 
     return la.for_each(one, [(pivots, 1)], [((permutation_size,), pivots.dtype)])[0]

@@ -303,7 +303,7 @@ def _hessenberg_meaning(a: np.ndarray) -> list[np.ndarray]:
     n = a.shape[-1]
     gehrd = lapack.get_lapack_funcs("gehrd", (a,))
 
-    def one(x):
+    def one(x: np.ndarray) -> Sequence[np.ndarray]:
         return gehrd(x)[:2] if n > 1 else [x, np.zeros(max(n - 1, 0), a.dtype)]
 
     return la.for_each(one, [(a, 2)], [((n, n), a.dtype), ((max(n - 1, 0),), a.dtype)])
@@ -483,7 +483,7 @@ def _tridiagonal_solve_transpose(
         return [None, None, None, Zero(b.aval)]
     ndim, zero = typeof(d).ndim, common.scalar_of(typeof(d).dtype, 0)
 
-    def shifted(v, k):
+    def shifted(v: Any, k: int) -> Any:
         return do.pad(v, zero, padding_config=(*[(0, 0, 0)] * (ndim - 1), (k, -k, 0)))
 
     return [None, None, None, do.tridiagonal_solve(shifted(du, 1), d, shifted(dl, -1), ct, **p)]

@@ -275,7 +275,7 @@ def _rhs_ct(ct: Any, x: Any, aval: ShapedArray, p: Params) -> Any:
         ]
     )
 
-    def swapped(spec):
+    def swapped(spec: Sequence[int]) -> tuple[int, ...]:
         return (spec[1], spec[0], *spec[2:])
 
     return do.conv_general_dilated(
@@ -369,7 +369,7 @@ def _split_at(x: Any, d: int, size: int) -> tuple[Any, int]:
 def _empty_result(x: Any, w: Any, bx: int, bw: int, p: Params) -> tuple[Any, int]:
     """A batch of nothing has no number of groups; only the shape of the result matters."""
 
-    def one(v, b):
+    def one(v: Any, b: int) -> ShapedArray:
         return ShapedArray(typeof(v).shape[:b] + typeof(v).shape[b + 1 :], typeof(v).dtype)
 
     aval = _conv_shape(one(x, bx), one(w, bw), **p)

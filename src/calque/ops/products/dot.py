@@ -244,10 +244,10 @@ def canonical_numbers(numbers: Any, lhs: ShapedArray, rhs: ShapedArray) -> Dimen
     """Dimension numbers as tuples of plain non-negative ints."""
     (lc, rc), (lb, rb) = numbers
 
-    def left(ds):
+    def left(ds: Sequence[int]) -> tuple[int, ...]:
         return tuple([canonical_axis(d, lhs.ndim, "dot_general: lhs dimension") for d in ds])
 
-    def right(ds):
+    def right(ds: Sequence[int]) -> tuple[int, ...]:
         return tuple([canonical_axis(d, rhs.ndim, "dot_general: rhs dimension") for d in ds])
 
     return (left(lc), right(rc)), (left(lb), right(rb))

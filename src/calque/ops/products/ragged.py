@@ -90,7 +90,7 @@ def _meaning(lhs: np.ndarray, rhs: np.ndarray, sizes: np.ndarray, **p: Any) -> n
         return dot_general_p.meaning(lhs, rhs, dimension_numbers=numbers, **dot)
     if groups:  # the matrix of one group lacks the group dimension
 
-        def lower(ds):
+        def lower(ds: Sequence[int]) -> tuple[int, ...]:
             return tuple([d - (d > groups[0]) for d in ds])
 
         numbers = ((lc, lower(rc)), (batch[0], lower(batch[1])))
@@ -124,7 +124,7 @@ def _program(lhs: Any, rhs: Any, sizes: Any, **p: Any) -> Any:
     aval, index = typeof(lhs), typeof(sizes)
     shape = (index.shape[0], *aval.shape)
 
-    def spread(v):
+    def spread(v: Any) -> Any:
         return do.broadcast_in_dim(v, shape=shape, broadcast_dimensions=(0,), sharding=None)
 
     ends = do.cumsum(sizes, axis=0, reverse=False)
@@ -135,7 +135,7 @@ def _program(lhs: Any, rhs: Any, sizes: Any, **p: Any) -> Any:
     )
     rows = do.select_n(mine, zeros(ShapedArray(shape, aval.dtype)), repeated)
 
-    def later(ds):
+    def later(ds: Sequence[int]) -> tuple[int, ...]:
         return tuple([d + 1 for d in ds])
 
     lc, lb = later(lc), later(lb)
@@ -167,10 +167,10 @@ def _batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tuple[A
         )
     (((lc, rc), (lb, rb)), ragged, groups), mode = _numbers(p), _mode(p)
 
-    def left(ds):
+    def left(ds: tuple[int, ...]) -> tuple[int, ...]:
         return ds if bl is None else tuple([d + (d >= bl) for d in ds])
 
-    def right(ds):
+    def right(ds: tuple[int, ...]) -> tuple[int, ...]:
         return ds if br is None else tuple([d + (d >= br) for d in ds])
 
     lc, lb, rc, rb, groups, (ragged,) = (

@@ -98,7 +98,7 @@ def reduced_in_groups(
     different sizes."""
     x = front(x, d, axis.size)
 
-    def fold(rows):
+    def fold(rows: Any) -> Any:
         return REGISTRY[reduce].bind(rows, axes=(0,), **params)
 
     if len({len(g) for g in groups}) == 1:

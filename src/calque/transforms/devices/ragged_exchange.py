@@ -12,7 +12,7 @@ from calque.core.trace import typeof
 from calque.ops.common import batch_size, filled, front, instantiate, move, scalar_of, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
-from calque.ops.scatter import scatter, scatter_add
+from calque.ops.scatter_functions import scatter, scatter_add
 from calque.transforms.devices.collectives_groups import rowless
 from calque.transforms.devices.variance import made_varying
 from calque.transforms.engines.axes import Axis, Collective, names_of, size_of
@@ -143,7 +143,7 @@ def _transpose(
         return [Zero(x.aval) if li else None for x, li in zip((data, output), linear)] + none
     starts, sizes, targets, recv = places
 
-    def back(x):
+    def back(x: Any) -> Any:
         return do.all_to_all(
             x, axis_index_groups=None, axis_name=axis_name, concat_axis=0, split_axis=0, tiled=True
         )

@@ -93,7 +93,7 @@ def _silent_eqn(e: Eqn) -> Eqn:
     if not has_effect(e):
         return e
 
-    def quiet(v):
+    def quiet(v: Any) -> Any:
         return silent(v) if isinstance(v, ClosedJaxpr) else v
 
     params = {

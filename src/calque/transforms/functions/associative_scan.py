@@ -69,7 +69,7 @@ def _prefixes(combine: Combine, elems: list[Any], axes: Sequence[int]) -> list[A
     if n < 2:
         return elems
 
-    def cut(xs, start, stop, step):
+    def cut(xs: Sequence[Any], start: Any, stop: Any, step: int) -> list[Any]:
         return [_cut(x, a, start, stop, step) for x, a in zip(xs, axes)]
 
     pairs = combine(cut(elems, 0, n - 1, 2), cut(elems, 1, n, 2))

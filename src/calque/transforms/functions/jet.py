@@ -159,12 +159,15 @@ class JetTrace(Trace):
             return program(self, primitive, args, **params)
         outs = primitive.bind(*[self.primal(a) for a in args], **params)
         rule = rules.get(primitive.name)
+        terms: Term | None = None
         if own is not None:
 
-            def terms(n):
+            def terms_by_own_rule(n: int) -> Any:
                 return _last(primitive, self.by_rule(own, primitive, args, params, n)[1])
-        else:
-            terms = rule(self, primitive, outs, args, params) if rule is not None else None
+
+            terms = terms_by_own_rule
+        elif rule is not None:
+            terms = rule(self, primitive, outs, args, params)
         if terms is None:
             terms = _integrated(self, primitive, args, params)
         if primitive.multiple_results:
@@ -182,7 +185,7 @@ class JetTrace(Trace):
             return primitive.bind(*args, **params)
         outs, series = self.by_rule(rule, primitive, args, params, self.order)
 
-        def with_series(out, s):
+        def with_series(out: Any, s: Any) -> Any:
             return self.given(out, s) if has_tangent(typeof(out)) else out
 
         return (

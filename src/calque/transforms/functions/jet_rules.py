@@ -158,11 +158,11 @@ def _integer_pow(
     return whole.coefficient  # type: ignore[no-any-return]
 
 
-def _FIRST(n):
+def _FIRST(n: int) -> Sequence[int]:
     return (0,)
 
 
-def _ALL(n):
+def _ALL(n: int) -> Sequence[int]:
     return range(n)
 
 
@@ -280,7 +280,7 @@ def _scan(
     order, n_ys = trace.order, len(jaxpr.jaxpr.outvars) - num_carry
     rows = len(args) - num_consts - num_carry
 
-    def outs_of(m):
+    def outs_of(m: Sequence[bool]) -> Sequence[bool]:
         return jet_jaxpr(jaxpr, (*m, *_active(trace, args)[num_consts + num_carry :]), order)[1][
             :num_carry
         ]

@@ -204,7 +204,7 @@ def same(a: Any, b: Any) -> bool:
 def same_functions(a: types.FunctionType, b: types.FunctionType) -> bool:
     """Is it the same function, made again from the same code with the same captured values?"""
 
-    def inside(f):
+    def inside(f: types.FunctionType) -> tuple[Any, ...]:
         return (f.__defaults__, f.__kwdefaults__, tuple(map(contents, f.__closure__ or ())))
 
     return a.__code__ == b.__code__ and same(inside(a), inside(b))

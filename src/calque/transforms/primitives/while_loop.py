@@ -220,10 +220,10 @@ def _batch(
     cond_consts, body_consts, init = split(args, cond_nconsts, body_nconsts)
     cc_dims, bc_dims, i_dims = split(dims, cond_nconsts, body_nconsts)
 
-    def carry_dims(m):
+    def carry_dims(m: Sequence[bool]) -> tuple[int | None, ...]:
         return tuple([0 if b else None for b in m])
 
-    def outs_of(m):
+    def outs_of(m: Sequence[bool]) -> tuple[bool, ...]:
         return tuple(
             [
                 d is not None

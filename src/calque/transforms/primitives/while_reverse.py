@@ -9,13 +9,13 @@ each level costs one more forward run, and a level that is not needed costs noth
 All this is one equation, `while_back`: so vmap can take it lane by lane when the lanes differ in
 their numbers of rounds, and what one lane keeps is gone before the next begins."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
 from calque.ops.common import add_tangents, scalar_of
@@ -142,7 +142,7 @@ def _parts(
         places = [*known_consts, *(n + i for i in (*fixed, *moving))]
         outs = len(body.jaxpr.outvars)
 
-        def of(j, which):
+        def of(j: Jaxpr, which: Collection[int]) -> ClosedJaxpr:
             return ClosedJaxpr(without_dead_code(j, [i in which for i in range(outs)]), body.consts)
 
         # of a call whose known results read linear operands only for what is dead, `dependents`
@@ -252,7 +252,7 @@ def _batch_parts(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], parts: _P
     cond_dims, const_dims, carry_dims, _ = split(dims, m, n, n_carry)
     mask = tuple(d is not None for d in carry_dims)
 
-    def of(mask):
+    def of(mask: Sequence[bool]) -> tuple[int | None, ...]:
         return tuple(0 if b else None for b in mask)
 
     while True:
@@ -346,7 +346,7 @@ class _Loop:
     ) -> ClosedJaxpr:
         if (name, level) not in self._found:
 
-            def whole(*args):
+            def whole(*args: Any) -> Any:
                 return rule(
                     level, *split(args[1:], len(self.avals) - self.n_carry, self.n_carry), args[0]
                 )
@@ -476,7 +476,7 @@ def _as_checkpoint(program: ClosedJaxpr) -> ClosedJaxpr:
     """A program that does that."""
     if "checkpoint" not in program.cache:
 
-        def whole(*args):
+        def whole(*args: Any) -> Any:
             return _again(program, args)
 
         program.cache["checkpoint"] = trace_to_jaxpr(whole, program.in_avals, "checkpoint")

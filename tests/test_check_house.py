@@ -1,0 +1,91 @@
+"""The checker of the house itself: floors, lazy imports, rooms that no floor names."""
+
+import ast
+import importlib.util
+import pathlib
+
+import pytest
+
+TOOL = pathlib.Path(__file__).resolve().parent.parent / "tools" / "check_house.py"
+if not TOOL.exists():
+    pytest.skip("the tools are not beside the tests", allow_module_level=True)
+spec = importlib.util.spec_from_file_location("check_house", TOOL)
+assert spec is not None and spec.loader is not None
+house = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(house)
+
+KNOWN = {
+    name: pathlib.Path(name)
+    for name in ("calque", "calque.core", "calque.core.trace", "calque.native", "calque.scipy")
+}
+
+
+@pytest.mark.parametrize(
+    "module, target, higher",
+    [
+        ("calque.core.trace", "calque.native.backend", "calque"),
+        ("calque.native.backend", "calque.core.trace", None),
+        ("calque.core.avals", "calque.core.trace", "calque.core"),
+        ("calque.core.trace", "calque.core.avals", None),
+        ("calque.core.dims", "calque.core.dtypes", None),  # on one floor
+        ("calque.native.emit.kernels", "calque.native.plan.steps", "calque.native"),
+        ("calque", "calque.native", None),
+        ("calque.machine.lazy", "calque.random", "calque"),
+    ],
+)
+def test_what_stands_above(module: str, target: str, higher: str | None) -> None:
+    assert house.above(module, target) == higher
+
+
+@pytest.mark.parametrize(
+    "call, targets",
+    [
+        ('LazyModule("calque.native")', ["calque.native"]),
+        ('lazy.function("calque.core.trace", "bind")', ["calque.core.trace"]),
+        ('imported(name="calque.native")', ["calque.native"]),
+        ('imported(f"calque.scipy.{name}")', ["calque.scipy"]),
+        ('importlib.import_module("calque.core.nowhere")', ["calque.core"]),
+        ('_lazy.offer(ops, "calque.core.trace", ("f",))', ["calque.core.trace"]),
+        ('LazyModule("scipy.special")', []),
+        ('LazyModule("calquer")', []),
+        ('print("calque.native")', []),
+        ("LazyModule(name)", []),
+    ],
+)
+def test_lazy_imports_are_followed(call: str, targets: list[str]) -> None:
+    node = ast.parse(call, mode="eval").body
+    assert house.imported_lazily(node, KNOWN) == targets
+
+
+def check(tmp_path: pathlib.Path, module: str, source: str) -> list[str]:
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    return house.check_module(module, path, KNOWN, [])[0]
+
+
+@pytest.mark.parametrize(
+    "line, way",
+    [
+        ("import calque.native", "imports"),
+        ('x = LazyModule("calque.native")', "imports lazily"),
+        ("if TYPE_CHECKING:\n    from calque import native", "names for the checker"),
+    ],
+)
+def test_no_arrow_points_up(tmp_path: pathlib.Path, line: str, way: str) -> None:
+    (problem,) = check(tmp_path, "calque.core.trace", line)
+    assert f"calque.core.trace {way} calque.native, which is above it in calque" in problem
+    assert not check(tmp_path, "calque.scipy.stats", line)
+
+
+def test_every_room_stands_on_one_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(house, "FLOORS", {"calque": ["core", "native lax core"]})
+    problems = house.unlisted(KNOWN)
+    assert [p.split(":")[0] for p in problems] == [
+        "calque.scipy stands on no floor",
+        "calque.core stands in FLOORS 2 times and exists",
+        "calque.lax stands in FLOORS 1 times and does not exist",
+    ]
+
+
+def test_the_floors_name_every_room() -> None:
+    assert not house.unlisted(house.modules())
