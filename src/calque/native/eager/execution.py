@@ -106,7 +106,7 @@ class Template:
             raise ValueError("a size that is not known from those of the operands")
         self.sizes = [names.index(name) for name in self.kernel.sizes]
         self.bits = [raw_bits(planned.planner.params[e.attr[0]]) for e in self.kernel.params]
-        extent = call.plan.extent
+        extent = call.schedule.extent
         self.turns = None if extent is None else size_function(names, extent)
         self.guards = tuple(symbols.guards.values())
         self.holds = symbols.program(list(symbols.guards))

@@ -107,6 +107,11 @@ class Sizes:
             self._hinted.values = self.values
         return self._hinted
 
+    def may_grow(self, extent: Expr) -> bool:
+        """May this program be called with a much longer loop than this one? Then pieces that are
+        worth a thread are cut when it is."""
+        return not self.free.isdisjoint(extent.names)
+
     def define(self, n: int, e: Expr, value: int | None = None) -> None:
         """Let `n` be written as `e` from now on (for kernels whose sizes are not the ones of this
         program)."""

@@ -26,6 +26,7 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
+from calque.native.lower.cost import operation_weight, operations
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import (
@@ -40,7 +41,6 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
-from calque.native.scalars.weights import HEAVY
 
 # weight of the expressions of one nest: beyond it compiling costs more than another pass over
 # memory
@@ -53,21 +53,12 @@ MOST_ROWS: Final = 1 << 14  # of a block of columns
 FEW_ROWS: Final = 1 << 10  # a block of them needs no second thread
 ENOUGH: Final = 16  # blocks for threads to share
 
-_FREE: Final = frozenset(("var", "ref", "const", "param", "cast", "bitcast"))
-
 
 def measure(s: Stage) -> None:
     """What a stage reads, and how much it computes."""
-    loads, weight = set(), 0
-    seen: set[Expr] = set()
-    for v in s.values():
-        for e in walk(v, seen):
-            if e.op == "load":
-                loads.add(e)
-                weight += 1
-            elif e.op not in _FREE and (e.dtype != "i64" or not e.index):
-                weight += HEAVY.get(e.op, 1)
-    s.reads, s.weight = frozenset(loads), weight
+    work = list(operations(s.values(), set()))
+    s.reads = frozenset([e for e in work if e.op == "load"])
+    s.weight = sum([operation_weight(e.op) for e in work])
 
 
 class Run:
