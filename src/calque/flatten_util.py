@@ -9,8 +9,9 @@ from calque.core.dtypes import promote
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.creation import zeros
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import check_arraylike, convert
-from calque.numpy.shaping import concatenate, ravel, reshape
+from calque.numpy.shaping import ravel, reshape
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -6,7 +6,7 @@ import pytest
 import calque as jax
 import calque.numpy as jnp
 from calque import lax
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 
 
 def host_calls_in_loops(f, *args):
@@ -186,7 +186,7 @@ def test_free_sizes():
     for n in (3, 4):
         f(jnp.zeros(n))
     (family,) = function_of(f).cache.families.values()
-    driver = family.entries[0].executable.as_text("loops").split("driver:")[1]
+    driver = family.programs[0].executable.as_text("loops").split("driver:")[1]
     assert (
         "switch" in driver and "loop" not in driver
     )  # the check is behind the loop, which is a kernel

@@ -1,5 +1,7 @@
 """Every kind of statement, run against NumPy; printing, traversal and the verifier."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from run_kernel import NP, array, bits, call, random, run, run_plain, words
@@ -60,13 +62,16 @@ def ordered_sum(x, op=np.add, start=0):
 # --- reductions -----------------------------------------------------------------------------------
 
 
+ORDERS = {"serial": "sequential", "vector": "blocked"}
+
+
 def reduction(op, dtype, kind="vector", width=64, init=None):
     x, y = array("x", dtype, n), array("y", dtype)
     return (
         x,
         y,
         (
-            For(i, (), (Acc("a", op, load(x, (i,)), init=init),), kind, width),
+            For(i, (), (Acc("a", op, load(x, (i,)), init=init, order=ORDERS[kind]),), kind, width),
             Store(y, (), ref("a", dtype)),
         ),
     )
@@ -173,7 +178,7 @@ def argmax(kind, width):
     fold = Fold(
         ("m", "k"), (f32(float("-inf")), const(2**31 - 1, "i32")), (load(x, (i,)), cast(i,
         "i32")), (lm, li), (rm, ri),
-        (select(better, rm, lm), select(better, ri, li)),
+        (select(better, rm, lm), select(better, ri, li)), order=ORDERS[kind],
     )  # fmt: skip
     return (
         x,
@@ -221,7 +226,8 @@ def test_running_sums(dtype):
         np.testing.assert_array_equal(
             bits(out), bits(blocked_cumsum(a) if dtype[0] == "f" else np.cumsum(a, dtype=a.dtype))
         )
-        run((For(i, (store,), (acc,)),), {x: a, y: out, "n": size})
+        plain = replace(acc, order="sequential")
+        run((For(i, (store,), (plain,)),), {x: a, y: out, "n": size})
         np.testing.assert_array_equal(bits(out), bits(np.cumsum(a, dtype=a.dtype)))
 
 
@@ -273,7 +279,10 @@ def test_vector_loop_around_a_serial_one():
     body = (
         For(
             j,
-            (For(i, (), (Acc("a", "sum", load(x, (i, j))),)), Store(y, (j,), ref("a", "f32"))),
+            (
+                For(i, (), (Acc("a", "sum", load(x, (i, j)), order="sequential"),)),
+                Store(y, (j,), ref("a", "f32")),
+            ),
             (),
             "vector",
             64,

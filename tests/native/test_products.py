@@ -11,7 +11,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.native.library import matmul
 from calque.native.plan.steps import Switch
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 
 NEAR = matmul.NEAR // 4  # float32 elements of a right side that is read where it stands
 
@@ -35,7 +35,7 @@ def both(f, ranks):
 
 def entry_of(free):
     (family,) = function_of(free).cache.families.values()
-    return family.entries[0]
+    return family.programs[0]
 
 
 def chooses(free):

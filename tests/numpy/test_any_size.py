@@ -137,7 +137,7 @@ def test_a_shape_met_often_gets_an_entry_of_its_own() -> None:
     for n in range(3, 8):
         f(jnp.ones(n))
     before = callpath.entry_count(f)
-    for _ in range(any_size.TURNS):
+    for _ in range(any_size.HOT_AFTER):
         f(jnp.ones(20))
     assert callpath.entry_count(f) == before
     assert f(jnp.ones(20)).tolist() == [3] * 20 and callpath.entry_count(f) == before + 1
@@ -214,4 +214,4 @@ def test_products_and_large_sums_have_one_program_for_all_sizes(
         np.testing.assert_allclose(calque.lax.dot(a, b), np.asarray(a) @ np.asarray(b), rtol=1e-5)
         np.testing.assert_allclose(a @ b, np.asarray(a) @ np.asarray(b), rtol=1e-5)
     assert len(compiled) <= 8
-    assert all(len(f.entries) <= 8 for f in eager_families._families.values())
+    assert all(len(f.programs) <= 8 for f in eager_families._families.values())

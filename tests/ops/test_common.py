@@ -8,7 +8,7 @@ from calque.core.avals import ShapedArray
 from calque.core.primitives import REGISTRY, NotApplicable, Zero
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops import common as C
-from tests.ops.helpers import run, same, traced, x64
+from tests.ops.helpers import run, same, x64
 
 F32 = ShapedArray((2,), np.dtype("float32"))
 
@@ -43,21 +43,6 @@ def test_zeros_and_tangents():
         run(lambda x: C.instantiate(Zero(typeof(x))), np.ones(2, np.float32))[0],
         np.zeros(2, np.float32),
     )
-
-
-def test_full():
-    same(run(lambda: C.full((2, 1), 3, np.int8))[0], np.full((2, 1), 3, np.int8))
-    same(run(lambda: C.full((), 1.5))[0], np.array(1.5, np.float32))
-    same(
-        run(lambda x: C.full_like(x, 2), np.zeros((2, 3), np.float16))[0],
-        np.full((2, 3), 2, np.float16),
-    )
-    same(
-        run(lambda x: C.full_like(x, 2, np.int32, (4,)), np.zeros(2, np.float16))[0],
-        np.full(4, 2, np.int32),
-    )
-    with pytest.raises(TypeError, match=r"scalar fill_value, got fill_value.shape \(2,\)"):
-        traced(lambda x: C.full((3,), x), np.zeros(2, np.float32))
 
 
 def test_operands():

@@ -7,6 +7,7 @@ import pytest
 import calque
 from calque.core.avals import ShapedArray
 from calque.core.trace import trace_to_jaxpr
+from calque.ops import creation
 from calque.ops import layout as L
 from tests.ops import peer
 from tests.ops.helpers import (
@@ -23,7 +24,7 @@ from tests.ops.helpers import (
 X = values("float64", (2, 3))
 
 
-# ---------------------------------------------------------------- the rules of each primitive, by t
+# ------------------------------------------------------------ the rules of each primitive, by table
 
 CASES = [
     (
@@ -112,9 +113,9 @@ def test_rules(prim, x, params):
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8", "complex64", ml_dtypes.bfloat16])
 def test_iota(dtype):
-    (out,) = call(L.iota_p, dtype=np.dtype(dtype), shape=(2, 3), dimension=1, sharding=None)
+    (out,) = call(creation.iota_p, dtype=np.dtype(dtype), shape=(2, 3), dimension=1, sharding=None)
     same(out, np.array([[0, 1, 2]] * 2).astype(dtype))
-    (out,) = call(L.empty_p, dtype=np.dtype(dtype), shape=(2, 0), out_sharding=None)
+    (out,) = call(creation.empty_p, dtype=np.dtype(dtype), shape=(2, 0), out_sharding=None)
     assert out.shape == (2, 0)
 
 
@@ -137,9 +138,9 @@ def test_iota(dtype):
         (lambda x: L.squeeze(x, (0,)), "size not equal to one"),
         (lambda x: L.expand_dims(x, (0, 0)), "repeated axis"),
         (lambda x: L.collapse(x, 1, 0), "Invalid dimension range"),
-        (lambda x: L.full((2,), np.ones(2)), "scalar fill_value"),
-        (lambda x: L.full((2.5,), 0.0), "sequence of integers"),
-        (lambda x: L.broadcasted_iota("float32", (2,), 1), "out of bounds"),
+        (lambda x: creation.full((2,), np.ones(2)), "scalar fill_value"),
+        (lambda x: creation.full((2.5,), 0.0), "sequence of integers"),
+        (lambda x: creation.broadcasted_iota("float32", (2,), 1), "out of bounds"),
         (lambda x: L.broadcast_shapes((2,), (3,)), "Incompatible shapes"),
     ],
 )
@@ -160,10 +161,12 @@ def test_functions():
     same(run(lambda x: L.collapse(x, 0), x)[0], x.ravel())
     same(run(lambda x: L.expand_dims(x, (0, -1)), x)[0], x[None, :, :, None])
     same(run(lambda x: L.squeeze(x, (-1,)), x[:, :1])[0], x[:, 0])
-    same(run(lambda x: L.full_like(x, 2), x)[0], np.full((2, 3), 2, "float32"))
-    same(run(lambda x: L.full_like(x, 2, dtype=int, shape=(4,)), x)[0], np.full(4, 2, "int32"))
-    same(run(lambda: L.full((2,), 1.5, "bfloat16"))[0], np.full(2, 1.5, ml_dtypes.bfloat16))
-    same(run(lambda: L.iota("int8", 3))[0], np.arange(3, dtype="int8"))
+    same(run(lambda x: creation.full_like(x, 2), x)[0], np.full((2, 3), 2, "float32"))
+    same(
+        run(lambda x: creation.full_like(x, 2, dtype=int, shape=(4,)), x)[0], np.full(4, 2, "int32")
+    )
+    same(run(lambda: creation.full((2,), 1.5, "bfloat16"))[0], np.full(2, 1.5, ml_dtypes.bfloat16))
+    same(run(lambda: creation.iota("int8", 3))[0], np.arange(3, dtype="int8"))
     same(run(lambda: L.shape_as_value((2, 3)))[0], np.array([2, 3], "int32"))
     same(run(lambda: L.shape_as_value(()))[0], np.array([], "int32"))
     assert L.broadcast_shapes((2, 1, 4), (3, 1)) == (2, 3, 4)
@@ -184,11 +187,13 @@ def test_no_operation_when_nothing_changes():
 
 def test_weak_types():
     closed = trace_to_jaxpr(
-        lambda x: [L.full((2,), 1.0), L.full_like(x, 1.0), L.reshape(x, (1,))],
+        lambda x: [creation.full((2,), 1.0), creation.full_like(x, 1.0), L.reshape(x, (1,))],
         [ShapedArray((), np.dtype("float32"), True)],
     )
     assert [a.weak_type for a in closed.out_avals] == [True, True, True]
-    closed = trace_to_jaxpr(lambda: [L.full((2,), 1.0, "float32"), L.full((2,), np.float32(1))], [])
+    closed = trace_to_jaxpr(
+        lambda: [creation.full((2,), 1.0, "float32"), creation.full((2,), np.float32(1))], []
+    )
     assert [a.weak_type for a in closed.out_avals] == [False, False]
 
 
@@ -196,7 +201,7 @@ def test_printed_form():
     aval = ShapedArray((3, 4), np.dtype("float32"))
     text = str(
         trace_to_jaxpr(
-            lambda x: [L.broadcast(x, (2,)), L.full((2,), 2.0), L.reshape(x, (12,))], [aval]
+            lambda x: [L.broadcast(x, (2,)), creation.full((2,), 2.0), L.reshape(x, (12,))], [aval]
         )
     )
     assert "b:f32[2,3,4] = broadcast_in_dim[broadcast_dimensions=(1, 2)] a" in text

@@ -6,7 +6,9 @@ import pytest
 
 from calque.core.jaxprs import Jaxpr
 from calque.ops import scatter as S
+from calque.ops import scatter_functions
 from calque.ops.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
+from calque.ops.indexing import combiner
 from tests.ops import peer
 from tests.ops.helpers import (
     check_batch,
@@ -183,7 +185,9 @@ def test_scatter_apply():
     indices = np.array([[1], [2], [1], [9]], "int32")
 
     def fun(x, i):
-        return S.scatter_apply(x, i, lambda v: peer.ours.mul(v, 2.0), rows, update_shape=(4, 5))
+        return scatter_functions.scatter_apply(
+            x, i, lambda v: peer.ours.mul(v, 2.0), rows, update_shape=(4, 5)
+        )
 
     want = x.copy()
     want[1] *= 4
@@ -194,7 +198,11 @@ def test_scatter_apply():
         return peer.ours.reshape(peer.ours.broadcast(peer.ours.mul(v, 2.0), (1,)), ())
 
     same(
-        run(lambda x, i: S.scatter_apply(x, i, reshaped, rows, update_shape=(4, 5)), x, indices)[0],
+        run(
+            lambda x, i: scatter_functions.scatter_apply(x, i, reshaped, rows, update_shape=(4, 5)),
+            x,
+            indices,
+        )[0],
         want,
     )
     with pytest.raises(NotImplementedError, match="no derivative"):
@@ -223,8 +231,8 @@ def test_errors(numbers, indices, updates, words):
 
 
 def test_update_jaxpr():
-    closed = S.combiner("add", np.dtype("float32"))
-    assert isinstance(closed, Jaxpr) and closed is S.combiner("add", np.dtype("float32"))
+    closed = combiner("add", np.dtype("float32"))
+    assert isinstance(closed, Jaxpr) and closed is combiner("add", np.dtype("float32"))
 
 
 @pytest.mark.peer

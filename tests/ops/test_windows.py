@@ -7,7 +7,7 @@ import pytest
 from calque.core.primitives import REGISTRY
 from calque.ops import select_windows as S
 from calque.ops import windows as W
-from calque.ops.scatter import combiner
+from calque.ops.indexing import combiner
 from tests.ops import peer
 from tests.ops.helpers import (
     check_batch,

@@ -6,7 +6,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 
 VECTORS = {}
 MATRICES = {}
@@ -390,7 +390,7 @@ def test_from_large_to_small():
         x = np.linspace(-2, 2, n, dtype=np.float32)
         np.testing.assert_array_equal(f(x), np.digitize(x, [-1.0, 0.0, 1.0]))
     (family,) = function_of(f).cache.families.values()
-    assert "min(4096" in family.entries[0].executable.as_text("loops")
+    assert "min(4096" in family.programs[0].executable.as_text("loops")
 
 
 def test_products_from_long_to_short_sums():
@@ -415,10 +415,10 @@ def test_one_thousand_sizes_compile_nothing():
     f, log = traced(lambda x: jnp.tanh(x) * 2 + x.max())
     f(np.ones(3)), f(np.ones(4))
     family = next(iter(function_of(f).cache.families.values()))
-    entries = len(family.entries)
+    entries = len(family.programs)
     for n in range(5, 1005, 7):
         f(np.ones(n))
-    assert len(log) == 2 and len(family.entries) == entries == 1
+    assert len(log) == 2 and len(family.programs) == entries == 1
 
 
 def test_trees_and_keywords():

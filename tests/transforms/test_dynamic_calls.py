@@ -11,7 +11,8 @@ import calque as jax
 import calque.numpy as jnp
 from calque.machine.call import functions as callpath
 from calque.transforms.jit import dynamic
-from calque.transforms.jit.jit import function_of, stats
+from calque.transforms.jit.function import function_of
+from calque.transforms.jit.traced import stats
 
 pytestmark = pytest.mark.skipif(
     not callpath.LEARNS, reason="without machine code every call asks Python"
@@ -48,7 +49,7 @@ def test_a_size_that_comes_back_often_gets_an_entry_of_its_own(asked):
     for n in (2, 3, 4, 5, 6):
         f(vector(n))
     entries, known = callpath.entry_count(f), len(asked)
-    for _ in range(dynamic.TURNS):
+    for _ in range(dynamic.HOT_AFTER):
         f(vector(7))
         assert (callpath.entry_count(f), len(asked)) == (entries, known)
     f(vector(7))

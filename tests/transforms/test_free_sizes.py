@@ -7,7 +7,7 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.native.plan import program as plan_program
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 from tests.free_sizes import FUNCTIONS, chain, compare
 
 FEW = (0, 1, 3, 17, 64)
@@ -96,7 +96,7 @@ def test_small_products_serve_large_ones():
     f = jax.jit(lambda x, y: jnp.tanh(x @ y), dynamic={0: (0, 1), 1: (0, 1)})
     f(np.ones((2, 3)), np.ones((3, 4)))
     (family,) = function_of(f).cache.families.values()
-    text = family.entries[0].executable.as_text("loops")
+    text = family.programs[0].executable.as_text("loops")
     assert "panels" in text and "@parallel" in text
     x, y = np.random.default_rng(0).normal(size=(2, 300, 300)).astype(np.float32)
     np.testing.assert_allclose(f(x, y), np.tanh(x @ y), atol=1e-4)

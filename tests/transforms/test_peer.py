@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-from calque.transforms.devices import collectives
+from calque.transforms.devices import collective_functions
 from calque.transforms.functions.associative_scan import associative_scan
 from calque.transforms.functions.autodiff import grad, jvp
 from calque.transforms.functions.jacobian import hessian, jacfwd, jacrev
 from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives import custom_jvp, custom_vjp, remat
 from calque.transforms.primitives.cond import cond, switch
 
@@ -44,9 +44,9 @@ Ours = SimpleNamespace(
         fori_loop=fori_loop,
         map=map_,
         associative_scan=associative_scan,
-        psum=collectives.psum,
-        all_gather=collectives.all_gather,
-        axis_index=collectives.axis_index,
+        psum=collective_functions.psum,
+        all_gather=collective_functions.all_gather,
+        axis_index=collective_functions.axis_index,
     ),
 )
 X = np.array([0.5, -0.2, 0.9], np.float32)

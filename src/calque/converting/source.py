@@ -9,6 +9,7 @@ import types
 from typing import Final
 
 from calque.core.errors import ControlFlowError
+from calque.machine.syntax import syntax_tree
 
 Node = ast.FunctionDef | ast.Lambda
 _GENERATORS: Final = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
@@ -63,7 +64,7 @@ def cannot(function: types.FunctionType, why: str) -> ControlFlowError:
 @functools.lru_cache(maxsize=64)
 def _definitions(text: str) -> tuple[Node, ...]:
     return tuple(
-        n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.FunctionDef, ast.Lambda))
+        n for n in ast.walk(syntax_tree(text)) if isinstance(n, (ast.FunctionDef, ast.Lambda))
     )
 
 

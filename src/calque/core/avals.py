@@ -9,10 +9,12 @@ from typing import Any
 
 from calque.core.dims import Dim
 from calque.core.dtypes import short_name
+from calque.machine.once import Turns
 
 _kinds: dict[tuple[int, Any, bool], tuple[int, Any, bool]] = {}
 _interned: dict[tuple[Any, Any, bool], ShapedArray] = {}
 _LIMIT = 100_000
+_turns = Turns()
 
 
 class AbstractValue:
@@ -85,9 +87,10 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
         _SETTERS, (shape, dtype, weak, rank, size, _kinds.setdefault(kind, kind))
     ):
         put(self, value)
-    if len(_interned) >= _LIMIT:
-        _trim()
-    return _interned.setdefault((shape, dtype, weak), self)
+    with _turns.taken():  # no second aval of a key that is being forgotten
+        if len(_interned) >= _LIMIT:
+            _trim()
+        return _interned.setdefault((shape, dtype, weak), self)
 
 
 _SETTERS = [
@@ -97,10 +100,13 @@ _SETTERS = [
 
 
 def _trim() -> None:
-    """Forget avals that nobody else holds: the intern table, the loop variable and the argument
-    hold three references."""
-    for k in [k for k, a in list(_interned.items()) if sys.getrefcount(a) <= 4]:
-        del _interned[k]
+    """Forget avals that nobody else holds: the intern table, the list, the loop variable and the
+    argument hold four references."""
+    for key, aval in list(_interned.items()):
+        if sys.getrefcount(aval) <= 4:
+            del _interned[key]
+            if sys.getrefcount(aval) > 3:  # another thread has found it meanwhile
+                _interned[key] = aval
 
 
 def nbytes(aval: ShapedArray) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import Symbols
+from calque.machine.once import Turns
 
 
 class Trace:
@@ -38,6 +40,7 @@ class _State(threading.local):
     dynamic: Trace
     depth: int = 0
     tracing: int = 0
+    recordings: int = 0  # of those that are active, how many are of this thread
     symbols: Symbols | None = None
 
 
@@ -45,7 +48,7 @@ _state = _State()
 _listeners: list[Callable[[bool], None]] = []
 _active = 0
 _collecting = False
-_lock = threading.Lock()
+_turns = Turns()
 
 
 def set_base(trace: Trace) -> None:
@@ -75,6 +78,11 @@ def is_evaluating() -> bool:
     return _state.dynamic.level == 0
 
 
+def any_recording() -> bool:
+    """Does any thread record a program?"""
+    return _active > 0
+
+
 def on_tracing(listener: Callable[[bool], None]) -> None:
     """`listener(True)` when any thread begins to record a program, `listener(False)` when none does
     any more."""
@@ -101,8 +109,9 @@ def recording(trace: Trace) -> Iterator[None]:
     with entered(trace):
         before, _state.dynamic = _state.dynamic, trace
         symbols = _state.symbols
-        with _lock:
+        with _turns.taken():
             _active += 1
+            _state.recordings += 1
             if _active == 1:
                 _notify(True)
                 _pause_collection()
@@ -111,8 +120,9 @@ def recording(trace: Trace) -> Iterator[None]:
         finally:
             _state.dynamic = before
             _state.symbols = symbols if before.level == 0 else _state.symbols
-            with _lock:
+            with _turns.taken():
                 _active -= 1
+                _state.recordings -= 1
                 if _active == 0:
                     _notify(False)
                     _resume_collection()
@@ -165,3 +175,16 @@ def evaluating() -> Iterator[None]:
 def _notify(active: bool) -> None:
     for listener in _listeners:
         listener(active)
+
+
+def _after_fork_in_child() -> None:
+    """The threads that were recording do not exist here."""
+    global _active
+    before, _active = _active, _state.recordings
+    if before and not _active:
+        _notify(False)
+        _resume_collection()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -17,8 +17,10 @@ from calque.explaining.links import Links, by_kernel, loop_lines
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
 from calque.transforms.jit import dynamic
+from calque.transforms.jit.arguments import Given
 from calque.transforms.jit.captures import Read, short
-from calque.transforms.jit.jit import Given, function_of, jit
+from calque.transforms.jit.decorator import jit
+from calque.transforms.jit.function import function_of
 
 UNROLLED: Final = 16  # equations that one line makes before it is taken for a loop of Python
 LONGEST: Final = 12_000  # characters of a listing in the text
@@ -210,16 +212,16 @@ def program_of(function: Any, given: Given) -> Serving:
             {},
             [],
         )
-    entry, values = found
-    symbols, closed = entry.symbols, entry.traced.closed
+    program, values = found
+    symbols, closed = program.symbols, program.traced.closed
     dims = list(free_in(closed))
     numbers = dict(zip(dims, symbols.program([("value", d.poly) for d in dims])(*values)))
     sized = at_sizes(closed, numbers.__getitem__)
     costs = {"flops": float(flops(sized.eqns)), "bytes accessed": float(traffic(sized))}
-    room = int(entry.program(values).program.arena_bytes)
+    room = int(program.at(values).program.arena_bytes)
     memory = MemoryStats(sum(map(nbytes, sized.in_avals)), sum(map(nbytes, sized.out_avals)), room)
     names = {str(d): n for d, n in zip(symbols.sizes(), values)}
-    return Serving(entry.traced, entry.executable, costs, memory, names, entry.guards())
+    return Serving(program.traced, program.executable, costs, memory, names, program.guards())
 
 
 def argument_names(function: Any, given: Given) -> Sequence[str]:

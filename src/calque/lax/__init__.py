@@ -55,7 +55,6 @@ from calque.ops.bits import (
     shift_right_logical_p,
     xor_p,
 )
-from calque.ops.common import full, full_like
 from calque.ops.compare import (
     clamp,
     clamp_p,
@@ -91,6 +90,7 @@ from calque.ops.convert import (
     stop_gradient,
     stop_gradient_p,
 )
+from calque.ops.creation import broadcasted_iota, empty, full, full_like, iota, iota_p
 from calque.ops.cumulative import (
     cumlogsumexp,
     cumlogsumexp_p,
@@ -139,12 +139,8 @@ from calque.ops.layout import (
     broadcast_like,
     broadcast_shapes,
     broadcast_to_rank,
-    broadcasted_iota,
     collapse,
-    empty,
     expand_dims,
-    iota,
-    iota_p,
     reshape,
     reshape_p,
     shape_as_value,
@@ -261,19 +257,21 @@ from calque.ops.rounding import (
     round_p,
 )
 from calque.ops.scatter import (
-    scatter,
-    scatter_add,
     scatter_add_p,
-    scatter_apply,
-    scatter_max,
     scatter_max_p,
-    scatter_min,
     scatter_min_p,
-    scatter_mul,
     scatter_mul_p,
     scatter_p,
-    scatter_sub,
     scatter_sub_p,
+)
+from calque.ops.scatter_functions import (
+    scatter,
+    scatter_add,
+    scatter_apply,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
 )
 from calque.ops.select_windows import (
     select_and_gather_add_p,
@@ -351,29 +349,31 @@ from calque.ops.windows import (
     reduce_window_shape_tuple,
     reduce_window_sum_p,
 )
-from calque.transforms.devices.collectives import (
+from calque.transforms.devices.collective_functions import (
     all_gather,
-    all_gather_p,
     all_to_all,
-    all_to_all_p,
     axis_index,
-    axis_index_p,
     axis_size,
     pbroadcast,
     pmax,
-    pmax_p,
     pmean,
     pmin,
-    pmin_p,
     ppermute,
-    ppermute_p,
     precv,
     psend,
     pshuffle,
     psum,
-    psum_p,
     psum_scatter,
     pswapaxes,
+)
+from calque.transforms.devices.collectives import (
+    all_gather_p,
+    all_to_all_p,
+    axis_index_p,
+    pmax_p,
+    pmin_p,
+    ppermute_p,
+    psum_p,
 )
 from calque.transforms.devices.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
 from calque.transforms.devices.sharding_constraint import (

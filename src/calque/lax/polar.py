@@ -8,10 +8,10 @@ from calque.core.dtypes import finfo, is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.ops.arithmetic import abs, add, div, max, min, mul, sub
-from calque.ops.common import full, operand, scalar_of
+from calque.ops.common import operand, scalar_of
 from calque.ops.compare import lt, select
 from calque.ops.complexes import conj
-from calque.ops.layout import broadcasted_iota
+from calque.ops.creation import broadcasted_iota, full
 from calque.ops.linalg.orthogonal import qr
 from calque.ops.math import sqrt
 from calque.ops.products.dot import dot

@@ -46,11 +46,11 @@ class Planned:
             self.share_memory()
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
         self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
-        plans = list(dict.fromkeys(c.plan for c in self.calls))
-        self.kernels = kernels.compile_kernels([plan.body for plan in plans], exact=options.exact)
-        made = dict(zip(plans, self.kernels))
+        schedules = list(dict.fromkeys(c.schedule for c in self.calls))
+        self.kernels = kernels.compile_kernels([s.body for s in schedules], exact=options.exact)
+        made = dict(zip(schedules, self.kernels))
         for c in self.calls:
-            c.kernel = made[c.plan]
+            c.kernel = made[c.schedule]
         self.host_calls = list(self.planner.host_calls)
 
     def plan(self, g: Graph) -> list[Step]:
@@ -94,7 +94,7 @@ class Planned:
 
 def is_long(p: Planned) -> bool:
     """Should other Python threads run meanwhile?"""
-    known = sum(c.plan.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
+    known = sum(c.schedule.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
     return known > RELEASE_NS or not all(is_plain(s) for s in p.steps)
 
 

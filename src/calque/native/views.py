@@ -30,7 +30,7 @@ def kernels_text(executable: Any, stage: str) -> str:
     seen: dict[Any, str] = {}
     for s in walk(executable.steps):
         if isinstance(s, Call) and s.kernel is not None and s.kernel.code not in seen:
-            why = "".join(f"; {r}\n" for r in s.plan.reasons) if stage == "loops" else ""
+            why = "".join(f"; {r}\n" for r in s.schedule.reasons) if stage == "loops" else ""
             seen[s.kernel.code] = f"kernel {s.kernel.symbol}:\n{why}{s.kernel.text(stage)}"
     parts = list(seen.values())
     if stage == "loops":

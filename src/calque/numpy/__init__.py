@@ -85,6 +85,17 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         trapezoid,
         unwrap,
     )
+    from calque.numpy.choosing import (
+        argwhere,
+        choose,
+        compress,
+        extract,
+        flatnonzero,
+        piecewise,
+        ravel_multi_index,
+        select,
+        unravel_index,
+    )
     from calque.numpy.contractions import (
         diagonal,
         dot,
@@ -133,22 +144,13 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.numpy.editing import (
         append,
-        argwhere,
-        choose,
-        compress,
         delete,
-        extract,
-        flatnonzero,
         insert,
-        piecewise,
         place,
         put,
         put_along_axis,
-        ravel_multi_index,
         resize,
-        select,
         trim_zeros,
-        unravel_index,
     )
     from calque.numpy.elementwise import (
         angle,
@@ -195,6 +197,20 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         histogramdd,
     )
     from calque.numpy.indexing.notation import einsum, einsum_path
+    from calque.numpy.joining import (
+        array_split,
+        column_stack,
+        concat,
+        concatenate,
+        dsplit,
+        dstack,
+        hsplit,
+        hstack,
+        split,
+        stack,
+        vsplit,
+        vstack,
+    )
     from calque.numpy.linalg.products import cross_product as cross
     from calque.numpy.namespace import __array_api_version__, __array_namespace_info__
     from calque.numpy.nans import (
@@ -272,24 +288,16 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         unique_values,
     )
     from calque.numpy.shaping import (
-        array_split,
         atleast_1d,
         atleast_2d,
         atleast_3d,
         broadcast_arrays,
         broadcast_to,
         clip,
-        column_stack,
-        concat,
-        concatenate,
-        dsplit,
-        dstack,
         expand_dims,
         flip,
         fliplr,
         flipud,
-        hsplit,
-        hstack,
         matrix_transpose,
         moveaxis,
         permute_dims,
@@ -297,14 +305,10 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         repeat,
         reshape,
         roll,
-        split,
         squeeze,
-        stack,
         swapaxes,
         tile,
         transpose,
-        vsplit,
-        vstack,
         where,
     )
     from calque.numpy.sharing import from_dlpack

@@ -9,8 +9,9 @@ import numpy as np
 from calque.core.dtypes import canonicalize, complex_of, is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import array_of, arrays, canonical_axis, check_arraylike, convert
-from calque.numpy.shaping import concatenate, flip, moveaxis, reshape, swapaxes
+from calque.numpy.shaping import flip, moveaxis, reshape, swapaxes
 from calque.numpy.sorting import argsort, sort
 
 __all__ = [

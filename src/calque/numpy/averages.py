@@ -12,6 +12,7 @@ from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.contractions import dot
 from calque.numpy.creation import asarray, placed
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -22,15 +23,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.reductions import refuse_out
-from calque.numpy.shaping import (
-    atleast_2d,
-    concatenate,
-    expand_dims,
-    moveaxis,
-    ravel,
-    reshape,
-    where,
-)
+from calque.numpy.shaping import atleast_2d, expand_dims, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import sort, take_along_axis
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number

@@ -10,6 +10,7 @@ from numpy import get_printoptions, printoptions, set_printoptions
 from calque.core.arrays import ArrayImpl, to_numpy
 from calque.core.dtypes import as_dtype
 from calque.core.trace_state import Tracer
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@python_only
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
     """A 1-D array of the bytes of a buffer.
 
@@ -32,6 +34,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     )
 
 
+@python_only
 def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not offered: reading a file is a side effect that cannot be traced."""
     raise NotImplementedError(
@@ -40,6 +43,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     )
 
 
+@python_only
 def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not offered: an iterator cannot be traced."""
     raise NotImplementedError(
@@ -48,6 +52,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     )
 
 
+@python_only
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
     """A 1-D array of the numbers in a text.
 
@@ -57,11 +62,13 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     return asarray(np.fromstring(string, as_dtype(dtype), operator.index(count), sep=sep))
 
 
+@python_only
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """An array as a .npy file. Dtypes that NumPy does not know are kept by name."""
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
+@python_only
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Several arrays as a .npz file."""
     np.savez(
@@ -72,6 +79,7 @@ def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None
     )
 
 
+@python_only
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """The array of a .npy file, or the arrays of a .npz file."""
     if isinstance(file, os.PathLike):
@@ -84,6 +92,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return asarray(out)
 
 
+@python_only
 def array_repr(
     arr: Any,
     max_line_width: int | None = None,
@@ -102,6 +111,7 @@ def array_repr(
         return repr(asarray(arr))
 
 
+@python_only
 def array_str(
     a: Any,
     max_line_width: int | None = None,

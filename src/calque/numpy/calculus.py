@@ -11,6 +11,7 @@ from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.creation import asarray
 from calque.numpy.indexing.found_sizes import refuse_empty
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -21,7 +22,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.shaping import concatenate, flip, moveaxis, ravel, reshape, section, where
+from calque.numpy.shaping import flip, moveaxis, ravel, reshape, section, where
 from calque.numpy.sorting import argsort, searchsorted
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.products.convolution_functions import conv_general_dilated

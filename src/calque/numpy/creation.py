@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from calque.core import errors, pytrees, trace_state
-from calque.core.arrays import ArrayImpl, from_numpy, is_concrete, repeated, to_array, to_numpy
+from calque.core.arrays import (
+    ArrayImpl,
+    adopted,
+    from_numpy,
+    is_concrete,
+    repeated,
+    to_array,
+    to_numpy,
+)
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, is_found, value_of
 from calque.core.dtypes import (
@@ -26,6 +34,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
+from calque.numpy.calls.marks import python_only, seldom_taught
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
     as_operand,
@@ -41,7 +50,7 @@ from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
 from calque.transforms.devices.sharding_arrays import device_put
 from calque.transforms.functions import debug_nans
-from calque.transforms.functions.checks import raise_if
+from calque.transforms.primitives.checks import raise_if
 
 
 def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
@@ -96,13 +105,14 @@ def number(n: int, dtype: Any) -> Any:
         return np.full((), n, dtype)
     x = _numbers.get((n, dtype))
     if x is None:
-        x = _numbers[n, dtype] = from_numpy(np.full((), n, dtype))
+        x = _numbers[n, dtype] = adopted(np.full((), n, dtype))
     return x
 
 
 _numbers: dict[tuple[int, Any], Any] = {}
 
 
+@seldom_taught
 @placed
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros, float32 unless `dtype` says otherwise.
@@ -114,6 +124,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return full_of(shape, number(0, dtype))
 
 
+@seldom_taught
 @placed
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones, float32 unless `dtype` says otherwise.
@@ -125,12 +136,14 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return full_of(shape, number(1, dtype))
 
 
+@seldom_taught
 @placed
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """As `zeros`: programs are deterministic, so nothing is left uninitialised."""
     return zeros(shape, dtype)
 
 
+@seldom_taught
 @placed
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
@@ -211,6 +224,7 @@ def full_like(
 # ---------------------------------------------------------------- from values
 
 
+@python_only
 @placed
 def array(
     object: Any,
@@ -261,26 +275,30 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
             raise TypeError(
                 f"array: the complex number {x} does not become {target}; take its real part"
             )
-        return from_numpy(
-            _np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True
-        )
+        return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool))
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
-        return from_numpy(_np_array(x, dtype), copy=copy)
+        return _of_numpy(x, dtype)
     if (
         hasattr(x, "__array__")
         or isinstance(x, (memoryview, bytearray))
         or hasattr(x, "__array_interface__")
     ):
-        return from_numpy(_np_array(np.asarray(x), dtype), copy=copy)
+        return _of_numpy(np.asarray(x), dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     raise TypeError(f"Unexpected input type for array: {type(x)}")
 
 
+def _of_numpy(x: Any, dtype: Any) -> Any:
+    """The values of a NumPy array, which its owner may change later: they are copied once."""
+    values = _np_array(x, dtype)
+    return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
+
+
 def _copied(x: Any) -> Any:
-    return from_numpy(to_numpy(x), x.aval.weak_type, copy=True)
+    return from_numpy(to_numpy(x), x.aval.weak_type)
 
 
 def _np_array(x: Any, dtype: Any) -> np.ndarray:
@@ -308,7 +326,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     if any(type(v) is Dim for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
-        return from_numpy(np.array(x, dtype if dtype is not None else canonicalize(float)))
+        return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
         dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, leaves)]))
     if any(isinstance(v, Tracer) for v in leaves):
@@ -316,8 +334,8 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     with np.errstate(all="ignore"):
         if all(type(v) in PYTHON_SCALARS for v in leaves):
             plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
-            return from_numpy(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
-        return from_numpy(_nested(x, dtype))
+            return adopted(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
+        return adopted(_nested(x, dtype))
 
 
 def _with_values(x: Any) -> Any:
@@ -351,6 +369,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
 
 
+@python_only
 @placed
 def asarray(
     a: Any,
@@ -382,6 +401,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 # ---------------------------------------------------------------- ranges
 
 
+@seldom_taught
 @placed
 def arange(
     start: Any,
@@ -422,7 +442,7 @@ def arange(
             out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])
         else:
             out = np.arange(*concrete)
-    return from_numpy(out.astype(dtype))
+    return adopted(out.astype(dtype))
 
 
 def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
@@ -476,6 +496,7 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
 
 
+@seldom_taught
 @placed
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on the k-th diagonal.
@@ -497,11 +518,13 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     )
 
 
+@seldom_taught
 def identity(n: int, dtype: Any = None) -> Any:
     """The identity matrix."""
     return eye(n, dtype=dtype)
 
 
+@seldom_taught
 @placed
 def linspace(
     start: Any,

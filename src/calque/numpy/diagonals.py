@@ -9,6 +9,7 @@ import numpy as np
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.numpy.calls.marks import seldom_taught
 from calque.numpy.contractions import diagonal
 from calque.numpy.creation import canonical_shape, zeros
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
@@ -61,6 +62,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(ravel(array_of("diagflat", v)), k)
 
 
+@seldom_taught
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on and below the k-th diagonal.
 

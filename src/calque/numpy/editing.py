@@ -1,18 +1,16 @@
-"""Arrays with parts put in, taken out or chosen: insert, delete, resize, put, place, compress,
-choose, select, piecewise."""
+"""Arrays with parts put in or taken out: insert, delete, resize, put, place."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import errors
 from calque.core.arrays import is_concrete, to_numpy
 from calque.core.dims import is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
-from calque.core.trace import origin, typeof
 from calque.numpy import reductions
 from calque.numpy.creation import arange, asarray, canonical_shape, zeros
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -22,27 +20,13 @@ from calque.numpy.promotion import (
     canonical_axis,
     check_arraylike,
     convert,
-    promote_dtypes,
 )
-from calque.numpy.shaping import (
-    broadcast_arrays,
-    clip,
-    concatenate,
-    flip,
-    moveaxis,
-    ravel,
-    reshape,
-    where,
-)
+from calque.numpy.shaping import clip, flip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
 from calque.numpy.ufuncs import UFUNCS
-from calque.transforms.functions.vmap import vmap
-from calque.transforms.primitives.cond import switch
 
 __all__ = [
-    "append", "argwhere", "choose", "compress", "delete", "extract", "flatnonzero", "insert",
-    "piecewise", "place", "put", "put_along_axis",
-    "ravel_multi_index", "resize", "select", "trim_zeros", "unravel_index",
+    "append", "delete", "insert", "place", "put", "put_along_axis", "resize", "trim_zeros",
 ]  # fmt: skip
 
 
@@ -394,242 +378,3 @@ def put_along_axis(
                 )
             )
     return a.at[tuple(parts)].set(convert(values, a.dtype), mode=mode)
-
-
-# ---------------------------------------------------------------- places
-
-
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The index of every value that is not 0, as rows. Under jit give `size`."""
-    a = array_of("argwhere", a)
-    found = nonzero(a.reshape(1) if a.ndim == 0 else a, size=size, fill_value=fill_value)
-    if a.ndim == 0:
-        return zeros((found[0].shape[0], 0), canonicalize(int))
-    return concatenate([p[:, None] for p in found], axis=1)
-
-
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places in the flat array of values that are not 0. Under jit give `size`."""
-    return nonzero(ravel(array_of("flatnonzero", a)), size=size, fill_value=fill_value)[0]
-
-
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The index of each axis for places in the flat array.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.unravel_index(5, (2, 3))
-    (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))"""
-    i = array_of("unravel_index", indices)
-    if not is_integer(i.dtype):
-        raise TypeError(f"unravel_index: indices must be integers, got {i.dtype.name}")
-    sizes = canonical_shape(shape)
-    total = int(np.prod(sizes, dtype=np.int64))
-    # places beyond the ends are those of the last, or the first, element
-    i = where(i < 0, UFUNCS["maximum"](i + total, 0), UFUNCS["minimum"](i, total - 1))
-    out = []
-    for d in reversed(sizes):
-        i, r = (UFUNCS["floor_divide"](i, d), UFUNCS["remainder"](i, d)) if d else (i, i)
-        out.append(r)
-    return tuple(reversed(out))
-
-
-def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
-) -> Any:
-    """The place in the flat array of an index for each axis.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3), mode="clip")
-    Array([5], dtype=int32)"""
-    sizes = canonical_shape(dims)
-    index = arrays("ravel_multi_index", *multi_index)
-    if len(index) != len(sizes):
-        raise ValueError(f"len(multi_index)={len(index)} != len(dims)={len(sizes)}")
-    if not all(is_integer(i.dtype) for i in index):
-        raise TypeError("only int indices permitted")
-    if mode == "raise":
-        if not all(map(is_concrete, index)):
-            raise errors.ConcretizationTypeError(
-                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'."
-                " Use mode='wrap' or mode='clip' instead."
-            )
-        if any(((to_numpy(i) < 0) | (to_numpy(i) >= d)).any() for i, d in zip(index, sizes)):
-            raise ValueError("invalid entry in coordinates array")
-    elif mode == "clip":
-        index = [UFUNCS["minimum"](UFUNCS["maximum"](i, 0), d - 1) for i, d in zip(index, sizes)]
-    elif mode == "wrap":
-        index = [i % d for i, d in zip(index, sizes)]
-    else:
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
-    if order not in ("C", "F"):
-        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
-    pairs = list(zip(index, sizes))
-    out: Any = None
-    for i, d in pairs if order == "C" else reversed(pairs):
-        out = i if out is None else out * d + i
-    out = asarray(0, canonicalize(int)) if out is None else out
-    return out if dtype is None else convert(out, canonicalize(dtype))
-
-
-# ---------------------------------------------------------------- choosing
-
-
-def compress(
-    condition: Any,
-    a: Any,
-    axis: int | None = None,
-    *,
-    size: int | None = None,
-    fill_value: Any = 0,
-    out: None = None,
-) -> Any:
-    """The entries along an axis where a condition is true. Under jit give `size`.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
-    Array([0, 2], dtype=int32)"""
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.compress is not supported.")
-    condition, a, fill = arrays("compress", condition, a, fill_value)
-    if condition.ndim != 1:
-        raise ValueError(f"condition must be a 1D array, got shape {condition.shape}")
-    condition = condition != 0
-    if axis is None:
-        a, k = ravel(a), 0
-    else:
-        k = canonical_axis(axis, a.ndim)
-    n = min(condition.shape[0], a.shape[k])
-    if is_concrete(condition) and condition.shape[0] > n and to_numpy(condition)[n:].any():
-        raise ValueError("condition contains entries that are out of bounds")
-    condition = condition[:n]
-    if size is not None and not 0 <= size <= n:
-        raise ValueError(
-            "size must be positive and not greater than the size of the array axis; got"
-            f" size={size} for a.shape[axis]={n}"
-        )
-    (places,) = nonzero(condition, size=size, fill_value=n)
-    if size is None:
-        return take(a, places, axis=k, mode="clip")
-    if n == 0:
-        return broadcast_to(
-            convert(fill, a.dtype), tuple(size if i == k else d for i, d in enumerate(a.shape))
-        )
-    found = take(a, UFUNCS["minimum"](places, n - 1), axis=k, mode="clip")
-    there = reshape(places < n, tuple(-1 if i == k else 1 for i in range(a.ndim)))
-    return where(there, found, convert(fill, a.dtype))
-
-
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The values where a condition is true, flat. Under jit give `size`."""
-    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
-
-
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Each element from the array that `a` names for it.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
-    Array([1, 4], dtype=int32)"""
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.choose is not supported: arrays are immutable."
-        )
-    given = (
-        list(choices) if isinstance(choices, (list, tuple)) else list(array_of("choose", choices))
-    )
-    a, *options = arrays("choose", a, *given)
-    if not is_integer(a.dtype):
-        raise ValueError("`a` array must be integer typed")
-    n = len(options)
-    if mode == "raise":
-        if not is_concrete(a):
-            raise errors.ConcretizationTypeError(
-                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use"
-                f" mode='wrap' or mode='clip' instead.{origin(a)}"
-            )
-        if ((to_numpy(a) < 0) | (to_numpy(a) >= n)).any():
-            raise ValueError("invalid entry in choice array")
-    elif mode == "wrap":
-        a = a % n
-    elif mode == "clip":
-        a = UFUNCS["minimum"](UFUNCS["maximum"](a, 0), n - 1)
-    else:
-        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    a, *options = broadcast_arrays(
-        a, *[convert(o, typeof(o).dtype) for o in promote_dtypes(*options)]
-    )
-    stacked = concatenate([asarray(o)[None] for o in options])
-    places = tuple(
-        np.arange(d, dtype=np.int32).reshape(tuple(-1 if j == i else 1 for j in range(a.ndim)))
-        for i, d in enumerate(a.shape)
-    )
-    return stacked[(a, *places)]
-
-
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """Each element from the first choice whose condition is true.
-
-    >>> import calque.numpy as jnp
-    >>> x = jnp.arange(4)
-    >>> jnp.select([x < 1, x < 3], [x, x * 10], -1)
-    Array([ 0, 10, 20, -1], dtype=int32)"""
-    if len(condlist) != len(choicelist):
-        raise ValueError(
-            f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})"
-        )
-    if len(condlist) == 0:
-        raise ValueError("condlist must be non-empty")
-    check_arraylike("select", *condlist, *choicelist, default)
-    conditions = [array_of("select", c) for c in condlist]
-    *choices, out = promote_dtypes(
-        *[array_of("select", c) for c in choicelist], array_of("select", default)
-    )
-    shape = broadcast_shapes("select", *[typeof(x).shape for x in (*conditions, *choices, out)])
-    out = broadcast_to(out, shape)
-    for c, x in zip(reversed(conditions), reversed(choices)):
-        out = where(c, x, out)
-    return asarray(out)
-
-
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """Each element through the function of the last condition that is true; one more function is
-    for where none is.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [lambda v: -v,
-    ...     lambda v: v * 10])
-    Array([ 1., 20.], dtype=float32)"""
-    x = array_of("piecewise", x)
-    given = condlist if isinstance(condlist, (list, tuple)) else array_of("piecewise", condlist)
-    conditions = (
-        [asarray(list(given))]
-        if isinstance(given, (list, tuple)) and given and np.ndim(given[0]) == 0 and x.ndim
-        else list(given)
-    )
-    flags = [array_of("piecewise", c) != 0 for c in conditions]
-    functions = list(funclist)
-    if len(functions) == len(flags):
-        functions.append(0)
-    if len(functions) != len(flags) + 1:
-        raise ValueError(
-            f"with {len(flags)} condition(s), either {len(flags)} or {len(flags) + 1} functions are"
-            f" expected; got {len(functions)}"
-        )
-    which = broadcast_to(asarray(np.int32(len(flags))), x.shape)
-    for i, c in enumerate(flags):
-        which = where(c, np.int32(i), which)
-    dtype = x.dtype
-    branches = [_branch(f, dtype, args, kw) for f in functions]
-
-    def one(k, v):
-        return switch(k, branches, v)
-
-    for _ in x.shape:
-        one = vmap(one)
-    return one(broadcast_to(which, x.shape), x)
-
-
-def _branch(f: Any, dtype: Any, args: Any, kw: Any) -> Callable[[Any], Any]:
-    if callable(f):
-        return lambda v: asarray(convert(asarray(f(v, *args, **kw)), dtype))
-    return lambda v: asarray(convert(asarray(f), dtype))

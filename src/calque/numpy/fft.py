@@ -9,6 +9,7 @@ from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.indexing.found_sizes import refuse_empty
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     canonical_axes,
@@ -17,7 +18,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.shaping import concatenate, moveaxis, roll, section, where
+from calque.numpy.shaping import moveaxis, roll, section, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places

@@ -12,17 +12,11 @@ from calque.core.arrays import is_concrete
 from calque.core.dtypes import canonicalize, is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import arange, array, asarray, canonical_shape, linspace
+from calque.numpy.joining import concatenate, stack
 from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
-from calque.numpy.shaping import (
-    broadcast_arrays,
-    broadcast_to,
-    concatenate,
-    expand_dims,
-    moveaxis,
-    reshape,
-    stack,
-)
+from calque.numpy.shaping import broadcast_arrays, broadcast_to, expand_dims, moveaxis, reshape
 from calque.numpy.sorting import nonzero
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import const
@@ -34,6 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@python_only
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that shapes broadcast to.
 
@@ -187,6 +182,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+@python_only
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
 ) -> Any:

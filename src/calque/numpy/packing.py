@@ -9,8 +9,9 @@ from calque.core.dtypes import is_integer
 from calque.core.primitives import do
 from calque.numpy import reductions
 from calque.numpy.creation import zeros
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import array_of, canonical_axis, convert
-from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape
+from calque.numpy.shaping import moveaxis, ravel, reshape
 
 __all__ = ["packbits", "unpackbits"]
 

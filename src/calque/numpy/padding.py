@@ -13,8 +13,9 @@ from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.averages import median
 from calque.numpy.creation import asarray
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert
-from calque.numpy.shaping import concatenate, flip, moveaxis, section, where
+from calque.numpy.shaping import flip, moveaxis, section, where
 from calque.ops.sizes import places
 
 __all__ = ["pad"]

@@ -11,6 +11,7 @@ from calque.numpy import reductions
 from calque.numpy.calculus import convolve
 from calque.numpy.creation import asarray, eye, ones, zeros
 from calque.numpy.editing import trim_zeros
+from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import eigvals
 from calque.numpy.linalg.solving import inv, lstsq
 from calque.numpy.promotion import (
@@ -22,7 +23,7 @@ from calque.numpy.promotion import (
     promote_dtypes,
     promote_inexact,
 )
-from calque.numpy.shaping import atleast_1d, concatenate, roll, where
+from calque.numpy.shaping import atleast_1d, roll, where
 from calque.numpy.sorting import argsort
 from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.functions.loops import scan

@@ -38,7 +38,7 @@ from calque.numpy.promotion import (
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
 
-collectives = LazyModule("calque.transforms.devices.collectives")
+collectives = LazyModule("calque.transforms.devices.collective_functions")
 
 
 def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:

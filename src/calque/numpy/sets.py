@@ -9,7 +9,9 @@ from calque.core.dims import is_found, value_of
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.numpy import reductions
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, ones, zeros
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -18,7 +20,7 @@ from calque.numpy.promotion import (
     convert,
     promote_dtypes,
 )
-from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape, where
+from calque.numpy.shaping import moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, searchsorted, sort
 from calque.numpy.ufuncs import UFUNCS
 
@@ -31,6 +33,7 @@ __all__ = [
 # ---------------------------------------------------------------- unique
 
 
+@python_only
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -155,6 +158,7 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: Any
 
 
+@python_only
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
     """The different values, their first places, the inverse, and the counts; every nan is
     different."""
@@ -163,6 +167,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     )
 
 
+@python_only
 def unique_counts(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> _UniqueCountsResult:
@@ -172,6 +177,7 @@ def unique_counts(
     )
 
 
+@python_only
 def unique_inverse(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> _UniqueInverseResult:
@@ -181,6 +187,7 @@ def unique_inverse(
     )
 
 
+@python_only
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The different values; every nan is different."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
@@ -233,6 +240,7 @@ def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     return asarray(a), asarray(b)
 
 
+@python_only
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The values of either array, in order.
 
@@ -243,6 +251,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(concatenate([a, b]), size=size, fill_value=fill_value)
 
 
+@python_only
 def setdiff1d(
     ar1: Any,
     ar2: Any,
@@ -295,6 +304,7 @@ def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
     return where(places < x.shape[0], x[UFUNCS["minimum"](places, x.shape[0] - 1)], fill)
 
 
+@python_only
 def setxor1d(
     ar1: Any,
     ar2: Any,
@@ -320,6 +330,7 @@ def setxor1d(
     return _selected(x, keep, operator.index(size), fill)
 
 
+@python_only
 def intersect1d(
     ar1: Any,
     ar2: Any,

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import from_numpy, is_concrete, to_array, to_numpy
+from calque.core.arrays import adopted, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.numpy.calls.marks import python_only
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.found_sizes import places_found
 from calque.numpy.promotion import (
@@ -161,6 +162,7 @@ def _before(x: Any, y: Any) -> Any:
     )
 
 
+@python_only
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The places of values that are not zero, an array per axis. Under jit give `size`.
 
@@ -178,7 +180,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     if size is None:
         if not is_concrete(a):
             return places_found(a, "jnp.nonzero")
-        return tuple(from_numpy(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
+        return tuple(adopted(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
     return _nonzero_of_size(a, as_size(size), fill_value, dtype)
 
 

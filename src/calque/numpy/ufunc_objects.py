@@ -10,7 +10,9 @@ import numpy as np
 from calque.core.dtypes import is_integer
 from calque.core.trace import typeof
 from calque.numpy import reductions
+from calque.numpy.calls.marks import python_only
 from calque.numpy.elementwise import logaddexp, logaddexp2
+from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -20,7 +22,7 @@ from calque.numpy.promotion import (
     convert,
     result_dtype,
 )
-from calque.numpy.shaping import concatenate, moveaxis, ravel, reshape
+from calque.numpy.shaping import moveaxis, ravel, reshape
 from calque.numpy.shaping import where as where_
 from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.functions.loops import scan
@@ -275,6 +277,7 @@ def _elementwise(func: Callable[..., Any], name: str, nin: int) -> Callable[...,
     return call
 
 
+@python_only
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """A ufunc made of a function of scalars.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from calque.core.trace import typeof
+from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -39,6 +40,7 @@ def parse_signature(signature: str) -> tuple[Core, Core]:
     return sides[0], sides[1]
 
 
+@python_only
 def vectorize(
     pyfunc: Callable[..., Any],
     *,
@@ -184,6 +186,7 @@ def _checked(
     return f
 
 
+@python_only
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -205,6 +208,7 @@ def apply_along_axis(
     return f(a)
 
 
+@python_only
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
     """A function of (array, axis) applied for each axis in turn; it keeps the rank or drops the
     axis.

@@ -124,41 +124,6 @@ def filled_like(x: Any, value: float | complex) -> Any:
     return filled(typeof(x).shape, const(x, value))
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array of `shape` filled with one number: `full((2,), 1., jnp.float32) == [1., 1.]`"""
-    x = operand(fill_value)
-    if typeof(x).shape:
-        raise TypeError(
-            f"full must be called with scalar fill_value, got fill_value.shape {typeof(x).shape}."
-        )
-    if dtype is not None:
-        x = _scalar_as(x, canonicalize(dtype))
-    return do.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=(), sharding=sharding)
-
-
-def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, sharding: Any = None
-) -> Any:
-    """An array of the shape and dtype of `x` filled with one number: `full_like(jnp.zeros(2), 1.)
-    == [1., 1.]`"""
-    aval = typeof(x)
-    if dtype is None and aval.weak_type and isinstance(fill_value, PYTHON_SCALARS):
-        value = const(x, fill_value)
-    else:
-        value = _scalar_as(
-            operand(fill_value), aval.dtype if dtype is None else canonicalize(dtype)
-        )
-    return full(aval.shape if shape is None else shape, value, sharding=sharding)
-
-
-def _scalar_as(x: Any, dtype: Any) -> Any:
-    if isinstance(x, PYTHON_SCALARS) and not isinstance(x, np.generic):
-        return scalar_of(dtype, x)
-    if typeof(x).dtype == dtype and not typeof(x).weak_type:
-        return x
-    return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
-
-
 def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of this aval."""
     if aval.dtype == float0:

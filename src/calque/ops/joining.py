@@ -206,7 +206,7 @@ def _pad_batch(
     x = front(x, d, typeof(value).shape[0])
     aval, config = typeof(x), ((0, 0, 0), *padding_config)
     padded = do.pad(x, common.scalar_of(aval.dtype, 0), padding_config=config)
-    inside = do.pad(common.full(aval.shape, np.True_), np.False_, padding_config=config)
+    inside = do.pad(common.filled(aval.shape, np.True_), np.False_, padding_config=config)
     shape = typeof(padded).shape
     around = do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(0,), sharding=None)
     return do.select_n(inside, around, padded), 0

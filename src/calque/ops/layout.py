@@ -23,7 +23,7 @@ from calque.ops.common import operand as as_operand
 Params = Any
 Shape = tuple[int, ...]
 
-# ---------------------------------------------------------------- shared by the rules of layout, sl
+# ---------------------------------------------- shared by the rules of layout, slicing and indexing
 
 
 def canonical_shape(shape: Any, what: str = "shape") -> Shape:
@@ -436,79 +436,6 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return do.broadcast_in_dim(array, shape=out, broadcast_dimensions=kept, sharding=None)
 
 
-# ---------------------------------------------------------------- iota and empty
-
-
-def _iota_shape(*, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> ShapedArray:
-    if not 0 <= dimension < len(shape):
-        raise ValueError(
-            f"iota dimension must be between 0 and the rank of the shape, got dimension={dimension}"
-            f" for shape {shape}"
-        )
-    if dtype == np.bool_:
-        raise TypeError(f"iota does not accept dtype {dtype}: it needs a number type")
-    return ShapedArray(shape, dtype)
-
-
-def _iota_meaning(*, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> np.ndarray:
-    sizes = [1] * len(shape)
-    sizes[dimension] = shape[dimension]
-    return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(sizes), shape)
-
-
-iota_p = Primitive(
-    "iota",
-    meaning=_iota_meaning,
-    shape=_iota_shape,
-    jvp=constant_jvp("iota"),
-    transpose=NO_OPERANDS,
-    batch=NO_OPERANDS,
-)
-
-empty_p = Primitive(
-    "empty",
-    meaning=lambda *, dtype, out_sharding, shape: np.zeros(shape, dtype),
-    shape=lambda *, dtype, out_sharding, shape: ShapedArray(shape, dtype),
-    jvp=constant_jvp("empty"),
-    transpose=NO_OPERANDS,
-    batch=NO_OPERANDS,
-)
-
-
-def iota(dtype: Any, size: int) -> Any:
-    """The numbers 0, 1, ..., size - 1.
-
-    >>> lax.iota(jnp.float32, 3)
-    Array([0., 1., 2.], dtype=float32)
-    """
-    return broadcasted_iota(dtype, (size,), 0)
-
-
-def broadcasted_iota(
-    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
-) -> Any:
-    """An array of this shape whose elements count along one dimension.
-
-    >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
-    Array([[0, 1, 2],
-           [0, 1, 2]], dtype=int32)
-    """
-    shape = canonical_shape(shape)
-    axis = canonical_axis(dimension, len(shape), "dimension")
-    return do.iota(dtype=canonicalize(dtype), shape=shape, dimension=axis, sharding=out_sharding)
-
-
-def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
-    """An array of this shape and dtype whose elements mean nothing (calque gives zeros).
-
-    >>> lax.empty((2,), jnp.float32).shape
-    (2,)
-    """
-    return do.empty(
-        dtype=canonicalize(dtype), out_sharding=out_sharding, shape=canonical_shape(shape)
-    )
-
-
 # ---------------------------------------------------------------- lax functions written with them
 
 
@@ -582,84 +509,6 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return reshape(operand, (*shape[:first], size_of(shape[first:last]), *shape[last:]))
 
 
-_PYTHON_KIND: dict[str, Callable[[Any], Any]] = {"i": int, "f": float, "c": complex}
-
-
-def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """A scalar with this dtype: a constant for numbers, a conversion for arrays."""
-    aval = typeof(value)
-    if _is_array(value):
-        if aval.dtype == dtype and aval.weak_type == weak_type:
-            return value
-        return do.convert_element_type(value, new_dtype=dtype, weak_type=weak_type, sharding=None)
-    if weak_type:
-        kind = getattr(dtype, "kind", "")
-        if kind in _PYTHON_KIND and canonicalize(_PYTHON_KIND[kind]) == dtype:
-            return _PYTHON_KIND[kind](value)
-    return np.asarray(value).astype(dtype)[()] if isinstance(dtype, np.dtype) else value
-
-
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array of this shape filled with a scalar.
-
-    >>> lax.full((2,), 7.)
-    Array([7., 7.], dtype=float32, weak_type=True)
-    """
-    shape = canonical_shape(shape)
-    aval = typeof(fill_value)
-    if aval.ndim:
-        raise TypeError(
-            f"lax.full must be called with scalar fill_value; got fill_value.shape {aval.shape}."
-        )
-    weak_type = dtype is None and aval.weak_type
-    return _full(
-        shape, fill_value, aval.dtype if dtype is None else canonicalize(dtype), weak_type, sharding
-    )
-
-
-def _full(shape: Shape, fill_value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
-    value = scalar_of(fill_value, dtype, weak_type)
-    if shape == () and _is_array(value):
-        return value
-    return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(), sharding=sharding)
-
-
-def full_like(
-    x: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Sequence[int] | None = None,
-    sharding: Any = None,
-) -> Any:
-    """An array like `x` (its shape and dtype, unless others are given) filled with a scalar.
-
-    >>> lax.full_like(jnp.arange(2.), 3)
-    Array([3., 3.], dtype=float32)
-    """
-    aval = (
-        typeof(x) if not (hasattr(x, "shape") and hasattr(x, "dtype")) or hasattr(x, "aval") else x
-    )
-    weak_type = dtype is None and bool(getattr(aval, "weak_type", False))
-    if typeof(fill_value).ndim:
-        raise TypeError(
-            "lax.full_like must be called with scalar fill_value; got shape"
-            f" {typeof(fill_value).shape}."
-        )
-    dtype = canonicalize(aval.dtype if dtype is None else dtype)
-    return _full(
-        canonical_shape(aval.shape if shape is None else shape),
-        fill_value,
-        dtype,
-        weak_type,
-        sharding,
-    )
-
-
-def zeros_like_array(x: Any) -> Any:
-    """Zeros of the shape and dtype of `x`."""
-    return full_like(x, 0)
-
-
 def shape_as_value(shape: Sequence[int]) -> Any:
     """A shape as an array of integers.
 
@@ -667,6 +516,6 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     Array([2, 3], dtype=int32)
     """
     if len(shape) == 0:
-        return common.full((0,), np.zeros((), canonicalize(int)))
-    parts = [common.full((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]
+        return common.filled((0,), np.zeros((), canonicalize(int)))
+    parts = [common.filled((1,), np.asarray(operator.index(d), canonicalize(int))) for d in shape]
     return functools.reduce(lambda a, b: do.concatenate(a, b, dimension=0), parts)

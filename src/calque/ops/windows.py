@@ -280,9 +280,9 @@ def _general_jvp(
         for d, di in zip(dxs, dinits)
     ]
     shape = typeof(parts[0][0]).shape
-    totals = [common.full(shape, i) for i in inits]
+    totals = [common.filled(shape, i) for i in inits]
     dtotals = [
-        zero_like(t) if type(di) is Zero else common.full(shape, di)
+        zero_like(t) if type(di) is Zero else common.filled(shape, di)
         for t, di in zip(totals, dinits)
     ]
     real = _real_positions(typeof(xs[0]).shape, p)

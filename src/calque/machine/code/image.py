@@ -10,7 +10,6 @@ and are linked by LLVM."""
 from __future__ import annotations
 
 import ctypes
-import functools
 import marshal
 import mmap
 import os
@@ -19,6 +18,8 @@ import struct
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from calque.machine.once import once
 
 _MAGIC = b"calque image 1\0"
 _ELF_X86_64 = b"\x7fELF\x02\x01"
@@ -310,7 +311,7 @@ def process_address(name: str) -> int | None:
     return None
 
 
-@functools.cache
+@once
 def _system() -> Any:
     """The functions of the process, with the types of those that are called here."""
     library = ctypes.CDLL(None, use_errno=True)

@@ -7,7 +7,6 @@ machines.
 
 from __future__ import annotations
 
-import functools
 import importlib.machinery
 import marshal
 import os
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from calque.machine.code import diskcache, image
 from calque.machine.code.digest import hexdigest
 from calque.machine.lazy import LazyModule
+from calque.machine.once import once
 
 llvm: Any = LazyModule("llvmlite.binding")
 
@@ -45,14 +45,14 @@ class Target(NamedTuple):
         return self.triple.startswith(("x86_64", "amd64", "i686"))
 
 
-@functools.cache
+@once
 def initialize() -> None:
     """Start LLVM's native target: about a millisecond, once per process."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
 
-@functools.cache
+@once
 def describe() -> Target:
     """The target of this process: LLVM is asked once for each kind of machine, then it is found on
     disk."""

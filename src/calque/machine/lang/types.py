@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calque.machine.code import image
+from calque.machine.syntax import syntax_tree
 
 if TYPE_CHECKING:
     from calque.machine.lang.unit import Unit
@@ -178,8 +179,10 @@ class Cell(Global):
         super().__init__(unit, name, type_)
         self.value = value
 
-    def initialise(self) -> None:
-        self.write(self.value() if callable(self.value) else self.value)
+    def initialise(self, address: int) -> None:
+        """Set the word of a unit that nobody else knows yet."""
+        value = self.value() if callable(self.value) else self.value
+        self.type.ctype.from_address(address).value = value
 
 
 class Layout:
@@ -279,7 +282,7 @@ class Function:
     def tree(self) -> tuple[ast.FunctionDef, str, int]:
         """Its syntax tree, file and the line its source starts at."""
         lines, start = inspect.getsourcelines(self.python)
-        module = ast.parse(textwrap.dedent("".join(lines)))
+        module = syntax_tree(textwrap.dedent("".join(lines)))
         definition = module.body[0]
         if not isinstance(definition, ast.FunctionDef):
             raise LangError(f"{self.name} is not a plain function")

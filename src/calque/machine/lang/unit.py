@@ -5,18 +5,17 @@ The call path, the allocator, the interpreter of compiled programs and the threa
 in it, so they are readable, need no C compiler, and run without the Python interpreter::
 
     unit = Unit("example")
-    PyDict_Size = unit.extern("PyDict_Size", i64, ptr)        # a C function, found by name in the
-    process Node = layout("Node", next=ptr, value=i64)                # a struct total =
-    unit.var("total", i64)                            # zeroed global memory; the name is its
-    address none = unit.cell("none", ptr, id(None))                   # a word set when linking; the
-    name is its value
+    PyDict_Size = unit.extern("PyDict_Size", i64, ptr)  # a C function, by its name in the process
+    Node = layout("Node", next=ptr, value=i64)  # a struct
+    total = unit.var("total", i64)  # zeroed global memory; the name is its address
+    none = unit.cell("none", ptr, id(None))  # a word set when linking; the name is its value
 
-    @unit.helper                                              # private and inlined, also into other
-    units def bump(amount: i64) -> None:
+    @unit.helper  # private and inlined, also into other units
+    def bump(amount: i64) -> None:
         store_i64(total, 0, load_i64(total, 0) + amount)
 
-    @unit.function                                            # exported: `length.address`; callable
-    from Python too def length(node: ptr) -> i64:
+    @unit.function  # exported: `length.address`; callable from Python too
+    def length(node: ptr) -> i64:
         n = 0
         while node:
             n += 1
@@ -24,8 +23,7 @@ in it, so they are readable, need no C compiler, and run without the Python inte
             node = Node(node).next
         return n
 
-    unit.compile()                                            # links; done by the first `.address`
-    or call as well
+    unit.compile()  # links; done by the first `.address` or call as well
 
 Types: `i8 i16 i32 i64 f32 f64 ptr`, and `i1` for truth values. A variable has the type of its first
 assignment (or of its annotation `n: i32 = 0`). Integers widen by themselves (with sign); narrowing
@@ -67,7 +65,6 @@ and constants, so a second process only links it.
 
 from __future__ import annotations
 
-import functools
 import linecache
 import os
 import sys
@@ -100,6 +97,7 @@ from calque.machine.lang.types import (
     signature,
 )
 from calque.machine.lazy import LazyModule
+from calque.machine.once import making, once
 
 if TYPE_CHECKING:  # for type checkers, functions of the language are functions over int and float
     i1: TypeAlias = int
@@ -228,18 +226,23 @@ class Unit:
     def compile(self) -> Unit:
         """Compile, or find the object code in the cache, and link. Idempotent."""
         if self._addresses is None:
-            exports = [f.name for f in self.functions if f.exported] + [
-                g.name for g in self.globals
-            ]
-            needed = reachable(self.functions)
-            imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
-            self._addresses = llvm.link_cached(
-                self._known_key(needed), self.ir, exports, imports, opt=2, passes="O2"
-            )
-            for cell in self.globals:
-                if isinstance(cell, Cell):
-                    cell.initialise()
+            with making.taken():
+                if self._addresses is None:
+                    self._addresses = self._linked()
         return self
+
+    def _linked(self) -> dict[str, int]:
+        """Where everything lives, with the cells set: other threads may use all that they see."""
+        exports = [f.name for f in self.functions if f.exported] + [g.name for g in self.globals]
+        needed = reachable(self.functions)
+        imports = {name: resolve() for name, resolve in sorted(self._imports(needed).items())}
+        addresses = llvm.link_cached(
+            self._known_key(needed), self.ir, exports, imports, opt=2, passes="O2"
+        )
+        for cell in self.globals:
+            if isinstance(cell, Cell):
+                cell.initialise(addresses[cell.name])
+        return addresses
 
     def address(self, name: str) -> int:
         """Where an exported function or a global lives."""
@@ -301,7 +304,7 @@ class Unit:
         return hexdigest("\n".join(facts))
 
 
-@functools.cache
+@once
 def _state_of_files() -> str:
     """What changes with every change of the files of this room, of Python and of NumPy."""
     marks = []
@@ -314,7 +317,7 @@ def _state_of_files() -> str:
     return "\n".join([*sorted(marks), _FOLDER, sys.version, numpy])
 
 
-@functools.cache
+@once
 def _source_digest(name: str) -> str:
     try:
         with open(name, "rb") as file:

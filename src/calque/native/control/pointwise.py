@@ -7,8 +7,9 @@ from collections.abc import Container, Sequence
 
 from calque.native.control.checks import late_checks
 from calque.native.control.loops import LoopParts, NotPointwiseError
-from calque.native.control.scalar import inline, pieces, size, store, symbol
+from calque.native.control.scalar import inline, pieces, store, symbol
 from calque.native.loops.tree import Body, For, Loop, State, Statement, Store
+from calque.native.lower.cost import body_size
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Index, Value, View
 from calque.native.lower.stages import loops_of
@@ -53,7 +54,7 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
     finally:
         guard.release()
     rounds = Loop(tuple(inner), tuple(body), loop.var, test)
-    if size((rounds,)) > MOST_NODES or len(inner) > MOST_STATES:
+    if body_size((rounds,)) > MOST_NODES or len(inner) > MOST_STATES:
         return None
     after = [s for i in arrays if i in loop.gets for s in store(homes[i], idx, guard.values[i])]
     wanted_marks = [i for i in marks if i in loop.gets]

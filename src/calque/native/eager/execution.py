@@ -89,7 +89,7 @@ class Template:
         (call,) = planned.steps
         if not isinstance(call, Call) or call.kernel is None or closed.consts:
             raise ValueError("not one kernel")
-        self.out_avals, self.extent = closed.out_avals, call.plan.extent
+        self.out_avals, self.extent = closed.out_avals, call.schedule.extent
         kernel = self.kernel = call.kernel
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}

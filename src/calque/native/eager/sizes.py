@@ -24,6 +24,7 @@ from calque.native.eager.program import Inexpressible, meaning_at
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.memory import ALIGN
 from calque.native.symbolic import Sized, SymbolicExecutable
+from calque.transforms.engines.specialiser import TooEarly
 
 
 class Builder(ProgramBuilder):
@@ -125,10 +126,6 @@ def polynomial(d: Any) -> Any:
     return (((), int(d)),) if d else ()
 
 
-class NotYet(Inexpressible):
-    """It is too early to compile kernels for all sizes."""
-
-
 def executable(closed: ClosedJaxpr, symbols: Symbols, patient: bool) -> Any:
     """A program for every size: of steps, or where one primitive needs kernels of its own,
     compiled, unless we are `patient`."""
@@ -138,5 +135,5 @@ def executable(closed: ClosedJaxpr, symbols: Symbols, patient: bool) -> Any:
     with contextlib.suppress(Inexpressible):
         return AnySize(closed, symbols, hosts=False)
     if patient:
-        raise NotYet
+        raise TooEarly
     return SymbolicExecutable(closed, Options(name, config.exact), symbols)

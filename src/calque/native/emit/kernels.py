@@ -7,10 +7,8 @@ kernels."""
 
 from __future__ import annotations
 
-import functools
 import marshal
 import os
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,6 +18,7 @@ from calque.core.lazy import LazyModule
 from calque.machine.code import diskcache, llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.driver import interpreter as interp
+from calque.machine.once import Turns, once
 from calque.native.loops import polls
 from calque.native.loops.canonical import Canonical, canonical
 from calque.native.loops.tree import Body, For, nodes, pretty
@@ -113,12 +112,12 @@ class _Module:
     imports: set[str] = field(default_factory=set)
 
 
-_lock = threading.RLock()
+_turns = Turns()
 _codes: dict[tuple[str, bool, int], Code] = {}
 _addresses: dict[str, int] = {}  # every symbol of ours that is linked: kernels and math functions
 
 
-@functools.cache
+@once
 def version() -> str:
     """Changes with the compiler's own files, so that code on disk is never older than they are."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -136,22 +135,22 @@ def version() -> str:
 def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -> list[Kernel]:
     """Machine code for each body, in order; what is new is compiled in one module."""
     orders = [canonical(b) for b in bodies]
-    with _lock:
+    with _turns.taken():
         out: list[Kernel] = []
-        new: list[Code] = []
+        new: dict[tuple[str, bool, int], Code] = {}
         for body, order in zip(bodies, orders, strict=True):
-            code = _codes.get((order.key, exact, opt))
+            key = (order.key, exact, opt)
+            code = _codes.get(key) or new.get(key)
             if code is None:
-                code = _new_code(body, order, exact, opt)
-                new.append(code)
-                _codes[order.key, exact, opt] = code
+                code = new[key] = _new_code(body, order, exact, opt)
             else:
                 stats.memory += 1
             out.append(
                 Kernel(code, tuple(order.buffers), tuple(order.sizes), tuple(order.params), body)
             )
         if new:
-            _make(new, opt)
+            _make([*new.values()], opt)
+            _codes.update(new)
     return out
 
 
@@ -168,22 +167,17 @@ def _make(codes: list[Code], opt: int) -> None:
     """Give each code its address: from disk, else compiled."""
     missing = []
     _addresses[polls.ASK] = interp.calque_poll.address
-    try:
-        for c in codes:
-            if _from_disk(c.symbol, opt):
-                stats.disk += 1
-            else:
-                missing.append(c)
-        if missing:
-            module = _emit(missing)
-            _link(module, opt)
-            stats.compiled += len(missing)
-        for c in codes:
-            c.address = _addresses[c.symbol]
-    except BaseException:
-        for key in [k for k, c in _codes.items() if c in codes]:
-            del _codes[key]
-        raise
+    for c in codes:
+        if _from_disk(c.symbol, opt):
+            stats.disk += 1
+        else:
+            missing.append(c)
+    if missing:
+        module = _emit(missing)
+        _link(module, opt)
+        stats.compiled += len(missing)
+    for c in codes:
+        c.address = _addresses[c.symbol]
 
 
 def processor() -> dict[str, Any]:

@@ -97,7 +97,7 @@ class Convolution(Product):
         fill = For(
             k, (Store(self.depth_table, (k,), self.offset(k, self.k, self.depth_steps, None)),)
         )
-        return [Call(self.plan((fill,))), *super().steps()]
+        return [Call(self.kernel((fill,))), *super().steps()]
 
     def row(self, i: Expr, m: int) -> Expr:
         """As in a long sum: where a row reads follows from its number by divisions, which a sum of

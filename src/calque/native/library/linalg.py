@@ -9,7 +9,6 @@ is imported when a matrix may be too large for our own loops.
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -21,6 +20,7 @@ from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex
 from calque.core.lazy import LazyModule
 from calque.machine.driver.builder import ProgramBuilder, Slot
+from calque.machine.once import once
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
@@ -52,7 +52,7 @@ blas, lapack = LazyModule("scipy.linalg.cython_blas"), LazyModule("scipy.linalg.
 # ---------------------------------------------------------------- functions of LAPACK
 
 
-@functools.cache
+@once
 def library_function(name: str, dtype: np.dtype[Any]) -> int:
     """The address of a function of SciPy's LAPACK or BLAS whose integers have 32 bits; 0 when it
     has none."""

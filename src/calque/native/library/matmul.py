@@ -21,7 +21,6 @@ from calque.native.loops.tree import Acc, Body, For, Store
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.layout import guarded, reindex
 from calque.native.lower.rules import Index, View
-from calque.native.lower.stages import STRICT
 from calque.native.lower.table import elementwise
 from calque.native.plan.blocks import Block, Planner
 from calque.native.plan.steps import Call, Step, Switch
@@ -43,7 +42,7 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
-from calque.native.schedule.nests import Plan, Schedule
+from calque.native.schedule.nests import Schedule, distributed
 
 DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
@@ -330,7 +329,7 @@ class Product:
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
             row = self.row(i, m) if t is None else self.copied_row(i, m)
-            name = f"{STRICT}{part}{m}"
+            name = f"r.{part}{m}"
             left = (
                 self.left(row, at)
                 if t is None or self.rows is None
@@ -342,6 +341,7 @@ class Product:
                     "sum",
                     ex("mul", left, self.element(at, q, j)),
                     init=self.before(part, start, row, column, ok),
+                    order="sequential",
                 )
             )
             total = ref(name, self.node.dtype)
@@ -351,19 +351,22 @@ class Product:
             )
         return (For(j, (For(k, (), tuple(accs)), *stores), kind="vector", width=self.tile.columns),)
 
-    def plan(self, body: Body, slower: float = 1.0) -> Plan:
-        return Schedule(self.p.sizes, self.p.threads).finish(body, slower)
+    def kernel(self, body: Body, slower: float = 1.0) -> Schedule:
+        return distributed(body, self.p.sizes, self.p.threads, slower)
 
     def steps(self) -> list[Step]:
         """The steps: packing and the product; where a size tells whether the right side is near,
         the product without packing as well."""
         if self.packed is None:
-            return [Call(self.plan(self.nest()))]
-        steps: list[Step] = [Call(self.plan(self.pack(), PACKING)), Call(self.plan(self.nest()))]
+            return [Call(self.kernel(self.nest()))]
+        steps: list[Step] = [
+            Call(self.kernel(self.pack(), PACKING)),
+            Call(self.kernel(self.nest())),
+        ]
         if self.source is None:
             return steps
         self.where_it_stands = True
-        return [Switch(self.nearness(), [steps, [Call(self.plan(self.nest()), stands_in=True)]])]
+        return [Switch(self.nearness(), [steps, [Call(self.kernel(self.nest()), stands_in=True)]])]
 
     def before(self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr) -> Expr | None:
         """The sum so far."""

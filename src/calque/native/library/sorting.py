@@ -7,7 +7,6 @@ eager execution.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex, is_float, storage
 from calque.core.lazy import LazyModule
 from calque.machine.driver.builder import ProgramBuilder, Slot
+from calque.machine.once import once
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import Block, Planner, host_step
@@ -40,7 +40,7 @@ kernel, keys = (
 # ---------------------------------------------------------------- keys
 
 
-@functools.cache
+@once
 def table(dtype: np.dtype[Any], largest: bool | None) -> np.ndarray:
     """The rank of each byte as an element of this type: in the order of `sort`, or (`largest` or
     smallest first) in that of `top_k`."""

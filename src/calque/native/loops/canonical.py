@@ -133,6 +133,8 @@ class _Numbering:
             self.if_(s)
 
     def acc(self, a: Accumulator) -> None:
+        """The order of a fold is that of its loop (the verifier sees to it), which the key
+        tells."""
         if isinstance(a, Acc):
             values = self.many((a.value,) if a.init is None else (a.value, a.init))
             self.lines.append(f"acc {self.name(a.name)} {a.op} {a.running} {values}")

@@ -19,6 +19,8 @@ from typing import Final, Literal
 from calque.native.scalars.expr import Buffer, Expr, const, ex, is_float, ref, show, walk
 
 Kind = Literal["serial", "vector", "parallel", "tile"]
+# In which order a fold takes what it folds: turn by turn, or in blocks of a fixed width.
+Order = Literal["sequential", "blocked"]
 
 FOLDS: Final = ("sum", "prod", "max", "min", "and", "or", "xor")
 BLOCK: Final = 64  # the vector width at which floats are summed, and ...
@@ -35,17 +37,19 @@ class Acc:
     """A value folded over the iterations of a loop with one of ``FOLDS``; after the loop
     ``ref(name)`` is the result.
 
-    The order of a float sum (or product) is part of the meaning of the loop. Serial: the order of
-    the loop. Vector: for every ``BLOCK`` elements (the last one filled up with the identity) 64 ->
-    32 -> 16 by adding halves, that to ``LANES`` partial sums, in the end 16 -> 8 -> 4 -> 2 -> 1.
-    ``running``: inside the body ``ref(name)`` is the fold up to and including this iteration;
-    vector: the width is ``SCAN_BLOCK``. ``init``: a start value, else the identity."""
+    The order of a float sum (or product) is part of its meaning. ``sequential``: that of the loop,
+    which is serial. ``blocked``: that of a vector loop: for every ``BLOCK`` elements (the last one
+    filled up with the identity) 64 -> 32 -> 16 by adding halves, that to ``LANES`` partial sums, in
+    the end 16 -> 8 -> 4 -> 2 -> 1. ``running``: inside the body ``ref(name)`` is the fold up to and
+    including this iteration; in blocks the width is ``SCAN_BLOCK``. ``init``: a start value, else
+    the identity."""
 
     name: str
     op: str
     value: Expr
     running: bool = False
     init: Expr | None = None
+    order: Order = "blocked"
 
     def __post_init__(self) -> None:
         if self.op == "scan":  # a running sum
@@ -71,8 +75,8 @@ class Fold:
     """The general accumulator: several values folded together by a function.
 
     ``combine`` says, in terms of ``left`` and ``right`` (refs; left is the earlier part), what two
-    parts make. In a vector loop the function must be associative and ``init`` its identity. Order
-    and ``running`` as in ``Acc``. Example (argmax): names m, i; values x[k], k; combine over lm,
+    parts make. In blocks the function must be associative and ``init`` its identity. ``order`` and
+    ``running`` as in ``Acc``. Example (argmax): names m, i; values x[k], k; combine over lm,
     li, rm, ri."""
 
     names: tuple[str, ...]
@@ -85,6 +89,7 @@ class Fold:
     neutral: tuple[
         Expr, ...
     ] = ()  # constants that change no bit when folded from the left, if there are any
+    order: Order = "blocked"
 
     @property
     def ordered(self) -> bool:
@@ -99,6 +104,7 @@ class For:
     """``for var in range(extent)``, the extent is ``var.attr[1]``. Iterations are independent but
     for accumulators and, in serial loops, memory.
 
+    ``colliding``: iterations may write the same place, the last one stays; such a loop is serial.
     ``vector``: the body runs for ``width`` iterations at once, the rest is masked. ``tile``: a
     serial loop whose body is one vector loop of the same width without accumulators; what is
     contiguous along this loop, not along that one, is read in square tiles turned in registers.
@@ -109,6 +115,7 @@ class For:
     accs: tuple[Accumulator, ...] = ()
     kind: Kind = "serial"
     width: int = 1
+    colliding: bool = False
 
     @property
     def name(self) -> str:
@@ -360,6 +367,7 @@ def as_fold(a: Accumulator) -> Fold:
         (ex(op, left, right),),
         a.running,
         (neutral,),
+        a.order,
     )
 
 
@@ -424,6 +432,7 @@ class _Printer:
             if s.kind == "serial"
             else f" @{s.kind}" + (f"({s.width})" if s.kind == "vector" else "")
         )
+        kind += " @colliding" if s.colliding else ""
         self.line(depth, f"for {s.name} < {show(s.extent)}{kind}:")
         self.body(s.body, depth + 1)
         for a in s.accs:
@@ -431,6 +440,7 @@ class _Printer:
 
     def acc(self, a: Accumulator, depth: int) -> None:
         how = ("running " if a.running else "") + (a.op if isinstance(a, Acc) else "fold")
+        how = f"{a.order} {how}" if a.ordered and a.order != "blocked" else how
         texts = self.exprs(depth, acc_exprs(a))
         if isinstance(a, Acc):
             start = f" from {texts[0]}" if a.init is not None else ""

@@ -50,6 +50,7 @@ class _Verifier:
     vec: str | None = None
     vecnames: set[str] = field(default_factory=set)
     idle: bool = False  # inside a loop of no turns: what stands there may mean nothing
+    scheduled: bool = True  # are the kinds of the loops chosen?
 
     def need(self, ok: bool, what: str) -> None:
         if not ok:
@@ -156,6 +157,10 @@ class _Verifier:
         )
         self.need(s.kind != "parallel" or alone, f"{s.name} is parallel but not the outermost loop")
         self.need(s.kind in ("serial", "vector", "parallel", "tile"), f"no kind {s.kind!r}")
+        self.need(
+            not s.colliding or s.kind == "serial",
+            f"the turns of {s.name} may write the same place, but it is {s.kind}",
+        )
         if s.kind == "tile":
             inner = s.body[0] if len(s.body) == 1 else None
             ok = (
@@ -213,7 +218,27 @@ class _Verifier:
                 self.expr(a.init, a.value.dtype)
         else:
             self.fold(a, dtypes)
-        if s.kind != "vector" or not a.ordered:
+        if a.ordered:
+            self.order(s, a)
+
+    def order(self, s: For, a: Accumulator) -> None:
+        """Does the loop fold in the order that the fold asks for?"""
+        self.need(a.order in ("sequential", "blocked"), f"no order {a.order!r}")
+        names = ", ".join(a.names)
+        if a.order == "sequential":
+            self.need(
+                s.kind == "serial",
+                f"{names} is folded in the order of {s.name}, which is {s.kind}",
+            )
+            return
+        if not self.scheduled:
+            return
+        once = s.extent.op == "const" and s.extent.attr <= 1
+        self.need(
+            s.kind == "vector" or once,
+            f"{names} is folded in blocks, but {s.name} is {s.kind}",
+        )
+        if s.kind != "vector":
             return
         small = s.extent.op == "const" and s.extent.attr <= s.width
         if a.running:
@@ -290,10 +315,15 @@ class _Verifier:
             self.bind(o.name, o.then.dtype, o.name in vec)
 
 
-def verify(body: Body, inputs: Iterable[Buffer] = ()) -> None:
-    """Raise ``MalformedKernel`` unless a body is well formed and leaves ``inputs`` as they are."""
+def verify(body: Body, inputs: Iterable[Buffer] = (), scheduled: bool = True) -> None:
+    """Raise ``MalformedKernel`` unless a body is well formed and leaves ``inputs`` as they are.
+
+    With ``scheduled`` false it is a nest whose loops are not yet vectors: folds in blocks still
+    stand in serial loops."""
     try:
         sizes = frozenset(canonical(body).sizes)
-        _Verifier(frozenset(inputs), sizes, dict.fromkeys(sizes, "i64")).body(body, outermost=True)
+        known = dict.fromkeys(sizes, "i64")
+        v = _Verifier(frozenset(inputs), sizes, known, scheduled=scheduled)
+        v.body(body, outermost=True)
     except MalformedKernel as error:
         raise MalformedKernel(f"{error}\nin the kernel\n{pretty(body)}") from None

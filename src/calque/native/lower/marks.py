@@ -16,11 +16,12 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product, surely_at_most
+from calque.native.lower.cost import code_size
 from calque.native.lower.graph import EXPANSIONS, Graph, Node
 from calque.native.lower.reductions import expand_reduce, reshape
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
-from calque.native.lower.stages import MAKERS, Box, Stage, boxes_of, loops_of, parts_of
-from calque.native.scalars.expr import FALSE, TRUE, Expr, const, ex, walk
+from calque.native.lower.stages import MAKERS, Stage, boxes_of, loops_of, parts_of
+from calque.native.scalars.expr import FALSE, TRUE, Expr, const, ex
 
 LEAST: Final = (
     9  # fewer elements are always an expression; up to `BAKED` are one where they are in registers
@@ -155,7 +156,11 @@ def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
         if update is not None and low.view.get(update) != low.view.get(update.args[0])
         else []
     )
-    if update is None or not boxes or weight(boxes) > HEAVIEST * len(boxes):
+    if (
+        update is None
+        or not boxes
+        or code_size(e for b in boxes for _, e in parts_of(b.value)) > HEAVIEST * len(boxes)
+    ):
         x = n.params["flat"] if only_inputs(low, x) else x
         yield x, *loops_of(low, x.shape)
         return
@@ -180,12 +185,6 @@ def only_inputs(low: Lower, x: Node) -> bool:
             seen.update(fresh)
             todo += fresh
     return True
-
-
-def weight(boxes: Sequence[Box]) -> int:
-    """Distinct nodes of what they hold."""
-    seen: set[Expr] = set()
-    return sum(1 for b in boxes for _, e in parts_of(b.value) for _ in walk(e, seen))
 
 
 def mark_element(low: Lower, n: Node, idx: Index) -> Generator[Request, Value, Value]:

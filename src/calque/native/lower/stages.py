@@ -16,7 +16,7 @@ import numpy as np
 from calque.core.arrays import to_numpy
 from calque.core.dims import surely_equal
 from calque.core.jaxprs import ClosedJaxpr
-from calque.native.loops.tree import Acc, Accumulator, Fold
+from calque.native.loops.tree import Acc, Accumulator, Fold, Order
 from calque.native.lower.dot import times
 from calque.native.lower.graph import REAL_PART, Node, graph_of
 from calque.native.lower.indexing import scatter_place
@@ -49,11 +49,6 @@ CUMULATIVE: Final = {
     "cummin": "min",
     "cumlogsumexp": "logsumexp",
 }
-# accumulators whose names begin so are folded in the order of their loop (products of matrices)
-STRICT: Final = "k."
-
-COLLIDING: Final = "c."  # loop variables whose iterations may write the same place
-
 MAX_PIECES: Final = 3  # a concatenation of more pieces is written piece by piece
 
 Part = tuple[Index, Expr]
@@ -70,13 +65,13 @@ class Stage:
     cell: such stages commute early   a first value that nothing before it reads or writes: it may
     stand in front
 
-    Loops whose iterations may write the same place (those of a scatter) have variables named
-    `COLLIDING`: they stay serial.
+    colliding   how many loops, from the outermost on, have turns that may write the same place
+    (those of a scatter): they stay serial, and are shared only with such loops
     """
 
     __slots__ = (
-        "accs", "buf", "dims", "early", "guard", "idx", "local", "marks", "parts", "rank",
-        "reads", "running", "weight",
+        "accs", "buf", "colliding", "dims", "early", "guard", "idx", "local", "marks", "parts",
+        "rank", "reads", "running", "weight",
     )  # fmt: skip
 
     def __init__(
@@ -90,10 +85,11 @@ class Stage:
         guard: Expr | None = None,
         running: bool = False,
         local: bool = True,
+        colliding: int = 0,
     ) -> None:
         self.buf, self.dims, self.rank, self.idx = buf, tuple(dims), rank, idx
         self.parts, self.accs, self.guard, self.running = tuple(parts), tuple(accs), guard, running
-        self.local = local
+        self.local, self.colliding = local, colliding
         self.reads: frozenset[Expr] | None = None
         self.weight = 0
         self.marks = self.early = False
@@ -114,17 +110,15 @@ class Stage:
         return load(self.buf, self.idx + suffix)
 
 
-def loops_of(
-    low: Lower, shape: Sequence[int], start: int = 0, colliding: Sequence[int] = ()
-) -> tuple[tuple[Expr, ...], Index]:
+def loops_of(low: Lower, shape: Sequence[int], start: int = 0) -> tuple[tuple[Expr, ...], Index]:
     """(loop variables, index): an extent of 1 has no loop."""
     dims: list[Expr] = []
     idx: list[Expr] = []
-    for d, n in enumerate(shape):
+    for n in shape:
         if surely_equal(n, 1) and low.sizes.known:
             idx.append(ZERO)
         else:
-            v = var(f"{COLLIDING if d in colliding else ''}d{start + len(dims)}", low.sizes.dim(n))
+            v = var(f"d{start + len(dims)}", low.sizes.dim(n))
             dims.append(v)
             idx.append(v)
     return tuple(dims), tuple(idx)
@@ -147,16 +141,20 @@ def stages_of(low: Lower, n: Node, home: View) -> list[Stage]:
     return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(low.made(n, idx)))]
 
 
-def accumulate(name: str, kind: str, value: Value) -> tuple[list[Accumulator], Value]:
-    """Accumulators for a fold of `value`, and the result in terms of them."""
+def accumulate(
+    name: str, kind: str, value: Value, order: Order = "blocked"
+) -> tuple[list[Accumulator], Value]:
+    """Accumulators for a fold of `value` in this order, and the result in terms of them. What is
+    not an elementary fold goes turn by turn."""
     if not isinstance(value, Cx):
         op = kind
         if value.dtype == "i1":
             op = {"max": "or", "min": "and", "sum": "or", "prod": "and"}.get(kind, kind)
-        return [Acc(name, op, value)], ref(name, value.dtype)
+        return [Acc(name, op, value, order=order)], ref(name, value.dtype)
     d = value.re.dtype
     if kind == "sum":
-        return [Acc(f"{name}.re", kind, value.re), Acc(f"{name}.im", kind, value.im)], Cx(
+        parts = (("re", value.re), ("im", value.im))
+        return [Acc(f"{name}.{part}", kind, v, order=order) for part, v in parts], Cx(
             ref(f"{name}.re", d), ref(f"{name}.im", d)
         )
     left, right = (Cx(ref(f"{name}.{s}re", d), ref(f"{name}.{s}im", d)) for s in "lr")
@@ -168,6 +166,7 @@ def accumulate(name: str, kind: str, value: Value) -> tuple[list[Accumulator], V
         (left.re, left.im),
         (right.re, right.im),
         (both.re, both.im),
+        order="sequential",
     )
     return [fold], Cx(ref(f"{name}.re", d), ref(f"{name}.im", d))
 
@@ -247,7 +246,7 @@ def running(name: str, kind: str, value: Value) -> tuple[list[Accumulator], Valu
     accs, result = accumulate(name, kind, value)
     out: list[Accumulator] = []
     for a in accs:
-        out.append(replace(a, running=True))
+        out.append(replace(a, running=True, order="blocked"))
     return out, result
 
 
@@ -259,7 +258,7 @@ def places_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     of found sizes have room.
     """
     (mask,) = n.args
-    k = var(f"{COLLIDING}d0", low.sizes.dim(mask.shape[0]))
+    k = var("d0", low.sizes.dim(mask.shape[0]))
     chosen = low.at(mask, (k,))
     count, name = cast(chosen, n.dtype), f"r.{home.buf.name}"
     at = cast(ex("sub", ref(name, n.dtype), count), "i64")
@@ -274,6 +273,7 @@ def places_stage(low: Lower, n: Node, home: View) -> list[Stage]:
             [Acc(name, "sum", count, running=True)],
             running=True,
             local=False,
+            colliding=1,
         )
     ]
 
@@ -288,7 +288,7 @@ def matmul_stage(low: Lower, n: Node, home: View) -> list[Stage]:
         return [
             Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))
         ]
-    accs, result = accumulate(f"{STRICT}{home.buf.name}", "sum", value)
+    accs, result = accumulate(f"r.{home.buf.name}", "sum", value, "sequential")
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
 
 
@@ -377,9 +377,7 @@ def scatter_stage(low: Lower, n: Node, home: View) -> list[Stage]:
         if unique
         else sorted(range(len(updates.shape)), key=lambda d: d in window)
     )
-    dims, turned = loops_of(
-        low, [updates.shape[d] for d in order], colliding=[order.index(d) for d in colliding]
-    )
+    dims, turned = loops_of(low, [updates.shape[d] for d in order])
     idx = tuple(
         turned[order.index(d)] for d in range(len(turned))
     )  # of what collides, the loops stand outside
@@ -391,7 +389,19 @@ def scatter_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     guard = None if place.ok is TRUE else place.ok
     old = View(home.buf).element(to, n.dtype in REAL_PART, guard)
     value = scattered(low, n, old, new)
-    out.append(Stage(home.buf, dims, len(dims), to, parts_of(value), guard=guard, local=False))
+    collides = sum(turned[order.index(d)] is not ZERO for d in colliding)
+    out.append(
+        Stage(
+            home.buf,
+            dims,
+            len(dims),
+            to,
+            parts_of(value),
+            guard=guard,
+            local=False,
+            colliding=collides,
+        )
+    )
     return out
 
 

@@ -17,7 +17,7 @@ from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subj
 from calque.core.polynomials import Poly
 from calque.core.trace import trace_to_jaxpr
 from calque.native.passes.inline import inline_calls
-from calque.transforms.functions.checks import Fail, raise_when
+from calque.transforms.primitives.checks import Fail, raise_when
 
 FLAG = ShapedArray((), np.dtype(bool))
 INDEX = ShapedArray((), np.dtype("int32"))

@@ -11,7 +11,8 @@ import numpy as np
 
 from calque.core.arrays import to_numpy
 from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
-from calque.native.lower.graph import Node, reachable
+from calque.native.lower.cost import nanoseconds
+from calque.native.lower.graph import Node, kind_of, reachable
 from calque.native.lower.rules import LIMITS, RULES, Lower, View, buffer_of
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
@@ -20,7 +21,8 @@ from calque.native.plan.roots import Roots
 from calque.native.plan.steps import Call, Copy, Host, Step
 from calque.native.scalars.expr import Buffer, item_size
 from calque.native.schedule import fuse
-from calque.native.schedule.nests import PARALLEL_NS, Schedule
+from calque.native.schedule.nests import Schedule, schedule
+from calque.native.schedule.threads import PARALLEL_NS
 
 Emitter = Callable[["Planner", Node, "Block"], list[Step]]
 
@@ -247,10 +249,9 @@ class Piece:
 def short(body: Sequence[Statement], sizes: Sizes) -> float:
     """A guess of the nanoseconds that statements take; loops that may be longer in another call
     take forever."""
-    schedule = Schedule(sizes)
-    if any(isinstance(s, For) and schedule.may_grow(s.extent) for s in statements(tuple(body))):
+    if any(isinstance(s, For) and sizes.may_grow(s.extent) for s in statements(tuple(body))):
         return inf
-    return schedule.time(tuple(body))
+    return nanoseconds(tuple(body), sizes)
 
 
 class Planner(Lower):
@@ -312,8 +313,11 @@ class Planner(Lower):
 
     def constant_array(self, n: Node, value: Any) -> None:
         """Let `n` be an array known now."""
+        array = np.ascontiguousarray(to_numpy(value)).reshape(n.shape)
+        if kind_of(array.dtype) != n.dtype:
+            raise AssertionError(f"a constant of {n.dtype} was given as {array.dtype}")
         b = self.buffer(n, "const")
-        self.consts.append((b, np.ascontiguousarray(to_numpy(value))))
+        self.consts.append((b, array))
         self.view[n] = View(b)
 
     def in_memory(self, n: Node, block: Block) -> Buffer:
@@ -328,8 +332,8 @@ class Planner(Lower):
         block.flush()
         return b
 
-    def kernel(self, body: Body) -> Any:
-        return Schedule(self.sizes, self.threads).run(body)
+    def kernel(self, nest: Body) -> Schedule:
+        return schedule(nest, self.sizes, self.threads)
 
 
 def host_step(p: Planner, n: Node, block: Block) -> list[Step]:

@@ -210,8 +210,8 @@ def _rename(s: Step, names: Names) -> bool:
 
     if isinstance(s, Call):
         if not names.keys().isdisjoint(s.reads() | s.writes()):
-            s.plan.body = renamed(s.plan.body, names)
-        return bool(s.plan.body)
+            s.schedule = replace(s.schedule, body=renamed(s.body, names))
+        return bool(s.body)
     if isinstance(s, Copy):
         s.dst, s.src = new(s.dst), new(s.src)
         return s.dst is not s.src

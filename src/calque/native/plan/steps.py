@@ -13,7 +13,7 @@ from calque.native.emit.kernels import Kernel
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.lower.graph import Node
 from calque.native.scalars.expr import Buffer, Expr
-from calque.native.schedule.nests import Plan
+from calque.native.schedule.nests import Schedule
 
 
 @dataclass(eq=False)
@@ -23,14 +23,14 @@ class Call:
 
     Of calls that stand for each other, chosen by a size, all but one say so in `stands_in`."""
 
-    plan: Plan
+    schedule: Schedule
     kernel: Kernel | None = None
     nest: Body | None = None
     stands_in: bool = False
 
     @property
     def body(self) -> Body:
-        return self.plan.body
+        return self.schedule.body
 
     def reads(self) -> frozenset[Buffer]:
         return frozenset(b for b in loaded(self.body) if b.place == "arg")

@@ -8,6 +8,7 @@ folds may turn their loops for it: so softmax of columns is a loop over columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from math import prod
 from typing import Final
@@ -25,6 +26,7 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
+from calque.native.lower.cost import operation_weight, operations
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import (
@@ -39,7 +41,6 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
-from calque.native.scalars.weights import HEAVY
 
 # weight of the expressions of one nest: beyond it compiling costs more than another pass over
 # memory
@@ -52,30 +53,23 @@ MOST_ROWS: Final = 1 << 14  # of a block of columns
 FEW_ROWS: Final = 1 << 10  # a block of them needs no second thread
 ENOUGH: Final = 16  # blocks for threads to share
 
-_FREE: Final = frozenset(("var", "ref", "const", "param", "cast", "bitcast"))
-
 
 def measure(s: Stage) -> None:
     """What a stage reads, and how much it computes."""
-    loads, weight = set(), 0
-    seen: set[Expr] = set()
-    for v in s.values():
-        for e in walk(v, seen):
-            if e.op == "load":
-                loads.add(e)
-                weight += 1
-            elif e.op not in _FREE and (e.dtype != "i64" or not e.index):
-                weight += HEAVY.get(e.op, 1)
-    s.reads, s.weight = frozenset(loads), weight
+    work = list(operations(s.values(), set()))
+    s.reads = frozenset([e for e in work if e.op == "load"])
+    s.weight = sum([operation_weight(e.op) for e in work])
 
 
 class Run:
     """Stages that share a loop (or, without one, a scalar statement), in order."""
 
-    __slots__ = ("loads", "made", "read", "stages", "var", "weight")
+    __slots__ = ("colliding", "depth", "loads", "made", "read", "stages", "var", "weight")
 
-    def __init__(self, first: Stage, var: Expr | None) -> None:
-        self.var, self.stages = var, [first]
+    def __init__(self, first: Stage, depth: int) -> None:
+        self.depth, self.stages = depth, [first]
+        self.var = first.dims[depth] if len(first.dims) > depth else None
+        self.colliding = first.colliding > depth
         self.made: dict[Buffer, Stage] = {first.buf: first}
         self.loads: set[Expr] = set(first.reads or ())
         self.read: set[Buffer] = {e.attr for e in self.loads}
@@ -89,10 +83,13 @@ class Run:
         self.read |= {e.attr for e in s.reads}
         self.weight += s.weight
 
-    def accepts(self, s: Stage, k: int) -> bool:
-        """May `s` share loop k with this run? It must have something to do with it, and read what
+    def accepts(self, s: Stage) -> bool:
+        """May `s` share the loop of this run? It must have something to do with it, and read what
         it makes at the loop's own index."""
+        k = self.depth
         if self.var is None or len(s.dims) <= k or s.dims[k] is not self.var:
+            return False
+        if self.colliding != (s.colliding > k) or self.breaks_blocks(s):
             return False
         if self.weight + s.weight > CAP or (
             not self.commutes(s) and (s.buf in self.made or s.buf in self.read)
@@ -116,6 +113,12 @@ class Run:
                 related = True
         return related
 
+    def breaks_blocks(self, s: Stage) -> bool:
+        """Would a fold in blocks share its loop with loops inside? That loop is a vector."""
+        stages, k = (*self.stages, s), self.depth
+        inside = any(len(p.dims) > k + 1 for p in stages)
+        return inside and any(folds(p, k) and in_blocks(p) for p in stages)
+
     def conflicts(self, s: Stage) -> bool:
         """Must `s` stay behind this run?"""
         assert s.reads is not None
@@ -136,26 +139,31 @@ def folds(s: Stage, k: int) -> bool:
     return bool(s.accs) and len(s.dims) == k + 1
 
 
+def in_blocks(s: Stage) -> bool:
+    """Is the result of a stage known by the blocks in which it was folded?"""
+    return any(a.ordered and a.order == "blocked" for a in s.accs)
+
+
 def group(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Run]:
     """Runs of stages that share loop k, in an order of execution."""
     runs: list[Run] = []
     for s in stages:
         if len(s.dims) == k and not (s.accs and s.running):
-            runs.append(Run(s, None))
+            runs.append(Run(s, k))
             continue
         for r in reversed(runs if s.marks else runs[-LOOK_BACK:]):
-            if r.accepts(s, k):
+            if r.accepts(s):
                 r.join(s)
                 break
             other = turned(s, k, r, sizes)
-            if other is not None and r.accepts(other, k):
+            if other is not None and r.accepts(other):
                 r.join(other)
                 break
             if r.conflicts(s):
-                runs.append(Run(s, s.dims[k]))
+                runs.append(Run(s, k))
                 break
         else:
-            runs.append(Run(s, s.dims[k]))
+            runs.append(Run(s, k))
     return runs
 
 
@@ -166,7 +174,7 @@ def turned(s: Stage, k: int, r: Run, sizes: Sizes) -> Stage | None:
     before: for j: (for i: m = max(x[i, j]); m[j] = m); for i: for j: y[i, j] = x[i, j] - m[j]
     after:  for j: (for i: m = max(x[i, j]); for i: y[i, j] = x[i, j] - m)"""
     plain = s.marks or (s.local and s.guard is None)
-    if len(s.dims) < k + 2 or s.accs or not plain or any(d.attr[0][0] != "d" for d in s.dims):
+    if len(s.dims) < k + 2 or s.accs or s.colliding or not plain:
         return None
     assert s.reads is not None
     for e in s.reads:
@@ -266,7 +274,8 @@ def loop(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
     for s in folded:
         accs += s.accs
         (first if s.running else after).extend(stores(s))
-    return [For(stages[0].dims[k], (*first, *body), tuple(accs)), *after]
+    var, colliding = stages[0].dims[k], stages[0].colliding > k
+    return [For(var, (*first, *body), tuple(accs), colliding=colliding), *after]
 
 
 # --- values that stay in registers ----------------------------------------------------------------
@@ -292,7 +301,7 @@ class Forward:
                 if self.visible and self.overwritten(stored((s,))):
                     memo.clear()
                 inner = self.body(s.body)
-                out.append(For(s.var, inner, tuple(self.accs(s, fix)), s.kind, s.width))
+                out.append(replace(s, body=inner, accs=tuple(self.accs(s, fix))))
             elif isinstance(s, Store):
                 value = fix(s.value)
                 idx = s.idx if s.buf in self.local else tuple(map(fix, s.idx))
@@ -372,7 +381,7 @@ def _prune(body: Body, alive: Callable[[Buffer], bool], refs: set[str]) -> Body:
             accs = tuple(a for a in s.accs if any(n in refs for n in a.names))
             inner = _prune(s.body, alive, refs)
             if inner or accs:
-                out.append(For(s.var, inner, accs, s.kind, s.width))
+                out.append(replace(s, body=inner, accs=accs))
         elif not isinstance(s, Store) or alive(s.buf):
             out.append(s)
     return tuple(out)
@@ -462,9 +471,8 @@ def _relocate(body: Body, small: dict[Buffer, Row]) -> Body:
         out: list[Statement] = []
         for s in body:
             if isinstance(s, For):
-                out.append(
-                    For(s.var, go(s.body), tuple(map_acc(a, fix) for a in s.accs), s.kind, s.width)
-                )
+                accs = tuple(map_acc(a, fix) for a in s.accs)
+                out.append(replace(s, body=go(s.body), accs=accs))
             elif isinstance(s, Store):
                 idx = tuple(map(fix, s.idx))
                 guard = fix(s.guard) if s.guard is not None else None

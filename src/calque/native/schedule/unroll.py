@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from calque.native.loops.tree import Acc, Body, For, Statement, Store, loaded, map_exprs, stored
-from calque.native.lower.stages import COLLIDING, STRICT
-from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite, walk
-from calque.native.scalars.weights import HEAVY
+from calque.native.lower.cost import operation_weight, operations
+from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite
 
 MOST: Final = 8  # accumulators that a reduction may have when it is done
 SHARED: Final = 10  # weight of what is computed once instead of many times that is worth it
@@ -34,7 +33,7 @@ def unrolled(body: Body) -> Body:
 
 def suits(f: For) -> bool:
     """Is this a short loop around reductions alone, whose work it repeats?"""
-    if f.accs or f.kind != "serial" or f.name.startswith(COLLIDING) or not is_const(f.extent):
+    if f.accs or f.kind != "serial" or f.colliding or not is_const(f.extent):
         return False
     loops = [s for s in f.body if isinstance(s, For)]
     if len(loops) + sum(isinstance(s, Store) for s in f.body) < len(f.body):
@@ -43,9 +42,7 @@ def suits(f: For) -> bool:
     if not 2 <= f.extent.attr <= MOST or n > MOST:
         return False
     for x in loops:
-        plain = all(
-            isinstance(a, Acc) and not a.running and not a.name.startswith(STRICT) for a in x.accs
-        )
+        plain = all(isinstance(a, Acc) and not a.running and a.order == "blocked" for a in x.accs)
         if x.body or not plain or x.kind != "serial" or f.name in x.extent.names:
             return False
     if not stored(f.body).isdisjoint(loaded(tuple(loops))):
@@ -55,13 +52,10 @@ def suits(f: For) -> bool:
 
 def repeated(f: For, x: For) -> int:
     """The weight of what a reduction computes again in every turn of the loop around it."""
-    seen: set[Expr] = set()
     return sum(
-        HEAVY.get(e.op, 1)
-        for a in x.accs
-        for v in a.values
-        for e in walk(v, seen)
-        if e.args and e.op != "load" and x.name in e.names and f.name not in e.names and not e.index
+        operation_weight(e.op)
+        for e in operations([v for a in x.accs for v in a.values], set())
+        if e.op != "load" and x.name in e.names and f.name not in e.names
     )
 
 

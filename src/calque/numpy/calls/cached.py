@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.machine.call import functions as callpath
-from calque.numpy.calls.any_size import Kinds
+from calque.numpy.calls.any_size import AnySize, LibraryCall
+from calque.numpy.calls.marks import is_python_only, is_seldom_taught
 from calque.transforms.jit.call_specs import result_spec
-from calque.transforms.jit.jit import callpath_enabled, epoch
+from calque.transforms.jit.epochs import callpath_enabled, epoch
 
 eager_program = lazy.LazyModule("calque.native.eager.program")
 
@@ -85,13 +86,13 @@ class Teacher:
         self.f, self.exact, self.at_once = f, exact or entry_of_steps, at_once
         self.function: Any = None  # whom to teach
         self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
-        self.kinds = Kinds()
-        self.makes = getattr(f, "__name__", "") in _MAKE_ARRAYS
-        self.calls: dict[Any, int] = {}  # of functions that make arrays
+        self.any_size = AnySize()
+        self.seldom = is_seldom_taught(f)
+        self.calls: dict[Any, int] = {}  # of functions that are seldom taught
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call."""
-        if not callpath_enabled() or (self.makes and self.is_rare(args, kwargs)):
+        if not callpath_enabled() or (self.seldom and self.is_rare(args, kwargs)):
             return self.f(*args, **kwargs)
         try:
             given = Arguments(args, kwargs)
@@ -107,8 +108,7 @@ class Teacher:
         return self.f(*args, **kwargs)
 
     def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Has a function that makes arrays been called seldom with such arguments, none of which
-        are arrays? Python is quick there."""
+        """Has a function that is seldom taught been called seldom with such arguments?"""
         try:
             key = (epoch(), args, *kwargs.items())
             n = self.calls[key] = self.calls.get(key, 0) + 1
@@ -131,11 +131,9 @@ class Teacher:
             self.seen.clear()
         if known is None and given.sizes:
             self.seen[key] = 1
-            if self.kinds.is_often(key, given.sizes):
+            if self.any_size.is_hot(key, given.sizes):
                 known = 1
-            elif self.kinds.teach(
-                self.function, lambda: flat_function(self.f, args, kwargs), given, kwargs, key
-            ):
+            elif self.any_size.teach(self.sized(given, key, args, kwargs)):
                 return True
         met = max(
             known or 0, 0
@@ -145,6 +143,13 @@ class Teacher:
             return self.seen[key] == TAUGHT
         self.seen[key] = met + 1
         return False
+
+    def sized(
+        self, given: Arguments, key: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> LibraryCall:
+        """A call that a program with free sizes might serve."""
+        flat = functools.partial(flat_function, self.f, args, kwargs)
+        return LibraryCall(self.any_size.families, self.function, flat, given, kwargs, key)
 
     def teach(self, given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         """Add an entry for such arguments; False when the function is not for machine code."""
@@ -214,125 +219,29 @@ def substituted(a: Any, arrays: Any) -> Any:
 
 # ---------------------------------------------------------------- which functions
 
-_MAKE_ARRAYS = frozenset(
-    ("zeros", "ones", "empty", "full", "arange", "eye", "identity", "linspace", "tri")
+# what a ufunc offers besides its calls
+_OF_UFUNCS: Final = (
+    "reduce",
+    "accumulate",
+    "outer",
+    "at",
+    "reduceat",
+    "nin",
+    "nout",
+    "nargs",
+    "identity",
 )
-
-_NOT = frozenset(
-    [
-        "array",
-        "asarray",
-        "apply_along_axis",
-        "apply_over_axes",
-        "frombuffer",
-        "fromfile",
-        "fromfunction",
-        "fromiter",
-        "frompyfunc",
-        "fromstring",
-        "from_dlpack",
-        "load",
-        "save",
-        "savez",
-        "piecewise",
-        "vectorize",
-        "printoptions",
-        "set_printoptions",
-        "get_printoptions",
-        "einsum_path",
-        "unique",
-        "unique_all",
-        "unique_counts",
-        "unique_inverse",
-        "unique_values",
-        "nonzero",
-        "flatnonzero",
-        "argwhere",
-        "setdiff1d",
-        "setxor1d",
-        "union1d",
-        "intersect1d",
-        "shape",
-        "ndim",
-        "size",
-        "result_type",
-        "promote_types",
-        "can_cast",
-        "issubdtype",
-        "isdtype",
-        "iscomplexobj",
-        "isrealobj",
-        "isscalar",
-        "iterable",
-        "broadcast_shapes",
-        "array_repr",
-        "array_str",
-        "array2string",
-        "asanyarray",
-        "power",
-        "pow",
-        "float_power",
-    ]  # a Python exponent is part of the program
-)
-_METHODS = [
-    "sum",
-    "prod",
-    "max",
-    "min",
-    "mean",
-    "var",
-    "std",
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "cumsum",
-    "cumprod",
-    "dot",
-    "trace",
-    "diagonal",
-    "swapaxes",
-    "squeeze",
-    "ravel",
-    "flatten",
-    "repeat",
-    "clip",
-    "round",
-    "conj",
-    "take",
-    "argsort",
-    "reshape",
-    "transpose",
-    "astype",
-    "copy",
-]
 
 
 def with_call_path(name: str, f: Any) -> Any:
-    """What the namespace offers under a name: a function gets a call path of its own."""
-    if name.startswith("_") or name in _NOT or isinstance(f, type) or not callable(f):
+    """What the namespace offers under a name: its own functions get call paths, unless they are
+    marked as Python's."""
+    if name.startswith("_") or is_python_only(f) or isinstance(f, type) or not callable(f):
         return f
     if not getattr(f, "__module__", "").startswith("calque.numpy") and not hasattr(f, "outer"):
         return f
     made = cached(f)
-    for method in (
-        "reduce",
-        "accumulate",
-        "outer",
-        "at",
-        "reduceat",
-        "nin",
-        "nout",
-        "nargs",
-        "identity",
-    ):
-        if hasattr(f, method):
-            setattr(made, method, getattr(f, method))
+    for attribute in _OF_UFUNCS:
+        if hasattr(f, attribute):
+            setattr(made, attribute, getattr(f, attribute))
     return made
-
-
-def install() -> None:
-    """Give the methods of arrays call paths of their own."""
-    for name in _METHODS:
-        setattr(ArrayImpl, name, cached(getattr(ArrayImpl, name)))
-    ArrayImpl.T = property(cached(ArrayImpl.T.fget))

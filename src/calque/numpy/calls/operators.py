@@ -24,7 +24,7 @@ from calque.machine.call import functions as callpath
 from calque.numpy.calls.cached import Teacher
 from calque.numpy.promotion import common_type
 from calque.transforms.devices.sharding_propagation import is_placed
-from calque.transforms.jit.jit import callpath_enabled, epoch
+from calque.transforms.jit.epochs import callpath_enabled, epoch
 
 backend, eager = LazyModule("calque.native.backend"), LazyModule("calque.native.eager.execution")
 

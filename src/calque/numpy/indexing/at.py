@@ -18,7 +18,7 @@ from calque.numpy.indexing import masked
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import UFUNCS
-from calque.ops import scatter as lax_scatter
+from calque.ops import scatter_functions as lax_scatter
 from calque.ops.indexing import GatherScatterMode
 
 

@@ -8,226 +8,26 @@ axes they stand for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calque.core import errors
-from calque.core.arrays import ArrayImpl, is_concrete, to_array, to_numpy
+from calque.core.arrays import is_concrete, to_array, to_numpy
 from calque.core.config import config
-from calque.core.dims import Dim, as_size, is_found, may_exceed, surely_equal, surely_same
+from calque.core.dims import Dim, is_found, may_exceed, surely_equal, surely_same
 from calque.core.dtypes import is_inexact, is_integer, is_signed
-from calque.core.extents import slice_bounds
 from calque.core.primitives import do
-from calque.core.trace import origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.indexing import found_sizes as found
 from calque.numpy.indexing import scalar_masks
 from calque.numpy.indexing.checks import check_bounds
-from calque.numpy.indexing.dynamic_slices import Slice, opened
-from calque.numpy.promotion import broadcast_shapes, broadcast_to, convert, promote_dtypes
+from calque.numpy.indexing.parsing import Plan, _is_array_part, expand, mode_of, parse
+from calque.numpy.promotion import broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
-from calque.ops import scatter as lax_scatter
+from calque.ops import scatter_functions as lax_scatter
 from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from calque.ops.sizes import as_number, places
-
-MODES = {
-    None: None,
-    "fill": GatherScatterMode.FILL_OR_DROP,
-    "drop": GatherScatterMode.FILL_OR_DROP,
-    "clip": GatherScatterMode.CLIP,
-    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
-    "wrap": "wrap",
-}
-
-
-@dataclass
-class Plan:
-    """A parsed index for an array of known shape.
-
-    Each axis of the operand is either advanced (its entry of `arrays` is an integer array) or
-    sliced (start, length, step). `result` says how the axes of the final result arise: ("slice",
-    axis) or "advanced" or "new"."""
-
-    shape: tuple[int, ...]
-    arrays: dict[int, Any]
-    slices: dict[int, tuple[int, int, int]]
-    result: list[Any]
-    advanced_at: int
-    advanced_shape: tuple[int, ...]
-
-
-def mode_of(mode: Any) -> Any:
-    if isinstance(mode, GatherScatterMode):
-        return mode
-    try:
-        return MODES[mode]
-    except (KeyError, TypeError):
-        raise ValueError(
-            "mode must be one of 'fill', 'drop', 'clip', 'promise_in_bounds', 'wrap' or None; got"
-            f" {mode!r}"
-        ) from None
-
-
-# ---------------------------------------------------------------- parsing
-
-
-def expand(index: Any, shape: tuple[int, ...]) -> list[Any]:
-    """The parts of an index, Ellipsis filled in, boolean masks turned into integer arrays: one part
-    per axis, and Nones."""
-    parts = list(index) if isinstance(index, tuple) else [index]
-    parts = [mask_to_arrays(p) for p in parts]
-    flat: list[Any] = []
-    for p in parts:
-        flat += p if isinstance(p, _Mask) else [p]
-    used = sum(p is not None and p is not Ellipsis for p in flat)
-    if sum(p is Ellipsis for p in flat) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    if used > len(shape):
-        raise IndexError(
-            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed"
-        )
-    fill = [slice(None)] * (len(shape) - used)
-    at = next((i for i, p in enumerate(flat) if p is Ellipsis), len(flat))
-    return opened(flat[:at] + fill + flat[at + 1 :])
-
-
-class _Mask(list):
-    """The integer arrays that a boolean mask stands for."""
-
-
-def mask_to_arrays(p: Any) -> Any:
-    """A concrete boolean mask becomes the integer arrays of its true places; lists become
-    arrays."""
-    if p is None or p is Ellipsis or isinstance(p, (slice, Slice)) or type(p) is int:
-        return p
-    if isinstance(p, (list, tuple)):
-        raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed; use"
-            f" arr[array(seq)] instead of arr[seq]; got {p!r}"
-            if isinstance(p, list)
-            else f"an index cannot hold the tuple {p!r}: use jnp.array"
-        )
-    if isinstance(p, (bool, np.bool_)):
-        p = np.asarray(p)
-    if isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or hasattr(p, "__jax_array__"):
-        p = (
-            p.__jax_array__()
-            if hasattr(p, "__jax_array__") and not isinstance(p, (ArrayImpl, Tracer))
-            else p
-        )
-        dtype = typeof(p).dtype
-        if dtype == np.dtype(bool):
-            return _Mask(mask_places(p))
-        if not is_integer(dtype):
-            raise TypeError(
-                f"Indexer must have integer or boolean type, got indexer with type {dtype.name},"
-                f" indexer value {p}"
-            )
-        return p
-    try:
-        return as_size(p)
-    except TypeError:
-        raise TypeError(
-            f"an index holds ints, slices, None, Ellipsis and arrays; got {p!r} of type {type(p)}"
-        ) from None
-
-
-def mask_places(mask: Any) -> list[Any]:
-    if typeof(mask).ndim == 0:
-        raise errors.NonConcreteBooleanIndexError(
-            "Array boolean indices must be concrete where they are scalars; got"
-            f" {typeof(mask).str_short()}: use jnp.where.{origin(mask)}"
-        )
-    if not is_concrete(mask):
-        return list(found.places_found(mask, "x[mask]"))
-    m = to_numpy(mask)
-    return [
-        np.asarray(i, np.int32 if max(m.shape, default=0) < 2**31 else np.int64)
-        for i in np.nonzero(m)
-    ]
-
-
-def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
-    """A mask has the sizes of the axes that it stands for."""
-    axis = 0
-    parts = index if isinstance(index, tuple) else (index,)
-    count = sum(
-        getattr(p, "ndim", 1) if _is_mask(p) else p is not None and p is not Ellipsis for p in parts
-    )
-    for p in parts:
-        if p is Ellipsis:
-            axis += len(shape) - count
-        elif _is_mask(p):
-            sizes = p.shape
-            if sizes != shape[axis : axis + len(sizes)]:
-                raise IndexError(
-                    f"boolean index did not match shape of indexed array in index {axis}: got"
-                    f" {sizes}, expected {shape[axis : axis + len(sizes)]}"
-                )
-            axis += len(sizes)
-        elif p is not None:
-            axis += 1
-
-
-def _is_mask(p: Any) -> bool:
-    return (
-        isinstance(p, (ArrayImpl, Tracer, np.ndarray)) and p.dtype == np.dtype(bool) and p.ndim > 0
-    )
-
-
-def parse(index: Any, shape: tuple[int, ...]) -> Plan:
-    """Every axis of the operand gets a slice or an integer array."""
-    check_mask_shapes(index, shape)
-    parts = expand(index, shape)
-    arrays: dict[int, Any] = {}
-    slices: dict[int, tuple[int, int, int]] = {}
-    result: list[Any] = []
-    places: list[int] = []  # where advanced parts stand in the index
-    axis = 0
-    has_arrays = any(_is_array_part(p) for p in parts)
-    for position, p in enumerate(parts):
-        if p is None:
-            result.append("new")
-            continue
-        if isinstance(p, slice):
-            slices[axis] = slice_extent(p, shape[axis])
-            result.append(("slice", axis))
-        elif isinstance(p, (int, Dim)) and not has_arrays:
-            slices[axis] = int_extent(p, shape[axis])
-        else:
-            arrays[axis] = p
-            places.append(position)
-            if len(result) == 0 or result[-1] != "advanced":
-                result.append("advanced")
-        axis += 1
-    advanced = broadcast_shapes(
-        "indexing",
-        *[np.shape(a) if isinstance(a, int) else typeof(a).shape for a in arrays.values()],
-    )
-    together = places == list(range(places[0], places[-1] + 1)) if places else True
-    where = result.index("advanced") if places and together else 0
-    result = [r for r in result if r != "advanced"]
-    return Plan(shape, arrays, slices, result, where, advanced)
-
-
-def _is_array_part(p: Any) -> bool:
-    return isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic))
-
-
-def slice_extent(s: slice, size: int) -> tuple[int, int, int]:
-    """(start, length, step) of a slice of an axis."""
-    return slice_bounds(s, size)
-
-
-def int_extent(i: int, size: int) -> tuple[int, int, int]:
-    """A static int: negative from the end, clamped as every read is."""
-    if size == 0:
-        raise IndexError(f"index {i} is out of bounds for an axis of size 0")
-    i = i + size if i < 0 else i
-    return 0 if i < 0 else i if i < size else size - 1, -1, 1
-
 
 # ---------------------------------------------------------------- reading
 

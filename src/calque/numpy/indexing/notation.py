@@ -11,6 +11,7 @@ from calque.core.dims import hint_of
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, placed
 from calque.numpy.promotion import arrays, convert, promote_dtypes, result_dtype
 from calque.numpy.shaping import transpose
@@ -437,6 +438,7 @@ def _combined(
     return contraction.reduced(*total, needed)
 
 
+@python_only
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Path, str]:
     """The order in which `einsum` would contract its operands, and a description of its cost.
 

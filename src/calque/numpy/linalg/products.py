@@ -10,6 +10,7 @@ from calque.core.trace import typeof
 from calque.numpy import contractions
 from calque.numpy.contractions import dot, vecdot
 from calque.numpy.creation import eye, placed
+from calque.numpy.joining import concatenate
 from calque.numpy.linalg.solving import inv
 from calque.numpy.promotion import (
     array_of,
@@ -19,7 +20,7 @@ from calque.numpy.promotion import (
     promote_dtypes,
 )
 from calque.numpy.promotion import arrays as operands
-from calque.numpy.shaping import concatenate, matrix_transpose, moveaxis
+from calque.numpy.shaping import matrix_transpose, moveaxis
 
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",

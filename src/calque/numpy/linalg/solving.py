@@ -10,6 +10,7 @@ from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.contractions import matmul
 from calque.numpy.creation import asarray, eye
+from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import adjoint, matrices, svd
 from calque.numpy.promotion import (
     array_of,
@@ -20,7 +21,7 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
 )
-from calque.numpy.shaping import concatenate, matrix_transpose, reshape, where
+from calque.numpy.shaping import matrix_transpose, reshape, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.sizes import places

@@ -12,7 +12,7 @@ from calque.core.trace import typeof
 from calque.ops.common import batch_size, filled, front, instantiate, move, scalar_of, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
-from calque.ops.scatter import scatter, scatter_add
+from calque.ops.scatter_functions import scatter, scatter_add
 from calque.transforms.devices.collectives_groups import rowless
 from calque.transforms.devices.variance import made_varying
 from calque.transforms.engines.axes import Axis, Collective, names_of, size_of

@@ -10,7 +10,7 @@ from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.ops.common import (
     add_tangents,
-    full,
+    filled,
     instantiate,
     scalar_of,
     tangent_aval,
@@ -38,7 +38,7 @@ def has_tangent(aval: ShapedArray) -> bool:
 
 
 def ones(aval: ShapedArray) -> Any:
-    return full(aval.shape, scalar_of(aval.dtype, 1))
+    return filled(aval.shape, scalar_of(aval.dtype, 1))
 
 
 def value_has_tangent(x: Any) -> bool:

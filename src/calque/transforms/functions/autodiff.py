@@ -14,7 +14,7 @@ from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
 from calque.transforms.engines.transpose import backward_pass
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, handed, name_of
 from calque.transforms.engines.zeros import (
     has_tangent,
     instantiate,
@@ -68,7 +68,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     outs, out_tangents = forward.jvp(flat, values, ts)
     result = (
         pytrees.unflatten(flat.out_tree, outs),
-        pytrees.unflatten(flat.out_tree, map(instantiate, out_tangents)),
+        pytrees.unflatten(flat.out_tree, map(_result, out_tangents)),
     )
     return (*result, forward.lowered(flat.aux)) if has_aux else result
 
@@ -153,7 +153,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             )
         _check_linear_inputs(ts, avals, fun, primals)
         found = eval_jaxpr(tape.jaxpr, tape.consts, *[t for t, a in zip(ts, active) if a])
-        return pytrees.unflatten(out_tree, map(instantiate, with_zeros(found, nonzeros, out_avals)))
+        return pytrees.unflatten(out_tree, map(_result, with_zeros(found, nonzeros, out_avals)))
 
     out = pytrees.unflatten(flat.out_tree, outs)
     return (out, f_jvp, forward.lowered(flat.aux)) if has_aux else (out, f_jvp)
@@ -276,7 +276,9 @@ pytrees.register(
 def _result(ct: Any) -> Any:
     """A cotangent as users get it: an array, also where it is a number that no operation made."""
     ct = instantiate(ct)
-    return debug_nans.as_array(ct, "a constant cotangent") if isinstance(ct, PYTHON_SCALARS) else ct
+    if isinstance(ct, PYTHON_SCALARS):
+        return debug_nans.as_array(ct, "a constant cotangent")
+    return handed(ct)
 
 
 def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:

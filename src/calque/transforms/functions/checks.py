@@ -1,9 +1,7 @@
-"""Python exceptions out of compiled code: a condition is computed in place, Python is called only
-when it fails."""
+"""`check`: an exception unless a condition holds, also out of compiled code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,42 +10,7 @@ from calque.core.arrays import is_concrete, to_numpy
 from calque.core.primitives import do
 from calque.core.source import here
 from calque.core.trace import typeof
-from calque.transforms.functions.callbacks import debug_callback
-from calque.transforms.primitives.cond import cond
-
-
-def raise_if(failed: Any, error: Callable[..., Exception], operands: Sequence[Any] = ()) -> None:
-    """Raise `error(*operands)`, made with NumPy arrays, if any element of `failed` is true: now, or
-    while the program runs."""
-    if all(map(is_concrete, (failed, *operands))):
-        if np.any(to_numpy(failed)):
-            raise error(*map(to_numpy, operands))
-        return
-
-    n = typeof(failed).ndim
-    raise_when(
-        do.reduce_or(failed, axes=tuple(range(n)), out_sharding=None) if n else failed,
-        Fail(error),
-        operands,
-    )
-
-
-class Fail:
-    """Raises the exception that is made of the values. Compilers know it: nothing else than raising
-    happens."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: Callable[..., Exception]) -> None:
-        self.error = error
-
-    def __call__(self, *values: Any) -> None:
-        raise self.error(*map(np.asarray, values))
-
-
-def raise_when(failed: Any, fail: Fail, operands: Sequence[Any]) -> None:
-    """Raise while the program runs, if a traced bool is true."""
-    cond(failed, lambda *xs: debug_callback(fail, *xs), lambda *xs: None, *operands)
+from calque.transforms.primitives.checks import raise_if
 
 
 def check(

@@ -20,6 +20,7 @@ from calque.transforms.primitives.flow import Staged, check_carry, joined_type, 
 from calque.transforms.primitives.found_sizes import recomputed
 from calque.transforms.primitives.refs import discharged_scan, discharged_while
 from calque.transforms.primitives.refs_arguments import discharged_rows
+from calque.transforms.primitives.rows import stack_rows, take_row
 from calque.transforms.primitives.scan import bind_scan
 from calque.transforms.primitives.while_loop import bind_while
 
@@ -181,26 +182,6 @@ def _python_scan(
     if reverse:
         ys.reverse()
     return carry, pytrees.tree_map(lambda *rows: stack_rows(rows), *ys) if ys else None
-
-
-def take_row(x: Any, i: int) -> Any:
-    """Element `i` along the first dimension."""
-    shape = typeof(x).shape
-    start, stop = (i,) + (0,) * (len(shape) - 1), (i + 1, *shape[1:])
-    return do.squeeze(
-        do.slice(x, start_indices=start, limit_indices=stop, strides=None), dimensions=(0,)
-    )
-
-
-def stack_rows(rows: Sequence[Any]) -> Any:
-    """Values of one shape along a new first dimension."""
-    shape = typeof(rows[0]).shape
-    kept = tuple(range(1, len(shape) + 1))
-    wide = [
-        do.broadcast_in_dim(r, shape=(1, *shape), broadcast_dimensions=kept, sharding=None)
-        for r in rows
-    ]
-    return do.concatenate(*wide, dimension=0)
 
 
 # ---------------------------------------------------------------- while_loop

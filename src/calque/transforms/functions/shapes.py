@@ -43,6 +43,12 @@ class ShapeDtypeStruct:
     size = property(lambda self: self.aval.size)
     ndim = property(lambda self: self.aval.ndim)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError(
+            "A ShapeDtypeStruct does not have a value and cannot be used as a constant in a JAX"
+            " function: return or use an array of this type instead."
+        )
+
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
         """The same with other attributes: `s.update(shape=(4,))`."""
         new = {

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import ArrayImpl
+from calque.transforms.engines.specialiser import Families
 from calque.transforms.jit import captures, retraces
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype)
@@ -35,7 +36,7 @@ class FunctionCache:
 
     def __init__(self) -> None:
         self.programs: dict[Any, Any] = {}
-        self.families: dict[Any, Any] = {}  # programs with free sizes, by all but the sizes
+        self.families = Families()  # programs with free sizes
         self.history: deque[retraces.Event] = deque(maxlen=retraces.OF_A_FUNCTION)
         self.kept: list[Any] = []  # objects whose addresses are part of the identity
 

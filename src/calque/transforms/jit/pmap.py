@@ -23,7 +23,7 @@ from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.signatures import as_tuple
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.functions.vmap import flatten_axes
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 _UNNAMED = "_internal_pmap_axis_name"
 

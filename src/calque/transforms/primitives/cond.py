@@ -15,7 +15,7 @@ from calque.core.dtypes import bool_, is_integer
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
-from calque.ops.common import batch_size, front, full, operand, scalar_of
+from calque.ops.common import batch_size, filled, front, operand, scalar_of
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch_jaxpr
 from calque.transforms.engines.jvp import jvp_jaxpr
@@ -189,7 +189,7 @@ def _batch_by_choice(
     results = []
     for k, branch in enumerate(branches):
         batched, _ = batch_jaxpr(branch, axis, (0,) * len(operands), True)
-        here = do.eq(index, full((size,), scalar_of(typeof(index).dtype, k)))
+        here = do.eq(index, filled((size,), scalar_of(typeof(index).dtype, k)))
         seen = [_only_where(here, x) for x in operands]
         results.append(eval_jaxpr(batched.jaxpr, batched.consts, *seen))
     outs = [do.select_n(_spread(index, typeof(cases[0]).shape), *cases) for cases in zip(*results)]

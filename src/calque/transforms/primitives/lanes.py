@@ -128,20 +128,28 @@ def _body(
     primitive: Primitive, avals: Sequence[ShapedArray], order: Sequence[int], params: dict[str, Any]
 ) -> ClosedJaxpr:
     """One equation as a program, with its operands as arguments in this order. The same program for
-    the same equation."""
+    an equation with the same programs inside."""
     programs = [
         p
         for v in params.values()
         for p in (v if isinstance(v, tuple) else (v,))
         if isinstance(p, ClosedJaxpr)
     ]
+    if not programs:
+        return _equation(primitive, avals, order, params)
     key = ("lane", primitive.name, tuple(avals), tuple(order), tuple(programs))
     cache = programs[0].cache
     if key not in cache:
-        operands = [Var(a) for a in avals]
-        results = [Var(a) for a in primitive.shape(*avals, **params)]
-        jaxpr = Jaxpr(
-            [], [operands[i] for i in order], results, [Eqn(primitive, operands, results, params)]
-        )
-        cache[key] = ClosedJaxpr(jaxpr)
+        cache[key] = _equation(primitive, avals, order, params)
     return cache[key]
+
+
+def _equation(
+    primitive: Primitive, avals: Sequence[ShapedArray], order: Sequence[int], params: dict[str, Any]
+) -> ClosedJaxpr:
+    operands = [Var(a) for a in avals]
+    results = [Var(a) for a in primitive.shape(*avals, **params)]
+    jaxpr = Jaxpr(
+        [], [operands[i] for i in order], results, [Eqn(primitive, operands, results, params)]
+    )
+    return ClosedJaxpr(jaxpr)

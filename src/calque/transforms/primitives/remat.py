@@ -35,7 +35,7 @@ from calque.transforms.primitives.refs_arguments import discharged_call
 
 Policy = Callable[..., Any]
 
-# ---------------------------------------------------------------- policies: which results may be ke
+# -------------------------------------------------------------- policies: which results may be kept
 
 
 class _Answer:

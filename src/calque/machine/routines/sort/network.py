@@ -14,7 +14,6 @@ them are the machine language.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -34,6 +33,7 @@ from calque.machine.lang.unit import (
     store_i64,
     ult,
 )
+from calque.machine.once import once
 
 PAD: Final = 256  # elements that may be written behind the end of what is sorted
 _UNROLLED: Final = 4  # vectors that are split in one turn
@@ -312,7 +312,7 @@ def text() -> str:
     return "\n".join(out) + "\n"
 
 
-@functools.cache
+@once
 def _table() -> ctypes.Array[ctypes.c_int64]:
     """The addresses of the straight pieces, `_ROW` bytes for each width; 0 for what this processor
     does not have."""

@@ -1,0 +1,58 @@
+"""Threads that take turns, and what happens once in a process, also when many threads ask for it
+first at the same moment."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Turns:
+    """A lock that a thread may take again while it has it.
+
+    A forked child gets a new one, since the thread that held it does not exist there: what is
+    guarded must be right at every moment, so publish what is done, not what is begun."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """One thread at a time."""
+        with self._lock:
+            yield
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+
+
+making: Final = Turns()  # one for all: what is made once makes other things once, in any order
+
+
+def once(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorator: as `functools.cache`, but no two threads run the function for the same
+    arguments."""
+    made: dict[Any, T] = {}
+
+    @functools.wraps(function)
+    def found(*args: P.args, **kwargs: P.kwargs) -> T:
+        key = (args, *kwargs.items()) if kwargs else args
+        try:
+            return made[key]
+        except KeyError:
+            pass
+        with making.taken():
+            if key not in made:
+                made[key] = function(*args, **kwargs)
+            return made[key]
+
+    return found

@@ -1,0 +1,197 @@
+"""The functions of lax that write into windows of an array, over the scatter primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from calque.core.avals import ShapedArray
+from calque.core.primitives import Primitive
+from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
+from calque.ops import common
+from calque.ops.common import operand as as_operand
+from calque.ops.dimension_numbers import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from calque.ops.indexing import (
+    combiner,
+)
+from calque.ops.layout import canonical_shape
+from calque.ops.scatter import (
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub_p,
+)
+
+# ---------------------------------------------------------------- lax functions
+
+
+class ScatterFunction(Protocol):
+    def __call__(
+        self,
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Any: ...
+
+
+def _function(name: str, primitive: Primitive, combine: str | None, doc: str) -> ScatterFunction:
+    """The function of lax for one of the primitives; `combine` names the binary primitive that
+    merges an element with an update."""
+
+    def function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Any:
+        x, u = common.same_dtypes(name, [as_operand(operand), as_operand(updates)])
+        return primitive.bind(
+            x,
+            as_operand(scatter_indices),
+            u,
+            dimension_numbers=dimension_numbers,
+            indices_are_sorted=bool(indices_are_sorted),
+            unique_indices=bool(unique_indices),
+            mode=GatherScatterMode.from_any(mode),
+            update_jaxpr=None if combine is None else combiner(combine, typeof(x).dtype),
+            update_consts=(),
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+scatter = _function(
+    "scatter",
+    scatter_p,
+    None,
+    """`operand` with windows replaced by `updates`; of several updates of one element the last
+remains.
+
+>>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> lax.scatter(jnp.zeros(3), jnp.array([[1]]), jnp.array([5.]), rows)
+Array([0., 5., 0.], dtype=float32)
+""",
+)
+
+scatter_add = _function(
+    "scatter_add",
+    scatter_add_p,
+    "add",
+    """`operand` with `updates` added to windows of it.
+
+>>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> lax.scatter_add(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
+Array([1., 6., 1.], dtype=float32)
+""",
+)
+
+scatter_sub = _function(
+    "scatter_sub",
+    scatter_sub_p,
+    "sub",
+    """`operand` with `updates` subtracted from windows of it.
+
+>>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> lax.scatter_sub(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
+Array([ 1., -4.,  1.], dtype=float32)
+""",
+)
+
+scatter_mul = _function(
+    "scatter_mul",
+    scatter_mul_p,
+    "mul",
+    """`operand` with windows of it multiplied by `updates`.
+
+>>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> lax.scatter_mul(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
+Array([1., 5., 1.], dtype=float32)
+""",
+)
+
+scatter_min = _function(
+    "scatter_min",
+    scatter_min_p,
+    "min",
+    """`operand` with windows of it replaced by the minimum of them and `updates`.
+
+>>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> lax.scatter_min(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
+Array([1., 1., 1.], dtype=float32)
+""",
+)
+
+scatter_max = _function(
+    "scatter_max",
+    scatter_max_p,
+    "max",
+    """`operand` with windows of it replaced by the maximum of them and `updates`.
+
+>>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+>>> lax.scatter_max(jnp.ones(3), jnp.array([[1]]), jnp.array([5.]), rows)
+Array([1., 5., 1.], dtype=float32)
+""",
+)
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with a function of scalars applied to elements of it, once for each time that they
+    are named.
+
+    >>> rows = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_apply(jnp.ones(3), jnp.array([[1]]), lambda x: x + 1, rows, update_shape=(1,))
+    Array([1., 2., 1.], dtype=float32)
+    """
+    x = as_operand(operand)
+    scalar = ShapedArray((), typeof(x).dtype)
+    closed = trace_to_jaxpr(
+        lambda a, b: [func(a)], [scalar, scalar], getattr(func, "__name__", "func")
+    )
+    if any(isinstance(c, Tracer) for c in closed.consts):
+        raise NotImplementedError(
+            "the function of scatter_apply uses a traced value from outside: pass it in another way"
+        )
+    out = closed.jaxpr.outvars[0].aval
+    if out.shape != () or out.dtype != scalar.dtype:
+        raise TypeError(
+            f"the function of scatter_apply must give {scalar.str_short()}, it gives"
+            f" {out.str_short()}"
+        )
+    return scatter_p.bind(
+        x,
+        as_operand(scatter_indices),
+        common.filled(canonical_shape(update_shape), common.scalar_of(scalar.dtype, 0)),
+        dimension_numbers=dimension_numbers,
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=GatherScatterMode.from_any(mode),
+        update_jaxpr=closed.jaxpr,
+        update_consts=tuple(closed.consts),
+    )

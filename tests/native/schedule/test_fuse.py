@@ -1,0 +1,73 @@
+"""Sharing loops never changes the order of a fold."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax, nn
+from calque.native.loops.tree import For, own_exprs, statements
+from calque.native.plan.steps import Call, walk
+
+RNG = np.random.default_rng(3)
+
+
+def apart(f, g, x):
+    """g(f(x)) in two programs, and in one."""
+    (inner, outer, both) = (calque.jit(h) for h in (f, g, lambda x: g(f(x))))
+    return np.asarray(outer(inner(x))), np.asarray(both(x))
+
+
+@pytest.mark.parametrize("rows", [20, 100, 1000])
+@pytest.mark.parametrize(
+    "fold", [jnp.sum, jnp.cumsum, jnp.prod], ids=["sum", "running sum", "product"]
+)
+@pytest.mark.parametrize(
+    "inner", [lambda x: x.sum(1), lambda x: nn.logsumexp(x, axis=1), lambda x: x.max(1)]
+)
+def test_a_fold_over_folded_rows_has_the_bits_of_one_over_stored_rows(rows, fold, inner) -> None:
+    x = (1.0 + RNG.normal(size=(rows, 40)) / 40).astype(np.float32)
+
+    def scaled(x):
+        return inner(x) / 10 if fold is not jnp.prod else 1 + inner(x) / 1000
+
+    two, one = apart(scaled, fold, x)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_folds_beside_folded_rows_keep_their_blocks() -> None:
+    """Here the sum reads what the rows read, not what they make."""
+    x = RNG.normal(size=(300, 40)).astype(np.float32)
+    w = RNG.normal(size=300).astype(np.float32)
+
+    def f(x, w):
+        return (x * w[:, None]).sum(1), w.sum(), lax.cumsum(w)
+
+    one = calque.jit(f)(x, w)
+    np.testing.assert_array_equal(one[1], calque.jit(jnp.sum)(w))
+    np.testing.assert_array_equal(one[2], calque.jit(jnp.cumsum)(w))
+
+
+def test_sums_that_show_no_order_share_the_loop_of_rows() -> None:
+    x = RNG.integers(0, 9, (300, 40)).astype(np.int32)
+    e = calque.jit(lambda x: (x.sum(1) * 2).sum(0)).lower(x).compile()
+    assert e.as_text("loops").count("for d0") == 1
+
+
+def test_loops_whose_turns_collide_are_shared_with_such_only() -> None:
+    from tests.native.programs import compiled
+
+    x, at = RNG.normal(size=500).astype(np.float32), RNG.integers(0, 500, 200)
+    u = RNG.normal(size=200).astype(np.float32)
+    e = compiled(lambda x, at, u: (x.at[at].add(u), jnp.sin(u) * 2.0), x, at, u)
+    loops = [
+        s
+        for c in walk(e.steps)
+        if isinstance(c, Call)
+        for s in statements(c.nest)
+        if isinstance(s, For)
+    ]
+    assert [s for s in loops if s.colliding]
+    for s in loops:
+        heavy = any(x.op == "sin" for t in statements(s.body) for x in own_exprs(t))
+        assert not (s.colliding and heavy)
