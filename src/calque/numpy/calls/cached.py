@@ -19,6 +19,7 @@ from calque.core.avals import ShapedArray
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
+from calque.core.tracebacks import boundary
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
@@ -170,7 +171,7 @@ Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]],
 def cached(f: Callable[..., Any]) -> Any:
     """`f` with a call path of its own for eager calls."""
     teacher = Teacher(f)
-    teacher.function = function = callpath.Jitted(teacher.miss)
+    teacher.function = function = callpath.Jitted(boundary(teacher.miss))
     functools.update_wrapper(function, f, updated=())
     function.__wrapped__ = f
     return function

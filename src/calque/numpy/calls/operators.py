@@ -21,6 +21,7 @@ from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS, is_extended
 from calque.core.lazy import LazyModule
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.cached import Teacher
 from calque.numpy.promotion import common_type
@@ -67,7 +68,7 @@ def operator(name: str, method: Method) -> Any:
         product = Teacher(
             method, lambda f, given, args, kwargs: product_lesson(name, f, args), at_once=True
         )
-        product.function = callpath.OpFunction(product.miss)
+        product.function = callpath.OpFunction(boundary(product.miss))
         return product.function
 
     taught: set[Any] = set()
@@ -99,7 +100,7 @@ def operator(name: str, method: Method) -> Any:
             taught.add(key)
         return function(*args)
 
-    function = general.function = callpath.OpFunction(miss)
+    function = general.function = callpath.OpFunction(boundary(miss))
     return function
 
 
