@@ -24,7 +24,6 @@ from calque.core.dtypes import (
     PYTHON_SCALARS,
     as_dtype,
     canonicalize,
-    iinfo,
     is_complex,
     is_extended,
     is_inexact,
@@ -48,7 +47,7 @@ from calque.numpy.promotion import (
 )
 from calque.ops.common import scalar_of
 from calque.ops.found_sizes import found_size
-from calque.ops.sizes import as_number, index_dtype
+from calque.ops.sizes import as_number
 from calque.transforms.devices.sharding_arrays import device_put
 from calque.transforms.functions import debug_nans
 from calque.transforms.primitives.checks import raise_if
@@ -495,49 +494,6 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     n = larger(-(-(end - first) // step), 0)
     line = do.iota(dtype=dtype, shape=(n,), dimension=0, sharding=None)
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
-
-
-@seldom_taught
-@placed
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """Ones on the k-th diagonal.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.eye(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
-    (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
-    if type(k) is not int and (not is_integer(typeof(k).dtype) or typeof(k).ndim):
-        raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
-    rows, columns, k = diagonal_places(n, m, k)
-    shifted = do.add(rows, k)
-    return do.convert_element_type(
-        do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None
-    )
-
-
-def diagonal_places(n: Any, m: Any, k: Any) -> tuple[Any, Any, Any]:
-    """The row and the column of every element of a matrix, and the number of a diagonal that may be
-    added to them; one beyond the matrix is any such."""
-    dtype = index_dtype(n, m)
-    rows, columns = (do.iota(dtype=dtype, shape=(n, m), dimension=d, sharding=None) for d in (0, 1))
-    far = np.iinfo(dtype).max // 2
-    low, high = (-n if type(n) is int else -far), (m if type(m) is int else far)
-    if type(k) is Dim:
-        return rows, columns, as_number(k, dtype)
-    if is_concrete(k):
-        number = k if type(k) is int else int(to_numpy(k))
-        return rows, columns, as_number(min(max(number, low), high), dtype)
-    own = typeof(k).dtype
-    ends = [as_number(min(max(e, iinfo(own).min), iinfo(own).max), own) for e in (low, high)]
-    return rows, columns, convert(do.clamp(ends[0], convert(k, own), ends[1]), dtype)
-
-
-@seldom_taught
-def identity(n: int, dtype: Any = None) -> Any:
-    """The identity matrix."""
-    return eye(n, dtype=dtype)
 
 
 @seldom_taught

@@ -11,7 +11,8 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.calls.marks import seldom_taught
 from calque.numpy.contractions import diagonal
-from calque.numpy.creation import canonical_shape, diagonal_places, zeros
+from calque.numpy.creation import canonical_shape, zeros
+from calque.numpy.matrices import diagonal_places
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import nonzero
