@@ -87,10 +87,10 @@ class Template:
     def __init__(self, closed: ClosedJaxpr):
         planned = Planned(closed, Options(exact=config.exact), Sizes(known=False))
         (call,) = planned.steps
-        if not isinstance(call, Call) or call.kernel is None or closed.consts:
+        if not isinstance(call, Call) or closed.consts:
             raise ValueError("not one kernel")
         self.out_avals, self.extent = closed.out_avals, call.schedule.extent
-        kernel = self.kernel = call.kernel
+        kernel = self.kernel = planned.code[call.schedule]
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}
         self.places = [places[buf] for buf in kernel.buffers]
