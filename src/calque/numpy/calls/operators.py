@@ -8,6 +8,7 @@ entry for the avals met.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -115,15 +116,17 @@ def teach_elementwise(
     if len(shapes) > 1 or any(is_extended(a.aval.dtype) for a in arrays):
         raise Unteachable
     shape = next(iter(shapes), ())
-    specs, hints = zip(*[operand(a, i, args) for i, a in enumerate(args)])
+    specs, operands = zip(*[operand(a, i, args) for i, a in enumerate(args)])
     exponent = text_exponent(name, args)
     if exponent is not None:
-        specs, hints = (specs[0], ("eq", exponent)), hints[:1]
+        specs, operands = (specs[0], ("eq", exponent)), operands[:1]
     elif name == "__pow__" and type(args[1]) is float:
         specs = (specs[0], ("fraction", *specs[1][1:]))
     made = eager.template(
-        ("operator", name, hints, exponent, type(exponent), config.trace_key()),
-        lambda: traced(method if exponent is None else lambda x: method(x, exponent), hints),
+        ("operator", name, operands, exponent, type(exponent), config.trace_key()),
+        functools.partial(
+            traced, method if exponent is None else lambda x: method(x, exponent), operands
+        ),
     )
     if made is None:
         raise Unteachable
@@ -173,18 +176,17 @@ def text_exponent(name: str, args: Sequence[Any]) -> int | float | None:
     return exponent
 
 
-def traced(method: Method, hints: Sequence[ShapedArray]) -> Any:
-    return trace_to_jaxpr(lambda *xs: [method(*xs)], hints)
+def traced(method: Method, operands: Sequence[Any], sizes: Sequence[Any]) -> Any:
+    return trace_to_jaxpr(lambda *xs: [method(*xs)], [x.aval(sizes) for x in operands])
 
 
-def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], ShapedArray]:
-    """How the call path recognises the operand, and its stand-in of any size."""
+def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    """How the call path recognises the operand, and what it is to a kernel for all sizes."""
     t = type(a)
     if t is ArrayImpl:
         aval = a.aval
-        return ("array", aval, i), ShapedArray(
-            eager.HINTS[:1] if aval.shape else (), aval.dtype, aval.weak_type
-        )
+        axes = (0,) if aval.shape else ()
+        return ("array", aval, i), eager.Operand(axes, aval.dtype, aval.weak_type)
     if t not in PYTHON_SCALARS:
         raise Unteachable
     dtype, weak = common_type(*args)
@@ -192,7 +194,7 @@ def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], Shape
     aval = own if weak or own.dtype.kind != dtype.kind else ShapedArray((), dtype)
     if aval.dtype not in _PASSED_AS:
         raise Unteachable
-    return (_SPECS[t], aval.dtype, i), aval
+    return (_SPECS[t], aval.dtype, i), eager.Operand((), aval.dtype, aval.weak_type)
 
 
 def entry(specs: Sequence[Any], program: Any, choose: Callable[..., Any] | None = None) -> Any:
@@ -213,15 +215,13 @@ def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
     specs = [("array", x, 0), ("array", y, 1)]
     m, k, n = x.shape[0] if x.ndim == 2 else 1, x.shape[-1], y.shape[1] if y.ndim == 2 else 1
     if name == "__matmul__" and m * k * n <= SMALL_PRODUCT:
-        hints = (
-            ShapedArray(
-                (eager.HINTS[1],) if x.ndim == 1 else eager.HINTS[:2], x.dtype, x.weak_type
-            ),
-            ShapedArray(
-                (eager.HINTS[1],) if y.ndim == 1 else eager.HINTS[1:3], y.dtype, y.weak_type
-            ),
+        operands = (
+            eager.Operand((1,) if x.ndim == 1 else (0, 1), x.dtype, x.weak_type),
+            eager.Operand((1,) if y.ndim == 1 else (1, 2), y.dtype, y.weak_type),
         )
-        made = eager.template(("product", hints, config.trace_key()), lambda: traced(method, hints))
+        made = eager.template(
+            ("product", operands, config.trace_key()), functools.partial(traced, method, operands)
+        )
         if made is not None:
             shape = x.shape[:-1] + y.shape[1:]
             return entry(specs, made.program([made.out_avals[0].update(shape=shape)], (m, k, n)))
