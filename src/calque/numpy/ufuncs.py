@@ -12,6 +12,7 @@ from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
+    inexact_of,
     is_complex,
     is_float,
     is_inexact,
@@ -101,6 +102,10 @@ def _integers(*args: Any) -> list[Any]:
     if not is_integer(dtype) and dtype != np.dtype(bool):
         raise TypeError(f"bitwise functions take integers and bools, got {dtype.name}")
     return out
+
+
+def _shifted(*args: Any) -> list[Any]:
+    return promote_numeric(*_integers(*args))
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -277,7 +282,7 @@ def _rint(x: Any) -> Any:
         return do.complex(_rint(do.real(x)), _rint(do.imag(x)))
     if not is_float(dtype):
         return do.convert_element_type(
-            x, new_dtype=canonicalize(float), weak_type=False, sharding=None
+            x, new_dtype=inexact_of(dtype), weak_type=False, sharding=None
         )
     return do.round(x, rounding_method=1)
 
@@ -459,14 +464,14 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Promotion, str]] = {
     "bitwise_and": (lambda x, y: getattr(do, "and")(x, y), _integers, "x & y."),
     "bitwise_or": (lambda x, y: getattr(do, "or")(x, y), _integers, "x | y."),
     "bitwise_xor": (lambda x, y: do.xor(x, y), _integers, "x ^ y."),
-    "left_shift": (lambda x, y: do.shift_left(x, y), _integers, "x << y."),
+    "left_shift": (lambda x, y: do.shift_left(x, y), _shifted, "x << y."),
     "right_shift": (
         lambda x, y: (
             do.shift_right_logical(x, y)
             if is_unsigned(typeof(x).dtype)
             else do.shift_right_arithmetic(x, y)
         ),
-        _integers,
+        _shifted,
         "x >> y.",
     ),
     "logical_and": (lambda x, y: getattr(do, "and")(x, y), _bools, "Are both true?"),
@@ -554,5 +559,5 @@ def _variant(name: str, of: str, promotion: Promotion, *parameters: str) -> Any:
 
 
 UFUNCS["fabs"] = unary("fabs", _fabs, _INEXACT, "The absolute value, in floating point.")
-UFUNCS["bitwise_left_shift"] = _variant("bitwise_left_shift", "left_shift", _integers, "x", "y")
+UFUNCS["bitwise_left_shift"] = _variant("bitwise_left_shift", "left_shift", _shifted, "x", "y")
 globals().update(UFUNCS)
