@@ -82,7 +82,8 @@ class Sizes(Ranges):
         if op == "found":
             name = f"f{a}"
             self.found[name] = min(symbols.atom_interval(i)[1], FREE_MOST)
-        self.free.add(name)
+        if self.known:
+            self.free.add(name)
         self.values[name] = symbols.atom_hints[i]
         return var(name)
 
