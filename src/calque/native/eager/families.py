@@ -15,14 +15,14 @@ from calque.machine.driver.sizes import SizedProgram
 from calque.native.symbolic import SymbolicExecutable
 from calque.transforms.engines.specialiser import (
     REMEMBERED,
-    Families,
     Family,
     GenericProgram,
     SizedCall,
     Specialiser,
+    new_families,
 )
 
-_families = Families()
+_families: Final = new_families()
 
 
 class PrimitiveCall(SizedCall):

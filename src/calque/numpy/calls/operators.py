@@ -9,7 +9,7 @@ entry for the avals met.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS, is_extended
 from calque.core.lazy import LazyModule
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.machine.caches import Tables
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.cached import Teacher
 from calque.numpy.promotion import common_type
@@ -34,6 +35,12 @@ _PASSED_AS = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64",
 "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")))  # fmt: skip
 SMALL_PRODUCT = 64**3
 MOST_MET = 4096  # shapes that are remembered for operands of one kind
+
+
+_TAUGHT: Final[Tables[Any, bool]] = Tables("operands of operators", 10_000, programs=True)
+_KINDS: Final[Tables[Any, Sizes]] = Tables(
+    "operands of operators, but for their sizes", 1000, programs=True
+)
 
 
 class Unteachable(Exception):
@@ -70,8 +77,7 @@ def operator(name: str, method: Method) -> Any:
         product.function = callpath.OpFunction(product.miss)
         return product.function
 
-    taught: set[Any] = set()
-    kinds: dict[Any, Sizes] = {}
+    taught, kinds = _TAUGHT.new(), _KINDS.new()
     general = Teacher(method)  # for operands that broadcast
 
     def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -79,19 +85,21 @@ def operator(name: str, method: Method) -> Any:
             return method(*args, **kwargs)
         exponent = text_exponent(name, args)
         key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
-        if key in taught:  # an entry that went, or an int that does not fit the dtype of the array
-            taught.discard(key)
+        if taught.find(
+            key
+        ):  # an entry that went, or an int that does not fit the dtype of the array
+            taught.pop(key, None)
             return method(*args)
         kind = (key[0], *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
         shape = next((a.aval.shape for a in args if type(a) is ArrayImpl and a.aval.shape), ())
-        sizes = kinds.setdefault(kind, Sizes(shape))
+        sizes = kinds.find(kind) or kinds.setdefault(kind, Sizes(shape))
         try:
             if sizes.wants_all(shape):
                 sizes.met = set()
                 made = teach_elementwise(name, method, args, sizes.met)
             else:
                 made = teach_elementwise(name, method, args)
-                taught.add(key)
+                taught[key] = True
         except Unteachable:
             return (
                 general.miss(args, kwargs)
