@@ -113,10 +113,8 @@ def _trim() -> None:
     for key, aval in list(_interned.items()):
         if sys.getrefcount(aval) <= 4:
             del _interned[key]
-            _interned.dropped += 1
             if sys.getrefcount(aval) > 3:  # another thread has found it meanwhile
                 _interned[key] = aval
-                _interned.dropped -= 1
 
 
 def nbytes(aval: ShapedArray) -> int:

@@ -261,17 +261,18 @@ class WeakTable(weakref.WeakKeyDictionary[Key, Value]):
 
 class Interned(dict[Key, Value]):
     """Values of which there is one for each key: equality is identity. The owner counts those that
-    it `made` and `dropped`; a hit is a lookup in a dict, and counting it would cost as much."""
+    it `made`; a hit is a lookup in a dict, and counting it would cost as much."""
 
-    __slots__ = ("bound", "dropped", "made", "name")
+    __slots__ = ("bound", "made", "name")
 
     programs = False
 
     def __init__(self, name: str, bound: int | str) -> None:
         super().__init__()
         self.name, self.bound = name, checked_bound(name, bound)
-        self.made = self.dropped = 0
+        self.made = 0
         caches.declare(self)
 
     def counters(self) -> Counters:
-        return Counters(self.name, None, self.made, len(self), self.bound, self.dropped)
+        size = len(self)
+        return Counters(self.name, None, self.made, size, self.bound, max(self.made - size, 0))

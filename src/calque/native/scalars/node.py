@@ -167,9 +167,10 @@ class _Entry(WeakRef):  # type: ignore[type-arg]
 _pool: Final[Interned[tuple[Any, ...], _Entry]] = Interned("expressions", "expressions that live")
 
 
-def _forget(entry: Any) -> None:
-    _pool.dropped += 1
-    _remove_dead_weakref(_pool, entry.key)  # atomic: never drops an entry that has been replaced
+def _forget(
+    entry: Any, pool: Any = _pool, remove: Callable[..., None] = _remove_dead_weakref
+) -> None:
+    remove(pool, entry.key)  # atomic: never drops an entry that has been replaced
 
 
 def pool_size() -> int:
