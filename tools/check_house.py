@@ -31,7 +31,9 @@ FLOORS = {
         "debug dlpack dtypes explaining extend flatten_util image interpreters random ref"
         " test_util",
         "experimental nn",
-        "example_libraries scipy",
+        "api_util example_libraries scipy",
+        "compat",
+        "__main__",
     ],
     "calque.machine": [
         "caches",
@@ -65,9 +67,10 @@ FLOORS = {
     "calque.ops": [
         "associative common dimension_numbers gamma_gradients padding",
         "found_sizes kinds layout scalar_programs staging",
-        "arithmetic bits complexes fft indexing joining linalg math random rounding sizes special",
+        "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
+        " special",
         "compare convert cumulative products reductions scatter slicing windows",
-        "reduce select_windows sorting",
+        "reduce scatter_functions select_windows sorting",
     ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
     "calque.native": [
@@ -88,10 +91,10 @@ FLOORS = {
     "calque.numpy": [
         "promotion",
         "calls ufuncs",
-        "creation indexing reductions shaping",
+        "creation indexing joining reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
-        "arranging averages calculus diagonals editing grids linalg methods namespace sets"
+        "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

@@ -25,6 +25,7 @@ with _importing():
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
         ad_checkpoint,
+        api_util,
         custom_batching,
         custom_derivatives,
         debug,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         tree_util,
         typing,
     )
+    from calque.compat.switch import as_jax
     from calque.contexts import (
         allow_f16_reductions,
         array_garbage_collection_guard,

@@ -94,7 +94,7 @@ def _one(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda self: f(self)
 
 
-# ---------------------------------------------------------------- methods that arrays and tracers s
+# ------------------------------------------------------------ methods that arrays and tracers share
 
 
 def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:

@@ -23,7 +23,7 @@ from calque.ops.dimension_numbers import (
 )
 from calque.ops.layout import Shape, canonical_shape, expand_dims, unary_transpose
 
-# ---------------------------------------------------------------- positions: what gather and scatte
+# ------------------------------------------------ positions: what gather and scatter have in common
 
 
 def offsets_of(ndim: int, dropped: Sequence[int]) -> Shape:

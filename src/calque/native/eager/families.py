@@ -59,7 +59,7 @@ def program_of_any_size(
     is not worth it, or impossible.
 
     `key` tells primitives and parameters apart."""
-    family = _families[key, config.exact, *[a.kind for a in avals]]
+    family = _families.of((key, config.exact, *[a.kind for a in avals]))
     found = SPECIALISER.program_for(PrimitiveCall(family, name, equation, avals))
     if found is None:
         return None

@@ -89,7 +89,8 @@ class Sizes:
         if op == "found":
             name = f"f{a}"
             self.found[name] = min(symbols.atom_interval(i)[1], FREE_MOST)
-        self.free.add(name)
+        if self.known:
+            self.free.add(name)
         self.values[name] = symbols.atom_hints[i]
         return var(name)
 
@@ -105,6 +106,11 @@ class Sizes:
             self._hinted = Sizes(self.known)
             self._hinted.values = self.values
         return self._hinted
+
+    def may_grow(self, extent: Expr) -> bool:
+        """May this program be called with a much longer loop than this one? Then pieces that are
+        worth a thread are cut when it is."""
+        return not self.free.isdisjoint(extent.names)
 
     def define(self, n: int, e: Expr, value: int | None = None) -> None:
         """Let `n` be written as `e` from now on (for kernels whose sizes are not the ones of this
