@@ -94,10 +94,14 @@ class Template:
         symbols.lenient = True
         planned = Planned(closed, Options(exact=config.exact), Sizes(known=False))
         (call,) = planned.steps
-        if not isinstance(call, Call) or call.kernel is None or closed.consts:
+        if not isinstance(call, Call) or closed.consts:
             raise ValueError("not one kernel")
         sizes = planned.planner.sizes
-        self.symbols, self.out_avals, self.kernel = symbols, closed.out_avals, call.kernel
+        self.symbols, self.out_avals, self.kernel = (
+            symbols,
+            closed.out_avals,
+            planned.code[call.schedule],
+        )
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}
         self.places = [places[buf] for buf in self.kernel.buffers]
