@@ -19,7 +19,7 @@ from calque.core.config import config
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine.threads import get_num_threads, set_num_threads
 from calque.native import backend
-from calque.native.schedule import nests
+from calque.native.schedule import threads as sharing
 
 MODULES = (cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce)
 ELEMENTS = 400_000  # of all operands: far more than what is worth a thread
@@ -45,7 +45,7 @@ def threads() -> Iterator[None]:
 @pytest.fixture
 def every_loop_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PARALLEL_NS": -1, "GRAIN_NS": 0, "SPLIT": 8, "TILES": 8}.items():
-        monkeypatch.setattr(nests, name, value)
+        monkeypatch.setattr(sharing, name, value)
 
 
 def some(name: str) -> list[Case]:

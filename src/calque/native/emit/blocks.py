@@ -167,7 +167,8 @@ class Blocks(Folds):
 
     def serial_loop(self, f: For) -> None:
         folds = prepare(f.accs)
-        widths = [self.width if self.fold_is_vec(a) else 0 for a in folds]
+        vectors = vector_names(f, self.vecnames) if self.width else set()
+        widths = [0 if vectors.isdisjoint(a.names) else self.width for a in folds]
         initial = [
             (t, v)
             for a, w in zip(folds, widths, strict=True)
@@ -202,9 +203,6 @@ class Blocks(Folds):
                 else:
                     self.vecnames.discard(name)
                 k += 1
-
-    def fold_is_vec(self, a: Fold) -> bool:
-        return any(self.is_vec(e) for e in (*a.values, *a.init))
 
     def serial_body(self, f: For, folds: list[Fold], widths: list[int], phis: Lanes) -> Lanes:
         parts = split(phis, folds)
