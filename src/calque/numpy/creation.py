@@ -498,34 +498,6 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
 
 @seldom_taught
 @placed
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """Ones on the k-th diagonal.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.eye(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
-    (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
-    if not is_integer(typeof(k).dtype) or typeof(k).ndim:
-        raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
-    i32 = np.dtype("int32")
-    rows = do.iota(dtype=i32, shape=(n, m), dimension=0, sharding=None)
-    columns = do.iota(dtype=i32, shape=(n, m), dimension=1, sharding=None)
-    shifted = do.add(rows, convert(k, i32))
-    return do.convert_element_type(
-        do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None
-    )
-
-
-@seldom_taught
-def identity(n: int, dtype: Any = None) -> Any:
-    """The identity matrix."""
-    return eye(n, dtype=dtype)
-
-
-@seldom_taught
-@placed
 def linspace(
     start: Any,
     stop: Any,

@@ -89,7 +89,8 @@ class Sizes:
         if op == "found":
             name = f"f{a}"
             self.found[name] = min(symbols.atom_interval(i)[1], FREE_MOST)
-        self.free.add(name)
+        if self.known:
+            self.free.add(name)
         self.values[name] = symbols.atom_hints[i]
         return var(name)
 

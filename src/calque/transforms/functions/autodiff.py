@@ -10,6 +10,7 @@ from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_extended, 
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
@@ -37,6 +38,7 @@ def _callable(fun: Any) -> None:
 # ---------------------------------------------------------------- forward mode
 
 
+@boundary
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The value of `fun` at `primals` and its derivative along `tangents`: (out, tangent_out), or
     with `has_aux` also aux.
@@ -123,6 +125,7 @@ def _name(dtype: Any) -> str:
 # ---------------------------------------------------------------- linear programs at a point
 
 
+@boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of `fun` at `primals` and the linear function that is its derivative there: (out,
     f_jvp[, aux]).
@@ -142,6 +145,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         flat.out_tree,
     )
 
+    @boundary
     def f_jvp(*tangents: Any) -> Any:
         """The derivative at the point of linearisation, applied to tangents."""
         ts, tree = pytrees.flatten((tangents, {}))
@@ -302,6 +306,7 @@ def vjp_of(
     return outs, VJP(fixed, tape.consts)
 
 
+@boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
@@ -328,6 +333,7 @@ def _no_reduce_axes(reduce_axes: Sequence[Any]) -> None:
         )
 
 
+@boundary
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
 ) -> Callable[..., Any]:
@@ -350,6 +356,7 @@ def linear_transpose(
     closed = trace_to_jaxpr(flat, avals, name_of(fun))
     out_tree, tree = flat.out_tree, pytrees.structure(primals)
 
+    @boundary
     def transposed(cotangents: Any) -> Any:
         """Cotangents of the result to cotangents of the arguments."""
         cts, ct_tree = pytrees.flatten(cotangents)
@@ -400,6 +407,7 @@ def value_and_grad(
     )
 
     @wraps(fun, f"value_and_grad({name_of(fun)})", doc)
+    @boundary
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         wanted, partial, diff_args = partial_function(fun, chosen, args, kwargs, "value_and_grad")
         leaves, in_tree = pytrees.flatten((diff_args, {}))
@@ -438,6 +446,7 @@ def grad(
     doc = f"Gradient of {name_of(fun)}: takes the same arguments."
 
     @wraps(fun, f"grad({name_of(fun)})", doc)
+    @boundary
     def grad_f(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

@@ -8,6 +8,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import drop_unused, trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
@@ -109,6 +110,7 @@ def _avals(
     return out
 
 
+@boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of the result of `fun`, which does no arithmetic.
 
@@ -150,6 +152,7 @@ def make_jaxpr(
     static = as_tuple(static_argnums, int, "static_argnums")
     scope = [axes.Axis(name, size) for name, size in axis_env or ()]
 
+    @boundary
     def made(*args: Any, **kwargs: Any) -> Any:
         fixed = {i % len(args): args[i % len(args)] for i in static if -len(args) <= i < len(args)}
         dynamic = [None if i in fixed else a for i, a in enumerate(args)]

@@ -30,8 +30,14 @@ from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit import refs as refs_jit
 from calque.transforms.jit.arguments import Given, check_result
-from calque.transforms.jit.call_specs import Inexpressible, call_specs, result_spec
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
+from calque.transforms.jit.teaching import (
+    Inexpressible,
+    Lesson,
+    call_arguments,
+    result_of,
+    teach,
+)
 from calque.transforms.jit.traced import Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.refs import RefTouched, any_alive
@@ -319,23 +325,15 @@ class JittedFunction:
             return
         if given.settings != config.trace_key():  # changed meanwhile: it is for neither of the two
             return
-        o, args, kwargs = self.options, given.args, given.kwargs
+        o, kwargs = self.options, given.kwargs
         try:
-            specs = call_specs(
-                args, kwargs, o.static_argnums, o.static_argnames, choose is not None
-            )
-            out = result_spec(
-                pytrees.unflatten(
-                    traced.out_tree, [("out", k) for k in range(traced.out_tree.num_leaves)]
-                )
-            )
+            arguments = call_arguments(given.args, kwargs, o.static_argnums, o.static_argnames)
+            out = result_of(traced.out_tree)
         except Inexpressible:
             return
-        guards, number = self.guards(traced), epoch_of(given.settings)
-        entry = callpath.Entry(
-            specs, tuple(kwargs), executable.program, out, number, guards, choose
-        )
-        callpath.add_entry(self.callable, entry)
+        guards = self.guards(traced)
+        lesson = Lesson(arguments, executable.program, out, tuple(kwargs), guards, choose)
+        teach(self.callable, lesson, epoch_of(given.settings))
 
 
 def wrapped(fun: Callable[..., Any], options: Options) -> Any:

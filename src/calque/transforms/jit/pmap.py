@@ -15,6 +15,7 @@ from calque.core import pytrees
 from calque.core.devices import DEVICES, Device
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.tracebacks import boundary
 from calque.transforms.devices.mesh import Mesh, grid_of
 from calque.transforms.devices.sharding import NamedSharding, PartitionSpec
 from calque.transforms.devices.sharding_constraint import constrained
@@ -54,6 +55,7 @@ def pmap(
     donated = as_tuple(donate_argnums, int, "donate_argnums")
     mapped.compiled = jit(mapped.over_axis, static_argnums=mapped.statics, donate_argnums=donated)
 
+    @boundary
     def pmapped(*args: Any, **kwargs: Any) -> Any:
         return mapped(args, kwargs)
 

@@ -14,6 +14,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch
@@ -349,6 +350,7 @@ class custom_jvp:
 
         self.defjvp(jvp)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(

@@ -18,6 +18,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
@@ -362,6 +363,7 @@ class custom_vjp:
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(

@@ -4,21 +4,27 @@ them may be contracted)."""
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from calque.native.scalars.expr import FLOAT_BITS, Expr, cast, make, rebuild, ref, rewrite
 from calque.native.scalars.vmath import TABLE
 
 NARROW = ("f16", "bf16")
 CONTRACTED = frozenset({"add", "sub", "mul"})
+NAMES = frozenset(TABLE)
 
 
-def has_math(op: str) -> bool:
-    return op in TABLE
+class MathFunction(NamedTuple):
+    """One compiled form of a math function, shared by all kernels."""
 
+    op: str
+    dtypes: tuple[str, ...]
+    result: str
+    width: int  # 0: of scalars
 
-def math_symbol(op: str, dtypes: tuple[str, ...], result: str, width: int) -> str:
-    kind = "_".join(dict.fromkeys((*dtypes, result)))
-    return f"vm_{op}_{kind}_{width or 's'}"
+    def symbol(self, tag: str) -> str:
+        kind = "_".join(dict.fromkeys((*self.dtypes, self.result)))
+        return f"vm_{self.op}_{kind}_{self.width or 's'}{tag}"
 
 
 def argument(k: int, dtype: str) -> Expr:

@@ -9,9 +9,9 @@ import pytest
 from run_kernel import array, call, run, run_plain, words
 
 from calque.machine.code import diskcache
-from calque.native.emit import kernels
-from calque.native.emit.expand import definition
+from calque.native.emit import emitter, kernels
 from calque.native.emit.kernels import compile_kernels
+from calque.native.emit.math_functions import definition
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, For, Loop, State, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var, walk
@@ -275,9 +275,8 @@ def test_goldens(name, body):
 
 
 def run_text(body):
-    from calque.native.emit.emitter import Emitter
-
     order = canonical(body)
-    return Emitter().kernel(
-        name="kernel", bufs=order.buffers, sizes=order.sizes, params=order.params, body=body
+    f = emitter.write_kernel(
+        "kernel", order.buffers, order.sizes, order.params, body, emitter.CodeOptions()
     )
+    return f.text
