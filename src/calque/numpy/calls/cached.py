@@ -20,11 +20,18 @@ from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
+from calque.machine.caches import Tables
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
-from calque.transforms.jit.call_specs import result_spec
 from calque.transforms.jit.epochs import callpath_enabled, epoch
+from calque.transforms.jit.teaching import (
+    Description,
+    Inexpressible,
+    Lesson,
+    result_of,
+    teach,
+)
 
 eager_program = lazy.LazyModule("calque.native.eager.program")
 
@@ -41,21 +48,19 @@ class Arguments:
     def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]):
         self.avals: list[ShapedArray] = []
         self.key: list[Any] = []
-        self.specs = [self.spec(a) for a in args]
+        self.descriptions = [self.described(a) for a in args]
         for k, v in kwargs.items():
             self.key.append(k)
-            self.specs.append(self.spec(v))
+            self.descriptions.append(self.described(v))
 
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple([n for a in self.avals for n in a.shape])
 
-    def spec(self, a: Any) -> tuple[Any, ...]:
+    def described(self, a: Any) -> Description:
         t = type(a)
-        if (
-            t is ArrayImpl and a._extra is not None
-        ):  # placed on devices: the results follow, in Python
-            raise eager_program.Inexpressible
+        if t is ArrayImpl and a._extra is not None:
+            raise Inexpressible  # placed on devices: the results follow, in Python
         if t is ArrayImpl or t is float:
             aval = typeof(a)
             self.avals.append(aval)
@@ -64,7 +69,7 @@ class Arguments:
             return ("array", aval, i) if t is ArrayImpl else ("pyfloat", aval.dtype, i)
         if t is tuple or t is list:
             self.key.append((t, len(a)))
-            return (t.__name__, [self.spec(v) for v in a])
+            return (t.__name__, [self.described(v) for v in a])
         self.key.append((t, a))
         if a is None:
             return ("none",)
@@ -72,24 +77,30 @@ class Arguments:
             return ("eq", a)
         if isinstance(a, (type, np.dtype)) or a is Ellipsis:
             return ("is", a)
-        raise eager_program.Inexpressible
+        raise Inexpressible
+
+
+_SEEN: Final[Tables[Any, int]] = Tables("calls of library functions", SEEN_LIMIT, programs=True)
+_RARE: Final[Tables[Any, int]] = Tables(
+    "calls of functions that are seldom taught", SEEN_LIMIT, programs=True
+)
 
 
 class Teacher:
     """Serves the calls of a function that machine code does not know, and teaches it: with the
     second call of a sort, or `at_once`.
 
-    `exact` gives the entry for arguments of just this sort."""
+    `exact` gives the lesson for arguments of just this sort."""
 
     def __init__(
         self, f: Callable[..., Any], exact: Exact | None = None, at_once: bool = False
     ) -> None:
-        self.f, self.exact, self.at_once = f, exact or entry_of_steps, at_once
+        self.f, self.exact, self.at_once = f, exact or steps, at_once
         self.function: Any = None  # whom to teach
-        self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
+        self.seen = _SEEN.new()  # arguments met before -> how often, or what came of it
         self.any_size = AnySize()
         self.seldom = is_seldom_taught(f)
-        self.calls: dict[Any, int] = {}  # of functions that are seldom taught
+        self.calls = _RARE.new()  # of functions that are seldom taught
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call."""
@@ -98,11 +109,9 @@ class Teacher:
         try:
             given = Arguments(args, kwargs)
             key = (epoch(), *given.key)
-            known = self.seen.get(key)
-        except (
-            eager_program.Inexpressible,
-            TypeError,
-        ):  # not for machine code, or arguments that cannot be a key
+            known = self.seen.find(key)
+        except (Inexpressible, TypeError):
+            # not for machine code, or arguments that cannot be a key
             return self.f(*args, **kwargs)
         if known != REFUSED and self.learns(given, key, known, args, kwargs):
             return self.function(*args, **kwargs)
@@ -112,11 +121,9 @@ class Teacher:
         """Has a function that is seldom taught been called seldom with such arguments?"""
         try:
             key = (epoch(), args, *kwargs.items())
-            n = self.calls[key] = self.calls.get(key, 0) + 1
+            n = self.calls[key] = (self.calls.find(key) or 0) + 1
         except TypeError:
             return False
-        if len(self.calls) > SEEN_LIMIT:
-            self.calls.clear()
         return n <= TURNS
 
     def learns(
@@ -128,8 +135,6 @@ class Teacher:
         kwargs: dict[str, Any],
     ) -> bool:
         """Is there an entry for such arguments now?"""
-        if len(self.seen) > SEEN_LIMIT:
-            self.seen.clear()
         if known is None and given.sizes:
             self.seen[key] = 1
             if self.any_size.is_hot(key, given.sizes):
@@ -156,14 +161,14 @@ class Teacher:
         """Add an entry for such arguments; False when the function is not for machine code."""
         try:
             with no_collection():
-                entry = self.exact(self.f, given, args, kwargs)
+                lesson = self.exact(self.f, given, args, kwargs)
         except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
             return False
-        callpath.add_entry(self.function, entry)
+        teach(self.function, lesson)
         return True
 
 
-Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]], Any]
+Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]], Lesson]
 
 
 def cached(f: Callable[..., Any]) -> Any:
@@ -175,14 +180,13 @@ def cached(f: Callable[..., Any]) -> Any:
     return function
 
 
-def entry_of_steps(
+def steps(
     f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """An entry with a program that does one step for each primitive."""
+) -> Lesson:
+    """A program that does one step for each primitive."""
     flat, tree = flat_function(f, args, kwargs)
     program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
-    out = result_spec(pytrees.unflatten(tree[0], [("out", k) for k in range(tree[0].num_leaves)]))
-    return callpath.Entry(given.specs, tuple(kwargs), program, out, epoch())
+    return Lesson(given.descriptions, program, result_of(tree[0]), tuple(kwargs))
 
 
 def flat_function(
@@ -201,7 +205,7 @@ def flat_function(
         if not all(
             isinstance(v, Tracer) for v in out
         ):  # a Python value, or an array made while tracing
-            raise eager_program.Inexpressible
+            raise Inexpressible
         tree[:] = [structure]
         return out
 
