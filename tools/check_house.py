@@ -54,7 +54,7 @@ FLOORS = {
     "calque.core": [
         "config errors lazy pause polynomials pytrees source",
         "devices dims dtypes key_use tracebacks",
-        "adopting avals extents",
+        "adopting avals extents symbols",
         "trace_state",
         "leaks primitives",
         "jaxprs",

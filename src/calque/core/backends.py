@@ -10,8 +10,9 @@ from typing import Any, Final, Protocol
 from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.dims import Symbols, hint_of
+from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
+from calque.core.symbols import Symbols
 
 
 @dataclass(frozen=True)
