@@ -57,7 +57,7 @@ FLOORS = {
         "at_sizes printing",
         "trace",
         "arrays outside",
-        "reference",
+        "reference types",
         "backends",
     ],
     "calque.ops": [
@@ -65,7 +65,7 @@ FLOORS = {
         "found_sizes kinds layout scalar_programs staging",
         "arithmetic bits complexes fft indexing joining linalg math random rounding sizes special",
         "compare convert cumulative products reductions scatter slicing windows",
-        "reduce select_windows sorting",
+        "creation reduce scatter_functions select_windows sorting",
     ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
     "calque.native": [
@@ -84,12 +84,13 @@ FLOORS = {
         "eager",
     ],
     "calque.numpy": [
-        "promotion",
+        "promotion signatures",
         "calls ufuncs",
         "creation indexing reductions shaping",
+        "joining ranges",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
-        "arranging averages calculus diagonals editing grids linalg methods namespace sets"
+        "arranging averages calculus choosing diagonals editing grids linalg methods namespace sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

@@ -9,7 +9,6 @@ from calque.core.arrays import to_array
 from calque.core.dtypes import as_dtype, canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy.creation import arange
 from calque.numpy.elementwise import logaddexp
 from calque.numpy.joining import split
 from calque.numpy.promotion import (
@@ -19,6 +18,7 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
 )
+from calque.numpy.ranges import arange
 from calque.numpy.shaping import clip, expand_dims, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.math import logistic

@@ -1,13 +1,17 @@
 """Sets of values: unique, unions, intersections, membership."""
 
+from __future__ import annotations
+
 import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dims import is_found, value_of
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.creation import asarray, ones, zeros
 from calque.numpy.joining import concatenate
@@ -33,7 +37,7 @@ __all__ = [
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -41,7 +45,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """The different values in order, or the different slices along an axis. Under jit give `size`.
@@ -156,7 +160,9 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: Any
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueAllResult:
     """The different values, their first places, the inverse, and the counts; every nan is
     different."""
     return _UniqueAllResult(
@@ -165,7 +171,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
     """The different values and how often each occurs; every nan is different."""
     return _UniqueCountsResult(
@@ -174,7 +180,7 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueInverseResult:
     """The different values and the place of each element among them; every nan is different."""
     return _UniqueInverseResult(
@@ -182,7 +188,9 @@ def unique_inverse(
     )
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The different values; every nan is different."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
@@ -191,13 +199,13 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
+) -> Array:
     """Is each element among the others?
 
     >>> import calque.numpy as jnp
@@ -234,7 +242,9 @@ def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     return asarray(a), asarray(b)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The values of either array, in order.
 
     >>> import calque.numpy as jnp
@@ -245,13 +255,13 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The values of the first array that the second does not have.
 
     >>> import calque.numpy as jnp
@@ -297,13 +307,13 @@ def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The values that exactly one of the arrays has, in order.
 
     >>> import calque.numpy as jnp
@@ -322,13 +332,13 @@ def setxor1d(
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """The values that both arrays have, in order.
 

@@ -10,8 +10,9 @@ from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions, sorting
-from calque.numpy.creation import arange, canonical_shape, placed
+from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import canonical_axis, check_arraylike, promote_inexact
+from calque.numpy.ranges import arange
 from calque.numpy.ufuncs import UFUNCS
 from calque.random.distributions import gumbel
 from calque.random.keys import wrapped
