@@ -21,7 +21,7 @@ import numpy as np
 import calque as jax
 import calque.numpy as jnp
 from calque import lax, nn
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 
 SIZES: Final = (0, 1, 2, 3, 5, 16, 17, 64, 100)
 Function = Callable[..., Any]

@@ -31,11 +31,15 @@ FLOORS = {
         "debug dlpack dtypes explaining extend flatten_util image interpreters random ref"
         " test_util",
         "experimental nn",
-        "example_libraries scipy",
+        "api_util example_libraries scipy",
+        "compat",
+        "__main__",
     ],
     "calque.machine": [
+        "caches",
         "lazy",
         "once",
+        "state",
         "syntax",
         "code",
         "lang",
@@ -50,7 +54,7 @@ FLOORS = {
     "calque.core": [
         "config errors lazy pause polynomials pytrees source",
         "devices dims dtypes key_use tracebacks",
-        "avals extents",
+        "adopting avals extents",
         "trace_state",
         "leaks primitives",
         "jaxprs",
@@ -63,9 +67,10 @@ FLOORS = {
     "calque.ops": [
         "associative common dimension_numbers gamma_gradients padding",
         "found_sizes kinds layout scalar_programs staging",
-        "arithmetic bits complexes fft indexing joining linalg math random rounding sizes special",
+        "arithmetic bits complexes creation fft indexing joining linalg math random rounding sizes"
+        " special",
         "compare convert cumulative products reductions scatter slicing windows",
-        "creation reduce scatter_functions select_windows sorting",
+        "reduce scatter_functions select_windows sorting",
     ],
     "calque.transforms": ["engines", "primitives", "functions", "devices", "jit"],
     "calque.native": [
@@ -86,11 +91,10 @@ FLOORS = {
     "calque.numpy": [
         "promotion signatures",
         "calls ufuncs",
-        "creation indexing reductions shaping",
-        "joining ranges",
+        "creation indexing joining matrices ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
-        "arranging averages calculus choosing diagonals editing grids linalg methods namespace sets"
+        "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"
         " ufunc_objects windows",
         "histograms padding polynomials",
         "segments",

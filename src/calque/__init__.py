@@ -19,13 +19,13 @@ with _importing():
     from calque.core.config import config
     from calque.core.trace import set_evaluator as _set_evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
-    from calque.numpy.calls import cached as _cached
     from calque.transforms.functions import debug_nans as _debug_nans
     from calque.transforms.jit.control_flow import set_converter as _set_converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
         ad_checkpoint,
+        api_util,
         custom_batching,
         custom_derivatives,
         debug,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         tree_util,
         typing,
     )
+    from calque.compat.switch import as_jax
     from calque.contexts import (
         allow_f16_reductions,
         array_garbage_collection_guard,
@@ -143,7 +144,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev
     from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
     from calque.transforms.functions.vmap import vmap
-    from calque.transforms.jit.jit import clear_caches, jit
+    from calque.transforms.jit.decorator import clear_caches, jit
     from calque.transforms.jit.pmap import pmap
     from calque.transforms.jit.retraces import explain_retraces, no_retrace
     from calque.transforms.jit.two_passes import fwd_and_bwd
@@ -163,6 +164,5 @@ _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )
 _debug_nans.install()
-_cached.install()
 _tracebacks.install()
 __version__ = "0.1.0"

@@ -46,7 +46,7 @@ _NAMES = {
     "area": ResizeMethod.AREA,
 }
 
-# ---------------------------------------------------------------- kernels: the weight of a pixel by
+# --------------------------------------------------- kernels: the weight of a pixel by its distance
 
 
 def _triangle(x: Any) -> Any:
@@ -77,7 +77,7 @@ _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
 }
 _BEYOND = 2  # pixels past an edge that the kernel of CUBIC_PYTORCH reaches
 
-# ---------------------------------------------------------------- weights: (input pixels, output pi
+# --------------------------------------- weights: (input pixels, output pixels) along one dimension
 
 
 def _weights(

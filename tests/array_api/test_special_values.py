@@ -12,7 +12,7 @@ import calque.numpy as jnp
 
 inf, nan, pi = math.inf, math.nan, math.pi
 
-# ---------------------------------------------------------------- one real operand: (operands) -> r
+# ----------------------------------------------------------- one real operand: (operands) -> result
 
 SELF = "itself"
 UNARY = {
@@ -63,7 +63,7 @@ UNARY = {
 # dividend's sign.
 UNSIGNED_ZERO = {"sign", "logaddexp", "floor_divide", "remainder"}
 
-# ---------------------------------------------------------------- two real operands: (firsts, secon
+# --------------------------------------------------- two real operands: (firsts, seconds) -> result
 
 ZEROS, INFS, NAN = (0.0, -0.0), (inf, -inf), (nan,)
 POSITIVE, NEGATIVE = (0.5, 1.0, 3.0, 1e30), (-0.5, -1.0, -3.0, -1e30)

@@ -163,7 +163,7 @@ def _vmap(f: Any, in_axes: Any = None, out_axes: Any = None, axis_size: int = 0)
     return looped
 
 
-# ---------------------------------------------------------------- derivatives that differences conf
+# ------------------------------------------------------------- derivatives that differences confirm
 
 
 def differences(

@@ -489,7 +489,9 @@ def test_sizes_that_change():
 def fails_in_a_branch(x):
     if x > 0:
         for _ in range(3):
-            y = x @ x  # scalars
+            y = (  # of scalars
+                x @ x
+            )
     else:
         y = x
     return y

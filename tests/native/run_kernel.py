@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.machine.code import llvm
 from calque.machine.driver import interpreter as interp
-from calque.native.emit.emitter import Emitter
+from calque.native.emit import emitter
 from calque.native.emit.kernels import Kernel, compile_kernels, processor
 from calque.native.loops import polls
 from calque.native.loops.canonical import canonical
@@ -56,10 +56,16 @@ def run_plain(body: Body, values: dict[Any, Any], **options: Any) -> str:
     """As ``run``, with an emitter of its own options (other processors) and without caches."""
     verify(body)
     order = canonical(body)
-    em = Emitter(**{**processor(), **options})
-    text = em.kernel("k_plain", order.buffers, order.sizes, order.params, body)
-    text = "\n".join([*sorted(em.declared), text])
-    imports = {polls.ASK: interp.calque_poll.address} if polls.DECLARATION in em.declared else {}
+    f = emitter.write_kernel(
+        "k_plain",
+        order.buffers,
+        order.sizes,
+        order.params,
+        body,
+        emitter.CodeOptions(**{**processor(), **options}),
+    )
+    text = "\n".join([*sorted(f.declared), f.text])
+    imports = {polls.ASK: interp.calque_poll.address} if polls.DECLARATION in f.declared else {}
     address = llvm.link_module(text, ["k_plain"], imports, cache=False)["k_plain"]
     call(address, words(order, values))
     return text

@@ -78,3 +78,34 @@ def test_repeated_values_without_bytes() -> None:
     """Tangents of integers take no memory, and batch."""
     outs = cq.vmap(lambda t: cq.jvp(lambda x: (x, jnp.int32(3)), (1.0,), (t,))[1])(jnp.ones(4))
     assert [o.shape for o in outs] == [(4,), (4,)] and outs[1].dtype == cq.float0
+
+
+def test_kernels_for_every_size_say_which_sizes_they_serve() -> None:
+    """A sum of more elements than one kernel folds goes another way, for every number of them."""
+    before = len(eager._templates)
+    for n in (5, 16_384, 16_385, 40_000, 7):
+        x = normal(n)
+        same(
+            to_numpy(do.reduce_sum(x, axes=(0,), out_sharding=None)),
+            to_numpy(cq.jit(lambda x: do.reduce_sum(x, axes=(0,), out_sharding=None))(x)),
+        )
+    served = [t.serves for t in eager._templates.values() if t is not None and t.guards]
+    assert len(eager._templates) - before <= 2
+    assert served and all(s((1, 16_384, 1)) and not s((1, 16_385, 1)) for s in served)
+
+
+def test_the_words_of_a_kernel_are_the_sizes_of_its_form() -> None:
+    """Also where its last index is asked for, and where a loop is shared out among threads."""
+    for shape in ((3, 70), (40, 5), (2, 100_003), (300_001,)):
+        x = normal(*shape)
+        same(
+            to_numpy(do.cumsum(x, axis=0, reverse=True)),
+            to_numpy(cq.jit(lambda x: do.cumsum(x, axis=0, reverse=True))(x)),
+        )
+        same(to_numpy(do.exp(x)), to_numpy(cq.jit(do.exp)(x)))
+        same(
+            to_numpy(do.iota(dtype=np.dtype("f4"), shape=shape, dimension=0, sharding=None)),
+            np.broadcast_to(
+                np.arange(shape[0], dtype="f4").reshape(-1, *[1] * (len(shape) - 1)), shape
+            ),
+        )

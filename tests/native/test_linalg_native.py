@@ -197,7 +197,7 @@ def test_spectra_of_what_is_no_number(dtype: Any) -> None:
             agrees(svd_p, x, **SVD)
 
 
-# ---------------------------------------------------------------- what is no number, what cannot be
+# ------------------------------------------------------- what is no number, what cannot be factored
 
 
 @pytest.mark.parametrize("n", [1, 3, 32, 33, 70])

@@ -22,7 +22,7 @@ from calque.machine.routines.sort import network as sort_network
 from calque.native import backend
 from calque.native.emit import kernels
 from calque.native.library import matmul
-from calque.native.schedule import nests as schedule
+from calque.native.schedule import vectors
 
 TRIPLE = "aarch64-unknown-linux-gnu"
 CPUS = ("generic", "neoverse-n1", "apple-m1")
@@ -47,7 +47,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         triple=TRIPLE, cpu="generic", features="", vector_bytes=16, vector_registers=32, key="arm"
     )
     monkeypatch.setattr(target, "describe", lambda: described)
-    for module in (schedule, matmul):
+    for module in (vectors, matmul):
         monkeypatch.setattr(module, "describe", lambda: described)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(kernels, "_codes", {})

@@ -40,28 +40,28 @@ def test_sizes_decide_by_the_values_behind_the_symbols() -> None:
 
 def test_every_schedule_has_a_reason() -> None:
     e = compiled(lambda x: jnp.exp(x).sum(0), normal(100, 60))
-    assert all(c.plan.reasons for c in e.calls)
+    assert all(c.schedule.reasons for c in e.calls)
     assert "vector" in e.as_text("loops")
 
 
 def test_columns_are_vectors_around_serial_sums() -> None:
     e = check(lambda x: x.sum(0), normal(300, 500), tol=1e-3)
-    assert "around serial loops" in " ".join(e.calls[0].plan.reasons)
+    assert "around serial loops" in " ".join(e.calls[0].schedule.reasons)
     e = check(lambda x: x.sum(1), normal(500, 300), tol=1e-3)
-    assert "around" not in " ".join(e.calls[0].plan.reasons)
+    assert "around" not in " ".join(e.calls[0].schedule.reasons)
 
 
 def test_transposes_run_in_tiles() -> None:
     e = check(lambda x: x.T + 1.0, normal(100, 130))
-    assert "tiles" in " ".join(e.calls[0].plan.reasons)
+    assert "tiles" in " ".join(e.calls[0].schedule.reasons)
     check(lambda x: x.T * 2.0, normal(20, 130).astype(np.float32))
 
 
 def test_large_kernels_run_on_several_threads() -> None:
     e = check(lambda x: jnp.sin(x) * jnp.exp(x), normal(1_000_000), tol=1e-4)
-    assert e.calls[0].plan.extent is not None
+    assert e.calls[0].schedule.extent is not None
     e = check(lambda x: jnp.sin(x), normal(100))
-    assert e.calls[0].plan.extent is None
+    assert e.calls[0].schedule.extent is None
     check(lambda x: (x * 2.0).sum(), normal(1_000_001), tol=0.5)
     check(lambda x: x.T + 1.0, normal(1000, 1001))
 

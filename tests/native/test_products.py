@@ -11,7 +11,7 @@ import calque.numpy as jnp
 from calque import lax
 from calque.native.library import matmul
 from calque.native.plan.steps import Switch
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 
 NEAR = matmul.NEAR // 4  # float32 elements of a right side that is read where it stands
 

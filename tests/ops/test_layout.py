@@ -24,7 +24,7 @@ from tests.ops.helpers import (
 X = values("float64", (2, 3))
 
 
-# ---------------------------------------------------------------- the rules of each primitive, by t
+# ------------------------------------------------------------ the rules of each primitive, by table
 
 CASES = [
     (

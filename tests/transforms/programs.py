@@ -19,7 +19,7 @@ from calque.core.jaxprs import ClosedJaxpr, check_jaxpr
 from calque.transforms.functions.autodiff import jvp, linearize, vjp
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 for _module in pkgutil.walk_packages(calque.ops.__path__, "calque.ops."):
     importlib.import_module(_module.name)

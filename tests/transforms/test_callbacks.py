@@ -12,7 +12,7 @@ from calque.transforms.functions.callbacks import (
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.shapes import ShapeDtypeStruct, make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 from .programs import close, primitives_of, reference_backend  # noqa: F401
 

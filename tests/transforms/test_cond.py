@@ -5,7 +5,7 @@ import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives.cond import cond, switch
 
 from .programs import check, close, primitives_of, reference_backend, verified  # noqa: F401

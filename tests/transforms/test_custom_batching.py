@@ -6,7 +6,7 @@ from calque.custom_batching import custom_vmap, sequential_vmap
 from calque.transforms.functions.autodiff import grad, jvp
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 from .programs import close, primitives_of, verified
 

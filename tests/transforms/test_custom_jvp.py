@@ -8,7 +8,7 @@ from calque.transforms.functions.autodiff import grad, jvp, linear_transpose
 from calque.transforms.functions.loops import scan, while_loop
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives.cond import cond
 from calque.transforms.primitives.custom_jvp import SymbolicZero, custom_jvp
 

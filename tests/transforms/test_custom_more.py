@@ -5,7 +5,7 @@ import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad, linear_transpose, vjp
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives.custom_more import (
     closure_convert,
     custom_gradient,

@@ -7,7 +7,7 @@ import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad, jvp, linearize, vjp
 from calque.transforms.functions.loops import scan, while_loop
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives.cond import cond
 from calque.transforms.primitives.custom_jvp import SymbolicZero
 from calque.transforms.primitives.custom_vjp import (

@@ -6,7 +6,7 @@ import pytest
 
 import calque as jax
 import calque.numpy as jnp
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 
 VECTORS = {}
 MATRICES = {}

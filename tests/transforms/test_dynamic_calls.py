@@ -11,7 +11,8 @@ import calque as jax
 import calque.numpy as jnp
 from calque.machine.call import functions as callpath
 from calque.transforms.jit import dynamic
-from calque.transforms.jit.jit import function_of, stats
+from calque.transforms.jit.function import function_of
+from calque.transforms.jit.traced import stats
 
 pytestmark = pytest.mark.skipif(
     not callpath.LEARNS, reason="without machine code every call asks Python"

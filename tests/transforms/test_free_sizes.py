@@ -7,7 +7,7 @@ import calque as jax
 import calque.numpy as jnp
 from calque import lax
 from calque.native.plan import program as plan_program
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
 from tests.free_sizes import FUNCTIONS, chain, compare
 
 FEW = (0, 1, 3, 17, 64)

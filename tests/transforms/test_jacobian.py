@@ -3,7 +3,7 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 from .programs import close, reference_backend  # noqa: F401
 

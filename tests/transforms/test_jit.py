@@ -9,7 +9,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from calque.transforms.jit.jit import stats
+from calque.transforms.jit.traced import stats
 
 
 class Counter:

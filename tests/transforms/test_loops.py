@@ -6,7 +6,7 @@ from calque.core.config import config
 from calque.transforms.functions.associative_scan import associative_scan
 from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
 from calque.transforms.functions.shapes import make_jaxpr
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 from .programs import check, close, primitives_of, reference_backend  # noqa: F401
 

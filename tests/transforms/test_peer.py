@@ -13,7 +13,7 @@ from calque.transforms.functions.jacobian import hessian, jacfwd, jacrev
 from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives import custom_jvp, custom_vjp, remat
 from calque.transforms.primitives.cond import cond, switch
 

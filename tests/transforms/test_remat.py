@@ -6,7 +6,7 @@ from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives.remat import (
     checkpoint,
     checkpoint_name,

@@ -6,7 +6,7 @@ from calque.transforms.functions.autodiff import grad, linear_transpose, vjp
 from calque.transforms.functions.loops import fori_loop, scan
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives.scan import bind_counted
 
 from .programs import check, close, primitives_of, reference_backend, verified  # noqa: F401

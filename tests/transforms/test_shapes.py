@@ -3,7 +3,7 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 from .programs import reference_backend  # noqa: F401
 

@@ -5,7 +5,7 @@ import calque
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 from .programs import close, reference_backend, values  # noqa: F401
 

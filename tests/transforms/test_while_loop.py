@@ -14,7 +14,7 @@ from calque.transforms.functions.callbacks import debug_callback
 from calque.transforms.functions.loops import fori_loop, scan, while_loop
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives import while_reverse
 from calque.transforms.primitives.remat import checkpoint
 

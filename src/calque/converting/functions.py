@@ -21,7 +21,7 @@ from calque.converting.source import cannot, refusal, tree_of
 from calque.core.errors import ControlFlowError
 from calque.core.tracebacks import boundary
 from calque.machine.call import functions as callpath
-from calque.transforms.jit.jit import function_of, rewrapped
+from calque.transforms.jit.function import function_of, rewrapped
 from calque.transforms.primitives.custom_jvp import custom_jvp
 from calque.transforms.primitives.custom_vjp import custom_vjp
 

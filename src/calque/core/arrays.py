@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calque.core.adopting import adopted, from_numpy, from_storage
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0, storage
+from calque.core.dtypes import PYTHON_SCALARS, storage
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.call.arrays import (
@@ -28,6 +29,7 @@ from calque.machine.call.arrays import (
 __all__ = [
     "Array",
     "ArrayImpl",
+    "adopted",
     "delete_array",
     "filled",
     "from_numpy",
@@ -66,24 +68,6 @@ class Array(ArrayInterface, metaclass=_ArrayMeta):
         raise TypeError("Array cannot be instantiated directly: use calque.numpy.array(...)")
 
 
-def from_numpy(x: np.ndarray, weak_type: bool = False, copy: bool = False) -> Any:
-    """An Array with these values and this dtype (canonicalised). Shares memory unless it must not:
-    see `copy`."""
-    dtype = x.dtype if x.dtype == float0 else canonicalize(x.dtype)
-    copy = copy or not x.flags.aligned
-    y = (
-        np.array(x, dtype, order="C", copy=True)
-        if copy
-        else np.ascontiguousarray(x, dtype).reshape(x.shape)
-    )
-    return wrap_numpy(ShapedArray(x.shape, dtype, weak_type), y)
-
-
-def from_storage(x: np.ndarray, aval: ShapedArray) -> Any:
-    """An Array of an extended dtype from elements in the form in which memory holds them."""
-    return wrap_numpy(aval, np.ascontiguousarray(x, storage(aval.dtype)).reshape(aval.shape))
-
-
 def scalar(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return wrap_numpy(ShapedArray((), dtype, weak_type), np.asarray(x).astype(dtype))
 
@@ -103,7 +87,7 @@ def to_array(x: Any) -> Any:
     aval = typeof(x)
     if isinstance(x, PYTHON_SCALARS):
         return scalar(x, aval.dtype, aval.weak_type)
-    return from_numpy(np.asarray(x), aval.weak_type, copy=True)
+    return from_numpy(np.asarray(x), aval.weak_type)
 
 
 def to_numpy(x: Any) -> np.ndarray:

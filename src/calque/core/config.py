@@ -39,6 +39,13 @@ _CHOICES = {
         "philox4x32",
     ),
     "legacy_prng_key": ("allow", "warn", "error"),
+    "traceback_filtering": (
+        "auto",
+        "off",
+        "tracebackhide",
+        "remove_frames",
+        "quiet_remove_frames",
+    ),
     "array_garbage_collection_guard": (None, "allow", "log", "fatal"),
     **dict.fromkeys(
         TRANSFERS, (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")

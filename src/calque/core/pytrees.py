@@ -6,13 +6,14 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import optree
 
 NAMESPACE = "calque"
 _registered_classes: set[type] = set()
+_keys_of: dict[type, Callable[[Any], Sequence[Any]]] = {}  # classes that name their children
 
 
 class PyTreeDef:
@@ -188,10 +189,7 @@ def register(
 
     def flat(x: Any) -> Any:
         children, aux = flatten_func(x)
-        children = tuple(children)
-        if keys is not None:
-            return children, _Aux(aux), tuple(_Key(k) for k in keys(x))
-        return children, _Aux(aux)
+        return tuple(children), _Aux(aux)
 
     with warnings.catch_warnings():  # a named tuple may be a container of another kind
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
@@ -202,6 +200,8 @@ def register(
             namespace=NAMESPACE,
         )
     _registered_classes.add(cls)
+    if keys is not None:
+        _keys_of[cls] = keys
 
 
 class _Aux:
@@ -220,21 +220,6 @@ class _Aux:
 
     def __repr__(self) -> str:
         return repr(self.value)
-
-
-class _Key:
-    """Wraps a key-path entry that a class chose, so that optree keeps it as it is."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.value == other.value
 
 
 # ---------------------------------------------------------------- key paths, as JAX prints them
@@ -323,13 +308,7 @@ class FlattenedIndexKey:
 KeyPath = tuple[Any, ...]
 
 
-def _key(accessor_entry: Any) -> Any:
-    return _child_key(accessor_entry.type, accessor_entry.entry)
-
-
 def _child_key(kind: type, entry: Any) -> Any:
-    if isinstance(entry, _Key):
-        return entry.value
     if issubclass(kind, dict):
         return DictKey(entry)
     if issubclass(kind, (tuple, list, deque)) and not hasattr(kind, "_fields"):
@@ -342,10 +321,18 @@ def _child_key(kind: type, entry: Any) -> Any:
 def flatten_with_path(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    accessors, values, spec = optree.tree_flatten_with_accessor(
-        tree, is_leaf, none_is_leaf=False, namespace=NAMESPACE
-    )
-    return [(tuple(_key(e) for e in a), v) for a, v in zip(accessors, values)], PyTreeDef(spec)
+    """The leaves with their paths, and the structure. Only here are classes asked for keys."""
+    values, treedef = flatten(tree, is_leaf)
+    return list(zip(_paths(tree, is_leaf, ()), values, strict=True)), treedef
+
+
+def _paths(tree: Any, is_leaf: Callable[[Any], bool] | None, path: KeyPath) -> Iterator[KeyPath]:
+    if (is_leaf is not None and is_leaf(tree)) or not is_node_type(type(tree)):
+        yield path
+    elif tree is not None:
+        children, _, keys = one_level(tree)
+        for key, child in zip(keys, children, strict=True):
+            yield from _paths(child, is_leaf, (*path, key))
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
@@ -374,20 +361,20 @@ def prefix_broadcast(
     return out
 
 
-# ---------------------------------------------------------------- one level, and what differs betwe
+# ---------------------------------------------------- one level, and what differs between two trees
+
+
+_BUILT_IN = frozenset((tuple, list, dict, type(None), OrderedDict, defaultdict, deque))
+
+
+def is_registered(cls: type) -> bool:
+    """Whether instances of `cls` are containers because it is built in or registered itself."""
+    return cls in _registered_classes or cls in _BUILT_IN
 
 
 def is_node_type(cls: type) -> bool:
-    """Are instances of `cls` containers?"""
-    if cls in _registered_classes or cls in (
-        tuple,
-        list,
-        dict,
-        type(None),
-        OrderedDict,
-        defaultdict,
-        deque,
-    ):
+    """Whether instances of `cls` are containers: also a named tuple that nobody registered."""
+    if is_registered(cls):
         return True
     return issubclass(cls, tuple) and hasattr(cls, "_fields")
 
@@ -405,7 +392,9 @@ def one_level(tree: Any) -> tuple[list[Any], Any, list[Any]]:
         aux = (cast(Any, aux)[0], tuple(cast(Any, aux)[1]))
     elif isinstance(aux, list):
         aux = tuple(aux)
-    return list(children), aux, [_child_key(type(tree), e) for e in entries]
+    named = _keys_of.get(type(tree))
+    keys = [_child_key(type(tree), e) for e in entries] if named is None else list(named(tree))
+    return list(children), aux, keys
 
 
 def difference(

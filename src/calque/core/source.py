@@ -13,6 +13,16 @@ from typing import NamedTuple
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: dict[CodeType, bool] = {}
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
+# Files of libraries whose frames are left out as calque's are: what messages show is the line of
+# their user.
+excluded_files: list[str] = []
+
+
+def register_exclusion(path: str) -> None:
+    """Leave the frames of this file out of messages, and look for the user's line beyond them."""
+    if path not in excluded_files:
+        excluded_files.append(path)
+        _ours.clear()
 
 
 class Source(NamedTuple):
@@ -47,7 +57,11 @@ def is_internal(code: CodeType) -> bool:
     known = _ours.get(code)
     if known is None:
         name = code.co_filename
-        known = name.startswith((_PACKAGE, "<frozen")) or name.endswith(_LIBRARY)
+        known = (
+            name.startswith((_PACKAGE, "<frozen"))
+            or name.endswith(_LIBRARY)
+            or name in excluded_files
+        )
         _ours[code] = known
     return known
 

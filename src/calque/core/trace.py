@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calque.core import dims, errors, leaks, trace_state
+from calque.core.adopting import from_numpy
 from calque.core.at_sizes import at_sizes, settled
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -19,6 +20,7 @@ from calque.core.primitives import Primitive
 from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
+from calque.machine.call.arrays import ArrayImpl, wrap_numpy
 
 # ---------------------------------------------------------------- the types of values
 
@@ -101,6 +103,15 @@ trace_state.set_base(EvalTrace())
 # ---------------------------------------------------------------- recording
 
 
+def constant(x: Any) -> Any:
+    """A value from outside as programs keep it: an Array, of the values as they are now."""
+    if hasattr(x, "aval"):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        return from_numpy(np.asarray(x))
+    return constant(x.__jax_array__())
+
+
 class JaxprTracer(Tracer):
     """A value of a program that is being recorded."""
 
@@ -117,7 +128,7 @@ class JaxprTrace(Trace):
         self.invars: list[Var] = []
         self.constvars: dict[int, tuple[Var, Any]] = {}
         self.function, self.argument_names = function, argument_names
-        self.kept: list[Any] = []  # keeps constants alive while their ids are keys
+        self.kept: list[Any] = []  # what constants were made of: alive while their ids are keys
         self.makers: dict[
             Var, tuple[Eqn, int]
         ] = {}  # of the first `indexed` equations: variable -> its equation
@@ -146,14 +157,16 @@ class JaxprTrace(Trace):
         elif type(x) is Dim:
             return self.atom(dims.value_of(x))
         elif isinstance(x, PYTHON_SCALARS) or (
-            getattr(x, "ndim", None) == 0 and not isinstance(x, Tracer)
+            isinstance(x, (ArrayImpl, np.ndarray, np.generic)) and x.ndim == 0
         ):
             aval = typeof(x)
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
                 return Literal(np.asarray(x).astype(aval.dtype, copy=False), aval)
         known = self.constvars.get(id(x))
         if known is None:
-            known = self.constvars[id(x)] = (Var(typeof(x)), x)
+            self.kept.append(x)
+            value = constant(x)
+            known = self.constvars[id(x)] = (Var(typeof(value)), value)
         return known[0]
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -264,6 +277,8 @@ def literal_value(a: Literal) -> Any:
         x = a.val.item()
         if typeof(x) is a.aval:
             return x
+    if typeof(a.val).dtype != a.aval.dtype:  # of 64 bits, where those are not enabled
+        return wrap_numpy(a.aval, np.asarray(a.val))
     return a.val
 
 

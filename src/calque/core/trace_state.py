@@ -78,6 +78,11 @@ def is_evaluating() -> bool:
     return _state.dynamic.level == 0
 
 
+def any_recording() -> bool:
+    """Does any thread record a program?"""
+    return _active > 0
+
+
 def on_tracing(listener: Callable[[bool], None]) -> None:
     """`listener(True)` when any thread begins to record a program, `listener(False)` when none does
     any more."""

@@ -1,20 +1,36 @@
 """Tracebacks without calque's own frames: what remains are the user's lines.
 
-`calque_traceback_filtering` is "auto" (hide) or "off"."""
+`calque_traceback_filtering` says how:
+
+- "quiet_remove_frames": the frames are taken out of the exception, and a note says so
+- "remove_frames": the same, and the whole traceback stands in an exception that is its cause
+- "tracebackhide": the frames stay, marked for tools that know `__tracebackhide__`
+- "auto": "tracebackhide" in IPython, elsewhere "quiet_remove_frames"
+- "off": nothing is changed"""
 
 from __future__ import annotations
 
 import functools
 import sys
 import threading
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from calque.core.config import config
 from calque.core.source import is_internal
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+NOTE: Final = (
+    "For simplicity, calque's own frames are left out of this traceback. To see all of it, set"
+    " CALQUE_TRACEBACK_FILTERING=off."
+)
+
+
+class UnfilteredStackTrace(Exception):
+    """Holds the whole traceback of an exception whose own has been filtered."""
 
 
 class _Depth(threading.local):
@@ -30,6 +46,7 @@ def boundary(fun: F) -> F:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         if _depth.inside:
             return fun(*args, **kwargs)
         _depth.inside = True
@@ -44,16 +61,69 @@ def boundary(fun: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def mode() -> str:
+    """How tracebacks are filtered: the configuration, with "auto" decided."""
+    chosen: str = config.traceback_filtering
+    if chosen != "auto":
+        return chosen
+    return "tracebackhide" if _in_ipython() else "quiet_remove_frames"
+
+
+def _in_ipython() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return shell is not None and shell() is not None
+
+
 def hide(e: BaseException) -> None:
-    """Drop calque's frames from the traceback of an exception and of those that led to it."""
+    """Hide calque's frames in the traceback of an exception and of those that led to it."""
+    chosen = mode()
+    if chosen == "off":
+        return
+    if chosen == "tracebackhide":
+        for x in _chain(e):
+            _mark(x.__traceback__)
+        return
+    if chosen == "remove_frames":
+        _keep_whole(e)
+    elif NOTE not in getattr(e, "__notes__", ()):
+        e.add_note(NOTE)
+    for x in _chain(e):
+        if not isinstance(x, UnfilteredStackTrace):
+            x.__traceback__ = filtered(x.__traceback__)
+
+
+def _chain(e: BaseException | None) -> Iterator[BaseException]:
+    """An exception, and those that led to it."""
     seen: set[int] = set()
-    while config.traceback_filtering != "off" and e is not None and id(e) not in seen:
+    while e is not None and id(e) not in seen:
         seen.add(id(e))
-        e.__traceback__ = filtered(e.__traceback__)
-        e = e.__cause__ or e.__context__  # type: ignore[assignment]
+        yield e
+        e = e.__cause__ or e.__context__
+
+
+def _mark(tb: TracebackType | None) -> None:
+    while tb is not None:
+        if is_internal(tb.tb_frame.f_code):
+            tb.tb_frame.f_locals["__tracebackhide__"] = True
+        tb = tb.tb_next
+
+
+def _keep_whole(e: BaseException) -> None:
+    """Put the whole traceback into an exception between `e` and what led to it."""
+    if isinstance(e.__cause__, UnfilteredStackTrace):
+        return
+    text = "".join(traceback.format_exception(type(e), e, e.__traceback__, chain=False))
+    whole = UnfilteredStackTrace(
+        f"{text}\nThe traceback above is whole. The one that follows has no frames of calque."
+    )
+    whole.__cause__, whole.__context__ = e.__cause__, e.__context__
+    whole.__suppress_context__ = e.__suppress_context__
+    whole.__traceback__ = e.__traceback__
+    e.__cause__ = whole
 
 
 def filtered(tb: TracebackType | None) -> TracebackType | None:
+    """The traceback without calque's frames."""
     frames = []
     while tb is not None:
         if not is_internal(tb.tb_frame.f_code):
@@ -70,8 +140,10 @@ def install() -> None:
     before = sys.excepthook
 
     def hook(kind: type[BaseException], e: BaseException, tb: TracebackType | None) -> None:
-        if config.traceback_filtering != "off" and filtered(tb) is not None:
-            hide(e)
+        if mode() in ("quiet_remove_frames", "remove_frames") and filtered(tb) is not None:
+            for x in _chain(e):
+                if not isinstance(x, UnfilteredStackTrace):
+                    x.__traceback__ = filtered(x.__traceback__)
             tb = filtered(tb)
         before(kind, e, tb)
 

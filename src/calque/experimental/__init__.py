@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.contexts import enable_x64
+    from calque.core.arrays import ArrayImpl as EArray
+    from calque.extend.programs import primal_dtype_to_tangent_dtype as primal_tangent_dtype
     from calque.transforms.functions.callbacks import io_callback
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -41,7 +41,7 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
 
 map, zip = safe_map, safe_zip
 
-# ---------------------------------------------------------------- the tableau of Dormand and Prince
+# ---------------------------------------------------------- the tableau of Dormand and Prince, 5(4)
 
 _NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 _STAGES = (

@@ -17,8 +17,10 @@ from calque.explaining.links import Links, by_kernel, loop_lines
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
 from calque.transforms.jit import dynamic
+from calque.transforms.jit.arguments import Given
 from calque.transforms.jit.captures import Read, short
-from calque.transforms.jit.jit import Given, function_of, jit
+from calque.transforms.jit.decorator import jit
+from calque.transforms.jit.function import function_of
 
 UNROLLED: Final = 16  # equations that one line makes before it is taken for a loop of Python
 LONGEST: Final = 12_000  # characters of a listing in the text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from calque.machine import memory
 from calque.machine.call import functions as callpath
 from calque.native.emit import kernels
-from calque.transforms.jit.jit import stats as jit_stats
+from calque.transforms.jit.traced import stats as jit_stats
 
 
 def stats() -> dict[str, int]:

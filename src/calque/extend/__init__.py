@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque.extend import core
+    from calque.extend import core, linear_util, source_info_util
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

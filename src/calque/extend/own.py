@@ -9,6 +9,7 @@ from calque.core.arrays import from_numpy, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, canonicalize
 from calque.core.primitives import REGISTRY, NotApplicable
+from calque.transforms.engines.trees import handed
 
 
 class _AnyPrimitive(type):
@@ -95,6 +96,7 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply to values: evaluated at once, or recorded by the trace that the arguments belong
         to."""
+        args = tuple(map(handed, args))
         trace = trace_state.top_trace(args)
         if trace.level == 0:
             return self._run(args, params)
@@ -112,7 +114,7 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
         """The call that compiled code makes: arrays are copied, since their memory is used
         again."""
         with trace_state.evaluating():
-            out = self._run([from_numpy(x, copy=True) for x in arrays], params)
+            out = self._run([from_numpy(x) for x in arrays], params)
             return [to_numpy(x) for x in out] if self.multiple_results else to_numpy(out)
 
     def _shape(self, *avals: ShapedArray, **params: Any) -> Any:

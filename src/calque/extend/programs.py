@@ -18,14 +18,32 @@ from calque.core.trace_state import Trace
 from calque.transforms.engines import axes
 
 __all__ = [
-    "AbstractToken", "DebugInfo", "Effect", "Token", "TraceTag", "array_types", "call_impl",
-    "concrete_or_error", "find_top_trace", "gensym",
-    "get_opaque_trace_state", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects",
+    "AbstractToken",
+    "DebugInfo",
+    "Effect",
+    "Token",
+    "TraceTag",
+    "array_types",
+    "call_impl",
+    "concrete_or_error",
+    "find_top_trace",
+    "gensym",
+    "get_opaque_trace_state",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
-    "primal_dtype_to_tangent_dtype", "set_current_trace", "subjaxprs", "take_current_trace",
+    "primal_dtype_to_tangent_dtype",
+    "set_current_trace",
+    "subjaxprs",
+    "take_current_trace",
+    "trace_state_clean",
     "unmapped_aval",
-    "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
-    "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
+    "valid_jaxtype",
 ]  # fmt: skip
 
 
@@ -159,6 +177,11 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 def find_top_trace(_: Sequence[Any]) -> Trace:
     """The trace that an operation on these values goes to."""
     return trace_state.top_trace(_)
+
+
+def trace_state_clean() -> bool:
+    """Whether nothing is being traced or transformed in this thread."""
+    return trace_state.depth() == 0 and not unsafe_am_i_under_a_jit_DO_NOT_USE()
 
 
 class _TraceState:

@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
-    from calque.interpreters import ad, batching, mlir, partial_eval
+    from calque.interpreters import ad, batching, mlir, partial_eval, pxla, xla
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -33,10 +33,19 @@ def _with_axis(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     return batch
 
 
+def _with_axis_size(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The older form of such rules: (size, name, None, args, dims, **params)."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        return rule(batch_size(args, dims), None, None, args, dims, **params)
+
+    return batch
+
+
 # rule(args, dims, **params) -> (result, its dimension); with `multiple_results` lists of them
 primitive_batchers = Rules("batch")
 fancy_primitive_batchers = Rules("batch", _with_axis)
-axis_primitive_batchers = Rules("batch", _with_axis)
+axis_primitive_batchers = Rules("batch", _with_axis_size)
 
 
 def defvectorized(prim: Any) -> None:

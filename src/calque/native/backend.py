@@ -19,8 +19,10 @@ from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.blocks import Planner
+from calque.native.plan.fusion import fused
 from calque.native.plan.program import Assembler
 from calque.native.plan.reuse import reuse
+from calque.native.plan.scheduling import scheduled
 from calque.native.plan.steps import Call, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
 
@@ -39,22 +41,21 @@ class Planned:
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
         self.simplified = run_passes(closed)
         self.planner = Planner(sizes, EMITTERS)
-        graph = graph_of(self.simplified)
-        self.steps = self.plan(graph)
+        stages = self.lowered(graph_of(self.simplified))
+        nests = fused(stages, self.planner.mutable, sizes)
+        self.steps = scheduled(nests, sizes)
         self.homes: dict[Buffer, Buffer] = {}
         if sizes.known:
             self.share_memory()
         self.calls = [s for s in walk(self.steps) if isinstance(s, Call)]
         self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
-        plans = list(dict.fromkeys(c.plan for c in self.calls))
-        self.kernels = kernels.compile_kernels([plan.body for plan in plans], exact=options.exact)
-        made = dict(zip(plans, self.kernels))
-        for c in self.calls:
-            c.kernel = made[c.plan]
+        schedules = list(dict.fromkeys(c.schedule for c in self.calls))
+        self.kernels = kernels.compile_kernels([s.body for s in schedules], exact=options.exact)
+        self.code = dict(zip(schedules, self.kernels))
         self.host_calls = list(self.planner.host_calls)
 
-    def plan(self, g: Graph) -> list[Step]:
-        """Homes for what comes in and goes out, and the steps between."""
+    def lowered(self, g: Graph) -> list[Step]:
+        """Homes for what comes in and goes out, and the stages between."""
         p = self.planner
         self.inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
@@ -94,7 +95,7 @@ class Planned:
 
 def is_long(p: Planned) -> bool:
     """Should other Python threads run meanwhile?"""
-    known = sum(c.plan.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
+    known = sum(c.schedule.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
     return known > RELEASE_NS or not all(is_plain(s) for s in p.steps)
 
 
@@ -114,7 +115,7 @@ class Executable(Planned):
 
     def assemble(self) -> Program:
         p = self.planner
-        a = Assembler(p.sizes, p.params, p.bytes)
+        a = Assembler(p.sizes, p.params, p.bytes, self.code)
         return a.program(
             self.inputs,
             self.outputs,

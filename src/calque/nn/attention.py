@@ -13,7 +13,6 @@ from calque.core.trace import typeof
 from calque.nn.normalisation import logsumexp, softmax
 from calque.numpy.promotion import broadcast_to, check_arraylike, convert
 from calque.numpy.shaping import moveaxis, reshape, transpose, where
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import places
 
 _F32 = np.dtype("float32")
@@ -66,7 +65,7 @@ def dot_product_attention(
         raise ValueError(f"Mask must be boolean dtype, but got {typeof(mask).dtype}.")
     logits = _logits(query, key, 1 / math.sqrt(h) if scale is None else scale)
     if bias is not None:
-        logits = UFUNCS["add"](logits, bias)
+        logits = logits + bias
     allowed = _allowed(
         mask, is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths, (b, t, s)
     )
@@ -75,10 +74,8 @@ def dot_product_attention(
     weights = convert(softmax(convert(logits, _F32)), typeof(key).dtype)
     out = _combine(weights, value, k)
     if query_seq_lengths is not None:
-        rows = UFUNCS["less"](
-            places(t)[None, :, None, None], reshape(query_seq_lengths, (-1, 1, 1, 1))
-        )
-        out = UFUNCS["multiply"](out, convert(rows, typeof(out).dtype))
+        rows = places(t)[None, :, None, None] < reshape(query_seq_lengths, (-1, 1, 1, 1))
+        out = out * convert(rows, typeof(out).dtype)
     out = reshape(out, (*shape[:-1], typeof(value).shape[-1]))
     if not return_residual:
         return out
@@ -148,7 +145,7 @@ def _logits(query: Any, key: Any, scale: Any) -> Any:
         preferred_element_type=wide,
         out_sharding=None,
     )
-    out = UFUNCS["multiply"](out, scale)  # B K T G S
+    out = out * scale  # B K T G S
     return reshape(transpose(out, (0, 1, 3, 2, 4)), (b, n, t, s))
 
 
@@ -188,10 +185,10 @@ def _allowed(
     for lengths, at in ((query_lengths, rows), (key_lengths, columns)):
         if lengths is not None:
             check_arraylike("dot_product_attention", lengths)
-            parts.append(UFUNCS["less"](at[None, None], reshape(lengths, (-1, 1, 1, 1))))
+            parts.append(at[None, None] < reshape(lengths, (-1, 1, 1, 1)))
     if not parts:
         return None
     out = parts[0]
     for p in parts[1:]:
-        out = UFUNCS["logical_and"](out, p)
+        out = out & p
     return out if typeof(out).ndim == 4 else broadcast_to(out, (1, 1, t, s))

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from calque import numpy as jnp
 from calque.core.arrays import to_array
 from calque.core.dtypes import as_dtype, canonicalize, is_inexact
-from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy.elementwise import logaddexp
-from calque.numpy.joining import split
 from calque.numpy.promotion import (
     as_operand,
     canonical_axis,
@@ -18,10 +16,8 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
 )
-from calque.numpy.ranges import arange
-from calque.numpy.shaping import clip, expand_dims, where
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.math import logistic
+from calque.ops.special import erfc
 from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
@@ -45,7 +41,7 @@ def inexact(name: str, x: Any) -> Any:
 
 def scaled(x: Any, factor: float) -> Any:
     """x times a number of its own dtype."""
-    return UFUNCS["multiply"](x, np.asarray(factor).astype(typeof(x).dtype))
+    return x * np.asarray(factor).astype(typeof(x).dtype)
 
 
 def _with_slope(f: Callable[[Any], Any], slope: Callable[[Any, Any], Any]) -> Any:
@@ -60,14 +56,10 @@ def _nothing(t: Any) -> Any:
     return np.zeros((), typeof(t).dtype)
 
 
-_relu = _with_slope(
-    lambda x: UFUNCS["maximum"](x, 0), lambda x, t: where(UFUNCS["greater"](x, 0), t, _nothing(t))
-)
+_relu = _with_slope(lambda x: jnp.maximum(x, 0), lambda x, t: jnp.where(x > 0, t, _nothing(t)))
 _relu6 = _with_slope(
-    lambda x: UFUNCS["minimum"](UFUNCS["maximum"](x, 0), 6.0),
-    lambda x, t: where(
-        UFUNCS["logical_and"](UFUNCS["greater"](x, 0), UFUNCS["less"](x, 6)), t, _nothing(t)
-    ),
+    lambda x: jnp.minimum(jnp.maximum(x, 0), 6.0),
+    lambda x, t: jnp.where((x > 0) & (x < 6), t, _nothing(t)),
 )
 
 
@@ -104,7 +96,7 @@ def softplus(x: Any) -> Any:
     >>> import calque.nn as nn
     >>> float(nn.softplus(100.0))
     100.0"""
-    return logaddexp(operand("softplus", x), 0)
+    return jnp.logaddexp(operand("softplus", x), 0)
 
 
 def sparse_plus(x: Any) -> Any:
@@ -114,7 +106,7 @@ def sparse_plus(x: Any) -> Any:
     >>> float(nn.sparse_plus(0.0))
     0.25"""
     x = operand("sparse_plus", x)
-    return where(x <= -1.0, 0.0, where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 def soft_sign(x: Any) -> Any:
@@ -124,7 +116,7 @@ def soft_sign(x: Any) -> Any:
     >>> float(nn.soft_sign(1.0))
     0.5"""
     x = operand("soft_sign", x)
-    return x / (UFUNCS["absolute"](x) + 1)
+    return x / (jnp.abs(x) + 1)
 
 
 def sparse_sigmoid(x: Any) -> Any:
@@ -133,7 +125,7 @@ def sparse_sigmoid(x: Any) -> Any:
     >>> import calque.nn as nn
     >>> float(nn.sparse_sigmoid(0.5))
     0.75"""
-    return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 def silu(x: Any) -> Any:
@@ -156,7 +148,7 @@ def mish(x: Any) -> Any:
     >>> float(nn.mish(0.0))
     0.0"""
     x = operand("mish", x)
-    return x * UFUNCS["tanh"](softplus(x))
+    return x * jnp.tanh(softplus(x))
 
 
 def log_sigmoid(x: Any) -> Any:
@@ -165,7 +157,7 @@ def log_sigmoid(x: Any) -> Any:
     >>> import calque.nn as nn
     >>> float(nn.log_sigmoid(-100.0))
     -100.0"""
-    return UFUNCS["negative"](softplus(UFUNCS["negative"](operand("log_sigmoid", x))))
+    return -softplus(-operand("log_sigmoid", x))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
@@ -175,8 +167,8 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     >>> float(nn.elu(2.0))
     2.0"""
     x = operand("elu", x)
-    below = where(x > 0, 0.0, x)
-    return where(x > 0, x, UFUNCS["multiply"](alpha, UFUNCS["expm1"](below)))
+    below = jnp.where(x > 0, 0.0, x)
+    return jnp.where(x > 0, x, alpha * jnp.expm1(below))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
@@ -186,7 +178,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     >>> float(nn.leaky_relu(-4.0, 0.25))
     -1.0"""
     x = operand("leaky_relu", x)
-    return where(x >= 0, x, UFUNCS["multiply"](negative_slope, x))
+    return jnp.where(x >= 0, x, negative_slope * x)
 
 
 def hard_tanh(x: Any) -> Any:
@@ -196,7 +188,7 @@ def hard_tanh(x: Any) -> Any:
     >>> float(nn.hard_tanh(3.0))
     1.0"""
     x = operand("hard_tanh", x)
-    return where(x > 1, 1, where(x < -1, -1, x))
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Any:
@@ -206,8 +198,8 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     >>> float(nn.celu(2.0))
     2.0"""
     x = operand("celu", x)
-    below = UFUNCS["expm1"](UFUNCS["minimum"](x, 0.0) / alpha)
-    return UFUNCS["maximum"](x, 0.0) + UFUNCS["multiply"](alpha, below)
+    below = jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+    return jnp.maximum(x, 0.0) + alpha * below
 
 
 def selu(x: Any) -> Any:
@@ -229,8 +221,8 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     x = inexact("gelu", x)
     if approximate:
         inner = scaled(x + 0.044715 * x**3, np.sqrt(2 / np.pi))
-        return x * (0.5 * (1.0 + UFUNCS["tanh"](inner)))
-    return scaled(x, 0.5) * do.erfc(scaled(UFUNCS["negative"](x), np.sqrt(0.5)))
+        return x * (0.5 * (1.0 + jnp.tanh(inner)))
+    return scaled(x, 0.5) * erfc(scaled(-x, np.sqrt(0.5)))
 
 
 def glu(x: Any, axis: int = -1) -> Any:
@@ -245,7 +237,7 @@ def glu(x: Any, axis: int = -1) -> Any:
         raise AssertionError(
             f"axis size must be divisible by 2: glu got shape {typeof(x).shape}, axis {axis}"
         )
-    a, b = split(x, 2, k)
+    a, b = jnp.split(x, 2, k)
     return a * sigmoid(b)
 
 
@@ -256,7 +248,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     >>> float(nn.squareplus(0.0))
     1.0"""
     x = operand("squareplus", x)
-    return (x + UFUNCS["sqrt"](UFUNCS["square"](x) + b)) / 2
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 def hard_sigmoid(x: Any) -> Any:
@@ -296,16 +288,15 @@ def tanh(x: Any) -> Any:
     >>> import calque.nn as nn
     >>> float(nn.tanh(0.0))
     0.0"""
-    return UFUNCS["tanh"](x)
+    return jnp.tanh(x)
 
 
 def _log1mexp_of(x: Any) -> Any:
-    near = UFUNCS["log"](UFUNCS["negative"](UFUNCS["expm1"](UFUNCS["negative"](x))))
-    far = UFUNCS["log1p"](UFUNCS["negative"](UFUNCS["exp"](UFUNCS["negative"](x))))
-    return where(x < float(np.log(2.0)), near, far)
+    near, far = jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x))
+    return jnp.where(x < float(np.log(2.0)), near, far)
 
 
-_log1mexp = _with_slope(_log1mexp_of, lambda x, t: UFUNCS["true_divide"](t, UFUNCS["expm1"](x)))
+_log1mexp = _with_slope(_log1mexp_of, lambda x, t: t / jnp.expm1(x))
 
 
 def log1mexp(x: Any) -> Any:
@@ -315,9 +306,7 @@ def log1mexp(x: Any) -> Any:
     >>> round(float(nn.log1mexp(1e-5)), 3)
     -11.513"""
     x = operand("log1mexp", x)
-    return _log1mexp(
-        x if is_inexact(typeof(x).dtype) else inexact("log1mexp", UFUNCS["positive"](x) + 0)
-    )
+    return _log1mexp(x if is_inexact(typeof(x).dtype) else inexact("log1mexp", jnp.positive(x) + 0))
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
@@ -329,8 +318,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     x = operand("one_hot", x)
     n = typeof(x).ndim
     k = canonical_axis(axis, n + 1)
-    classes = arange(num_classes, dtype=typeof(x).dtype).reshape(
+    classes = jnp.arange(num_classes, dtype=typeof(x).dtype).reshape(
         (1,) * k + (num_classes,) + (1,) * (n - k)
     )
     target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
-    return convert(UFUNCS["equal"](expand_dims(x, k), classes), target)
+    return convert(jnp.expand_dims(x, k) == classes, target)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from calque import numpy as jnp
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -15,7 +16,6 @@ from calque.numpy.creation import ones as ones_of
 from calque.numpy.creation import zeros as zeros_of
 from calque.numpy.promotion import convert
 from calque.numpy.shaping import moveaxis, reshape
-from calque.numpy.ufuncs import UFUNCS
 from calque.random.distributions import normal as normal_values
 from calque.random.distributions import truncated_normal as truncated_values
 from calque.random.keys import split
@@ -113,7 +113,7 @@ def truncated_normal(
 
 
 def _times(x: Any, factor: Any) -> Any:
-    return UFUNCS["multiply"](x, convert(factor, typeof(x).dtype))
+    return x * convert(factor, typeof(x).dtype)
 
 
 # ---------------------------------------------------------------- scaled by the size of the layer
@@ -199,14 +199,9 @@ def _in_disc(key: Any, shape: tuple[int, ...], d: Any, cut: float | None) -> Any
     u = uniform_values(first, shape, real)
     angle = _times(uniform_values(second, shape, real), 2 * np.pi)
     if cut is not None:
-        u = UFUNCS["negative"](
-            UFUNCS["log"](UFUNCS["subtract"](1, _times(u, 1 - math.exp(-(cut**2)))))
-        )
-    radius = UFUNCS["sqrt"](u)
-    return do.complex(
-        UFUNCS["multiply"](radius, UFUNCS["cos"](angle)),
-        UFUNCS["multiply"](radius, UFUNCS["sin"](angle)),
-    )
+        u = -jnp.log(1 - _times(u, 1 - math.exp(-(cut**2))))
+    radius = jnp.sqrt(u)
+    return do.complex(radius * jnp.cos(angle), radius * jnp.sin(angle))
 
 
 _DRAWS: dict[str, Callable[..., Any]] = {

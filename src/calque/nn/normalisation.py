@@ -5,21 +5,20 @@ from typing import Any
 
 import numpy as np
 
+from calque import numpy as jnp
 from calque.core.arrays import to_array
 from calque.core.dtypes import is_complex
-from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.nn.functions import inexact, operand
-from calque.numpy import reductions
 from calque.numpy.promotion import broadcast_to, canonical_axes, check_arraylike, promote_inexact
-from calque.numpy.shaping import where as where_
-from calque.numpy.ufuncs import UFUNCS
+from calque.ops.convert import stop_gradient
+from calque.ops.math import rsqrt
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax", "standardize"]
 
 
 def _largest(x: Any, axis: Any, where: Any) -> Any:
-    return do.stop_gradient(reductions.max(x, axis, keepdims=True, where=where, initial=-np.inf))
+    return stop_gradient(jnp.max(x, axis, keepdims=True, where=where, initial=-np.inf))
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
@@ -31,10 +30,10 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     x = inexact("softmax", x)
     shifted = x - _largest(x, axis, where)
     if where is not None:  # what is left out must not spoil the derivative by an overflow
-        shifted = where_(where, shifted, -np.inf)
-    e = UFUNCS["exp"](shifted)
-    out = e / reductions.sum(e, axis, keepdims=True, where=where)
-    return out if where is None else where_(where, out, 0)
+        shifted = jnp.where(where, shifted, -np.inf)
+    e = jnp.exp(shifted)
+    out = e / jnp.sum(e, axis, keepdims=True, where=where)
+    return out if where is None else jnp.where(where, out, 0)
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
@@ -46,10 +45,10 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     x = inexact("log_softmax", x)
     shifted = x - _largest(x, axis, where)
     if where is not None:
-        shifted = where_(where, shifted, -np.inf)
-    total = reductions.sum(UFUNCS["exp"](shifted), axis, keepdims=True, where=where)
-    out = shifted - UFUNCS["log"](total)
-    return out if where is None else where_(where, out, -np.inf)
+        shifted = jnp.where(where, shifted, -np.inf)
+    total = jnp.sum(jnp.exp(shifted), axis, keepdims=True, where=where)
+    out = shifted - jnp.log(total)
+    return out if where is None else jnp.where(where, out, -np.inf)
 
 
 def logsumexp(
@@ -69,27 +68,27 @@ def logsumexp(
     check_arraylike("logsumexp", a)
     if b is not None:
         check_arraylike("logsumexp", b)
-        a, b = promote_inexact(a, b)
-        a = where_(UFUNCS["not_equal"](b, 0), a, -np.inf)
+        a, b = map(to_array, promote_inexact(a, b))
+        a = jnp.where(b != 0, a, -np.inf)
     else:
-        (a,) = promote_inexact(a)
+        a = to_array(promote_inexact(a)[0])
     axes = canonical_axes(axis, typeof(a).ndim)
-    scale = do.real(a) if is_complex(typeof(a).dtype) else a
-    top = reductions.max(scale, axes, keepdims=True, where=where, initial=-np.inf)
-    top = do.stop_gradient(where_(UFUNCS["isfinite"](top), top, 0))
-    terms = UFUNCS["exp"](UFUNCS["subtract"](a, top))
+    scale = jnp.real(a) if is_complex(typeof(a).dtype) else a
+    top = jnp.max(scale, axes, keepdims=True, where=where, initial=-np.inf)
+    top = stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    terms = jnp.exp(a - top)
     if b is not None:
-        terms = UFUNCS["multiply"](terms, b)
-    total = reductions.sum(terms, axes, keepdims=keepdims, where=where)
-    shift = top if keepdims else do.squeeze(top, dimensions=axes) if axes else top
-    sign = UFUNCS["sign"](total)
+        terms = terms * b
+    total = jnp.sum(terms, axes, keepdims=keepdims, where=where)
+    shift = top if keepdims else jnp.squeeze(top, axes) if axes else top
+    sign = jnp.sign(total)
     if return_sign or not is_complex(typeof(total).dtype):
-        size = UFUNCS["absolute"](total)
-        out = UFUNCS["add"](UFUNCS["log"](size), shift)
+        size = jnp.abs(total)
+        out = jnp.log(size) + shift
         if return_sign:
             return out, sign
-        return out if b is None else where_(UFUNCS["less"](sign, 0), np.nan, out)
-    return UFUNCS["add"](UFUNCS["log"](total), shift)
+        return out if b is None else jnp.where(sign < 0, np.nan, out)
+    return jnp.log(total) + shift
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
@@ -106,9 +105,9 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
         n: Any = np.asarray(
             math.log(size) if (size := math.prod(shape[i] for i in axes)) else -np.inf
         )
-        return UFUNCS["subtract"](out, n.astype(typeof(out).dtype))
-    counted = reductions.sum(broadcast_to(to_array(where), shape), axes, keepdims=keepdims)
-    return UFUNCS["subtract"](out, UFUNCS["log"](counted.astype(typeof(out).dtype)))
+        return out - n.astype(typeof(out).dtype)
+    counted = jnp.sum(broadcast_to(to_array(where), shape), axes, keepdims=keepdims)
+    return out - jnp.log(counted.astype(typeof(out).dtype))
 
 
 def standardize(
@@ -131,11 +130,11 @@ def standardize(
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
     x = inexact("standardize", x)
     if mean is None:
-        mean = reductions.mean(x, axis, keepdims=True, where=where)
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
-        variance = reductions.mean(UFUNCS["square"](x - mean), axis, keepdims=True, where=where)
+        variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
     elif variance is None:
-        squares = reductions.mean(UFUNCS["square"](x), axis, keepdims=True, where=where)
-        variance = UFUNCS["maximum"](squares - UFUNCS["square"](mean), 0)
-    spread = UFUNCS["add"](variance, np.asarray(epsilon).astype(typeof(x).dtype))
-    return UFUNCS["subtract"](x, mean) * do.rsqrt(spread)
+        squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
+        variance = jnp.maximum(squares - jnp.square(mean), 0)
+    spread = jnp.add(variance, np.asarray(epsilon).astype(typeof(x).dtype))
+    return (x - mean) * rsqrt(spread)

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from calque import numpy as jnp
 from calque.core.dtypes import as_dtype, canonicalize, finfo, is_float
-from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy import reductions
 from calque.numpy.promotion import check_arraylike, convert
-from calque.numpy.shaping import reshape, where
-from calque.numpy.ufuncs import UFUNCS
+from calque.ops.convert import stop_gradient
 from calque.ops.products.dot import dot_general
 
 _F32 = np.dtype("float32")
@@ -59,8 +57,8 @@ def scaled_matmul(
 def _unscaled(x: Any, scales: Any) -> Any:
     """The values that the blocks of the last axis stand for, in float32."""
     shape, blocks = typeof(x).shape, typeof(scales).shape
-    parts = reshape(convert(x, _F32), (*blocks, shape[-1] // blocks[-1]))
-    return reshape(UFUNCS["multiply"](parts, reshape(convert(scales, _F32), (*blocks, 1))), shape)
+    parts = jnp.reshape(convert(x, _F32), (*blocks, shape[-1] // blocks[-1]))
+    return jnp.reshape(parts * jnp.reshape(convert(scales, _F32), (*blocks, 1)), shape)
 
 
 @dataclass(frozen=True)
@@ -128,25 +126,22 @@ def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
             f" {config.block_size}"
         )
     k = axis % len(shape)
-    blocks = reshape(convert(x, _F32), (*shape[:k], -1, config.block_size, *shape[k + 1 :]))
-    whole = 1.0 if config.global_scale is None else reshape(config.global_scale, ())
+    blocks = jnp.reshape(convert(x, _F32), (*shape[:k], -1, config.block_size, *shape[k + 1 :]))
+    whole = 1.0 if config.global_scale is None else jnp.reshape(config.global_scale, ())
     top = float(finfo(config.data_type).max)
-    largest = reductions.max(UFUNCS["absolute"](blocks), axis=k + 1, keepdims=True)
-    scale = UFUNCS["true_divide"](UFUNCS["true_divide"](largest, top), whole)
-    scale = _stored_scale(scale, config)
-    stored = convert(UFUNCS["true_divide"](blocks, scale * whole).clip(-top, top), config.data_type)
-    back = reshape(UFUNCS["multiply"](convert(stored, _F32), scale * whole), shape)
-    return UFUNCS["add"](
-        x, do.stop_gradient(convert(UFUNCS["subtract"](back, convert(x, _F32)), typeof(x).dtype))
-    )
+    largest = jnp.max(jnp.abs(blocks), axis=k + 1, keepdims=True)
+    scale = _stored_scale(largest / top / whole, config)
+    stored = convert((blocks / (scale * whole)).clip(-top, top), config.data_type)
+    back = jnp.reshape(convert(stored, _F32) * (scale * whole), shape)
+    return x + stop_gradient(convert(back - convert(x, _F32), typeof(x).dtype))
 
 
 def _stored_scale(scale: Any, config: BlockScaleConfig) -> Any:
     """The scale as its own dtype holds it: the next power of two, or the nearest value that is not
     zero."""
-    safe = where(scale == 0, 1.0, scale)
+    safe = jnp.where(scale == 0, 1.0, scale)
     if config.mode == "mxfp8":
-        safe = UFUNCS["exp2"](UFUNCS["ceil"](UFUNCS["log2"](safe)))
+        safe = jnp.exp2(jnp.ceil(jnp.log2(safe)))
     else:
         info = finfo(config.scale_type)
         safe = safe.clip(float(info.smallest_subnormal), float(info.max))

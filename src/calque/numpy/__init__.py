@@ -208,6 +208,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         vstack,
     )
     from calque.numpy.linalg.products import cross_product as cross
+    from calque.numpy.matrices import eye, identity
     from calque.numpy.namespace import __array_api_version__, __array_namespace_info__
     from calque.numpy.nans import (
         nanargmax,
@@ -253,7 +254,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         shape,
         size,
     )
-    from calque.numpy.ranges import arange, eye, identity, linspace
+    from calque.numpy.ranges import arange, linspace
     from calque.numpy.reductions import (
         all,
         amax,

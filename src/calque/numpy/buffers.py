@@ -13,6 +13,7 @@ from calque.core.arrays import Array, ArrayImpl, to_numpy
 from calque.core.dtypes import as_dtype
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@python_only
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A 1-D array of the bytes of a buffer.
 
@@ -35,6 +37,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     )
 
 
+@python_only
 def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
     """Not offered: reading a file is a side effect that cannot be traced."""
     raise NotImplementedError(
@@ -43,6 +46,7 @@ def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
     )
 
 
+@python_only
 def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
     """Not offered: an iterator cannot be traced."""
     raise NotImplementedError(
@@ -51,6 +55,7 @@ def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
     )
 
 
+@python_only
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A 1-D array of the numbers in a text.
 
@@ -60,11 +65,13 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     return asarray(np.fromstring(string, as_dtype(dtype), operator.index(count), sep=sep))
 
 
+@python_only
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """An array as a .npy file. Dtypes that NumPy does not know are kept by name."""
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
+@python_only
 def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: Any) -> None:
     """Several arrays as a .npz file."""
     np.savez(
@@ -75,6 +82,7 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: Any) -
     )
 
 
+@python_only
 def load(file: Any, *args: Any, **kwargs: Any) -> Array:
     """The array of a .npy file, or the arrays of a .npz file."""
     if isinstance(file, os.PathLike):
@@ -87,6 +95,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Array:
     return asarray(out)
 
 
+@python_only
 def array_repr(
     arr: ArrayLike,
     max_line_width: int | None = None,
@@ -105,6 +114,7 @@ def array_repr(
         return repr(asarray(arr))
 
 
+@python_only
 def array_str(
     a: ArrayLike,
     max_line_width: int | None = None,

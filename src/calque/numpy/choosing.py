@@ -12,6 +12,7 @@ from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, canonical_shape, zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
@@ -33,6 +34,7 @@ from calque.transforms.primitives.cond import switch
 # ---------------------------------------------------------------- places
 
 
+@python_only
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -44,6 +46,7 @@ def argwhere(
     return concatenate([p[:, None] for p in found], axis=1)
 
 
+@python_only
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -244,6 +247,7 @@ def select(
     return asarray(out)
 
 
+@python_only
 def piecewise(
     x: ArrayLike,
     condlist: ArrayLike | Sequence[ArrayLike],

@@ -12,6 +12,7 @@ from calque.core import errors, pytrees, trace_state
 from calque.core.arrays import (
     Array,
     ArrayImpl,
+    adopted,
     from_numpy,
     repeated,
     to_array,
@@ -31,6 +32,7 @@ from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike, SupportsShape
+from calque.numpy.calls.marks import python_only, seldom_taught
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
     as_operand,
@@ -95,13 +97,14 @@ def number(n: int, dtype: Any) -> Any:
         return np.full((), n, dtype)
     x = _numbers.get((n, dtype))
     if x is None:
-        x = _numbers[n, dtype] = from_numpy(np.full((), n, dtype))
+        x = _numbers[n, dtype] = adopted(np.full((), n, dtype))
     return x
 
 
 _numbers: dict[tuple[int, Any], Any] = {}
 
 
+@seldom_taught
 @placed
 def zeros(
     shape: ShapeLike,
@@ -119,6 +122,7 @@ def zeros(
     return full_of(shape, number(0, dtype))
 
 
+@seldom_taught
 @placed
 def ones(
     shape: ShapeLike,
@@ -136,6 +140,7 @@ def ones(
     return full_of(shape, number(1, dtype))
 
 
+@seldom_taught
 @placed
 def empty(
     shape: ShapeLike,
@@ -148,6 +153,7 @@ def empty(
     return zeros(shape, dtype)
 
 
+@seldom_taught
 @placed
 def full(
     shape: ShapeLike,
@@ -249,6 +255,7 @@ def full_like(
 # ---------------------------------------------------------------- from values
 
 
+@python_only
 @placed
 def array(
     object: Any,
@@ -299,26 +306,30 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
             raise TypeError(
                 f"array: the complex number {x} does not become {target}; take its real part"
             )
-        return from_numpy(
-            _np_array(x, target), weak_type=dtype is None and not isinstance(x, bool), copy=True
-        )
+        return from_numpy(_np_array(x, target), weak_type=dtype is None and not isinstance(x, bool))
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
-        return from_numpy(_np_array(x, dtype), copy=copy)
+        return _of_numpy(x, dtype)
     if (
         hasattr(x, "__array__")
         or isinstance(x, (memoryview, bytearray))
         or hasattr(x, "__array_interface__")
     ):
-        return from_numpy(_np_array(np.asarray(x), dtype), copy=copy)
+        return _of_numpy(np.asarray(x), dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     raise TypeError(f"Unexpected input type for array: {type(x)}")
 
 
+def _of_numpy(x: Any, dtype: Any) -> Any:
+    """The values of a NumPy array, which its owner may change later: they are copied once."""
+    values = _np_array(x, dtype)
+    return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
+
+
 def _copied(x: Any) -> Any:
-    return from_numpy(to_numpy(x), x.aval.weak_type, copy=True)
+    return from_numpy(to_numpy(x), x.aval.weak_type)
 
 
 def _np_array(x: Any, dtype: Any) -> np.ndarray:
@@ -346,7 +357,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     if any(type(v) is Dim for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
-        return from_numpy(np.array(x, dtype if dtype is not None else canonicalize(float)))
+        return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
         dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, leaves)]))
     if any(isinstance(v, Tracer) for v in leaves):
@@ -354,8 +365,8 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     with np.errstate(all="ignore"):
         if all(type(v) in PYTHON_SCALARS for v in leaves):
             plain = np.array(x) if dtype.kind != "f" else np.array(x, np.float64)
-            return from_numpy(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
-        return from_numpy(_nested(x, dtype))
+            return adopted(np.asarray(x, dtype) if dtype.kind in "iu" else plain.astype(dtype))
+        return adopted(_nested(x, dtype))
 
 
 def _with_values(x: Any) -> Any:
@@ -389,6 +400,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)
 
 
+@python_only
 @placed
 def asarray(
     a: Any,

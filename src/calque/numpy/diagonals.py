@@ -13,8 +13,10 @@ from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy.calls.marks import seldom_taught
 from calque.numpy.contractions import diagonal
 from calque.numpy.creation import canonical_shape, zeros
+from calque.numpy.matrices import diagonal_places
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import nonzero
@@ -65,6 +67,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return diag(ravel(array_of("diagflat", v)), k)
 
 
+@seldom_taught
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Ones on and below the k-th diagonal.
 
@@ -77,11 +80,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 
 def _below(n: int, m: int, k: Any) -> Any:
-    i32 = np.dtype("int32")
-    rows, columns = (do.iota(dtype=i32, shape=(n, m), dimension=d, sharding=None) for d in (0, 1))
-    if not is_integer(typeof(k).dtype):
+    if type(k) is not int and not is_integer(typeof(k).dtype):
         raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
-    return do.ge(do.add(rows, convert(k, i32)), columns)
+    rows, columns, k = diagonal_places(n, m, k)
+    return do.ge(do.add(rows, k), columns)
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
@@ -99,7 +101,11 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangle of the last two axes, zeros below the k-th diagonal."""
     m = _matrix("triu", m)
-    drop = broadcast_to(_below(m.shape[-2], m.shape[-1], k - 1), m.shape)
+    n, columns = m.shape[-2:]
+    if type(k) is not int and not is_integer(typeof(k).dtype):
+        raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
+    row, column, k = diagonal_places(n, columns, k)
+    drop = broadcast_to(do.gt(do.add(row, k), column), m.shape)
     return do.select_n(drop, m, broadcast_to(np.zeros((), m.dtype), m.shape))
 
 

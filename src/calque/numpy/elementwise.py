@@ -12,6 +12,7 @@ from calque.core.dtypes import canonicalize, finfo, is_complex, is_float, is_ine
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -104,12 +105,14 @@ hypot = binary(
 )
 fmax = binary("fmax", _fmax, promote_dtypes, "The larger value; the other one where one is nan.")
 fmin = binary("fmin", _fmin, promote_dtypes, "The smaller value; the other one where one is nan.")
-float_power = binary(
-    "float_power",
-    lambda x, y: do.pow(x, y),
-    promote_inexact,
-    "x raised to y, in floating point.",
-    ("x", "y"),
+float_power = python_only(
+    binary(
+        "float_power",
+        lambda x, y: do.pow(x, y),
+        promote_inexact,
+        "x raised to y, in floating point.",
+        ("x", "y"),
+    )
 )
 
 

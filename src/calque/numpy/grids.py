@@ -15,6 +15,7 @@ from calque.core.dtypes import canonicalize, is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import array, asarray, canonical_shape
 from calque.numpy.joining import concatenate, stack
 from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
@@ -31,6 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@python_only
 def broadcast_shapes(*shapes: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     """The shape that shapes broadcast to.
 
@@ -191,6 +193,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     return tuple(out)
 
 
+@python_only
 def fromfunction(
     function: Callable[..., Any],
     shape: ShapeLike,

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import ArrayImpl, delete_array, from_numpy, is_deleted, to_numpy
+from calque.core.arrays import ArrayImpl, adopted, delete_array, is_deleted, to_numpy
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, origin, typeof
 from calque.core.trace_state import Tracer
 from calque.numpy import contractions, reductions, shaping, sorting
+from calque.numpy.calls.cached import cached, with_call_path
+from calque.numpy.calls.marks import python_only
 from calque.numpy.calls.operators import operator
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.at import At
@@ -92,7 +94,7 @@ def _one(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda self: f(self)
 
 
-# ---------------------------------------------------------------- methods that arrays and tracers s
+# ------------------------------------------------------------ methods that arrays and tracers share
 
 
 def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
@@ -121,10 +123,12 @@ def _transpose(self: Any, *axes: Any) -> Any:
     return shaping.transpose(self, axes or None)
 
 
+@python_only
 def _nonzero(self: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return sorting.nonzero(self, size=size, fill_value=fill_value)
 
 
+@python_only
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     if dtype is None:
         return self
@@ -321,7 +325,7 @@ def _reduce(self: Any) -> Any:
 
 
 def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
-    return from_numpy(x, weak_type)
+    return adopted(x, weak_type)
 
 
 def _alive(self: Any) -> Any:
@@ -455,11 +459,12 @@ TRACED: dict[str, Any] = {
 
 
 def attach() -> None:
-    """Give arrays and tracers their methods."""
+    """Give arrays and tracers their methods; the public ones of arrays have call paths."""
     for name, value in METHODS.items():
         if name != "__getitem__":  # of the C type
-            setattr(ArrayImpl, name, value)
+            setattr(ArrayImpl, name, with_call_path(name, value))
         setattr(Tracer, name, value)
+    ArrayImpl.T = property(cached(METHODS["T"].fget))
     for name, method in operators().items():
         if name not in ("__divmod__", "__rdivmod__"):  # two results: Python's own
             setattr(ArrayImpl, name, operator(name, method))

@@ -18,6 +18,7 @@ from calque.numpy.editing import trim_zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import eigvals
 from calque.numpy.linalg.solving import inv, lstsq
+from calque.numpy.matrices import eye
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -27,7 +28,6 @@ from calque.numpy.promotion import (
     promote_dtypes,
     promote_inexact,
 )
-from calque.numpy.ranges import eye
 from calque.numpy.shaping import atleast_1d, roll, where
 from calque.numpy.sorting import argsort
 from calque.numpy.ufuncs import UFUNCS

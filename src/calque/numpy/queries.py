@@ -23,6 +23,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, Axes, DType, DTypeLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import placed
 from calque.numpy.promotion import array_of, canonical_axes, check_arraylike, convert
 from calque.numpy.signatures import Placement
@@ -45,6 +46,7 @@ def _node(x: Any) -> tuple[Any, bool]:
     return aval.dtype, aval.weak_type
 
 
+@python_only
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype that values of two dtypes have together.
 
@@ -61,6 +63,7 @@ def _strict_node(x: Any) -> tuple[Any, bool]:
     return as_dtype(x), False
 
 
+@python_only
 def result_type(*args: Any) -> DType:
     """The dtype that arrays, scalars and dtypes have together.
 
@@ -72,6 +75,7 @@ def result_type(*args: Any) -> DType:
     return promote(tuple(map(_node, args)))[0]
 
 
+@python_only
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     """Can values of one dtype be cast to another by NumPy's rule `casting`?
 
@@ -116,6 +120,7 @@ def _class_of(dtype: Any) -> type:
     )
 
 
+@python_only
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Does a dtype belong to a kind, such as `jnp.floating`, or equal another dtype?
 
@@ -165,6 +170,7 @@ _KINDS = {
 }
 
 
+@python_only
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Is a dtype of a kind: "bool", "signed integer", "integral", "real floating", "numeric", ...,
     another dtype, or any of a tuple?
@@ -203,6 +209,7 @@ def _checked_kind(k: Any) -> Any:
 # ---------------------------------------------------------------- values
 
 
+@python_only
 def isscalar(element: Any) -> bool:
     """Is it a Python scalar, a NumPy scalar, or an array of rank 0?"""
     if isinstance(element, (ArrayImpl, Tracer)) or hasattr(element, "__jax_array__"):
@@ -210,6 +217,7 @@ def isscalar(element: Any) -> bool:
     return bool(np.isscalar(element)) or (isinstance(element, np.ndarray) and element.ndim == 0)
 
 
+@python_only
 def iterable(y: Any) -> bool:
     """Can it be iterated over?"""
     try:
@@ -227,11 +235,13 @@ def _aval_of(name: str, a: Any) -> Any:
     return typeof(a)
 
 
+@python_only
 def shape(a: ArrayLike) -> tuple[int, ...]:
     """The sizes of the axes."""
     return tuple(_aval_of("shape", a).shape)
 
 
+@python_only
 def ndim(a: ArrayLike) -> int:
     """The number of axes."""
     return len(shape(a)) if hasattr(a, "shape") else typeof(_checked("ndim", a)).ndim
@@ -242,6 +252,7 @@ def _checked(name: str, a: Any) -> Any:
     return a
 
 
+@python_only
 def size(a: ArrayLike, axis: Axes | None = None) -> int:
     """The number of elements, in all or along axes."""
     sizes = _aval_of("size", a).shape
@@ -251,6 +262,7 @@ def size(a: ArrayLike, axis: Axes | None = None) -> int:
     return n
 
 
+@python_only
 def iscomplexobj(x: Any) -> bool:
     """Is the dtype complex? Lists are asked for their elements."""
     if x is None:
@@ -263,6 +275,7 @@ def iscomplexobj(x: Any) -> bool:
         return False
 
 
+@python_only
 def isrealobj(x: Any) -> bool:
     """Is the dtype not complex?"""
     return not iscomplexobj(x)

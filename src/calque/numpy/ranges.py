@@ -1,14 +1,14 @@
-"""Numbers in order: arange, linspace; and the identity matrix."""
+"""Numbers in order: arange, linspace."""
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from calque.core.arrays import (
     Array,
-    from_numpy,
+    adopted,
     is_concrete,
     to_numpy,
 )
@@ -27,7 +27,8 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
-from calque.numpy.creation import broadcast_value, canonical_shape, placed
+from calque.numpy.calls.marks import seldom_taught
+from calque.numpy.creation import broadcast_value, placed
 from calque.numpy.indexing.found_sizes import extent
 from calque.numpy.promotion import (
     broadcast_shapes,
@@ -46,6 +47,7 @@ from calque.transforms.primitives.checks import raise_if
 # ---------------------------------------------------------------- ranges
 
 
+@seldom_taught
 @placed
 def arange(
     start: ArrayLike,
@@ -86,7 +88,7 @@ def arange(
             out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])
         else:
             out = np.arange(*concrete)
-    return from_numpy(out.astype(target))
+    return adopted(out.astype(target))
 
 
 def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
@@ -140,39 +142,7 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
 
 
-@placed
-def eye(
-    N: SupportsIndex,
-    M: ArrayLike | None = None,
-    k: SupportsIndex = 0,
-    dtype: DTypeLike | None = None,
-    *,
-    device: Placement = None,
-) -> Array:
-    """Ones on the k-th diagonal.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.eye(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
-    (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
-    if not is_integer(typeof(k).dtype) or typeof(k).ndim:
-        raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
-    i32 = np.dtype("int32")
-    rows = do.iota(dtype=i32, shape=(n, m), dimension=0, sharding=None)
-    columns = do.iota(dtype=i32, shape=(n, m), dimension=1, sharding=None)
-    shifted = do.add(rows, convert(k, i32))
-    return do.convert_element_type(
-        do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None
-    )
-
-
-def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """The identity matrix."""
-    return eye(n, dtype=dtype)
-
-
+@seldom_taught
 @placed
 def linspace(
     start: ArrayLike,

@@ -13,6 +13,7 @@ from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.numpy import reductions
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, ones, zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
@@ -36,6 +37,7 @@ __all__ = [
 # ---------------------------------------------------------------- unique
 
 
+@python_only
 def unique(
     ar: ArrayLike,
     return_index: bool = False,
@@ -160,6 +162,7 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: Any
 
 
+@python_only
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueAllResult:
@@ -170,6 +173,7 @@ def unique_all(
     )
 
 
+@python_only
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
@@ -179,6 +183,7 @@ def unique_counts(
     )
 
 
+@python_only
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueInverseResult:
@@ -188,6 +193,7 @@ def unique_inverse(
     )
 
 
+@python_only
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -242,6 +248,7 @@ def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     return asarray(a), asarray(b)
 
 
+@python_only
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -254,6 +261,7 @@ def union1d(
     return unique(concatenate([a, b]), size=size, fill_value=fill_value)
 
 
+@python_only
 def setdiff1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -306,6 +314,7 @@ def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
     return where(places < x.shape[0], x[UFUNCS["minimum"](places, x.shape[0] - 1)], fill)
 
 
+@python_only
 def setxor1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -331,6 +340,7 @@ def setxor1d(
     return _selected(x, keep, operator.index(size), fill)
 
 
+@python_only
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array, ArrayImpl, from_numpy, to_numpy
+from calque.core.arrays import Array, ArrayImpl, adopted, from_numpy, to_numpy
 from calque.core.dtypes import as_dtype, bfloat16
 from calque.core.trace_state import Tracer
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, placed
 from calque.numpy.signatures import Placement
 
@@ -67,6 +68,7 @@ def _mark_as_bfloat(capsule: Any) -> None:
     ctypes.c_uint8.from_address(pointer_of(capsule, name) + _OFFSETS[name]).value = _BFLOAT
 
 
+@python_only
 @placed
 def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None) -> Array:
     """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy
@@ -88,7 +90,7 @@ def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None
             f" {kind}"
         )
     values = _values_of(x)
-    out = from_numpy(values, copy=bool(copy))
+    out = from_numpy(values) if copy else adopted(values)
     if copy is False and values.size and not np.shares_memory(to_numpy(out), values):
         raise ValueError(
             "from_dlpack with copy=False: the elements must be copied, since they are not"

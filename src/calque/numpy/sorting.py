@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array, from_numpy, is_concrete, to_array, to_numpy
+from calque.core.arrays import Array, adopted, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.found_sizes import places_found
 from calque.numpy.promotion import (
@@ -27,6 +28,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.common import index_operand
 from calque.ops.sizes import as_number, places
 from calque.transforms.functions.loops import fori_loop
 
@@ -167,6 +169,7 @@ def _before(x: Any, y: Any) -> Any:
     )
 
 
+@python_only
 def nonzero(
     a: ArrayLike,
     *,
@@ -189,7 +192,7 @@ def nonzero(
     if size is None:
         if not is_concrete(a):
             return places_found(a, "jnp.nonzero")
-        return tuple(from_numpy(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
+        return tuple(adopted(i.astype(dtype)) for i in np.nonzero(to_numpy(a)))
     return _nonzero_of_size(a, as_size(size), fill_value, dtype)
 
 
@@ -240,6 +243,9 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     return tuple(out)
 
 
+_FAR = np.iinfo(np.int64).max  # beyond the end of any array
+
+
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -258,6 +264,8 @@ def take(
     >>> import calque.numpy as jnp
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
     Array([30, 10], dtype=int32)"""
+    if type(indices) is int:
+        indices = np.asarray(min(max(indices, -_FAR), _FAR), np.int64)
     check_arraylike("take", a, indices)
     if out is not None:
         raise NotImplementedError(
@@ -280,7 +288,8 @@ def take(
         raise IndexError("take: cannot do a non-empty jnp.take() from an empty axis")
     indices = np.asarray(indices) if isinstance(indices, int) else indices
     if mode == "clip":
-        indices = UFUNCS["maximum"](indices, 0)
+        is_numpy = isinstance(indices, (np.ndarray, np.generic))
+        indices = np.maximum(indices, 0) if is_numpy else UFUNCS["maximum"](indices, 0)
     index = (*(slice(None),) * k, indices)
     return indexing.getitem(
         a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted
@@ -334,7 +343,7 @@ def take_along_axis(
     parts: list[Any] = []
     for i in range(n):
         if i == k:
-            parts.append(broadcast_to(as_operand(indices), full))
+            parts.append(broadcast_to(index_operand(indices), full))
         else:
             line = places(full[i] if own[i] != 1 else 1).reshape((-1,) + (1,) * (n - i - 1))
             parts.append(

@@ -14,6 +14,7 @@ from calque.core.dtypes import is_integer
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy import elementwise, reductions, ufuncs
+from calque.numpy.calls.marks import python_only
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -279,6 +280,7 @@ def _elementwise(func: Callable[..., Any], name: str, nin: int) -> Callable[...,
     return call
 
 
+@python_only
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """A ufunc made of a function of scalars.
 

@@ -21,6 +21,7 @@ from calque.core.dtypes import (
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
+from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
@@ -221,6 +222,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     return do.select_n(negative, acc, inverse)
 
 
+@python_only
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 raised to x2, elementwise. An exponent that is a Python int becomes repeated
     multiplication.

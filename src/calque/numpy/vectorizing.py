@@ -11,6 +11,7 @@ from typing import Any
 from calque.core.arrays import Array
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
+from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -43,6 +44,7 @@ def parse_signature(signature: str) -> tuple[Core, Core]:
     return sides[0], sides[1]
 
 
+@python_only
 def vectorize(
     pyfunc: Callable[..., Any],
     *,
@@ -188,6 +190,7 @@ def _checked(
     return f
 
 
+@python_only
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
@@ -209,6 +212,7 @@ def apply_along_axis(
     return f(a)
 
 
+@python_only
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Axes | None) -> Array:
     """A function of (array, axis) applied for each axis in turn; it keeps the rank or drops the
     axis.

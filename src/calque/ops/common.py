@@ -279,6 +279,17 @@ def operand(x: Any) -> Any:
     return x
 
 
+def index_operand(x: Any) -> Any:
+    """Positions as an operand: those of NumPy that 32 bits cannot hold, where 64 are not enabled,
+    stay beyond every end instead of coming round."""
+    if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu" and x.dtype.itemsize == 8:
+        dtype = typeof(x).dtype
+        if dtype != x.dtype:
+            info = np.iinfo(dtype)
+            return np.asarray(np.clip(x, info.min, info.max)).astype(dtype)
+    return operand(x)
+
+
 def dtype_of(x: Any) -> Any:
     """The dtype of an operand; None for a Python scalar, which takes that of the others."""
     aval = getattr(x, "aval", None)

@@ -14,7 +14,7 @@ from calque.core.dtypes import iinfo, is_complex, is_float, is_integer, is_signe
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
-from calque.ops.common import front, zero_like, zeros
+from calque.ops.common import front, index_operand, zero_like, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import (
     GatherDimensionNumbers,
@@ -23,7 +23,7 @@ from calque.ops.dimension_numbers import (
 )
 from calque.ops.layout import Shape, canonical_shape, expand_dims, unary_transpose
 
-# ---------------------------------------------------------------- positions: what gather and scatte
+# ------------------------------------------------ positions: what gather and scatter have in common
 
 
 def offsets_of(ndim: int, dropped: Sequence[int]) -> Shape:
@@ -409,7 +409,7 @@ def gather(
     Array([[4, 5],
            [0, 1]], dtype=int32)
     """
-    operand, start_indices = as_operand(operand), as_operand(start_indices)
+    operand, start_indices = as_operand(operand), index_operand(start_indices)
     # the default is what JAX's is: a promise, which out-of-bounds indices break without harm
     parsed = (
         GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)

@@ -23,7 +23,7 @@ from calque.ops.common import operand as as_operand
 Params = Any
 Shape = tuple[int, ...]
 
-# ---------------------------------------------------------------- shared by the rules of layout, sl
+# ---------------------------------------------- shared by the rules of layout, slicing and indexing
 
 
 def canonical_shape(shape: Any, what: str = "shape") -> Shape:

@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from calque import numpy as jnp
 from calque.core.arrays import to_array
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy import reductions, sorting
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import canonical_axis, check_arraylike, promote_inexact
-from calque.numpy.ranges import arange
-from calque.numpy.ufuncs import UFUNCS
+from calque.ops.sorting import top_k
 from calque.random.distributions import gumbel
 from calque.random.keys import wrapped
 from calque.random.uniform import pair, randint, random_bits, uniform_between
@@ -35,11 +34,11 @@ def permutation(
     if aval.ndim == 0:
         if aval.dtype.kind not in "iu":
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return shuffle(typed, arange(x), 0)
+        return shuffle(typed, jnp.arange(x), 0)
     k = canonical_axis(axis, aval.ndim)
     if independent or aval.ndim == 1:
         return shuffle(typed, x, k)
-    order = shuffle(typed, arange(aval.shape[k]), 0)
+    order = shuffle(typed, jnp.arange(aval.shape[k]), 0)
     return x[(slice(None),) * k + (order,)]
 
 
@@ -109,26 +108,20 @@ def _even(key: Any, a: Any, n: int, shape: tuple[int, ...], replace: bool, axis:
         return None
     mixed = permutation(key, n if typeof(a).ndim == 0 else a, axis)
     cut = mixed[(slice(None),) * axis + (slice(0, math.prod(shape)),)]
-    own = typeof(mixed).shape
-    return do.reshape(
-        cut, new_sizes=(*own[:axis], *shape, *own[axis + 1 :]), dimensions=None, sharding=None
-    )
+    return jnp.reshape(cut, (*mixed.shape[:axis], *shape, *mixed.shape[axis + 1 :]))
 
 
 def _weighted(key: Any, p: Any, n: int, shape: tuple[int, ...], replace: bool, mode: Any) -> Any:
     check_arraylike("choice", p)
-    (p,) = promote_inexact(p)
-    if typeof(p).shape != (n,):
+    p = to_array(promote_inexact(p)[0])
+    if p.shape != (n,):
         raise ValueError(
             "p must be None or a 1D vector with the same size as a.shape[axis]. p has shape"
-            f" {typeof(p).shape} and a.shape[axis] is {n}."
+            f" {p.shape} and a.shape[axis] is {n}."
         )
-    dtype = typeof(p).dtype
     if replace:
-        total = reductions.cumsum(p)
-        u = uniform_between(key, shape, dtype, 0.0, 1.0)
-        r = UFUNCS["multiply"](total[-1], UFUNCS["subtract"](np.ones((), dtype), u))
-        return sorting.searchsorted(total, r).astype(canonicalize(int))
-    scores = UFUNCS["add"](gumbel(key, (n,), dtype, mode), UFUNCS["log"](p))
-    _, places = do.top_k(scores, k=math.prod(shape), axis=0)
-    return do.reshape(places, new_sizes=shape, dimensions=None, sharding=None)
+        total = jnp.cumsum(p)
+        r = total[-1] * (1 - uniform_between(key, shape, p.dtype, 0.0, 1.0))
+        return jnp.searchsorted(total, r).astype(canonicalize(int))
+    scores = gumbel(key, (n,), p.dtype, mode) + jnp.log(p)
+    return jnp.reshape(top_k(scores, math.prod(shape), axis=0)[1], shape)

@@ -1,31 +1,31 @@
 """Distributions by transformation of uniform numbers."""
 
+import math
 from typing import Any
 
 import numpy as np
 
+from calque import numpy as jnp
+from calque.core.arrays import to_array
 from calque.core.dtypes import (
     as_dtype,
     canonicalize,
-    complex_of,
     finfo,
     is_complex,
     is_inexact,
     real_part,
 )
 from calque.core.primitives import do
-from calque.core.trace import typeof
-from calque.numpy import reductions
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     broadcast_shapes,
-    broadcast_to,
     canonical_axis,
     check_arraylike,
-    convert,
     promote_inexact,
 )
-from calque.numpy.ufuncs import UFUNCS
+from calque.ops.convert import stop_gradient
+from calque.ops.sorting import top_k
+from calque.ops.special import erf, erf_inv
 from calque.random.keys import wrapped
 from calque.random.uniform import (
     broadcast_one,
@@ -34,15 +34,9 @@ from calque.random.uniform import (
     parameter,
     parameter_shape,
     rademacher,
-    scalar,
     two_uniforms,
     uniform_between,
-    where,
-)  # fmt: skip
-
-
-def tiny(dtype: Any) -> Any:
-    return scalar(finfo(dtype).tiny, dtype)
+)
 
 
 @placed
@@ -64,13 +58,12 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     first, second = pair(typed)
     real = real_part(d)
     value = do.complex(real_normal(first, shape, real), real_normal(second, shape, real))
-    return do.div(value, scalar(np.sqrt(2), complex_of(real)))
+    return value / math.sqrt(2)
 
 
 def real_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
-    u = uniform_between(key, shape, dtype, low, scalar(1, dtype))
-    return do.mul(scalar(np.sqrt(2), dtype), do.erf_inv(u))
+    return math.sqrt(2) * erf_inv(uniform_between(key, shape, dtype, low, 1.0))
 
 
 @placed
@@ -87,13 +80,12 @@ def truncated_normal(
     typed, _ = wrapped(key, "truncated_normal")
     d = float_dtype("truncated_normal", dtype)
     shape = parameter_shape("truncated_normal", shape, lower, upper)
-    root = scalar(np.sqrt(2), d)
-    lower, upper = convert(lower, d), convert(upper, d)
-    a, b = do.erf(do.div(lower, root)), do.erf(do.div(upper, root))
-    out = do.mul(root, do.erf_inv(uniform_between(typed, shape, d, a, b)))
-    low = do.nextafter(do.stop_gradient(lower), scalar(np.inf, d))
-    high = do.nextafter(do.stop_gradient(upper), scalar(-np.inf, d))
-    return do.min(broadcast_one(high, shape), do.max(broadcast_one(low, shape), out))
+    root = math.sqrt(2)
+    lower, upper = parameter(lower, d), parameter(upper, d)
+    out = root * erf_inv(uniform_between(typed, shape, d, erf(lower / root), erf(upper / root)))
+    low = jnp.nextafter(stop_gradient(lower), math.inf)
+    high = jnp.nextafter(stop_gradient(upper), -math.inf)
+    return jnp.minimum(broadcast_one(high, shape), jnp.maximum(broadcast_one(low, shape), out))
 
 
 @placed
@@ -101,8 +93,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
     """Values with density exp(-x)."""
     typed, _ = wrapped(key, "exponential")
     d = float_dtype("exponential", dtype)
-    u = uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0)
-    return do.neg(do.log1p(do.neg(u)))
+    return -jnp.log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
 
 
 @placed
@@ -122,11 +113,11 @@ def gumbel(
     shape = canonical_shape(shape)
     if mode == "high":  # numbers near 0 get further bits
         coarse, fine = two_uniforms(typed, shape, d)
-        finer = do.add(do.add(coarse, do.mul(fine, scalar(finfo(d).eps, d))), tiny(d))
-        u = do.select_n(do.ge(coarse, scalar(0.5, d)), finer, coarse)
-        return do.neg(do.log(do.neg(do.log1p(do.neg(u)))))
-    u = uniform_between(typed, shape, d, tiny(d), 1.0)
-    return do.neg(do.log(do.neg(do.log(u))))
+        finer = coarse + fine * finfo(d).eps + finfo(d).tiny
+        u = jnp.where(coarse >= 0.5, coarse, finer)
+        return -jnp.log(-jnp.log1p(-u))
+    u = uniform_between(typed, shape, d, finfo(d).tiny, 1.0)
+    return -jnp.log(-jnp.log(u))
 
 
 @placed
@@ -134,9 +125,8 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     """Values with density exp(-|x|) / 2."""
     typed, _ = wrapped(key, "laplace")
     d = float_dtype("laplace", dtype)
-    low = scalar(-1 + finfo(d).epsneg, d)
-    u = uniform_between(typed, canonical_shape(shape), d, low, 1.0)
-    return do.mul(do.sign(u), do.log1p(do.neg(do.abs(u))))
+    u = uniform_between(typed, canonical_shape(shape), d, -1 + finfo(d).epsneg, 1.0)
+    return jnp.sign(u) * jnp.log1p(-jnp.abs(u))
 
 
 @placed
@@ -144,8 +134,8 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     """Standard logistic values: log(u / (1 - u))."""
     typed, _ = wrapped(key, "logistic")
     d = float_dtype("logistic", dtype)
-    u = uniform_between(typed, canonical_shape(shape), d, tiny(d), 1.0)
-    return do.sub(do.log(u), do.log1p(do.neg(u)))
+    u = uniform_between(typed, canonical_shape(shape), d, finfo(d).tiny, 1.0)
+    return jnp.log(u) - jnp.log1p(-u)
 
 
 @placed
@@ -153,8 +143,8 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     """Standard Cauchy values."""
     typed, _ = wrapped(key, "cauchy")
     d = float_dtype("cauchy", dtype)
-    u = uniform_between(typed, canonical_shape(shape), d, scalar(finfo(d).eps, d), 1.0)
-    return do.tan(do.mul(scalar(np.pi, d), do.sub(u, scalar(0.5, d))))
+    u = uniform_between(typed, canonical_shape(shape), d, finfo(d).eps, 1.0)
+    return jnp.tan(math.pi * (u - 0.5))
 
 
 @placed
@@ -164,8 +154,7 @@ def pareto(
     """Pareto values with shape parameter b."""
     d = float_dtype("pareto", dtype)
     shape = parameter_shape("pareto", shape, b)
-    e = exponential(key, shape, d)
-    return do.exp(UFUNCS["true_divide"](e, broadcast_one(convert(b, d), shape)))
+    return jnp.exp(exponential(key, shape, d) / parameter(b, d, shape))
 
 
 @placed
@@ -176,10 +165,8 @@ def rayleigh(
     typed, _ = wrapped(key, "rayleigh")
     d = float_dtype("rayleigh", dtype)
     shape = parameter_shape("rayleigh", shape, scale)
-    log_u = do.log(uniform_between(typed, shape, d, 0.0, 1.0))
-    return UFUNCS["multiply"](
-        broadcast_one(convert(scale, d), shape), do.sqrt(do.mul(log_u, scalar(-2, d)))
-    )
+    log_u = jnp.log(uniform_between(typed, shape, d, 0.0, 1.0))
+    return parameter(scale, d, shape) * jnp.sqrt(log_u * -2)
 
 
 @placed
@@ -195,10 +182,8 @@ def weibull_min(
     """Weibull values."""
     typed, _ = wrapped(key, "weibull_min")
     d = float_dtype("weibull_min", dtype)
-    u = uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0)
-    e = do.neg(do.log1p(do.neg(u)))
-    power = UFUNCS["power"](e, UFUNCS["true_divide"](scalar(1, d), convert(concentration, d)))
-    return UFUNCS["multiply"](power, convert(scale, d))
+    e = -jnp.log1p(-uniform_between(typed, canonical_shape(shape), d, 0.0, 1.0))
+    return e ** (1 / parameter(concentration, d)) * parameter(scale, d)
 
 
 @placed
@@ -207,7 +192,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     typed, _ = wrapped(key, "maxwell")
     d = float_dtype("maxwell", dtype)
     parts = real_normal(typed, (*canonical_shape(shape), 3), d)
-    return do.sqrt(reductions.sum(do.mul(parts, parts), axis=-1))
+    return jnp.sqrt(jnp.sum(parts * parts, axis=-1))
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -216,13 +201,11 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     typed, _ = wrapped(key, "double_sided_maxwell")
     d = float_dtype("double_sided_maxwell", dtype)
     check_arraylike("double_sided_maxwell", loc, scale)
-    loc, scale = convert(loc, d), convert(scale, d)
-    shape = canonical_shape(shape)
-    common = broadcast_shapes("double_sided_maxwell", typeof(loc).shape, typeof(scale).shape)
-    whole = (*(shape or common), *common)
+    loc, scale = parameter(loc, d), parameter(scale, d)
+    common = broadcast_shapes("double_sided_maxwell", loc.shape, scale.shape)
+    whole = (*(canonical_shape(shape) or common), *common)
     first, second = pair(typed)
-    sides = do.mul(rademacher(second, whole, d), maxwell(first, whole, d))
-    return UFUNCS["add"](UFUNCS["multiply"](sides, scale), loc)
+    return rademacher(second, whole, d) * maxwell(first, whole, d) * scale + loc
 
 
 @placed
@@ -237,9 +220,9 @@ def wald(
     m = parameter(mean, d, shape)
     z, u = real_normal(first, shape, d), uniform_between(second, shape, d, 0.0, 1.0)
     y = z**2
-    root = do.sqrt(4 * m * y + m**2 * y**2)
+    root = jnp.sqrt(4 * m * y + m**2 * y**2)
     x = m + m**2 * y / 2 - m / 2 * root
-    return do.select_n(u <= m / (m + x), m**2 / x, x)
+    return jnp.where(u <= m / (m + x), x, m**2 / x)
 
 
 @placed
@@ -259,11 +242,10 @@ def triangular(
     shape = parameter_shape("triangular", shape, left, mode, right)
     left, mode, right = (parameter(x, d, shape) for x in (left, mode, right))
     u = uniform_between(typed, shape, d, 0.0, 1.0)
-    width = UFUNCS["subtract"](right, left)
-    rising = UFUNCS["subtract"](mode, left)
-    up = UFUNCS["add"](left, do.sqrt(u * width * rising))
-    down = UFUNCS["subtract"](right, do.sqrt((1 - u) * width * UFUNCS["subtract"](right, mode)))
-    return where(UFUNCS["less"](u, UFUNCS["true_divide"](rising, width)), up, down)
+    width, rising = right - left, mode - left
+    up = left + jnp.sqrt(u * width * rising)
+    down = right - jnp.sqrt((1 - u) * width * (right - mode))
+    return jnp.where(u < rising / width, up, down)
 
 
 @placed
@@ -274,7 +256,7 @@ def lognormal(
     typed, _ = wrapped(key, "lognormal")
     d = float_dtype("lognormal", dtype)
     shape = parameter_shape("lognormal", shape, sigma)
-    return do.exp(UFUNCS["multiply"](real_normal(typed, shape, d), convert(sigma, d)))
+    return jnp.exp(real_normal(typed, shape, d) * parameter(sigma, d))
 
 
 @placed
@@ -295,8 +277,8 @@ def categorical(
     (3,)"""
     typed, _ = wrapped(key, "categorical")
     check_arraylike("categorical", logits)
-    (logits,) = promote_inexact(logits)
-    own = typeof(logits).shape
+    logits = to_array(promote_inexact(logits)[0])
+    own = logits.shape
     k = canonical_axis(axis, len(own))
     batch = own[:k] + own[k + 1 :]
     shape = batch if shape is None else canonical_shape(shape)
@@ -307,21 +289,18 @@ def categorical(
     lead = shape[: len(shape) - len(batch)]
     if not replace:
         return _without_replacement(typed, logits, k, lead, mode)
-    noise = gumbel(typed, (*lead, *own), typeof(logits).dtype, mode)
-    return reductions.argmax(do.add(noise, broadcast_to(logits, (*lead, *own))), axis=k + len(lead))
+    noise = gumbel(typed, (*lead, *own), logits.dtype, mode)
+    return jnp.argmax(noise + jnp.broadcast_to(logits, noise.shape), axis=k + len(lead))
 
 
 def _without_replacement(key: Any, logits: Any, axis: int, lead: tuple[int, ...], mode: Any) -> Any:
     n = int(np.prod(lead, dtype=np.int64))
-    own = typeof(logits).shape
+    own = logits.shape
     if n > own[axis]:
         raise ValueError(
             f"Number of samples without replacement ({n}) cannot exceed number of categories"
             f" ({own[axis]})."
         )
-    scores = do.add(gumbel(key, own, typeof(logits).dtype, mode), logits)
-    order = [i for i in range(len(own)) if i != axis] + [axis]
-    _, places = do.top_k(do.transpose(scores, permutation=tuple(order)), k=n, axis=len(own) - 1)
-    batch = tuple(own[i] for i in order[:-1])
-    moved = do.transpose(places, permutation=(len(batch), *range(len(batch))))
-    return do.reshape(moved, new_sizes=(*lead, *batch), dimensions=None, sharding=None)
+    scores = jnp.moveaxis(gumbel(key, own, logits.dtype, mode) + logits, axis, -1)
+    places = jnp.moveaxis(top_k(scores, n)[1], -1, 0)
+    return jnp.reshape(places, (*lead, *places.shape[1:]))

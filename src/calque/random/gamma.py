@@ -6,18 +6,17 @@ the implicit reparametrisation.
 """
 
 import functools
+import math
 from typing import Any
 
-import numpy as np
-
+from calque import numpy as jnp
 from calque.core.dtypes import finfo
 from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy import reductions
 from calque.numpy.creation import canonical_shape, placed
-from calque.numpy.promotion import broadcast_to, check_arraylike, convert
-from calque.numpy.shaping import expand_dims
-from calque.numpy.ufuncs import UFUNCS
+from calque.numpy.promotion import check_arraylike, convert
+from calque.ops.convert import stop_gradient
+from calque.ops.special import random_gamma_grad
 from calque.random.distributions import exponential, real_normal
 from calque.random.keys import wrapped
 from calque.random.uniform import (
@@ -44,46 +43,42 @@ def _candidate(key: Any, slope: Any, dtype: Any) -> tuple[Any, Any]:
     def draw(state: Any) -> Any:
         key, sub = pair(state[0])
         x = real_normal(sub, (), dtype)
-        return key, x, do.add(scalar(1, dtype), do.mul(x, slope))
+        return key, x, 1 + x * slope
 
     first = (key, scalar(0, dtype), scalar(-1, dtype))
-    return while_loop(lambda state: do.le(state[2], scalar(0, dtype)), draw, first)[1:]
+    return while_loop(lambda state: state[2] <= 0, draw, first)[1:]
 
 
 def _one(key: Any, alpha: Any, log_space: bool) -> Any:
     """A gamma value. For alpha below 1 that of alpha + 1 is scaled by a power of a uniform
     number."""
     dtype = typeof(alpha).dtype
-
-    def number(v):
-        return scalar(v, dtype)
-
-    large = do.ge(alpha, number(1))
-    d = do.sub(do.select_n(large, do.add(alpha, number(1)), alpha), number(1 / 3))
-    slope = do.div(number(1 / 3), do.sqrt(d))
+    large = alpha >= 1
+    d = jnp.where(large, alpha, alpha + 1) - 1 / 3
+    slope = 1 / 3 / jnp.sqrt(d)
 
     def rejected(state: Any) -> Any:
         _, x2, v, u = state
-        outside = do.ge(u, do.sub(number(1), do.mul(number(0.0331), do.mul(x2, x2))))
-        bound = do.add(do.mul(x2, number(0.5)), do.mul(d, do.add(do.sub(number(1), v), do.log(v))))
-        return getattr(do, "and")(outside, do.ge(do.log(u), bound))
+        outside = u >= 1 - 0.0331 * (x2 * x2)
+        bound = x2 * 0.5 + d * ((1 - v) + jnp.log(v))
+        return outside & (jnp.log(u) >= bound)
 
     def draw(state: Any) -> Any:
         key, for_x, for_u = keys_of(state[0], 3)
         x, v = _candidate(for_x, slope, dtype)
         u = uniform_between(for_u, (), dtype, 0.0, 1.0)
-        return key, do.mul(x, x), do.mul(do.mul(v, v), v), u
+        return key, x * x, v * v * v, u
 
     key, for_boost = pair(key)
-    v = while_loop(rejected, draw, (key, number(0), number(1), number(2)))[2]
-    exponent = do.div(number(1), alpha)
+    first = (key, *(scalar(n, dtype) for n in (0, 1, 2)))
+    v = while_loop(rejected, draw, first)[2]
+    exponent = 1 / alpha
     if log_space:
-        log_u = do.neg(exponential(for_boost, (), dtype))
-        none = getattr(do, "or")(large, do.eq(log_u, number(0)))
-        boost = do.select_n(none, do.mul(log_u, exponent), number(0))
-        return do.add(do.add(do.log(d), do.log(v)), boost)
-    u = do.sub(number(1), uniform_between(for_boost, (), dtype, 0.0, 1.0))
-    return do.mul(do.mul(d, v), do.select_n(large, do.pow(u, exponent), number(1)))
+        log_u = -exponential(for_boost, (), dtype)
+        boost = jnp.where(large | (log_u == 0), 0, log_u * exponent)
+        return jnp.log(d) + jnp.log(v) + boost
+    u = 1 - uniform_between(for_boost, (), dtype, 0.0, 1.0)
+    return d * v * jnp.where(large, 1, u**exponent)
 
 
 # ---------------------------------------------------------------- arrays of values
@@ -91,11 +86,9 @@ def _one(key: Any, alpha: Any, log_space: bool) -> Any:
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 2))
 def _values(key: Any, alpha: Any, log_space: bool) -> Any:
-    shape, size = typeof(alpha).shape, typeof(alpha).size
-    flat = do.reshape(alpha, new_sizes=(size,), dimensions=None, sharding=None)
-    keys = do.random_split(key, shape=(size,))
-    out = vmap(functools.partial(_one, log_space=log_space))(keys, flat)
-    return do.reshape(out, new_sizes=shape, dimensions=None, sharding=None)
+    flat = jnp.ravel(alpha)
+    keys = do.random_split(key, shape=flat.shape)
+    return jnp.reshape(vmap(functools.partial(_one, log_space=log_space))(keys, flat), alpha.shape)
 
 
 @_values.defjvp
@@ -103,13 +96,10 @@ def _values_jvp(key: Any, log_space: bool, primals: Any, tangents: Any) -> Any:
     (alpha,), (t,) = primals, tangents
     out = _values(key, alpha, log_space)
     if not log_space:
-        return out, do.mul(t, do.random_gamma_grad(alpha, out))
-    smallest = broadcast_to(
-        scalar(finfo(typeof(out).dtype).tiny, typeof(out).dtype), typeof(out).shape
-    )
-    value = do.exp(out)
-    value = do.select_n(do.eq(value, scalar(0, typeof(out).dtype)), value, smallest)
-    return out, do.mul(t, do.div(do.random_gamma_grad(alpha, value), value))
+        return out, t * random_gamma_grad(alpha, out)
+    value = jnp.exp(out)
+    value = jnp.where(value == 0, finfo(out.dtype).tiny, value)
+    return out, t * (random_gamma_grad(alpha, value) / value)
 
 
 def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, log_space: bool) -> Any:
@@ -152,10 +142,10 @@ def beta(
     d = float_dtype("beta", dtype)
     shape = parameter_shape("beta", shape, a, b)
     keys = pair(typed)
-    x, y = (loggamma(k, convert(v, d), shape, d) for k, v in zip(keys, (a, b)))
-    top = do.max(x, y)
-    x, y = do.exp(do.sub(x, top)), do.exp(do.sub(y, top))
-    return do.div(x, do.add(x, y))
+    x, y = (loggamma(k, parameter(v, d), shape, d) for k, v in zip(keys, (a, b)))
+    top = jnp.maximum(x, y)
+    x, y = jnp.exp(x - top), jnp.exp(y - top)
+    return x / (x + y)
 
 
 @placed
@@ -174,10 +164,10 @@ def dirichlet(
     if not own:
         raise ValueError("dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0")
     lead = own[:-1] if shape is None else canonical_shape(shape)
-    logs = loggamma(typed, convert(alpha, d), (*lead, own[-1]), d)
-    top = do.stop_gradient(reductions.max(logs, axis=-1, keepdims=True, initial=-np.inf))
-    e = UFUNCS["exp"](UFUNCS["subtract"](logs, top))
-    return UFUNCS["true_divide"](e, reductions.sum(e, axis=-1, keepdims=True))
+    logs = loggamma(typed, parameter(alpha, d), (*lead, own[-1]), d)
+    top = stop_gradient(jnp.max(logs, axis=-1, keepdims=True, initial=-math.inf))
+    e = jnp.exp(logs - top)
+    return e / jnp.sum(e, axis=-1, keepdims=True)
 
 
 @placed
@@ -188,8 +178,7 @@ def chisquare(
     typed, _ = wrapped(key, "chisquare")
     d = float_dtype("chisquare", dtype)
     shape = parameter_shape("chisquare", shape, df)
-    half = UFUNCS["true_divide"](convert(df, d), scalar(2, d))
-    return do.mul(do.exp(loggamma(typed, half, shape, d)), scalar(2, d))
+    return jnp.exp(loggamma(typed, parameter(df, d) / 2, shape, d)) * 2
 
 
 @placed
@@ -206,10 +195,10 @@ def f(
     typed, _ = wrapped(key, "f")
     d = float_dtype("f", dtype)
     shape = parameter_shape("f", shape, dfnum, dfden)
-    dfnum, dfden = convert(dfnum, d), convert(dfden, d)
+    dfnum, dfden = parameter(dfnum, d), parameter(dfden, d)
     below, above = pair(typed)
-    numerator = UFUNCS["true_divide"](chisquare(above, dfnum, shape, d), dfnum)
-    return do.div(numerator, UFUNCS["true_divide"](chisquare(below, dfden, shape, d), dfden))
+    numerator = chisquare(above, dfnum, shape, d) / dfnum
+    return numerator / (chisquare(below, dfden, shape, d) / dfden)
 
 
 @placed
@@ -220,9 +209,8 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     shape = parameter_shape("t", shape, df)
     first, second = pair(typed)
     n = real_normal(first, shape, d)
-    half = UFUNCS["true_divide"](convert(df, d), scalar(2, d))
-    g = gamma(second, half, shape, d)
-    return do.mul(n, do.sqrt(UFUNCS["true_divide"](half, g)))
+    half = parameter(df, d) / 2
+    return n * jnp.sqrt(half / gamma(second, half, shape, d))
 
 
 @placed
@@ -234,9 +222,8 @@ def generalized_normal(
     d = float_dtype("generalized_normal", dtype)
     shape = canonical_shape(shape)
     first, second = pair(typed)
-    inverse = convert(UFUNCS["true_divide"](1, p), d)
-    g = gamma(first, inverse, shape, d)
-    return do.mul(rademacher(second, shape, d), UFUNCS["power"](g, inverse))
+    inverse = parameter(jnp.divide(1, p), d)
+    return rademacher(second, shape, d) * gamma(first, inverse, shape, d) ** inverse
 
 
 @placed
@@ -254,7 +241,7 @@ def ball(
     (dim,) = canonical_shape(d)
     first, second = pair(typed)
     g = generalized_normal(first, p, (*shape, dim), dt)
-    powers = do.pow(do.abs(g), broadcast_one(convert(p, dt), ()))
-    total = do.add(reductions.sum(powers, axis=-1), exponential(second, shape, dt))
-    radius = UFUNCS["power"](total, convert(UFUNCS["true_divide"](1, p), dt))
-    return UFUNCS["true_divide"](g, expand_dims(radius, -1))
+    powers = jnp.abs(g) ** broadcast_one(convert(p, dt), ())
+    total = jnp.sum(powers, axis=-1) + exponential(second, shape, dt)
+    radius = total ** parameter(jnp.divide(1, p), dt)
+    return g / jnp.expand_dims(radius, -1)

@@ -2,16 +2,11 @@
 
 from typing import Any
 
+from calque import numpy as jnp
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_inexact
-from calque.core.primitives import do
 from calque.core.trace import typeof
-from calque.numpy import linalg
-from calque.numpy.contractions import matmul
 from calque.numpy.creation import canonical_shape, placed
-from calque.numpy.diagonals import diagonal
 from calque.numpy.promotion import broadcast_shapes, check_arraylike, convert, promote_inexact
-from calque.numpy.shaping import expand_dims, matrix_transpose, squeeze
-from calque.numpy.ufuncs import UFUNCS
 from calque.random.distributions import normal
 from calque.random.keys import wrapped
 
@@ -65,19 +60,19 @@ def multivariate_normal(
             f" {lead}"
         )
     z = normal(typed, (*lead, n), d)
-    moved = squeeze(matmul(_root(cov, method), expand_dims(z, -1)), -1)
-    return UFUNCS["add"](mean, moved)
+    moved = jnp.squeeze(jnp.matmul(_root(cov, method), jnp.expand_dims(z, -1)), -1)
+    return moved + mean
 
 
 def _root(cov: Any, method: str) -> Any:
     """A matrix whose product with its transpose is the covariance."""
     if method == "cholesky":
-        return linalg.cholesky(cov)
+        return jnp.linalg.cholesky(cov)
     if method == "svd":
-        vectors, values, _ = linalg.svd(cov)
+        vectors, values, _ = jnp.linalg.svd(cov)
     else:
-        values, vectors = linalg.eigh(cov)
-    return UFUNCS["multiply"](vectors, expand_dims(UFUNCS["sqrt"](values), -2))
+        values, vectors = jnp.linalg.eigh(cov)
+    return vectors * jnp.expand_dims(jnp.sqrt(values), -2)
 
 
 @placed
@@ -105,7 +100,7 @@ def orthogonal(
     lead = canonical_shape(shape)
     (rows,), (columns,) = canonical_shape(n), canonical_shape(n if m is None else m)
     z = normal(typed, (*lead, max(rows, columns), min(rows, columns)), d)
-    q, r = linalg.qr(z)
-    diag = diagonal(r, axis1=-2, axis2=-1)
-    out = UFUNCS["multiply"](q, expand_dims(do.sign(diag), -2))
-    return out if rows >= columns else matrix_transpose(out)
+    q, r = jnp.linalg.qr(z)
+    diag = jnp.diagonal(r, axis1=-2, axis2=-1)
+    out = q * jnp.expand_dims(jnp.sign(diag), -2)
+    return out if rows >= columns else jnp.matrix_transpose(out)

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from calque import numpy as jnp
 from calque.core.arrays import to_array
 from calque.core.dtypes import as_dtype, canonicalize, finfo, is_float, is_integer, is_signed
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert
-from calque.numpy.ufuncs import UFUNCS
+from calque.ops.convert import bitcast_convert_type
 from calque.random.keys import wrapped
 
 
@@ -50,9 +51,10 @@ def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     return common
 
 
-def parameter(x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """A parameter as an array of this dtype and shape."""
-    return broadcast_to(to_array(convert(x, dtype)), shape)
+def parameter(x: Any, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """A parameter as an array of this dtype, and of this shape if one is given."""
+    array = to_array(convert(x, dtype))
+    return array if shape is None else broadcast_to(array, shape)
 
 
 def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
@@ -96,7 +98,7 @@ def uniform(
 
 
 def uniform_between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
-    low, high = convert(low, dtype), convert(high, dtype)
+    low, high = parameter(low, dtype), parameter(high, dtype)
     parameter_shape("uniform", shape, low, high)
     info = finfo(dtype)
     nbits, nmant = info.bits, info.nmant
@@ -105,12 +107,10 @@ def uniform_between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high
     drawn = 8 if nmant < 8 else nbits
     unsigned = np.dtype(f"uint{nbits}")
     word = convert(random_bits(key, drawn, shape), unsigned)
-    mantissa = do.shift_right_logical(word, scalar(drawn - nmant, unsigned))
     one = np.ones((), dtype).view(unsigned)
-    floats = do.bitcast_convert_type(getattr(do, "or")(mantissa, one), new_dtype=dtype)
-    unit = do.sub(floats, np.ones((), dtype))
+    unit = bitcast_convert_type((word >> (drawn - nmant)) | one, dtype) - 1
     low, high = broadcast_one(low, shape), broadcast_one(high, shape)
-    return do.max(low, do.add(do.mul(unit, do.sub(high, low)), low))
+    return jnp.maximum(low, unit * (high - low) + low)
 
 
 def broadcast_one(x: Any, shape: tuple[int, ...]) -> Any:
@@ -142,7 +142,7 @@ def randint(
     beyond = (
         np.asarray(maxval > top)
         if isinstance(maxval, int)
-        else UFUNCS["greater"](maxval, np.asarray(top, d))
+        else to_array(maxval) > np.asarray(top, d)
     )
     low, high = clipped(minval, d, bottom, top), clipped(maxval, d, bottom, top)
     return _randint(typed, shape, low, high, beyond, d)
@@ -153,9 +153,9 @@ def clipped(v: Any, dtype: Any, bottom: int, top: int) -> Any:
         return np.asarray(min(max(v, bottom), top), dtype)
     own = typeof(v).dtype
     if np.iinfo(own).max > top:
-        v = do.min(v, np.asarray(top, own))
+        v = jnp.minimum(v, np.asarray(top, own))
     if np.iinfo(own).min < bottom:
-        v = do.max(v, np.asarray(bottom, own))
+        v = jnp.maximum(v, np.asarray(bottom, own))
     return convert(v, dtype)
 
 
@@ -165,27 +165,15 @@ def _randint(key: Any, shape: tuple[int, ...], low: Any, high: Any, beyond: Any,
     unsigned = np.dtype(f"uint{width}")
     high_key, low_key = pair(key)
     upper, lower = random_bits(high_key, width, shape), random_bits(low_key, width, shape)
-    low, high = broadcast_one(low, shape), broadcast_one(high, shape)
-    span = UFUNCS["subtract"](high, low)
-    span = do.bitcast_convert_type(span, new_dtype=unsigned) if is_signed(dtype) else span
-    one = np.ones((), unsigned)
-    span = where(UFUNCS["less_equal"](high, low), one, span)
-    wider = UFUNCS["logical_and"](beyond, UFUNCS["greater"](high, low))
-    span = where(wider, UFUNCS["add"](span, one), span)
-    half = UFUNCS["fmod"](scalar(1 << (width // 2), unsigned), span)
-    multiplier = UFUNCS["fmod"](UFUNCS["multiply"](half, half), span)
-    offset = UFUNCS["add"](
-        UFUNCS["multiply"](UFUNCS["fmod"](upper, span), multiplier), UFUNCS["fmod"](lower, span)
-    )
-    offset = UFUNCS["fmod"](offset, span)
-    return UFUNCS["add"](
-        low, do.convert_element_type(offset, new_dtype=dtype, weak_type=False, sharding=None)
-    )
-
-
-def where(mask: Any, x: Any, y: Any) -> Any:
-    shape = broadcast_shapes("where", typeof(mask).shape, typeof(x).shape, typeof(y).shape)
-    return do.select_n(broadcast_to(mask, shape), broadcast_to(y, shape), broadcast_to(x, shape))
+    low, high = (broadcast_one(to_array(x), shape) for x in (low, high))
+    span = high - low
+    span = bitcast_convert_type(span, unsigned) if is_signed(dtype) else span
+    span = jnp.where(high <= low, scalar(1, unsigned), span)
+    span = jnp.where(beyond & (high > low), span + 1, span)
+    half = jnp.fmod(scalar(1 << (width // 2), unsigned), span)
+    multiplier = jnp.fmod(half * half, span)
+    offset = jnp.fmod(jnp.fmod(upper, span) * multiplier + jnp.fmod(lower, span), span)
+    return low + convert(offset, dtype)
 
 
 def row(x: Any, i: int) -> Any:
@@ -225,13 +213,13 @@ def bernoulli(
         raise TypeError(
             f"bernoulli: the probability p must have a floating dtype, got {dtype.name}"
         )
-    p = convert(p, dtype)
+    p = parameter(p, dtype)
     shape = parameter_shape("bernoulli", shape, p)
     p = broadcast_one(p, shape)
     if mode == "high":
         coarse, fine = two_uniforms(typed, shape, dtype)
-        return do.lt(do.mul(fine, scalar(finfo(dtype).eps, dtype)), do.sub(p, coarse))
-    return do.lt(uniform_between(typed, shape, dtype, 0.0, 1.0), p)
+        return fine * finfo(dtype).eps < p - coarse
+    return uniform_between(typed, shape, dtype, 0.0, 1.0) < p
 
 
 def two_uniforms(key: Any, shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
@@ -244,5 +232,4 @@ def two_uniforms(key: Any, shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """-1 or 1, equally likely."""
     d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
-    signs = convert(bernoulli(key, 0.5, canonical_shape(shape)), d)
-    return do.sub(do.mul(scalar(2, d), signs), scalar(1, d))
+    return 2 * convert(bernoulli(key, 0.5, canonical_shape(shape)), d) - 1

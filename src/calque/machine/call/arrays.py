@@ -24,7 +24,7 @@ if TYPE_CHECKING or IS_KNOWN:
         share,
         wrap_numpy,
     )
-    from calque.machine.objects.filling import filled
+    from calque.machine.objects.filling import copied, filled
 else:
     from calque.machine.objects.plain import (
         DELETED,
@@ -32,6 +32,7 @@ else:
         as_numpy,
         basic_part,
         basic_shape,
+        copied,
         delete_array,
         filled,
         learn_result,
@@ -48,6 +49,7 @@ __all__ = [
     "as_numpy",
     "basic_part",
     "basic_shape",
+    "copied",
     "delete_array",
     "filled",
     "learn_result",

@@ -1,14 +1,16 @@
-"""Arrays of which all elements are one: a block of memory and its bytes repeated, without a
-program."""
+"""Arrays made without a program: of one element everywhere, and of the bytes of a NumPy array."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from calque.machine.lang.unit import (
     NULL,
     Unit,
+    alloca,
     i64,
     load_i64,
     load_ptr,
@@ -16,27 +18,32 @@ from calque.machine.lang.unit import (
     memcpy,
     memset,
     ptr,
+    store_ptr,
 )
 from calque.machine.objects.array_type import (
     Array,
     array_type,
     deleted_mark,
     fresh_array,
+    is_plain_ndarray,
     refuse,
     refuse_deleted,
 )
 from calque.machine.objects.pyapi import (
+    NdArray,
     PyErr_Occurred,
     PyObject,
     make_builtin,
     type_error,
     value_error,
 )
+from calque.machine.threads import calque_parallel_for
 
 unit = Unit("calque_filling")
 
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
 BLOCK = 16 << 10  # bytes that the cache holds: longer runs are copies of it
+GRAIN = 1 << 20  # bytes that are worth the way to another thread
 
 
 @unit.function
@@ -77,4 +84,34 @@ def _filled(self: ptr, args: ptr, count: i64) -> ptr:
     return array
 
 
+@unit.function
+def calque_copy_part(ends: ptr, begin: i64, end: i64) -> None:
+    """Copy the bytes in this range; `ends` holds where to and where from."""
+    memcpy(load_ptr(ends, 0) + begin, load_ptr(ends, 8) + begin, end - begin)
+
+
+@unit.function
+def _copied(self: ptr, args: ptr, count: i64) -> ptr:
+    """copied(aval, nbytes, ndarray): an Array with the bytes of a C-ordered, aligned, native
+    ndarray in memory of its own."""
+    if count != 3:
+        return refuse(type_error, "copied takes an aval, a number of bytes and an ndarray")
+    source = load_ptr(args, 16)
+    if not is_plain_ndarray(source):
+        return refuse(
+            type_error, "copied takes a C-contiguous, aligned numpy.ndarray in native byte order"
+        )
+    nbytes = PyLong_AsSsize_t(load_ptr(args, 8))
+    if nbytes < 0:
+        return NULL if PyErr_Occurred() else refuse(value_error, "a negative number of bytes")
+    array = fresh_array(load_ptr(args, 0), nbytes)
+    if array:
+        ends = alloca(16)
+        store_ptr(ends, 0, Array(array).data)
+        store_ptr(ends, 8, NdArray(source).data)
+        calque_parallel_for(calque_copy_part, ends, 0, nbytes, GRAIN)
+    return array
+
+
 filled: Callable[[Any, int, Any, int], Any] = make_builtin(_filled)
+copied: Callable[[Any, int, np.ndarray[Any, Any]], Any] = make_builtin(_copied)

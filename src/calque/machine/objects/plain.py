@@ -119,6 +119,13 @@ def filled(aval: Any, nbytes: int, scalar: Any, width: int) -> Array:
     return array
 
 
+def copied(aval: Any, nbytes: int, source: np.ndarray[Any, Any]) -> Any:
+    """An Array with the bytes of a C-ordered, aligned, native ndarray in memory of its own."""
+    array = new_array(aval, nbytes)
+    ctypes.memmove(array._ptr, wrap_numpy(aval, source)._ptr, nbytes)
+    return array
+
+
 def wrap_numpy(aval: Any, source: np.ndarray[Any, Any]) -> Any:
     """An Array on the memory of a C-ordered, aligned, native ndarray, which it keeps alive."""
     if type(source) is not np.ndarray or not (

@@ -20,16 +20,16 @@ from calque.native.control.scalar import (
     elements,
     inline,
     pieces,
-    size,
     states_of,
     store,
     symbol,
 )
 from calque.native.loops.tree import For, If, Loop, Out, Statement
+from calque.native.lower.cost import body_size
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Value, View
 from calque.native.plan.blocks import Block, Planner
-from calque.native.plan.steps import Call, Step
+from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import Expr, const, ex
 
 MOST_ELEMENTS: Final = 48  # carried, and stacked in one round
@@ -94,11 +94,11 @@ def stacks(p: Planner, loop: LoopParts, homes: dict[int, View]) -> list[Statemen
 def finished(
     p: Planner, loop: LoopParts, kernel: list[Statement], homes: dict[int, View]
 ) -> list[Step] | None:
-    if size(tuple(kernel)) > MOST_NODES:
+    if body_size(tuple(kernel)) > MOST_NODES:
         return None
     for i, get in loop.gets.items():
         p.view[get] = homes[i]
-    return [Call(p.kernel(tuple(kernel)))]
+    return [Nest(tuple(kernel))]
 
 
 # --- statements of nested control -----------------------------------------------------------------

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from calque.native.control.loops import LoopParts
-from calque.native.loops.tree import Body, State, Store, nodes
+from calque.native.loops.tree import State, Store
+from calque.native.lower.cost import is_expression
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.rules import Index, Lower, Value, View
 from calque.native.lower.stages import MAKERS, parts_of
 from calque.native.plan.blocks import Planner
-from calque.native.plan.roots import is_small
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import Expr, const, ref
 
@@ -26,7 +26,7 @@ def inline(p: Planner, n: Node) -> bool:
     """Can this node be an expression of scalars?"""
     if p.is_barrier(n):
         return False
-    return n.op not in MAKERS or n.op in EXPRESSION or is_small(n)
+    return n.op not in MAKERS or n.op in EXPRESSION or is_expression(n)
 
 
 def elements(shape: Sequence[int]) -> Iterator[Index]:
@@ -77,8 +77,3 @@ def pieces(v: Value) -> list[Expr]:
 
 def store(home: View, idx: Index, v: Value) -> list[Store]:
     return [Store(home.buf, (*home.prefix, *idx, *suffix), e) for suffix, e in parts_of(v)]
-
-
-def size(body: Body) -> int:
-    """Distinct nodes in a body."""
-    return sum(1 for _ in nodes(body))

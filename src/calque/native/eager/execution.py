@@ -17,6 +17,7 @@ from calque.core.arrays import ArrayImpl, repeated, share, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.config import config
+from calque.core.dims import Dim, Symbols
 from calque.core.dtypes import float0, is_extended
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
@@ -32,21 +33,17 @@ from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
 from calque.native.library import linalg, sorting
 from calque.native.library.routines import EAGER
-from calque.native.lower.reductions import CHUNK
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
 from calque.native.plan.program import raw_bits
 from calque.native.plan.steps import Call
 from calque.native.scalars import elements
+from calque.native.scalars.expr import Expr
+from calque.native.symbolic import python_text
 from calque.transforms.devices.sharding_propagation import place_one
 
-HINTS: Final = (
-    1009,
-    1013,
-    1019,
-    1021,
-)  # sizes that stand for "any size" while a kernel is made; distinct, and no multiples
-COUNT: Final = 1_000_003  # stands for the extent of a parallel loop
+HINTS: Final = (1009, 1013, 1019)  # the sizes of a kernel for all sizes, while it is made
+TURNS: Final = "turns"  # stands for the number of turns of a parallel loop
 Run = Callable[[Sequence[Any]], Any]
 
 REDUCTIONS: Final = frozenset(
@@ -63,110 +60,124 @@ SMALL: Final = 1 << 16
 SMALL_PRODUCT: Final = 64**3
 
 
+class Operand(NamedTuple):
+    """An operand of a normal form: its axes are numbers of the form's sizes."""
+
+    axes: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+
+    def aval(self, sizes: Sequence[Any]) -> ShapedArray:
+        return ShapedArray(tuple([sizes[i] for i in self.axes]), self.dtype, self.weak_type)
+
+
 class Form(NamedTuple):
-    """A primitive reduced to few dimensions: `hints` and `params` make the kernel, `dims` are the
-    sizes of this call."""
+    """A primitive reduced to few dimensions: `operands` and `params` (of free sizes) make the
+    kernel, `dims` are the sizes of this call."""
 
     key: Any
-    hints: tuple[ShapedArray, ...]
-    params: dict[str, Any]
+    operands: tuple[Operand, ...]
+    params: Callable[[Sequence[Any]], dict[str, Any]]
     dims: tuple[int, ...]
 
 
 # ---------------------------------------------------------------- kernels for every shape
 
 
-def sizes_of(dims: Sequence[int]) -> dict[int, int]:
-    """What stands for the sizes in a kernel's arguments, and for the last index along each."""
-    return {h - k: d - k for h, d in zip(HINTS, dims) for k in (0, 1)}
-
-
 class Template:
-    """A kernel with open sizes and what goes into each word of its arguments."""
+    """A kernel with open sizes and what goes into each word of its arguments. `trace` makes its
+    program, of free sizes."""
 
-    def __init__(self, closed: ClosedJaxpr):
+    def __init__(self, trace: Callable[[Sequence[Dim]], ClosedJaxpr]) -> None:
+        symbols = Symbols(HINTS)
+        closed = trace(symbols.sizes())
+        symbols.lenient = True
         planned = Planned(closed, Options(exact=config.exact), Sizes(known=False))
         (call,) = planned.steps
-        if not isinstance(call, Call) or call.kernel is None or closed.consts:
+        if not isinstance(call, Call) or closed.consts:
             raise ValueError("not one kernel")
-        self.out_avals, self.extent = closed.out_avals, call.plan.extent
-        kernel = self.kernel = call.kernel
+        sizes = planned.planner.sizes
+        self.symbols, self.out_avals, self.kernel = (
+            symbols,
+            closed.out_avals,
+            planned.code[call.schedule],
+        )
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}
-        self.places = [places[buf] for buf in kernel.buffers]
-        self.words = [int(name[1:]) for name in kernel.sizes]
-        self.words += [raw_bits(planned.planner.params[e.attr[0]]) for e in kernel.params]
-        self.n_sizes = len(kernel.sizes)
-        if not set(self.words[: self.n_sizes]) <= sizes_of(HINTS).keys():
+        self.places = [places[buf] for buf in self.kernel.buffers]
+        names = [sizes.dim(d).attr[0] for d in symbols.sizes()]
+        if not set(self.kernel.sizes) <= set(names):
             raise ValueError("a size that is not known from those of the operands")
-        b = ProgramBuilder(len(planned.inputs), [(a, nbytes(a)) for a in closed.out_avals])
-        ins, outs = (
-            [b.input(i) for i in range(len(planned.inputs))],
-            [b.output(i) for i in range(len(planned.outputs))],
-        )
-        sizes, rest = self.words[: self.n_sizes], self.words[self.n_sizes :]
-        self.emit_with(
-            b, ins, outs, [*[Varying(w, w) for w in sizes], *rest], Varying(COUNT, COUNT)
-        )
-        varying = [key for _, key in b.varying()]
-        self.pattern, self.varying = Pattern(b.build(), [i for i, _ in b.varying()]), varying
-        self.simple = [
-            (i, k) for v in varying for i, h in enumerate(HINTS) for k in (0, 1) if v == h - k
-        ]
+        self.sizes = [names.index(name) for name in self.kernel.sizes]
+        self.bits = [raw_bits(planned.planner.params[e.attr[0]]) for e in self.kernel.params]
+        extent = call.schedule.extent
+        self.turns = None if extent is None else size_function(names, extent)
+        self.guards = tuple(symbols.guards.values())
+        self.holds = symbols.program(list(symbols.guards))
+        self.pattern, self.varying = self.driver(len(planned.inputs))
+
+    def driver(self, n_in: int) -> tuple[Pattern, list[Any]]:
+        """The program of the call alone, and what stands at each of its varying words."""
+        b = ProgramBuilder(n_in, [(a, 0) for a in self.out_avals])
+        ins = [b.input(i) for i in range(n_in)]
+        outs = [b.output(i) for i in range(len(self.out_avals))]
+        self.emit_with(b, ins, outs, [Varying(HINTS[i], i) for i in self.sizes], Varying(2, TURNS))
+        varying = b.varying()
+        return Pattern(b.build(), [i for i, _ in varying]), [key for _, key in varying]
+
+    def serves(self, dims: Sequence[Any]) -> bool:
+        """Do these sizes give the answers that the kernel was made with?"""
+        return not self.guards or self.holds(*dims, *HINTS[len(dims) :]) == self.guards
 
     def emit_with(
         self,
         b: ProgramBuilder,
         ins: Sequence[Slot],
         outs: Sequence[Slot],
-        words: Sequence[int],
-        count: int,
+        sizes: Sequence[Any],
+        turns: Any,
     ) -> None:
         args: list[Any] = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
-        args += words
-        if self.extent is None:
-            b.call(self.kernel.address, args, name=self.kernel.symbol, asks=self.kernel.polls)
-        else:
-            b.call(
-                self.kernel.address, args, 0, count, name=self.kernel.symbol, asks=self.kernel.polls
-            )
+        args += [*sizes, *self.bits]
+        k = self.kernel
+        end = 1 if self.turns is None else turns
+        b.call(k.address, args, 0, end, name=k.symbol, asks=k.polls)
 
     def emit(
-        self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], dims: Sequence[int]
+        self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], dims: Sequence[Any]
     ) -> None:
         """The call as a step of a larger program."""
-        values = sizes_of(dims)
-        words = [values[w] for w in self.words[: self.n_sizes]] + self.words[self.n_sizes :]
-        self.emit_with(b, ins, outs, words, self.count(values))
-
-    def count(self, values: dict[int, int]) -> int:
-        """The turns of the outermost loop."""
-        if self.extent is None:
-            return 1
-        sizes = Sizes()
-        sizes.values = {f"s{h}": d for h, d in values.items()}
-        return sizes.value(self.extent)
+        turns = 1 if self.turns is None else self.turns(*dims)
+        self.emit_with(b, ins, outs, [dims[i] for i in self.sizes], turns)
 
     def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
-        if self.extent is None:
-            new = [dims[i] - k for i, k in self.simple]
+        if self.turns is None:
+            words = [dims[i] for i in self.varying]
         else:
-            values = sizes_of(dims)
-            values[COUNT] = self.count(values)
-            new = [values[v] for v in self.varying]
-        return self.pattern.program([(a, nbytes(a)) for a in outs], new, math.prod(dims) > 100_000)
+            turns = self.turns(*dims)
+            words = [turns if i == TURNS else dims[i] for i in self.varying]
+        long = math.prod(dims) > 100_000
+        return self.pattern.program([(a, nbytes(a)) for a in outs], words, long)
+
+
+def size_function(names: Sequence[str], e: Expr) -> Callable[..., Any]:
+    """A size expression as a function of the sizes that have these names; the last ones may be
+    left out."""
+    arguments = ", ".join(f"{name}=0" for name in names)
+    made: Callable[..., Any] = eval(f"lambda {arguments}: {python_text(e)}")
+    return made
 
 
 _templates: dict[Any, Template | None] = {}
 
 
-def template(key: Any, make: Callable[[], ClosedJaxpr]) -> Template | None:
+def template(key: Any, trace: Callable[[Sequence[Dim]], ClosedJaxpr]) -> Template | None:
     """The kernel for a key, made when first asked for; None when the program is not one kernel."""
     full = (key, config.exact)
     if full not in _templates:
         try:
-            _templates[full] = Template(make())
+            _templates[full] = Template(trace)
         except (ValueError, NotImplementedError):
             _templates[full] = None
     return _templates[full]
@@ -181,8 +192,8 @@ def elementwise(
     shape = next((a.shape for a in avals if a.shape), ())
     if any(a.shape not in ((), shape) for a in avals):
         return None
-    hints = tuple(ShapedArray(HINTS[:1] if a.shape else (), a.dtype, a.weak_type) for a in avals)
-    return Form((p, hints, frozen), hints, params, (math.prod(shape),))
+    operands = tuple([Operand((0,) if a.shape else (), a.dtype, a.weak_type) for a in avals])
+    return Form((p, operands, frozen), operands, lambda _: params, (math.prod(shape),))
 
 
 def along_axes(
@@ -204,13 +215,11 @@ def along_axes(
         math.prod(a.shape[axes[0] : axes[-1] + 1]),
         math.prod(a.shape[axes[-1] + 1 :]),
     ]
-    if p.name in REDUCTIONS and whole[1] > CHUNK:  # cut into chunks: more than one kernel
-        return None
-    kept = [i for i in range(3) if whole[i] != 1 or i == 1]
-    hint = ShapedArray(tuple(HINTS[i] for i in kept), a.dtype, a.weak_type)
-    k = kept.index(1)
+    kept = tuple([i for i in range(3) if whole[i] != 1 or i == 1])
+    operand, k = Operand(kept, a.dtype, a.weak_type), kept.index(1)
     changed = {**params, "axes": (k,)} if "axes" in params else {**params, "axis": k}
-    return Form((p, hint, tuple(changed.items())), (hint,), changed, tuple(whole))
+    key = (p, operand, tuple(changed.items()))
+    return Form(key, (operand,), lambda _: changed, tuple(whole))
 
 
 def product(
@@ -227,12 +236,12 @@ def product(
         or x.size * y.size > SMALL_PRODUCT * max(x.shape[ca[0]], 1)
     ):
         return None
-    left = [HINTS[1] if i == ca[0] else HINTS[0] for i in range(x.ndim)]
-    right = [HINTS[1] if i == cb[0] else HINTS[2] for i in range(y.ndim)]
-    hints = (ShapedArray(left, x.dtype, x.weak_type), ShapedArray(right, y.dtype, y.weak_type))
+    left = tuple([1 if i == ca[0] else 0 for i in range(x.ndim)])
+    right = tuple([1 if i == cb[0] else 2 for i in range(y.ndim)])
+    operands = (Operand(left, x.dtype, x.weak_type), Operand(right, y.dtype, y.weak_type))
     m = math.prod(x.shape[: ca[0]] + x.shape[ca[0] + 1 :])
     n = math.prod(y.shape[: cb[0]] + y.shape[cb[0] + 1 :])
-    return Form((p, hints, frozen), hints, params, (m, x.shape[ca[0]], n))
+    return Form((p, operands, frozen), operands, lambda _: params, (m, x.shape[ca[0]], n))
 
 
 def counting(
@@ -241,9 +250,13 @@ def counting(
     """iota: (outer, counted, inner)."""
     shape, d = params["shape"], params["dimension"]
     whole = [math.prod(shape[:d]), shape[d], math.prod(shape[d + 1 :])]
-    kept = [i for i in range(3) if whole[i] != 1 or i == 1]
-    changed = {**params, "shape": tuple(HINTS[i] for i in kept), "dimension": kept.index(1)}
-    return Form((p, tuple(changed.items())), (), changed, tuple(whole))
+    kept = tuple([i for i in range(3) if whole[i] != 1 or i == 1])
+    rest = {**params, "dimension": kept.index(1)}
+
+    def at(sizes: Sequence[Any]) -> dict[str, Any]:
+        return {**rest, "shape": tuple([sizes[i] for i in kept])}
+
+    return Form((p, tuple({**rest, "shape": kept}.items())), (), at, tuple(whole))
 
 
 NORMAL: dict[str, Callable[..., Form | None]] = {
@@ -343,8 +356,14 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
 
 
 def template_of(p: Primitive, form: Form) -> Template | None:
-    """The kernel of a normal form."""
-    return template(form.key, lambda: trace_to_jaxpr(one_equation(p, form.params), form.hints))
+    """The kernel of a normal form, if it serves these sizes."""
+
+    def trace(sizes: Sequence[Dim]) -> ClosedJaxpr:
+        avals = [operand.aval(sizes) for operand in form.operands]
+        return trace_to_jaxpr(one_equation(p, form.params(sizes)), avals)
+
+    made = template(form.key, trace)
+    return made if made is not None and made.serves(form.dims) else None
 
 
 def small(avals: Sequence[ShapedArray]) -> bool:

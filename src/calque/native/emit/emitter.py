@@ -2,72 +2,97 @@
 
 from __future__ import annotations
 
-from calque.native.emit.blocks import Blocks
-from calque.native.emit.expand import argument, definition
+from dataclasses import dataclass
+
+from calque.native.emit import (  # their imports fill the tables of operations and statements
+    casts,
+    choices,
+    conditions,
+    floats,
+    integers,
+    loads,
+    lookup,
+    math_calls,
+    serial_loops,
+    vector_loops,
+)
+from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.math_functions import MathFunction, argument, definition
+from calque.native.emit.narrow import from_memory
+from calque.native.emit.statements import statements
 from calque.native.emit.types import MEMORY, VALUE, vector
+from calque.native.emit.values import operand
+from calque.native.emit.writer import NOTHING, CodeOptions, Writer
 from calque.native.loops.tree import Body, loaded, stored
 from calque.native.scalars.expr import LANE, Buffer, Expr
 
-__all__ = ["Emitter"]
+__all__ = ["SUBJECTS", "CodeOptions", "Function", "write_kernel", "write_math_function"]
+
+SUBJECTS = (
+    casts,
+    choices,
+    conditions,
+    floats,
+    integers,
+    loads,
+    lookup,
+    math_calls,
+    serial_loops,
+    vector_loops,
+)
 
 
-class Emitter(Blocks):
-    """Writes functions. ``exact``: no multiplication and addition become one FMA. ``outline``: math
-    functions are calls; what they need is in ``math`` afterwards (``tag`` ends their names).
-    ``avx512``: the processor has masked vectors (else tails go one by one). ``half``: it has
-    conversions from and to half."""
+@dataclass(frozen=True)
+class Function:
+    """LLVM text, with what it needs beside it: declarations, and math functions by symbol."""
 
-    def kernel(
-        self, name: str, bufs: list[Buffer], sizes: list[str], params: list[Expr], body: Body
-    ) -> str:
-        """``void name(ptr args, i64 begin, i64 end)``; ``args`` holds buffers, sizes, params: a
-        word each."""
-        self.begin(stored(body) & loaded(body))
-        self.width, self.vec, self.vecnames, self.mask = 0, None, set(), None
-        self.ptr, self.allocas, self.constants, self.places, self.written = {}, {}, {}, {}, {}
-        self.dummy_words = 0
-        word = 0
-        for b in bufs:
-            self.ptr[b] = self.argument_word(word, "ptr")
-            word += 1
-        for s in sizes:
-            self.bind(s, self.argument_word(word, "i64"))
-            word += 1
-        for p in params:
-            self.bind(
-                p.attr[0],
-                self.from_memory(
-                    self.argument_word(word, MEMORY[p.dtype]), p.dtype, 0, self.scopes[0]
-                ),
-            )
-            word += 1
-        self.where[LANE] = 0
-        self.statements(body)
-        head = [
-            f"define void @{name}(ptr %args, i64 %begin, i64 %end) {{\nentry:",
-            *self.allocas.values(),
-            *self.dummy_lines(),
-        ]
-        constants = [f"@const{k} = {text}" for k, text in enumerate(self.constants.values())]
-        return "\n".join([*constants, *head, *self.scopes[0].lines, " ret void\n}"])
+    text: str
+    declared: set[str]
+    math: dict[str, MathFunction]
 
-    def argument_word(self, word: int, t: str) -> str:
-        p = self.new(f"getelementptr i64, ptr %args, i64 {word}") if word else "%args"
-        return self.new(f"load {t}, ptr {p}, align 8")
 
-    def math_function(
-        self, symbol: str, op: str, dtypes: tuple[str, ...], result: str, width: int
-    ) -> str:
-        """An outlined math function, shared by all kernels."""
-        self.begin(frozenset())
-        self.width, self.vec, self.mask = width, None, None
-        names = [argument(k, d).attr[0] for k, d in enumerate(dtypes)]
-        self.vecnames = set(names) if width else set()
-        for k, name in enumerate(names):
-            self.bind(name, f"%x{k}")
-        r = self.operand(definition(op, dtypes, result), width > 0)
-        args = ", ".join([f"{vector(VALUE[d], width)} %x{k}" for k, d in enumerate(dtypes)])
-        t = vector(VALUE[result], width)
-        return "\n".join(
-            [f"define {t} @{symbol}({args}) {{\nentry:", *self.scopes[0].lines, f" ret {t} {r}\n}}"]
-        )
+def write_kernel(
+    name: str,
+    buffers: list[Buffer],
+    sizes: list[str],
+    params: list[Expr],
+    body: Body,
+    options: CodeOptions,
+) -> Function:
+    """``void name(ptr args, i64 begin, i64 end)``; ``args`` holds buffers, sizes, params: a word
+    each."""
+    w = Writer(name, options, stored(body) & loaded(body))
+    word = 0
+    for b in buffers:
+        w.pointers[b] = _argument_word(w, word, "ptr")
+        word += 1
+    for s in sizes:
+        w.bind(s, _argument_word(w, word, "i64"))
+        word += 1
+    for p in params:
+        v = _argument_word(w, word, MEMORY[p.dtype])
+        w.bind(p.attr[0], from_memory(w, v, p.dtype, 0))
+        word += 1
+    w.where[LANE] = 0
+    statements(w, body, SCALAR)
+    text = w.text(f"define void @{name}(ptr %args, i64 %begin, i64 %end)", "ret void")
+    return Function(text, w.declared, w.math)
+
+
+def _argument_word(w: Writer, word: int, t: str) -> str:
+    p = w.new(f"getelementptr i64, ptr %args, i64 {word}") if word else "%args"
+    return w.new(f"load {t}, ptr {p}, align 8")
+
+
+def write_math_function(f: MathFunction, options: CodeOptions) -> Function:
+    """An outlined math function, shared by all kernels."""
+    symbol = f.symbol(options.tag)
+    w = Writer(symbol, options, NOTHING)
+    names = [argument(k, d).attr[0] for k, d in enumerate(f.dtypes)]
+    for k, name in enumerate(names):
+        w.bind(name, f"%x{k}")
+    lanes = Lanes(f.width).knowing(names) if f.width else SCALAR
+    r = operand(w, definition(f.op, f.dtypes, f.result), lanes)
+    args = ", ".join([f"{vector(VALUE[d], f.width)} %x{k}" for k, d in enumerate(f.dtypes)])
+    t = vector(VALUE[f.result], f.width)
+    return Function(w.text(f"define {t} @{symbol}({args})", f"ret {t} {r}"), w.declared, w.math)

@@ -1,117 +1,119 @@
-"""Accumulators: serial, in lanes, and running."""
+"""Accumulators: parts of a fold put together, in one lane and over many."""
 
 from __future__ import annotations
 
-from calque.native.emit.convert import splat_text
-from calque.native.emit.tiles import Tiles
-from calque.native.emit.types import VALUE, const_text, vector
-from calque.native.loops.tree import LANES, Accumulator, Fold, as_fold
+from collections.abc import Iterable
+
+from calque.native.emit.instructions import shuffle
+from calque.native.emit.lanes import Lanes
+from calque.native.emit.types import VALUE, const_text, splat_text, vector
+from calque.native.emit.values import operand
+from calque.native.emit.writer import Writer
+from calque.native.loops.tree import Fold
 from calque.native.scalars.expr import Expr
 
-Lanes = list[str]  # the SSA values of a fold's parts
+Parts = list[str]  # the SSA values of a fold: one for each of its names
 
 
-class Folds(Tiles):
-    """How values are folded. ``width`` says over how many lanes a fold's parts are vectors (0:
-    scalars)."""
+def combine(w: Writer, f: Fold, lanes: Lanes, left: Parts, right: Parts) -> Parts:
+    """What two parts make; each has a value for every lane."""
+    names = [r.attr[0] for r in (*f.left, *f.right)]
+    if lanes.width:
+        lanes = lanes.knowing(names)
+    w.open(w.out.block, lazy=True)  # the parts' names are known here only
+    for name, ssa in zip(names, (*left, *right), strict=True):
+        w.bind(name, ssa)
+    out = [operand(w, e, lanes) for e in f.combine]
+    w.close_inline()
+    return out
 
-    def combine(
-        self, f: Fold, width: int, left: Lanes, right: Lanes, vec: bool | None = None
-    ) -> Lanes:
-        """What two parts make; each at ``width`` lanes."""
-        saved, names = self.width, self.vecnames
-        parts = [r.attr[0] for r in (*f.left, *f.right)]
-        if width:
-            self.width, self.vecnames = width, names | set(parts)
-        scope = self.open(self.scopes[-1].block, lazy=True)  # the parts' names are known here only
-        for name, ssa in zip(parts, (*left, *right), strict=True):
-            self.bind(name, ssa)
-        out = [self.operand(e, width > 0) for e in f.combine]
-        self.scopes.pop()
-        parent = self.scopes[-1]
-        parent.lines += scope.lines
-        parent.block = scope.block
-        self.width, self.vecnames = saved, names
-        return out
 
-    def fold_types(self, f: Fold, width: int) -> list[str]:
-        return [vector(VALUE[v.dtype], width) for v in f.values]
+def fold_types(f: Fold, width: int) -> list[str]:
+    return [vector(VALUE[v.dtype], width) for v in f.values]
 
-    def starts(self, f: Fold, width: int) -> Lanes:
-        return [self.start(e, width) for e in f.init]
 
-    def start(self, e: Expr, width: int) -> str:
-        if e.op == "const":
-            return splat_text(VALUE[e.dtype], const_text(e), width)
-        return self.operand(e, width > 0)
+def starts(w: Writer, f: Fold, lanes: Lanes) -> Parts:
+    return [start(w, e, lanes) for e in f.init]
 
-    def masked(self, f: Fold, values: Lanes, width: int) -> Lanes:
-        """Values of lanes that do not exist are the identity."""
-        if self.mask is None:
-            return values
-        out = []
-        for v, e in zip(values, f.init, strict=True):
-            t = vector(VALUE[e.dtype], width)
-            out.append(
-                self.new(f"select <{width} x i1> {self.mask}, {t} {v}, {t} {self.start(e, width)}")
-            )
-        return out
 
-    def halves(self, f: Fold, values: Lanes, width: int, until: int) -> Lanes:
-        """Fold the upper half of the lanes onto the lower one, down to ``until`` lanes."""
-        while width > until:
-            half = width // 2
-            low, high = [
-                [
-                    self.shuffle(VALUE[e.dtype], width, v, lanes)
-                    for v, e in zip(values, f.values, strict=True)
-                ]
-                for lanes in (list(range(half)), list(range(half, width)))
-            ]
-            values, width = self.combine(f, half, low, high), half
+def start(w: Writer, e: Expr, lanes: Lanes) -> str:
+    if e.op == "const":
+        return splat_text(VALUE[e.dtype], const_text(e), lanes.width)
+    return operand(w, e, lanes)
+
+
+def split(values: Iterable[str], folds: list[Fold]) -> list[Parts]:
+    """The flat list of carried values, fold by fold."""
+    it = iter(values)
+    return [[next(it) for _ in f.names] for f in folds]
+
+
+# --- over lanes -----------------------------------------------------------------------------------
+
+
+def filled_up(w: Writer, f: Fold, values: Parts, lanes: Lanes) -> Parts:
+    """Values of lanes that do not exist are the identity."""
+    if lanes.exist is None:
         return values
+    out = []
+    for v, e in zip(values, f.init, strict=True):
+        t, bools = vector(VALUE[e.dtype], lanes.width), f"<{lanes.width} x i1>"
+        out.append(w.new(f"select {bools} {lanes.exist}, {t} {v}, {t} {start(w, e, lanes)}"))
+    return out
 
-    def last(self, f: Fold, values: Lanes, width: int, lane: int = 0) -> Lanes:
-        return [
-            self.new(f"extractelement <{width} x {VALUE[e.dtype]}> {v}, i64 {lane}")
-            for v, e in zip(values, f.values, strict=True)
-        ]
 
-    def prefix(self, f: Fold, values: Lanes, width: int) -> Lanes:
-        """Inclusive running fold inside a vector: in each step the last element of every lower half
-        joins its upper half."""
-        d = 1
-        while d < width:
-            if f.neutral:
-                joins = [i // d * d - 1 if i & d else width for i in range(width)]
-                left = [
-                    self.shuffle(VALUE[e.dtype], width, v, joins, self.start(e, width))
-                    for v, e in zip(values, f.neutral, strict=True)
-                ]
-                values = self.combine(f, width, left, values)
-                d *= 2
-                continue
-            before = [i // d * d - 1 if i & d else i for i in range(width)]
-            upper = (
-                "<" + ", ".join([f"i1 {'true' if i & d else 'false'}" for i in range(width)]) + ">"
-            )
-            left = [
-                self.shuffle(VALUE[e.dtype], width, v, before)
+def halves(w: Writer, f: Fold, values: Parts, lanes: Lanes, until: int) -> Parts:
+    """Fold the upper half of the lanes onto the lower one, down to ``until`` lanes."""
+    width = lanes.width
+    while width > until:
+        half = width // 2
+        low, high = [
+            [
+                shuffle(w, VALUE[e.dtype], width, v, order)
                 for v, e in zip(values, f.values, strict=True)
             ]
-            joined = self.combine(f, width, left, values)
-            values = [
-                self.new(f"select <{width} x i1> {upper}, {t} {j}, {t} {v}")
-                for j, v, t in zip(joined, values, self.fold_types(f, width), strict=True)
+            for order in (list(range(half)), list(range(half, width)))
+        ]
+        values, width = combine(w, f, lanes.parts(half), low, high), half
+    return values
+
+
+def lane(w: Writer, f: Fold, values: Parts, width: int, k: int) -> Parts:
+    """The values of one lane."""
+    return [
+        w.new(f"extractelement <{width} x {VALUE[e.dtype]}> {v}, i64 {k}")
+        for v, e in zip(values, f.values, strict=True)
+    ]
+
+
+def prefix(w: Writer, f: Fold, values: Parts, lanes: Lanes) -> Parts:
+    """Inclusive running fold inside a vector: in each step the last element of every lower half
+    joins its upper half."""
+    d, width, lanes = 1, lanes.width, lanes.parts(lanes.width)
+    while d < width:
+        if f.neutral:
+            order = [i // d * d - 1 if i & d else width for i in range(width)]
+            left = [
+                shuffle(w, VALUE[e.dtype], width, v, order, start(w, e, lanes))
+                for v, e in zip(values, f.neutral, strict=True)
             ]
-            d *= 2
-        return values
+            values = combine(w, f, lanes, left, values)
+        else:
+            values = _joined(w, f, values, lanes, d)
+        d *= 2
+    return values
 
 
-def prepare(accs: tuple[Accumulator, ...]) -> list[Fold]:
-    return [as_fold(a) for a in accs]
-
-
-def lanes_of(width: int) -> int:
-    """How many partial results a vector loop keeps."""
-    return min(LANES, width)
+def _joined(w: Writer, f: Fold, values: Parts, lanes: Lanes, d: int) -> Parts:
+    """One step where no constant is neutral: the lower halves keep what they have."""
+    width = lanes.width
+    order = [i // d * d - 1 if i & d else i for i in range(width)]
+    upper = ", ".join([f"i1 {'true' if i & d else 'false'}" for i in range(width)])
+    left = [
+        shuffle(w, VALUE[e.dtype], width, v, order) for v, e in zip(values, f.values, strict=True)
+    ]
+    joined = combine(w, f, lanes, left, values)
+    return [
+        w.new(f"select <{width} x i1> <{upper}>, {t} {j}, {t} {v}")
+        for j, v, t in zip(joined, values, fold_types(f, width), strict=True)
+    ]

@@ -24,8 +24,8 @@ from calque.native.loops.canonical import Canonical, canonical
 from calque.native.loops.tree import Body, For, nodes, pretty
 from calque.native.scalars.expr import Buffer, Expr
 
-emit = LazyModule("calque.native.emit.emitter")
-expand = LazyModule("calque.native.emit.expand")
+emitter = LazyModule("calque.native.emit.emitter")
+math_functions = LazyModule("calque.native.emit.math_functions")
 checks = LazyModule("calque.native.loops.verify")
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
@@ -180,7 +180,7 @@ def _make(codes: list[Code], opt: int) -> None:
         c.address = _addresses[c.symbol]
 
 
-def processor() -> dict[str, Any]:
+def processor() -> dict[str, bool]:
     """What the emitter must know of the processor."""
     t = target.describe()
     return {"avx512": t.vector_bytes == 64, "half": not (t.is_x86 and t.vector_bytes < 32)}
@@ -192,32 +192,36 @@ def _emit(codes: Sequence[Code]) -> _Module:
     has = processor()
     pending: dict[str, Any] = {}
     for c in codes:
-        assert c.order is not None
-        uses = sum(1 for e in nodes(c.body) if expand.has_math(e.op))
-        em = emit.Emitter(c.exact, uses > OUTLINE, tag=f"_o{c.opt}", **has)
-        text = em.kernel(c.symbol, c.order.buffers, c.order.sizes, c.order.params, c.body)
-        for k in reversed(range(len(em.constants))):
-            text = text.replace(f"@const{k}", f"@const.{k}.{c.symbol}")
-        module.functions[c.symbol] = text
-        module.declared |= em.declared
-        module.imports |= {polls.ASK} if polls.DECLARATION in em.declared else set()
-        pending |= em.math
+        order = c.order
+        assert order is not None
+        uses = sum(1 for e in nodes(c.body) if e.op in math_functions.NAMES)
+        options = emitter.CodeOptions(
+            exact=c.exact, outline=uses > OUTLINE, tag=f"_o{c.opt}", **has
+        )
+        f = emitter.write_kernel(
+            c.symbol, order.buffers, order.sizes, order.params, c.body, options
+        )
+        module.functions[c.symbol] = f.text
+        module.declared |= f.declared
+        module.imports |= {polls.ASK} if polls.DECLARATION in f.declared else set()
+        pending |= f.math
     _emit_math(module, pending, has, codes[0].opt)
     return module
 
 
-def _emit_math(module: _Module, pending: dict[str, Any], has: dict[str, Any], opt: int) -> None:
+def _emit_math(module: _Module, pending: dict[str, Any], has: dict[str, bool], opt: int) -> None:
+    options = emitter.CodeOptions(exact=True, outline=True, tag=f"_o{opt}", **has)
     while pending:
-        symbol, (op, dtypes, result, width) = pending.popitem()
+        symbol, function = pending.popitem()
         if symbol in module.functions or symbol in module.imports:
             continue
         if _from_disk(symbol, opt):
             module.imports.add(symbol)
             continue
-        em = emit.Emitter(True, True, tag=f"_o{opt}", **has)
-        module.functions[symbol] = em.math_function(symbol, op, dtypes, result, width)
-        module.declared |= em.declared
-        pending |= em.math
+        f = emitter.write_math_function(function, options)
+        module.functions[symbol] = f.text
+        module.declared |= f.declared
+        pending |= f.math
 
 
 def _module_text(module: _Module) -> str:

@@ -6,89 +6,63 @@ vectors along j from there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from calque.native.emit.memory import Index, Memory
-from calque.native.emit.scopes import Scope
+from calque.native.emit.addresses import address, align, memory_type
+from calque.native.emit.instructions import shuffle
+from calque.native.emit.lanes import SCALAR, Lanes, Tile
+from calque.native.emit.values import value
+from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import Buffer, Expr, const, ex, rewrite, stride, var
 
 
-@dataclass
-class Tile:
-    """A loop over i taken in steps of ``size``: ``row`` counts inside the step that begins at
-    ``first``."""
+def from_tile(w: Writer, tile: Tile, buf: Buffer, at: Expr, lanes: Lanes) -> str | None:
+    """The row of a turned tile, if the buffer is read along the tile's outer loop."""
+    if (
+        lanes.exist is not None
+        or lanes.width != tile.size
+        or buf in w.mutable
+        or buf.place != "arg"
+        or not at.index
+        or stride(at, tile.outer.attr[0]) != 1
+    ):
+        return None
+    full = f"<{tile.size} x {memory_type(buf)}>"
+    array = tile.arrays.get((buf, at))
+    if array is None:
+        array = w.array((tile, buf, at), f"[{tile.size} x {full}]")
+        tile.arrays[buf, at] = array
+        with w.at(w.scopes[w.where[tile.columns.attr[0]]]):
+            _fill(w, tile, buf, at, array)
+    p = w.new(f"getelementptr {full}, ptr {array}, i64 {value(w, tile.row, SCALAR)}")
+    return w.new(f"load {full}, ptr {p}, align {align(buf)}")
 
-    outer: Expr  # the variable i
-    first: Expr
-    row: Expr
-    size: int
-    columns: Expr  # the variable of the vector loop inside
-    arrays: dict[tuple[Buffer, Expr], str] = field(default_factory=dict)
+
+def _fill(w: Writer, tile: Tile, buf: Buffer, at: Expr, array: str) -> None:
+    """Rows along the outer loop, transposed. (In the masked rest of the vector loop a gather is
+    less code.)"""
+    n, t = tile.size, memory_type(buf)
+    full = f"<{n} x {t}>"
+    rows = []
+    for r in range(n):
+        column = ex("add", var(tile.columns.attr[0]), const(r))
+        here = {tile.columns: column, tile.outer: tile.first}
+        p = address(w, buf, rewrite(at, here.get, {}), SCALAR)
+        rows.append(w.new(f"load {full}, ptr {p}, align {align(buf)}"))
+    for r, v in enumerate(transposed(w, rows, t)):
+        p = w.new(f"getelementptr {full}, ptr {array}, i64 {r}")
+        w.put(f" store {full} {v}, ptr {p}, align {align(buf)}")
 
 
-class Tiles(Memory):
-    """Loads from tiles."""
-
-    tile: Tile | None = None
-
-    def load_vector(self, buf: Buffer, idx: Index, guard: Expr | None, s: Scope) -> str:
-        tile = self.tile
-        if (
-            tile is not None
-            and guard is None
-            and self.mask is None
-            and self.width == tile.size
-            and buf not in self.mutable
-        ):
-            at, step = self.place(buf, idx)
-            if (
-                step not in (0, 1)
-                and at.index
-                and stride(at, tile.outer.attr[0]) == 1
-                and buf.place == "arg"
-            ):
-                return self.from_tile(tile, buf, at, s)
-        return super().load_vector(buf, idx, guard, s)
-
-    def from_tile(self, tile: Tile, buf: Buffer, at: Expr, s: Scope) -> str:
-        key = (buf, at)
-        array = tile.arrays.get(key)
-        full = f"<{tile.size} x {self.memory_type(buf)}>"
-        if array is None:
-            array = tile.arrays[key] = f"%a{len(self.allocas)}"
-            self.allocas[f"tile {array}"] = f" {array} = alloca [{tile.size} x {full}], align 64"
-            self.fill_tile(tile, buf, at, array, self.scopes[self.where[tile.columns.attr[0]]])
-        p = self.new(
-            f"getelementptr {full}, ptr {array}, i64 {self.value(tile.row, lane0=True)}", s
-        )
-        return self.new(f"load {full}, ptr {p}, align {self.align(buf)}", s)
-
-    def fill_tile(self, tile: Tile, buf: Buffer, at: Expr, array: str, s: Scope) -> None:
-        """Rows along i, transposed, in the scope of the vector loop. (In its masked rest a gather
-        is less code.)"""
-        n, t, align = tile.size, self.memory_type(buf), self.align(buf)
-        full = f"<{n} x {t}>"
-        rows = []
-        for r in range(n):
-            column = ex("add", var(tile.columns.attr[0]), const(r))
-            here = {tile.columns: column, tile.outer: tile.first}
-            p = self.address(buf, rewrite(at, here.get, {}), s)
-            rows.append(self.new(f"load {full}, ptr {p}, align {align}", s))
-        for r, v in enumerate(self.transposed(rows, t, s)):
-            p = self.new(f"getelementptr {full}, ptr {array}, i64 {r}", s)
-            s.lines.append(f" store {full} {v}, ptr {p}, align {align}")
-
-    def transposed(self, rows: list[str], t: str, s: Scope) -> list[str]:
-        """Blocks of half, a quarter, ... of the tile change places, two rows at a time."""
-        n = len(rows)
-        d = n // 2
-        while d:
-            new = list(rows)
-            upper = [k if not k & d else n + k - d for k in range(n)]
-            lower = [k + d if not k & d else n + k for k in range(n)]
-            for a in range(n):
-                if not a & d:
-                    new[a] = self.shuffle(t, n, rows[a], upper, rows[a + d], s)
-                    new[a + d] = self.shuffle(t, n, rows[a], lower, rows[a + d], s)
-            rows, d = new, d // 2
-        return rows
+def transposed(w: Writer, rows: list[str], t: str) -> list[str]:
+    """Blocks of half, a quarter, ... of the tile change places, two rows at a time."""
+    n = len(rows)
+    d = n // 2
+    while d:
+        new = list(rows)
+        upper = [k if not k & d else n + k - d for k in range(n)]
+        lower = [k + d if not k & d else n + k for k in range(n)]
+        for a in range(n):
+            if not a & d:
+                new[a] = shuffle(w, t, n, rows[a], upper, rows[a + d])
+                new[a + d] = shuffle(w, t, n, rows[a], lower, rows[a + d])
+        rows, d = new, d // 2
+    return rows

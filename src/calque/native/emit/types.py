@@ -77,6 +77,11 @@ def vector(t: str, width: int) -> str:
     return f"<{width} x {t}>" if width else t
 
 
+def splat_text(t: str, text: str, width: int) -> str:
+    """A constant in every lane."""
+    return f"splat ({t} {text})" if width else text
+
+
 def mangled(t: str, width: int) -> str:
     return f"v{width}{MANGLED.get(t, t)}" if width else MANGLED.get(t, t)
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, has_effects
+from calque.native.lower.cost import primitive_weight
 from calque.native.lower.graph import EXPANSIONS, Graph, Node, extend
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.scalars import elements
-from calque.native.scalars.weights import HEAVY
 
-MOST_WORK: Final = 60  # of all branches together, in the weights of `HEAVY`
+MOST_WORK: Final = 60  # of all branches together, by weight
 MOST_ELEMENTS: Final = 64
 LAYOUT: Final = frozenset(
     ["broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "expand_dims"]
@@ -61,7 +61,7 @@ def work(b: ClosedJaxpr) -> float:
         plain = elements.supports(name) or name in LAYOUT
         if not plain or any(v.aval.size > MOST_ELEMENTS for v in e.outvars):
             return float("inf")
-        total += HEAVY.get(name, 1) if name not in LAYOUT else 0
+        total += primitive_weight(name)
     return total if not b.consts else float("inf")
 
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product, surely_at_most
+from calque.native.lower.cost import code_size
 from calque.native.lower.graph import EXPANSIONS, Graph, Node
 from calque.native.lower.reductions import expand_reduce, reshape
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
-from calque.native.lower.stages import MAKERS, Box, Stage, boxes_of, loops_of, parts_of
-from calque.native.scalars.expr import FALSE, TRUE, Expr, const, ex, walk
+from calque.native.lower.stages import MAKERS, Stage, boxes_of, loops_of, parts_of
+from calque.native.scalars.expr import FALSE, TRUE, Expr, const, ex
 
 LEAST: Final = (
     9  # fewer elements are always an expression; up to `BAKED` are one where they are in registers
@@ -133,19 +134,19 @@ def mark_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     before = n.args[0]
     out = []
     if low.view.get(before) != home:
-        first = Stage(home.buf, (), 0, home.prefix, parts_of(low.at(before, ())), local=False)
-        first.early = True
-        out.append(first)
+        value = parts_of(low.at(before, ()))
+        out.append(Stage(home.buf, (), 0, home.prefix, value, local=False, early=True))
     for x, dims, idx in loops(low, n):
         bad: Expr = low.at(x, idx)
         if bad is not FALSE:
-            s = Stage(home.buf, dims, len(dims), home.prefix, [((), TRUE)], guard=bad, local=False)
-            s.marks = True
-            out.append(s)
+            rank, true = len(dims), parts_of(TRUE)
+            out.append(
+                Stage(home.buf, dims, rank, home.prefix, true, guard=bad, local=False, marks=True)
+            )
     return out
 
 
-def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
+def loops(low: Lower, n: Node) -> Iterator[tuple[Node, tuple[Expr, ...], Index]]:
     """The loops over all elements: those of the boxes where an update writes them, so that each is
     tested where it is made."""
     x, *parts = n.args[1:]
@@ -155,7 +156,11 @@ def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
         if update is not None and low.view.get(update) != low.view.get(update.args[0])
         else []
     )
-    if update is None or not boxes or weight(boxes) > HEAVIEST * len(boxes):
+    if (
+        update is None
+        or not boxes
+        or code_size(e for b in boxes for _, e in parts_of(b.value)) > HEAVIEST * len(boxes)
+    ):
         x = n.params["flat"] if only_inputs(low, x) else x
         yield x, *loops_of(low, x.shape)
         return
@@ -180,12 +185,6 @@ def only_inputs(low: Lower, x: Node) -> bool:
             seen.update(fresh)
             todo += fresh
     return True
-
-
-def weight(boxes: Sequence[Box]) -> int:
-    """Distinct nodes of what they hold."""
-    seen: set[Expr] = set()
-    return sum(1 for b in boxes for _, e in parts_of(b.value) for _ in walk(e, seen))
 
 
 def mark_element(low: Lower, n: Node, idx: Index) -> Generator[Request, Value, Value]:

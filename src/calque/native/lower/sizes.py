@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from calque.core.dims import Dim, Symbols
 from calque.core.polynomials import Poly
-from calque.native.scalars.expr import Expr, const, ex, var
+from calque.native.scalars.expr import Expr, const, ex, var, walk
 from calque.native.scalars.index import terms
 
 BAKED: Final = 16
@@ -22,11 +22,17 @@ FREE_MOST: Final = 1 << 47  # no free size is larger
 Interval = tuple[int, int]
 _WIDE: Final = (-(1 << 62), 1 << 62)
 _ARITHMETIC: Final = frozenset(("add", "sub", "mul", "floordiv", "mod", "min", "max"))
+_SIZE_OPS: Final = _ARITHMETIC | {"var", "const"}
 _INTEGERS: Final[dict[str, Interval]] = {
     "i64": _WIDE,
     **{f"i{n}": (-(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32)},
     **{f"u{n}": (0, (1 << n) - 1) for n in (8, 16, 32)},
 }
+
+
+def is_size(e: Expr) -> bool:
+    """Can the driver work it out, which knows sizes and loop counters? It reads no elements."""
+    return all(x.op in _SIZE_OPS for x in walk(e, set()))
 
 
 class Sizes:
@@ -83,7 +89,8 @@ class Sizes:
         if op == "found":
             name = f"f{a}"
             self.found[name] = min(symbols.atom_interval(i)[1], FREE_MOST)
-        self.free.add(name)
+        if self.known:
+            self.free.add(name)
         self.values[name] = symbols.atom_hints[i]
         return var(name)
 
@@ -99,6 +106,11 @@ class Sizes:
             self._hinted = Sizes(self.known)
             self._hinted.values = self.values
         return self._hinted
+
+    def may_grow(self, extent: Expr) -> bool:
+        """May this program be called with a much longer loop than this one? Then pieces that are
+        worth a thread are cut when it is."""
+        return not self.free.isdisjoint(extent.names)
 
     def define(self, n: int, e: Expr, value: int | None = None) -> None:
         """Let `n` be written as `e` from now on (for kernels whose sizes are not the ones of this

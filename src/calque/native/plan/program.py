@@ -14,11 +14,23 @@ from calque.machine.driver.builder import ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
 from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
+from calque.native.emit.kernels import Kernel
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import arrange
-from calque.native.plan.steps import Call, Copy, Count, Host, Made, Repeat, Routine, Step, Swap
+from calque.native.plan.steps import (
+    Call,
+    Copy,
+    Count,
+    Host,
+    Made,
+    Repeat,
+    Routine,
+    Step,
+    Swap,
+    Switch,
+)
 from calque.native.scalars.expr import Buffer, Expr
-from calque.native.schedule.nests import Plan
+from calque.native.schedule.nests import Schedule
 
 PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
 _OPS = {
@@ -35,8 +47,14 @@ _OPS = {
 class Assembler:
     """Writes the steps of one program."""
 
-    def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
-        self.sizes, self.nbytes = sizes, sizes_of
+    def __init__(
+        self,
+        sizes: Sizes,
+        params: dict[str, Any],
+        sizes_of: dict[Buffer, int],
+        kernels: dict[Schedule, Kernel],
+    ) -> None:
+        self.sizes, self.nbytes, self.kernels = sizes, sizes_of, kernels
         self.params = {name: raw_bits(x) for name, x in params.items()}
         self.slots: dict[Buffer, Slot] = {}
         self.counters: dict[str, Reg] = {}
@@ -109,7 +127,7 @@ class Assembler:
                 self.builder.swap(self.slots[s.a], self.slots[s.b])
             elif isinstance(s, Count):
                 self.count(s)
-            else:
+            elif isinstance(s, Switch):
                 index = (
                     self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
                 )
@@ -117,19 +135,21 @@ class Assembler:
                     for case in s.cases:
                         with block.case():
                             self.steps(case)
+            else:
+                raise AssertionError(f"a step that is not scheduled: {s}")
 
     def call(self, s: Call) -> None:
-        k = s.kernel
-        assert k is not None
+        k = self.kernels[s.schedule]
         args: list[Slot | Reg | int] = [self.slots[buf] for buf in k.buffers]
         args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]
-        if s.plan.extent is None:
+        if s.schedule.extent is None:
             self.builder.call(k.address, args, name=k.symbol, asks=k.polls)
             return
-        extent = self.integer(s.plan.extent)
-        grain = self.integer(s.plan.grain) if isinstance(s.plan.grain, Expr) else s.plan.grain
-        piece = self.piece(s.plan)
+        extent = self.integer(s.schedule.extent)
+        grain: Reg | int | Expr = s.schedule.grain
+        grain = self.integer(grain) if isinstance(grain, Expr) else grain
+        piece = self.piece(s.schedule)
         if piece is None:
             self.builder.call(k.address, args, 0, extent, grain, name=k.symbol, asks=k.polls)
             return
@@ -147,19 +167,20 @@ class Assembler:
             return self.builder.const(word.function(*word.sizes))
         return self.integer(word) if isinstance(word, Expr) else int(word)
 
-    def piece(self, plan: Plan) -> int | None:
+    def piece(self, schedule: Schedule) -> int | None:
         """How many turns of a parallel loop that takes long are run at a time: so many that nobody
         waits long for Ctrl-C."""
         if (
-            plan.ns < 2 * PIECE_NS
-            or plan.extent is None
-            or any(n in self.counters for n in plan.extent.names)
+            schedule.ns < 2 * PIECE_NS
+            or schedule.extent is None
+            or any(n in self.counters for n in schedule.extent.names)
         ):
             return None
-        turns = self.sizes.hinted.value(plan.extent)
-        grain = self.sizes.hinted.value(plan.grain) if isinstance(plan.grain, Expr) else plan.grain
+        turns = self.sizes.hinted.value(schedule.extent)
+        grain = schedule.grain
+        grain = self.sizes.hinted.value(grain) if isinstance(grain, Expr) else grain
         some = get_num_threads() * max(grain, 1)  # work for every thread
-        piece = max(round(turns * PIECE_NS / plan.ns / some), 1) * some
+        piece = max(round(turns * PIECE_NS / schedule.ns / some), 1) * some
         return piece if piece < turns else None
 
     def size(self, name: str) -> Reg | int:

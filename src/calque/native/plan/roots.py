@@ -10,37 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from calque.core.dims import hint_of, surely_at_most, surely_equal
-from calque.native.lower.dot import small as small_product
+from calque.core.dims import hint_of, surely_equal
+from calque.native.lower.cost import element_weight, is_expression
 from calque.native.lower.graph import Node
 from calque.native.lower.reductions import FOLD_OF
-from calque.native.lower.reductions import small as small_reduction
-from calque.native.lower.sizes import BAKED
 from calque.native.lower.stages import MAKERS, MAX_PIECES
-from calque.native.scalars.weights import HEAVY
 from calque.native.schedule.fuse import CAP
 
-FREE: Final = frozenset(
-    [
-        "broadcast_in_dim",
-        "reshape",
-        "transpose",
-        "squeeze",
-        "expand_dims",
-        "slice",
-        "rev",
-        "iota",
-        "literal",
-        "pad",
-        "concatenate",
-        "dynamic_slice",
-        "get",
-        "input",
-        "const",
-        "copy",
-        "copy_p",
-    ]
-)
 LAYOUT: Final = frozenset(
     [
         "reshape",
@@ -56,24 +32,6 @@ LAYOUT: Final = frozenset(
 PRODUCTS: Final = frozenset(("matmul_tiled", "conv_tiled"))
 DEAR: Final = 8  # recomputing less than this is cheaper than storing it
 LONGEST: Final = CAP // 3  # an expression heavier than this is cut
-
-# Names of primitives by weight: as in the loop language, or close enough.
-_ALIAS: Final = {
-    "integer_pow": 4,
-    "rem": 10,
-    "threefry2x32": 100,
-    "erf_inv": 40,
-    "clamp": 2,
-    "select_n": 1,
-    "gather": 4,
-}
-
-
-def is_small(n: Node) -> bool:
-    """Reductions, marks and products that are expressions rather than loops."""
-    if n.op == "mark":
-        return surely_at_most(n.args[1].aval.size, BAKED)
-    return small_reduction(n) if n.op in FOLD_OF else n.op == "matmul" and small_product(n)
 
 
 class Roots:
@@ -105,7 +63,7 @@ class Roots:
             if self.in_memory(n):
                 cost[n] = 0
                 continue
-            if n.op == "get" or (n.op in FREE and n.op in ("literal", "input", "const")):
+            if n.op in ("get", "literal", "input", "const"):
                 cost[n] = 0
                 continue
             if self.barrier(n):
@@ -114,8 +72,8 @@ class Roots:
                 if n.aval is not None:
                     stored.add(n)
                 continue
-            c = self.own_cost(n, cost)
-            root = n in outputs or (n.op in MAKERS and not is_small(n)) or c > LONGEST
+            c = element_weight(n, sum([cost.get(a, 0) for a in set(n.args)]))
+            root = n in outputs or (n.op in MAKERS and not is_expression(n)) or c > LONGEST
             if (
                 not root
                 and n in self.spread
@@ -139,18 +97,6 @@ class Roots:
                 stored.update(a for a in n.args if cost.get(a, 0) > 0)
         # reading a stored value costs nothing more: what was counted before it was stored is close
         # enough
-
-    def own_cost(self, n: Node, cost: dict[Node, int]) -> int:
-        inner = sum([cost.get(a, 0) for a in set(n.args)])
-        if n.op in FREE:
-            return inner
-        if n.op in FOLD_OF and is_small(n):
-            return (inner + 1) * hint_of(n.args[0].shape[n.params["axes"][0]])
-        if n.op == "mark" and is_small(n):
-            return (inner + 1) * hint_of(n.args[1].aval.size)
-        if n.op == "matmul" and is_small(n):
-            return (inner + 1) * hint_of(n.args[0].shape[-1])
-        return inner + (HEAVY.get(n.op) or _ALIAS.get(n.op, 1))
 
     def readers(self) -> dict[Node, int]:
         """How many distinct nodes read each node, seeing through single-use layout operations."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from calque.native.loops.tree import Acc, Body, For, Statement, Store, loaded, map_exprs, stored
-from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite, walk
-from calque.native.scalars.weights import HEAVY
+from calque.native.lower.cost import operation_weight, operations
+from calque.native.scalars.expr import Expr, const, is_const, ref, rewrite
 
 MOST: Final = 8  # accumulators that a reduction may have when it is done
 SHARED: Final = 10  # weight of what is computed once instead of many times that is worth it
@@ -52,13 +52,10 @@ def suits(f: For) -> bool:
 
 def repeated(f: For, x: For) -> int:
     """The weight of what a reduction computes again in every turn of the loop around it."""
-    seen: set[Expr] = set()
     return sum(
-        HEAVY.get(e.op, 1)
-        for a in x.accs
-        for v in a.values
-        for e in walk(v, seen)
-        if e.args and e.op != "load" and x.name in e.names and f.name not in e.names and not e.index
+        operation_weight(e.op)
+        for e in operations([v for a in x.accs for v in a.values], set())
+        if e.op != "load" and x.name in e.names and f.name not in e.names
     )
 
 

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.core.trace import trace_to_jaxpr
-from calque.machine.call import functions as callpath
 from calque.transforms.engines.specialiser import (
     REMEMBERED,
     CallCounts,
@@ -25,8 +23,7 @@ from calque.transforms.engines.specialiser import (
     SizedCall,
     Specialiser,
 )
-from calque.transforms.jit.call_specs import result_spec
-from calque.transforms.jit.jit import epoch
+from calque.transforms.jit.teaching import Lesson, result_of, teach
 
 eager_sizes = LazyModule("calque.native.eager.sizes")
 
@@ -56,12 +53,10 @@ class LibraryCall(SizedCall):
 
 
 def traced(call: LibraryCall, program: GenericProgram) -> tuple[ClosedJaxpr, Any]:
-    """The program, and how the call path rebuilds the result."""
+    """The program, and how the call path builds the result."""
     program.symbols.pins = True
     fun, tree = call.flat()
-    closed = trace_to_jaxpr(fun, program.avals(call.avals))
-    leaves = [("out", k) for k in range(tree[0].num_leaves)]
-    return closed, result_spec(pytrees.unflatten(tree[0], leaves))
+    return trace_to_jaxpr(fun, program.avals(call.avals)), result_of(tree[0])
 
 
 def compiled(call: LibraryCall, program: GenericProgram) -> Any:
@@ -71,11 +66,12 @@ def compiled(call: LibraryCall, program: GenericProgram) -> Any:
 
 
 def learn(call: LibraryCall, program: GenericProgram, choose: Callable[..., Any]) -> None:
-    specs, (_, out) = [of_kind(s) for s in call.given.specs], program.traced
-    entry = callpath.Entry(
-        specs, call.names, program.executable.program, out, epoch(), choose=choose
+    _, result = program.traced
+    generic = program.executable.program
+    teach(
+        call.function,
+        Lesson(call.given.descriptions, generic, result, call.names, choose=choose),
     )
-    callpath.add_entry(call.function, entry)
 
 
 SPECIALISER: Final = Specialiser(traced, compiled, learn, tries_again=True)
@@ -110,12 +106,3 @@ class AnySize:
 def key_of(key: Sequence[Any]) -> Any:
     """The key of a call, without the sizes."""
     return tuple([x.kind if type(x) is ShapedArray else x for x in key])
-
-
-def of_kind(spec: Any) -> Any:
-    """How the call path recognises an argument of any size."""
-    if spec[0] == "array":
-        return ("kind", *spec[1:])
-    if spec[0] in ("tuple", "list"):
-        return (spec[0], [of_kind(s) for s in spec[1]])
-    return spec

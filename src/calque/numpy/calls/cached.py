@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,10 +19,18 @@ from calque.core.avals import ShapedArray
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
+from calque.core.tracebacks import boundary
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import AnySize, LibraryCall
-from calque.transforms.jit.call_specs import result_spec
-from calque.transforms.jit.jit import callpath_enabled, epoch
+from calque.numpy.calls.marks import is_python_only, is_seldom_taught
+from calque.transforms.jit.epochs import callpath_enabled, epoch
+from calque.transforms.jit.teaching import (
+    Description,
+    Inexpressible,
+    Lesson,
+    result_of,
+    teach,
+)
 
 eager_program = lazy.LazyModule("calque.native.eager.program")
 
@@ -39,21 +47,19 @@ class Arguments:
     def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]):
         self.avals: list[ShapedArray] = []
         self.key: list[Any] = []
-        self.specs = [self.spec(a) for a in args]
+        self.descriptions = [self.described(a) for a in args]
         for k, v in kwargs.items():
             self.key.append(k)
-            self.specs.append(self.spec(v))
+            self.descriptions.append(self.described(v))
 
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple([n for a in self.avals for n in a.shape])
 
-    def spec(self, a: Any) -> tuple[Any, ...]:
+    def described(self, a: Any) -> Description:
         t = type(a)
-        if (
-            t is ArrayImpl and a._extra is not None
-        ):  # placed on devices: the results follow, in Python
-            raise eager_program.Inexpressible
+        if t is ArrayImpl and a._extra is not None:
+            raise Inexpressible  # placed on devices: the results follow, in Python
         if t is ArrayImpl or t is float:
             aval = typeof(a)
             self.avals.append(aval)
@@ -62,7 +68,7 @@ class Arguments:
             return ("array", aval, i) if t is ArrayImpl else ("pyfloat", aval.dtype, i)
         if t is tuple or t is list:
             self.key.append((t, len(a)))
-            return (t.__name__, [self.spec(v) for v in a])
+            return (t.__name__, [self.described(v) for v in a])
         self.key.append((t, a))
         if a is None:
             return ("none",)
@@ -70,45 +76,42 @@ class Arguments:
             return ("eq", a)
         if isinstance(a, (type, np.dtype)) or a is Ellipsis:
             return ("is", a)
-        raise eager_program.Inexpressible
+        raise Inexpressible
 
 
 class Teacher:
     """Serves the calls of a function that machine code does not know, and teaches it: with the
     second call of a sort, or `at_once`.
 
-    `exact` gives the entry for arguments of just this sort."""
+    `exact` gives the lesson for arguments of just this sort."""
 
     def __init__(
         self, f: Callable[..., Any], exact: Exact | None = None, at_once: bool = False
     ) -> None:
-        self.f, self.exact, self.at_once = f, exact or entry_of_steps, at_once
+        self.f, self.exact, self.at_once = f, exact or steps, at_once
         self.function: Any = None  # whom to teach
         self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
         self.any_size = AnySize()
-        self.makes = getattr(f, "__name__", "") in _MAKE_ARRAYS
-        self.calls: dict[Any, int] = {}  # of functions that make arrays
+        self.seldom = is_seldom_taught(f)
+        self.calls: dict[Any, int] = {}  # of functions that are seldom taught
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call."""
-        if not callpath_enabled() or (self.makes and self.is_rare(args, kwargs)):
+        if not callpath_enabled() or (self.seldom and self.is_rare(args, kwargs)):
             return self.f(*args, **kwargs)
         try:
             given = Arguments(args, kwargs)
             key = (epoch(), *given.key)
             known = self.seen.get(key)
-        except (
-            eager_program.Inexpressible,
-            TypeError,
-        ):  # not for machine code, or arguments that cannot be a key
+        except (Inexpressible, TypeError):
+            # not for machine code, or arguments that cannot be a key
             return self.f(*args, **kwargs)
         if known != REFUSED and self.learns(given, key, known, args, kwargs):
             return self.function(*args, **kwargs)
         return self.f(*args, **kwargs)
 
     def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Has a function that makes arrays been called seldom with such arguments, none of which
-        are arrays? Python is quick there."""
+        """Has a function that is seldom taught been called seldom with such arguments?"""
         try:
             key = (epoch(), args, *kwargs.items())
             n = self.calls[key] = self.calls.get(key, 0) + 1
@@ -155,33 +158,32 @@ class Teacher:
         """Add an entry for such arguments; False when the function is not for machine code."""
         try:
             with no_collection():
-                entry = self.exact(self.f, given, args, kwargs)
+                lesson = self.exact(self.f, given, args, kwargs)
         except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
             return False
-        callpath.add_entry(self.function, entry)
+        teach(self.function, lesson)
         return True
 
 
-Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]], Any]
+Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]], Lesson]
 
 
 def cached(f: Callable[..., Any]) -> Any:
     """`f` with a call path of its own for eager calls."""
     teacher = Teacher(f)
-    teacher.function = function = callpath.Jitted(teacher.miss)
+    teacher.function = function = callpath.Jitted(boundary(teacher.miss))
     functools.update_wrapper(function, f, updated=())
     function.__wrapped__ = f
     return function
 
 
-def entry_of_steps(
+def steps(
     f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """An entry with a program that does one step for each primitive."""
+) -> Lesson:
+    """A program that does one step for each primitive."""
     flat, tree = flat_function(f, args, kwargs)
     program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
-    out = result_spec(pytrees.unflatten(tree[0], [("out", k) for k in range(tree[0].num_leaves)]))
-    return callpath.Entry(given.specs, tuple(kwargs), program, out, epoch())
+    return Lesson(given.descriptions, program, result_of(tree[0]), tuple(kwargs))
 
 
 def flat_function(
@@ -200,7 +202,7 @@ def flat_function(
         if not all(
             isinstance(v, Tracer) for v in out
         ):  # a Python value, or an array made while tracing
-            raise eager_program.Inexpressible
+            raise Inexpressible
         tree[:] = [structure]
         return out
 
@@ -219,125 +221,29 @@ def substituted(a: Any, arrays: Any) -> Any:
 
 # ---------------------------------------------------------------- which functions
 
-_MAKE_ARRAYS = frozenset(
-    ("zeros", "ones", "empty", "full", "arange", "eye", "identity", "linspace", "tri")
+# what a ufunc offers besides its calls
+_OF_UFUNCS: Final = (
+    "reduce",
+    "accumulate",
+    "outer",
+    "at",
+    "reduceat",
+    "nin",
+    "nout",
+    "nargs",
+    "identity",
 )
-
-_NOT = frozenset(
-    [
-        "array",
-        "asarray",
-        "apply_along_axis",
-        "apply_over_axes",
-        "frombuffer",
-        "fromfile",
-        "fromfunction",
-        "fromiter",
-        "frompyfunc",
-        "fromstring",
-        "from_dlpack",
-        "load",
-        "save",
-        "savez",
-        "piecewise",
-        "vectorize",
-        "printoptions",
-        "set_printoptions",
-        "get_printoptions",
-        "einsum_path",
-        "unique",
-        "unique_all",
-        "unique_counts",
-        "unique_inverse",
-        "unique_values",
-        "nonzero",
-        "flatnonzero",
-        "argwhere",
-        "setdiff1d",
-        "setxor1d",
-        "union1d",
-        "intersect1d",
-        "shape",
-        "ndim",
-        "size",
-        "result_type",
-        "promote_types",
-        "can_cast",
-        "issubdtype",
-        "isdtype",
-        "iscomplexobj",
-        "isrealobj",
-        "isscalar",
-        "iterable",
-        "broadcast_shapes",
-        "array_repr",
-        "array_str",
-        "array2string",
-        "asanyarray",
-        "power",
-        "pow",
-        "float_power",
-    ]  # a Python exponent is part of the program
-)
-_METHODS = [
-    "sum",
-    "prod",
-    "max",
-    "min",
-    "mean",
-    "var",
-    "std",
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "cumsum",
-    "cumprod",
-    "dot",
-    "trace",
-    "diagonal",
-    "swapaxes",
-    "squeeze",
-    "ravel",
-    "flatten",
-    "repeat",
-    "clip",
-    "round",
-    "conj",
-    "take",
-    "argsort",
-    "reshape",
-    "transpose",
-    "astype",
-    "copy",
-]
 
 
 def with_call_path(name: str, f: Any) -> Any:
-    """What the namespace offers under a name: a function gets a call path of its own."""
-    if name.startswith("_") or name in _NOT or isinstance(f, type) or not callable(f):
+    """What the namespace offers under a name: its own functions get call paths, unless they are
+    marked as Python's."""
+    if name.startswith("_") or is_python_only(f) or isinstance(f, type) or not callable(f):
         return f
     if not getattr(f, "__module__", "").startswith("calque.numpy") and not hasattr(f, "outer"):
         return f
     made = cached(f)
-    for method in (
-        "reduce",
-        "accumulate",
-        "outer",
-        "at",
-        "reduceat",
-        "nin",
-        "nout",
-        "nargs",
-        "identity",
-    ):
-        if hasattr(f, method):
-            setattr(made, method, getattr(f, method))
+    for attribute in _OF_UFUNCS:
+        if hasattr(f, attribute):
+            setattr(made, attribute, getattr(f, attribute))
     return made
-
-
-def install() -> None:
-    """Give the methods of arrays call paths of their own."""
-    for name in _METHODS:
-        setattr(ArrayImpl, name, cached(getattr(ArrayImpl, name)))
-    ArrayImpl.T = property(cached(ArrayImpl.T.fget))

@@ -8,8 +8,9 @@ entry for the avals met.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,58 +21,59 @@ from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS, is_extended
 from calque.core.lazy import LazyModule
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.cached import Teacher
 from calque.numpy.promotion import common_type
 from calque.transforms.devices.sharding_propagation import is_placed
-from calque.transforms.jit.jit import callpath_enabled, epoch
+from calque.transforms.engines.specialiser import CallCounts
+from calque.transforms.jit.epochs import callpath_enabled, epoch
+from calque.transforms.jit.teaching import SCALARS, Description, Lesson, teach
 
 backend, eager = LazyModule("calque.native.backend"), LazyModule("calque.native.eager.execution")
 
 Method = Callable[..., Any]
-_SPECS = {float: "pyfloat", int: "pyint", bool: "pybool", complex: "pycomplex"}
+Shape = tuple[int, ...]
 _PASSED_AS = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64", "uint8",
 "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")))  # fmt: skip
 SMALL_PRODUCT = 64**3
-MOST_MET = 4096  # shapes that are remembered for operands of one kind
+HOT_AFTER = 1  # call with the same shape after which it gets an entry of its own
 
 
 class Unteachable(Exception):
     """Operands that stay with Python."""
 
 
-class Sizes:
-    """What an operator knows of operands of one kind: the shapes it met, and whether an entry
-    serves them all."""
+class Operands:
+    """What an operator knows of operands of one kind: the first shape, and the kernel that serves
+    all shapes, if there is an entry with it."""
 
-    __slots__ = ("first", "met")
+    __slots__ = ("first", "kernel")
 
-    def __init__(self, first: tuple[int, ...]) -> None:
-        self.first = first
-        self.met: set[tuple[int, ...]] | None = (
-            None  # shapes that the entry for all sizes has served
-        )
+    def __init__(self, first: Shape) -> None:
+        self.first, self.kernel = first, None
 
-    def wants_all(self, shape: tuple[int, ...]) -> bool:
+    def want_kernel(self, shape: Shape, counts: CallCounts) -> bool:
         """Is it time for an entry that serves all sizes? With the second shape; and anew when the
         entry is gone."""
-        if self.met is not None and shape not in self.met:
-            self.first, self.met = shape, None
+        if self.kernel is not None and not counts.is_hot(self.kernel, shape):
+            self.first, self.kernel = shape, None
             return False
-        return self.met is None and shape != self.first
+        return self.kernel is None and shape != self.first
 
 
 def operator(name: str, method: Method) -> Any:
     """The operator `method` as a callable of machine code."""
     if name in ("__matmul__", "__rmatmul__"):
         product = Teacher(
-            method, lambda f, given, args, kwargs: teach_product(name, f, args), at_once=True
+            method, lambda f, given, args, kwargs: product_lesson(name, f, args), at_once=True
         )
-        product.function = callpath.OpFunction(product.miss)
+        product.function = callpath.OpFunction(boundary(product.miss))
         return product.function
 
     taught: set[Any] = set()
-    kinds: dict[Any, Sizes] = {}
+    kinds: dict[Any, Operands] = {}
+    counts = CallCounts(HOT_AFTER)
     general = Teacher(method)  # for operands that broadcast
 
     def miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -84,62 +86,70 @@ def operator(name: str, method: Method) -> Any:
             return method(*args)
         kind = (key[0], *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
         shape = next((a.aval.shape for a in args if type(a) is ArrayImpl and a.aval.shape), ())
-        sizes = kinds.setdefault(kind, Sizes(shape))
+        operands = kinds.setdefault(kind, Operands(shape))
         try:
-            if sizes.wants_all(shape):
-                sizes.met = set()
-                made = teach_elementwise(name, method, args, sizes.met)
-            else:
-                made = teach_elementwise(name, method, args)
-                taught.add(key)
+            made = elementwise(name, method, args)
         except Unteachable:
-            return (
-                general.miss(args, kwargs)
-                if all(type(a) is ArrayImpl for a in args)
-                else method(*args)
-            )
-        callpath.add_entry(function, made)
+            arrays = all(type(a) is ArrayImpl for a in args)
+            return general.miss(args, kwargs) if arrays else method(*args)
+        if operands.want_kernel(shape, counts):
+            operands.kernel = made.kernel
+            teach(function, made.for_all_shapes(counts))
+        else:
+            teach(function, made.for_shape(shape))
+            taught.add(key)
         return function(*args)
 
-    function = general.function = callpath.OpFunction(miss)
+    function = general.function = callpath.OpFunction(boundary(miss))
     return function
 
 
-def teach_elementwise(
-    name: str, method: Method, args: Sequence[Any], met: set[Any] | None = None
-) -> Any:
-    """An entry for operands of one shape, and scalars; with `met` it serves all shapes of these
-    ranks and notes them there."""
+class Elementwise(NamedTuple):
+    """An operator on operands of one shape, and scalars: one kernel for all shapes."""
+
+    kernel: Any
+    descriptions: Sequence[Description]
+
+    def for_shape(self, shape: Shape) -> Lesson:
+        """For operands of this shape."""
+        out = self.kernel.out_avals[0]
+        result = out.update(shape=shape if out.shape else ())
+        size = ShapedArray(shape, np.dtype(bool)).size
+        return lesson(self.descriptions, self.kernel.program([result], (size,)))
+
+    def for_all_shapes(self, counts: CallCounts) -> Lesson:
+        """For operands of any shape of these ranks."""
+        choose = chooser(self.kernel, counts)
+        return lesson(self.descriptions, self.kernel.pattern.original, choose)
+
+
+def elementwise(name: str, method: Method, args: Sequence[Any]) -> Elementwise:
+    """The kernel for operands of one shape, and scalars."""
     arrays = [a for a in args if type(a) is ArrayImpl]
     shapes = {a.aval.shape for a in arrays if a.aval.shape}
     if len(shapes) > 1 or any(is_extended(a.aval.dtype) for a in arrays):
         raise Unteachable
-    shape = next(iter(shapes), ())
-    specs, hints = zip(*[operand(a, i, args) for i, a in enumerate(args)])
+    descriptions, operands = zip(*[operand(a, i, args) for i, a in enumerate(args)])
     exponent = text_exponent(name, args)
     if exponent is not None:
-        specs, hints = (specs[0], ("eq", exponent)), hints[:1]
+        descriptions, operands = (descriptions[0], ("eq", exponent)), operands[:1]
     elif name == "__pow__" and type(args[1]) is float:
-        specs = (specs[0], ("fraction", *specs[1][1:]))
-    made = eager.template(
-        ("operator", name, hints, exponent, type(exponent), config.trace_key()),
-        lambda: traced(method if exponent is None else lambda x: method(x, exponent), hints),
+        descriptions = (descriptions[0], ("fraction", *descriptions[1][1:]))
+    kernel = eager.template(
+        ("operator", name, operands, exponent, type(exponent), config.trace_key()),
+        functools.partial(
+            traced, method if exponent is None else lambda x: method(x, exponent), operands
+        ),
     )
-    if made is None:
+    if kernel is None:
         raise Unteachable
-    if met is not None:
-        specs = [("kind", *s[1:]) if s[0] == "array" else s for s in specs]
-        return entry(specs, made.pattern.original, chooser(made, met))
-    out = made.out_avals[0]
-    result = out.update(shape=shape if out.shape else ())
-    size = ShapedArray(shape, np.dtype(bool)).size
-    return entry(specs, made.program([result], (size,)))
+    return Elementwise(kernel, descriptions)
 
 
-def chooser(made: Any, met: set[Any]) -> Callable[..., Any]:
-    """A function that gives the program for operands of one shape, once: at the second time they
-    get an entry of their own."""
-    dtype, weak, program = made.out_avals[0].dtype, made.out_avals[0].weak_type, made.program
+def chooser(kernel: Any, counts: CallCounts) -> Callable[..., Any]:
+    """A function that gives the program for operands of one shape, unless that is hot: then it gets
+    an entry of its own."""
+    dtype, weak, program = kernel.out_avals[0].dtype, kernel.out_avals[0].weak_type, kernel.program
 
     def choose(*avals: Any) -> Any:
         aval = avals[0]
@@ -149,11 +159,8 @@ def chooser(made: Any, met: set[Any]) -> Callable[..., Any]:
                     return None
                 aval = aval if aval.shape else a
         shape = aval.shape
-        if shape in met:
+        if not counts.serves(kernel, shape):
             return None
-        if len(met) >= MOST_MET:
-            met.clear()
-        met.add(shape)
         return program((ShapedArray(shape, dtype, weak),), (aval.size,))
 
     return choose
@@ -173,18 +180,17 @@ def text_exponent(name: str, args: Sequence[Any]) -> int | float | None:
     return exponent
 
 
-def traced(method: Method, hints: Sequence[ShapedArray]) -> Any:
-    return trace_to_jaxpr(lambda *xs: [method(*xs)], hints)
+def traced(method: Method, operands: Sequence[Any], sizes: Sequence[Any]) -> Any:
+    return trace_to_jaxpr(lambda *xs: [method(*xs)], [x.aval(sizes) for x in operands])
 
 
-def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], ShapedArray]:
-    """How the call path recognises the operand, and its stand-in of any size."""
+def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[Description, Any]:
+    """How the call path recognises the operand, and what it is to a kernel for all sizes."""
     t = type(a)
     if t is ArrayImpl:
         aval = a.aval
-        return ("array", aval, i), ShapedArray(
-            eager.HINTS[:1] if aval.shape else (), aval.dtype, aval.weak_type
-        )
+        axes = (0,) if aval.shape else ()
+        return ("array", aval, i), eager.Operand(axes, aval.dtype, aval.weak_type)
     if t not in PYTHON_SCALARS:
         raise Unteachable
     dtype, weak = common_type(*args)
@@ -192,16 +198,18 @@ def operand(a: Any, i: int, args: Sequence[Any]) -> tuple[tuple[Any, ...], Shape
     aval = own if weak or own.dtype.kind != dtype.kind else ShapedArray((), dtype)
     if aval.dtype not in _PASSED_AS:
         raise Unteachable
-    return (_SPECS[t], aval.dtype, i), aval
+    return (SCALARS[t], aval.dtype, i), eager.Operand((), aval.dtype, aval.weak_type)
 
 
-def entry(specs: Sequence[Any], program: Any, choose: Callable[..., Any] | None = None) -> Any:
-    return callpath.Entry(list(specs), (), program, ("out", 0), epoch(), (), choose)
+def lesson(
+    descriptions: Sequence[Description], program: Any, choose: Callable[..., Any] | None = None
+) -> Lesson:
+    return Lesson(descriptions, program, ("out", 0), choose=choose)
 
 
-def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
-    """An entry for a product: small ones share a kernel for each combination of ranks, large ones
-    have blocked kernels."""
+def product_lesson(name: str, method: Method, args: Sequence[Any]) -> Lesson:
+    """A product: small ones share a kernel for each combination of ranks, large ones have blocked
+    kernels."""
     a, b = args
     if type(a) is not ArrayImpl or type(b) is not ArrayImpl:
         raise Unteachable
@@ -210,20 +218,20 @@ def teach_product(name: str, method: Method, args: Sequence[Any]) -> Any:
         raise Unteachable
     if x.shape[-1] != y.shape[0]:  # the method says what is wrong
         raise Unteachable
-    specs = [("array", x, 0), ("array", y, 1)]
+    descriptions = [("array", x, 0), ("array", y, 1)]
     m, k, n = x.shape[0] if x.ndim == 2 else 1, x.shape[-1], y.shape[1] if y.ndim == 2 else 1
     if name == "__matmul__" and m * k * n <= SMALL_PRODUCT:
-        hints = (
-            ShapedArray(
-                (eager.HINTS[1],) if x.ndim == 1 else eager.HINTS[:2], x.dtype, x.weak_type
-            ),
-            ShapedArray(
-                (eager.HINTS[1],) if y.ndim == 1 else eager.HINTS[1:3], y.dtype, y.weak_type
-            ),
+        operands = (
+            eager.Operand((1,) if x.ndim == 1 else (0, 1), x.dtype, x.weak_type),
+            eager.Operand((1,) if y.ndim == 1 else (1, 2), y.dtype, y.weak_type),
         )
-        made = eager.template(("product", hints, config.trace_key()), lambda: traced(method, hints))
+        made = eager.template(
+            ("product", operands, config.trace_key()), functools.partial(traced, method, operands)
+        )
         if made is not None:
             shape = x.shape[:-1] + y.shape[1:]
-            return entry(specs, made.program([made.out_avals[0].update(shape=shape)], (m, k, n)))
+            return lesson(
+                descriptions, made.program([made.out_avals[0].update(shape=shape)], (m, k, n))
+            )
     closed = trace_to_jaxpr(lambda *xs: [method(*xs)], [x, y])
-    return entry(specs, backend.compile(closed, Options("matmul", config.exact)).program)
+    return lesson(descriptions, backend.compile(closed, Options("matmul", config.exact)).program)

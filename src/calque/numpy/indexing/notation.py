@@ -15,6 +15,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import DTypeLike
 from calque.numpy import reductions
+from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, placed
 from calque.numpy.promotion import arrays, convert, promote_dtypes, result_dtype
 from calque.numpy.shaping import transpose
@@ -443,6 +444,7 @@ def _combined(
     return contraction.reduced(*total, needed)
 
 
+@python_only
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
 ) -> tuple[Path, str]:

@@ -18,7 +18,7 @@ from calque.machine.call.arrays import (
 )
 from calque.numpy.calls.cached import cached
 from calque.numpy.indexing import gathering as indexing
-from calque.transforms.jit.jit import callpath_enabled
+from calque.transforms.jit.epochs import callpath_enabled
 
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 

@@ -16,6 +16,7 @@ from calque.numpy.contractions import dot, vecdot
 from calque.numpy.creation import placed
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.solving import inv
+from calque.numpy.matrices import eye
 from calque.numpy.promotion import (
     array_of,
     broadcast_shapes,
@@ -24,7 +25,6 @@ from calque.numpy.promotion import (
     promote_dtypes,
 )
 from calque.numpy.promotion import arrays as operands
-from calque.numpy.ranges import eye
 from calque.numpy.shaping import matrix_transpose, moveaxis
 from calque.numpy.signatures import OutSharding
 from calque.ops.dimension_numbers import PrecisionLike

@@ -16,6 +16,7 @@ from calque.numpy.contractions import matmul
 from calque.numpy.creation import asarray
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import adjoint, matrices, svd
+from calque.numpy.matrices import eye
 from calque.numpy.promotion import (
     array_of,
     arrays,
@@ -25,7 +26,6 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
 )
-from calque.numpy.ranges import eye
 from calque.numpy.shaping import matrix_transpose, reshape, transpose, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.linalg import factors as lax_linalg

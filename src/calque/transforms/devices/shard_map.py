@@ -20,6 +20,7 @@ from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import repeated
 from calque.transforms.devices.mesh import AbstractMesh, Mesh, consult_mesh
 from calque.transforms.devices.shard_map_checks import (
@@ -84,6 +85,7 @@ def shard_map(
         )
     mapping = _Mapping(f, mesh, in_specs, out_specs, axis_names, check_vma)
 
+    @boundary
     def mapped(*args: Any) -> Any:
         return mapping(args)
 

@@ -11,7 +11,7 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.arrays import (
     ArrayImpl,
-    from_numpy,
+    adopted,
     from_storage,
     is_deleted,
     share,
@@ -284,9 +284,7 @@ def make_array_from_callback(
         key = tuple((i.start, i.stop) for i in index)
         if key not in found:
             part = data_callback(index)
-            found[key] = (
-                part if isinstance(part, ArrayImpl) else from_numpy(np.asarray(part, dtype))
-            )
+            found[key] = part if isinstance(part, ArrayImpl) else adopted(np.asarray(part, dtype))
         parts.append(found[key])
     return _assembled(whole, sharding, parts, dtype, sharding.device_order)
 

@@ -21,7 +21,7 @@ from calque.transforms.devices.sharding_arrays import placed
 Entries = list[Any]  # what a spec says of each dimension
 
 
-# ---------------------------------------------------------------- rules: entries of the operands ->
+# ----------------------------------------- rules: entries of the operands -> entries of each result
 
 
 def _joined(options: Sequence[Any]) -> Any:

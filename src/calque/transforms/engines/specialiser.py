@@ -228,20 +228,31 @@ class CallCounts:
 
     def __init__(self, hot_after: int) -> None:
         self.hot_after = hot_after  # calls with the same sizes
-        self.counts: dict[tuple[GenericProgram, Sizes], int] = {}
+        self.counts: dict[tuple[Any, Sizes], int] = {}
         self.taught = 0  # how often the machine code learned to serve all sizes
 
-    def count(self, program: GenericProgram, values: Sizes) -> int:
+    def count(self, program: Any, values: Sizes) -> int:
         """One more call with such sizes: how many there were."""
         if len(self.counts) >= MOST_COUNTED:
             self.counts.clear()
         n = self.counts[program, values] = self.counts.get((program, values), 0) + 1
         return n
 
-    def is_hot(self, program: GenericProgram, values: Sizes) -> bool:
+    def is_hot(self, program: Any, values: Sizes) -> bool:
         """Is it time for an entry for just these sizes? One that is met less often is not worth
         it."""
         return self.counts.get((program, values)) == self.hot_after
+
+    def serves(self, program: Any, values: Sizes) -> bool:
+        """One more call with such sizes for the machine code, unless they are hot."""
+        key = program, values
+        n = self.counts.get(key, 0)
+        if n == self.hot_after:
+            return False
+        if len(self.counts) >= MOST_COUNTED:
+            self.counts.clear()
+        self.counts[key] = n + 1
+        return True
 
 
 class SizedCall:
@@ -348,9 +359,8 @@ def chooser(program: GenericProgram, family: Family, counts: CallCounts) -> Choo
         for x in rest:
             sizes += x.shape
         values = program.values(sizes)
-        if values is None or counts.is_hot(program, values) or not family.is_for(program, sizes):
+        if values is None or not family.is_for(program, sizes):
             return None
-        counts.count(program, values)
-        return program.at(values).program
+        return program.at(values).program if counts.serves(program, values) else None
 
     return choose

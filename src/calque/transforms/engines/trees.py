@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl, to_array
-from calque.core.trace import typeof
+from calque.core.dims import Dim
+from calque.core.dtypes import PYTHON_SCALARS, float0
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import ArgumentNames
+
+_NUMBERS = (np.ndarray, np.generic, *PYTHON_SCALARS)
 
 
 def name_of(fun: Any) -> str:
@@ -59,20 +64,31 @@ class FlatFunction:
         return check_results(flat, out, self.fun)
 
 
-def check_results(flat: list[Any], out: Any, fun: Any) -> list[Any]:
-    """Results must be arrays or numbers; the message names the component that is not."""
-    for x in flat:
-        if not isinstance(x, (ArrayImpl, Tracer)):
-            try:
-                typeof(x)
-            except TypeError:
-                path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
-                at = f" at output component {pytrees.keystr(path)}" if path else ""
-                raise TypeError(
-                    f"function {name_of(fun)} returned a value of type {type(x)}{at}, which is not"
-                    " a valid JAX type: return arrays, numbers, and containers of them."
-                ) from None
-    return flat
+def check_results(flat: Sequence[Any], out: Any, fun: Any) -> list[Any]:
+    """The results as arrays or tracers; the message names the component that cannot be one."""
+    return [x if hasattr(x, "aval") or type(x) is Dim else _result(x, out, fun) for x in flat]
+
+
+def handed(x: Any) -> Any:
+    """A value as users and their rules get it: an array or a tracer, also where a program holds a
+    plain number. Tangents of integers, which have no values, stay as they are."""
+    return to_array(x) if isinstance(x, _NUMBERS) and _holds(x) else x
+
+
+def _holds(x: Any) -> bool:
+    return getattr(x, "dtype", None) != float0
+
+
+def _result(x: Any, out: Any, fun: Any) -> Any:
+    try:
+        return to_array(x)
+    except TypeError:
+        path = next(p for p, v in pytrees.flatten_with_path(out)[0] if v is x)
+        at = f" at output component {pytrees.keystr(path)}" if path else ""
+        raise TypeError(
+            f"function {name_of(fun)} returned a value of type {type(x)}{at}, which is not"
+            " a valid JAX type: return arrays, numbers, and containers of them."
+        ) from None
 
 
 def arrays(

@@ -10,6 +10,7 @@ from calque.core.dims import Dim
 from calque.core.dtypes import bool_
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import move, scalar_of
 from calque.ops.sizes import places
 from calque.transforms.engines.trees import arrays, name_of
@@ -20,6 +21,7 @@ BLOCK: Final = 1 << ROUNDS
 Combine = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
+@boundary
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

@@ -10,11 +10,12 @@ from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_extended, 
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
 from calque.transforms.engines.transpose import backward_pass
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, handed, name_of
 from calque.transforms.engines.zeros import (
     has_tangent,
     instantiate,
@@ -37,6 +38,7 @@ def _callable(fun: Any) -> None:
 # ---------------------------------------------------------------- forward mode
 
 
+@boundary
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The value of `fun` at `primals` and its derivative along `tangents`: (out, tangent_out), or
     with `has_aux` also aux.
@@ -68,7 +70,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     outs, out_tangents = forward.jvp(flat, values, ts)
     result = (
         pytrees.unflatten(flat.out_tree, outs),
-        pytrees.unflatten(flat.out_tree, map(instantiate, out_tangents)),
+        pytrees.unflatten(flat.out_tree, map(_result, out_tangents)),
     )
     return (*result, forward.lowered(flat.aux)) if has_aux else result
 
@@ -123,6 +125,7 @@ def _name(dtype: Any) -> str:
 # ---------------------------------------------------------------- linear programs at a point
 
 
+@boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of `fun` at `primals` and the linear function that is its derivative there: (out,
     f_jvp[, aux]).
@@ -142,6 +145,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         flat.out_tree,
     )
 
+    @boundary
     def f_jvp(*tangents: Any) -> Any:
         """The derivative at the point of linearisation, applied to tangents."""
         ts, tree = pytrees.flatten((tangents, {}))
@@ -153,7 +157,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             )
         _check_linear_inputs(ts, avals, fun, primals)
         found = eval_jaxpr(tape.jaxpr, tape.consts, *[t for t, a in zip(ts, active) if a])
-        return pytrees.unflatten(out_tree, map(instantiate, with_zeros(found, nonzeros, out_avals)))
+        return pytrees.unflatten(out_tree, map(_result, with_zeros(found, nonzeros, out_avals)))
 
     out = pytrees.unflatten(flat.out_tree, outs)
     return (out, f_jvp, forward.lowered(flat.aux)) if has_aux else (out, f_jvp)
@@ -276,7 +280,9 @@ pytrees.register(
 def _result(ct: Any) -> Any:
     """A cotangent as users get it: an array, also where it is a number that no operation made."""
     ct = instantiate(ct)
-    return debug_nans.as_array(ct, "a constant cotangent") if isinstance(ct, PYTHON_SCALARS) else ct
+    if isinstance(ct, PYTHON_SCALARS):
+        return debug_nans.as_array(ct, "a constant cotangent")
+    return handed(ct)
 
 
 def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
@@ -300,6 +306,7 @@ def vjp_of(
     return outs, VJP(fixed, tape.consts)
 
 
+@boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
@@ -326,6 +333,7 @@ def _no_reduce_axes(reduce_axes: Sequence[Any]) -> None:
         )
 
 
+@boundary
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
 ) -> Callable[..., Any]:
@@ -348,6 +356,7 @@ def linear_transpose(
     closed = trace_to_jaxpr(flat, avals, name_of(fun))
     out_tree, tree = flat.out_tree, pytrees.structure(primals)
 
+    @boundary
     def transposed(cotangents: Any) -> Any:
         """Cotangents of the result to cotangents of the arguments."""
         cts, ct_tree = pytrees.flatten(cotangents)
@@ -398,6 +407,7 @@ def value_and_grad(
     )
 
     @wraps(fun, f"value_and_grad({name_of(fun)})", doc)
+    @boundary
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         wanted, partial, diff_args = partial_function(fun, chosen, args, kwargs, "value_and_grad")
         leaves, in_tree = pytrees.flatten((diff_args, {}))
@@ -436,6 +446,7 @@ def grad(
     doc = f"Gradient of {name_of(fun)}: takes the same arguments."
 
     @wraps(fun, f"grad({name_of(fun)})", doc)
+    @boundary
     def grad_f(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

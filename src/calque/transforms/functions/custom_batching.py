@@ -7,7 +7,7 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.trace import trace_to_jaxpr, typeof
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, arrays, handed, name_of
 from calque.transforms.functions.loops import map_
 from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.custom_batching import custom_vmap_call_p
@@ -47,7 +47,8 @@ class _Rule:
                 " which its rule says nothing of. Pass the value as an argument."
             )
         unflat = functools.partial(pytrees.unflatten, self.in_tree)
-        in_batched, given = unflat(batched[self.num_consts :]), unflat(args[self.num_consts :])
+        in_batched = unflat(batched[self.num_consts :])
+        given = unflat(map(handed, args[self.num_consts :]))
         pair = self.rule(size, list(in_batched), *given)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(

@@ -10,6 +10,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_inexact
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import instantiate, move, repeated, scalar_of, zero_like
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines.axes import Axis
@@ -143,6 +144,7 @@ def jacfwd(
         f"jacfwd({name_of(fun)})",
         f"Jacobian of {name_of(fun)} in forward mode: takes the same arguments.",
     )
+    @boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacfwd", fun, chosen, args, kwargs, has_aux)
         for i, x in enumerate(values):
@@ -203,6 +205,7 @@ def jacrev(
         f"jacrev({name_of(fun)})",
         f"Jacobian of {name_of(fun)} in reverse mode: takes the same arguments.",
     )
+    @boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         flat, values, in_tree = _prepared("jacrev", fun, chosen, args, kwargs, has_aux)
         for i, x in enumerate(values):

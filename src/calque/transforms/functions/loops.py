@@ -12,6 +12,7 @@ from calque.core.dtypes import bool_, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.core.tracebacks import boundary
 from calque.ops.common import scalar_of
 from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.functions.vmap import vmap
@@ -58,6 +59,7 @@ def _check(
 # ---------------------------------------------------------------- scan
 
 
+@boundary
 @discharged_rows
 @discharged_scan
 def scan(
@@ -187,6 +189,7 @@ def _python_scan(
 # ---------------------------------------------------------------- while_loop
 
 
+@boundary
 @discharged_while
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
@@ -248,6 +251,7 @@ def _python_while(cond_fun: Any, body_fun: Any, val: Any) -> Any:
 # ---------------------------------------------------------------- fori_loop
 
 
+@boundary
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -339,6 +343,7 @@ def _fixed_loop(
 # ---------------------------------------------------------------- map
 
 
+@boundary
 def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` of each element along the leading axis, one after the other; `batch_size` of them at once
     by vmap.

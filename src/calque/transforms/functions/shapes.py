@@ -8,6 +8,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import drop_unused, trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
@@ -42,6 +43,12 @@ class ShapeDtypeStruct:
     weak_type = property(lambda self: self.aval.weak_type)
     size = property(lambda self: self.aval.size)
     ndim = property(lambda self: self.aval.ndim)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError(
+            "A ShapeDtypeStruct does not have a value and cannot be used as a constant in a JAX"
+            " function: return or use an array of this type instead."
+        )
 
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
         """The same with other attributes: `s.update(shape=(4,))`."""
@@ -103,6 +110,7 @@ def _avals(
     return out
 
 
+@boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of the result of `fun`, which does no arithmetic.
 
@@ -144,6 +152,7 @@ def make_jaxpr(
     static = as_tuple(static_argnums, int, "static_argnums")
     scope = [axes.Axis(name, size) for name, size in axis_env or ()]
 
+    @boundary
     def made(*args: Any, **kwargs: Any) -> Any:
         fixed = {i % len(args): args[i % len(args)] for i in static if -len(args) <= i < len(args)}
         dynamic = [None if i in fixed else a for i, a in enumerate(args)]

@@ -8,6 +8,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate, zero_like
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch_jaxpr
@@ -23,6 +24,7 @@ from calque.transforms.primitives.flow import Staged, same_type, split, staged, 
 # ---------------------------------------------------------------- custom_root
 
 
+@boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,
@@ -112,6 +114,7 @@ class Parts(NamedTuple):
         return Parts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,

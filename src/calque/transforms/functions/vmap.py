@@ -7,6 +7,7 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.tracebacks import boundary
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
@@ -48,6 +49,7 @@ def vmap(
         else (spmd_axis_name,)
     )
 
+    @boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(

@@ -313,7 +313,7 @@ class Finder:
     def __init__(self) -> None:
         self.reads: dict[tuple[int, Any], Read] = {}
         self.opaque = False
-        self.seen: set[tuple[int, int]] = set()
+        self.seen: dict[tuple[int, int], types.FunctionType] = {}
         self.found_at: dict[
             int, Read
         ] = {}  # objects whose methods are looked into -> where they were read
@@ -346,10 +346,10 @@ class Finder:
             self.opaque = True
 
     def code(self, f: types.FunctionType, owner: Any) -> None:
-        key = (id(f.__code__), id(owner))
+        key = (id(f), id(owner))  # not its code: functions of one code may capture other values
         if key in self.seen or len(self.seen) >= MOST_FUNCTIONS:
             return
-        self.seen.add(key)
+        self.seen[key] = f
         if is_library(f):  # a transformed function: what it transforms is in its cells
             for c in f.__closure__ or ():
                 x = contents(c)

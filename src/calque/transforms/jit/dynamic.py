@@ -52,8 +52,7 @@ def compiled(call: JittedCall, program: GenericProgram) -> Any:
 
 
 def learn(call: JittedCall, program: GenericProgram, choose: Callable[..., Any]) -> None:
-    given = call.given
-    call.function.learn(given.args, given.kwargs, program.traced, program.executable, choose)
+    call.function.learn(call.given, program.traced, program.executable, choose)
 
 
 def report(call: JittedCall, failure: str) -> None:
@@ -106,7 +105,7 @@ def call(function: Any, given: Any) -> Any:
     out = executable.call([to_array(x) for x in given.leaves])
     counts = function.call_counts
     if counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT:
-        function.learn(given.args, given.kwargs, program.traced, executable)
+        function.learn(given, program.traced, executable)
     else:  # perhaps anew: captured values may have changed
         counts.taught += 1
         SPECIALISER.teach(request, program, counts)

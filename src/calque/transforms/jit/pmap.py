@@ -15,6 +15,7 @@ from calque.core import pytrees
 from calque.core.devices import DEVICES, Device
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.tracebacks import boundary
 from calque.transforms.devices.mesh import Mesh, grid_of
 from calque.transforms.devices.sharding import NamedSharding, PartitionSpec
 from calque.transforms.devices.sharding_constraint import constrained
@@ -23,7 +24,7 @@ from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.signatures import as_tuple
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.functions.vmap import flatten_axes
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 _UNNAMED = "_internal_pmap_axis_name"
 
@@ -54,6 +55,7 @@ def pmap(
     donated = as_tuple(donate_argnums, int, "donate_argnums")
     mapped.compiled = jit(mapped.over_axis, static_argnums=mapped.statics, donate_argnums=donated)
 
+    @boundary
     def pmapped(*args: Any, **kwargs: Any) -> Any:
         return mapped(args, kwargs)
 

@@ -3,7 +3,6 @@ back changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from calque.core import pytrees
@@ -18,9 +17,7 @@ from calque.transforms.primitives.refs import (
 )
 
 
-def call_with_arguments(
-    function: Any, jit: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def call_with_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a call with Refs among its arguments; NotImplemented if there are none."""
     leaves, tree = pytrees.flatten((args, kwargs))
     places = tuple(refs_among(leaves, function.name))
@@ -28,11 +25,8 @@ def call_with_arguments(
         return NotImplemented
     key = (tree, places)
     if key not in function.with_values:
-        o = function.options
         fun = with_values_for_refs(function.fun, tree, places)
-        function.with_values[key] = jit(
-            fun, static_argnums=o.static_argnums, static_argnames=o.static_argnames, inline=o.inline
-        )
+        function.with_values[key] = function.of_values(fun, function.options.static_argnums)
     refs = [leaves[i] for i in places]
     for i, value in zip(places, values_of(refs), strict=True):
         leaves[i] = value
@@ -42,9 +36,7 @@ def call_with_arguments(
     return out
 
 
-def call_closing_over(
-    function: Any, jit: Callable[..., Any], given: Any, error: RefTouched | None = None
-) -> Any:
+def call_closing_over(function: Any, given: Any, error: RefTouched | None = None) -> Any:
     """The result of a call of a function that closes over Refs, of which the error tells when it is
     first called so."""
     o = function.options
@@ -56,12 +48,7 @@ def call_closing_over(
             # no Refs, or those that were taken out already: something inside stages them again
             raise error
         moved = tuple(i + 1 for i in o.static_argnums)
-        inner = jit(
-            threaded(function.fun, refs),
-            static_argnums=moved,
-            static_argnames=o.static_argnames,
-            inline=o.inline,
-        )
+        inner = function.of_values(threaded(function.fun, refs), moved)
         function.with_values[given.key] = (refs, inner)
     refs, inner = function.with_values[given.key]
     values, out = inner(values_of(refs), *given.args, **given.kwargs)

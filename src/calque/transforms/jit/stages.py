@@ -14,8 +14,8 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.transforms.functions.shapes import ShapeDtypeStruct
-from calque.transforms.jit.jit import Traced as Program
-from calque.transforms.jit.jit import function_of
+from calque.transforms.jit.function import function_of
+from calque.transforms.jit.traced import Traced as Program
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from calque.transforms.engines.trees import name_of
 from calque.transforms.functions.autodiff import vjp
-from calque.transforms.jit.jit import jit
+from calque.transforms.jit.decorator import jit
 
 
 def fwd_and_bwd(

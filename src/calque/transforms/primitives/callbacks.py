@@ -42,7 +42,7 @@ class FlatCallback:
     def __call__(self, *leaves: np.ndarray) -> list[np.ndarray]:
         with trace_state.evaluating():
             args, kwargs = pytrees.unflatten(
-                self.in_tree, [from_numpy(np.asarray(x), copy=True) for x in leaves]
+                self.in_tree, [from_numpy(np.asarray(x)) for x in leaves]
             )
             out = self.callback(*args, **kwargs)
             if self.out_tree is None:
@@ -250,10 +250,7 @@ def _print_meaning(
     *args: np.ndarray, fmt: str, in_tree: pytrees.PyTreeDef, static_args: Sequence[Any], **_: Any
 ) -> list[Any]:
     values = iter(args)
-    leaves = [
-        v if static else from_numpy(np.asarray(next(values)), copy=True)
-        for static, v in static_args
-    ]
+    leaves = [v if static else from_numpy(np.asarray(next(values))) for static, v in static_args]
     positional, named = pytrees.unflatten(in_tree, leaves)
     with trace_state.evaluating():
         sys.stdout.write(fmt.format(*positional, **named) + "\n")

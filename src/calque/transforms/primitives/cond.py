@@ -15,6 +15,7 @@ from calque.core.dtypes import bool_, is_integer
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import batch_size, filled, front, operand, scalar_of
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch_jaxpr
@@ -253,6 +254,7 @@ dependence_rules["cond"] = _dependence
 _absent = object()
 
 
+@boundary
 def switch(
     index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent
 ) -> Any:
@@ -290,6 +292,7 @@ def switch(
     )
 
 
+@boundary
 def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
     """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; both are traced, one
     runs.

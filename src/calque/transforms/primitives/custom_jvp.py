@@ -6,7 +6,7 @@ values works inside it."""
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from calque.core import pytrees, reference, trace_state
@@ -14,11 +14,12 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal, Zero
 from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import front
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch
 from calque.transforms.engines.transpose import transpose_jaxpr
-from calque.transforms.engines.trees import arrays, check_results, name_of
+from calque.transforms.engines.trees import arrays, check_results, handed, name_of
 from calque.transforms.engines.zeros import (
     add_tangents,
     instantiate,
@@ -61,9 +62,9 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 def as_seen(t: Any, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent as the user's rule gets it."""
-    if type(t) is not Zero:
-        return t
-    return SymbolicZero(t.aval) if symbolic_zeros else instantiate(t)
+    if type(t) is Zero and symbolic_zeros:
+        return SymbolicZero(t.aval)
+    return handed(instantiate(t))
 
 
 def as_meant(t: Any) -> Any:
@@ -349,6 +350,7 @@ class custom_jvp:
 
         self.defjvp(jvp)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(
@@ -392,10 +394,10 @@ class _Rule:
         given = self.given
         ts = [as_seen(t, self.symbolic_zeros) for t in tangents]
 
-        def unflat(leaves: Sequence[Any]) -> tuple[Any, ...]:
+        def unflat(leaves: Iterable[Any]) -> tuple[Any, ...]:
             return tuple(pytrees.unflatten(given.tree, leaves))
 
-        pair = self.rule(*given.fixed.values(), unflat(primals), unflat(ts))
+        pair = self.rule(*given.fixed.values(), unflat(map(handed, primals)), unflat(ts))
         name = name_of(given.fun)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
@@ -404,7 +406,7 @@ class _Rule:
             )
         outs, out_tree = pytrees.flatten(pair[0])
         out_ts, ts_tree = pytrees.flatten(pair[1])
-        check_results([*outs, *map(as_meant, out_ts)], pair, self.rule)
+        found = check_results([*outs, *map(as_meant, out_ts)], pair, self.rule)
         if out_tree != ts_tree:
             raise TypeError(
                 f"Custom JVP rule {self.__name__} for function {name} must produce primal and"
@@ -412,7 +414,8 @@ class _Rule:
                 f" {ts_tree} respectively."
             )
         given.out_tree = out_tree
-        return outs, [self.checked(o, as_meant(t), i) for i, (o, t) in enumerate(zip(outs, out_ts))]
+        outs, tangents_out = split(found, len(outs))
+        return outs, [self.checked(o, t, i) for i, (o, t) in enumerate(zip(outs, tangents_out))]
 
     def checked(self, out: Any, t: Any, i: int) -> Any:
         aval = typeof(out)

@@ -13,17 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calque.core import pytrees, trace_state
-from calque.core.arrays import to_numpy
+from calque.core.arrays import to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.linear import Tape
 from calque.transforms.engines.transpose import backward_pass
-from calque.transforms.engines.trees import check_results, name_of
+from calque.transforms.engines.trees import check_results, handed, name_of
 from calque.transforms.engines.zeros import (
     has_tangent,
     nonzero,
@@ -362,6 +363,7 @@ class custom_vjp:
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
@@ -398,10 +400,11 @@ class _ForwardRule:
 
     def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> Forward:
         given = self.given
+        values = [handed(x) for x in primals]
         seen = (
-            [CustomVJPPrimal(x, a) for x, a in zip(primals, active)]
+            [CustomVJPPrimal(x, a) for x, a in zip(values, active)]
             if self.symbolic_zeros
-            else primals
+            else values
         )
         pair = self.fwd(*given.merged(pytrees.unflatten(given.tree, seen)))
         name = name_of(given.fun)
@@ -415,13 +418,37 @@ class _ForwardRule:
             )
         outs, given.out_tree = pytrees.flatten(pair[0])
         kept, restore = without_refs(pair[1], name)
-        residuals, res_tree = pytrees.flatten(kept)
+        leaves, res_tree = pytrees.flatten(kept)
+        values, plain = _parted(leaves)
         avals = [typeof(x) for x in primals]
         return Forward(
-            outs,
-            residuals,
-            _BackwardRule(given, self.bwd, self.symbolic_zeros, res_tree, restore, avals),
+            check_results(outs, pair[0], self.fwd),
+            values,
+            _BackwardRule(
+                given, self.bwd, self.symbolic_zeros, Residuals(plain, res_tree), restore, avals
+            ),
         )
+
+
+class Residuals:
+    """What a forward rule leaves for the backward rule, without the arrays, which are values of the
+    program. Anything else (a flag, a number, a name) is handed on as it is."""
+
+    def __init__(self, plain: Sequence[tuple[Any] | None], tree: pytrees.PyTreeDef):
+        self.plain, self.tree = plain, tree
+
+    def restored(self, arrays: Sequence[Any]) -> Any:
+        """The tree, with these values of the arrays."""
+        values = iter(arrays)
+        leaves = [handed(next(values)) if p is None else p[0] for p in self.plain]
+        return pytrees.unflatten(self.tree, leaves)
+
+
+def _parted(leaves: Sequence[Any]) -> tuple[list[Any], list[tuple[Any] | None]]:
+    """The arrays among the residuals, and for each residual what it is if it is none."""
+    leaves = [to_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in leaves]
+    plain = [None if hasattr(x, "aval") else (x,) for x in leaves]
+    return [x for x, p in zip(leaves, plain) if p is None], plain
 
 
 class _BackwardRule:
@@ -432,24 +459,25 @@ class _BackwardRule:
         given: Arguments,
         bwd: Callable[..., Any],
         symbolic_zeros: bool,
-        res_tree: pytrees.PyTreeDef,
+        residuals: Residuals,
         restore: Callable[[Any], Any] | None,
         avals: list[ShapedArray],
     ):
         self.given, self.bwd, self.symbolic_zeros = given, bwd, symbolic_zeros
-        self.res_tree, self.out_tree, self.avals = res_tree, given.out_tree, avals
+        self.residuals, self.out_tree, self.avals = residuals, given.out_tree, avals
         self.restore = restore
         self.__name__ = name_of(bwd)
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        res = pytrees.unflatten(self.res_tree, residuals)
+        res = self.residuals.restored(residuals)
         res = res if self.restore is None else self.restore(res)
         ct = pytrees.unflatten(self.out_tree, [as_seen(c, self.symbolic_zeros) for c in cts])
         out = self.bwd(*self.given.fixed.values(), res, ct)
         if isinstance(out, list):
             out = tuple(out)
         found = self.leaves(out)
-        check_results([as_meant(c) for c in found if c is not None], out, self.bwd)
+        arrays = iter(check_results([as_meant(c) for c in found if c is not None], out, self.bwd))
+        found = [None if c is None else next(arrays) for c in found]
         return [
             self.checked(c, a, i) for i, (c, a) in enumerate(zip(found, self.avals, strict=True))
         ]

@@ -17,6 +17,7 @@ from calque.core.primitives import Primitive, Zero
 from calque.core.source import Source
 from calque.core.trace import JaxprTrace, JaxprTracer, eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer, recording
+from calque.core.tracebacks import boundary
 from calque.ops.found_sizes import let_size_p
 from calque.transforms.engines.linear import Linearized, linearize, linearize_jaxpr
 from calque.transforms.engines.signatures import ArgumentNames, resolve
@@ -35,7 +36,7 @@ from calque.transforms.primitives.refs_arguments import discharged_call
 
 Policy = Callable[..., Any]
 
-# ---------------------------------------------------------------- policies: which results may be ke
+# -------------------------------------------------------------- policies: which results may be kept
 
 
 class _Answer:
@@ -359,6 +360,7 @@ def checkpoint(
     nums, names = resolve(fun, static_argnums or None, static_argnames, "static")
 
     @functools.wraps(fun)
+    @boundary
     def fun_remat(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: args[i] for i in nums if i < len(args)}
         named = {k: kwargs[k] for k in names if k in kwargs}

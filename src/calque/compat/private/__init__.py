@@ -1,0 +1,47 @@
+"""Parts of `jax._src` that libraries import: a few lines each, on the real thing."""
+
+from typing import TYPE_CHECKING
+
+from calque.core import lazy as _lazy
+
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.compat.private import (
+        ad_util,
+        api_util,
+        array,
+        basearray,
+        callback,
+        checkify,
+        compiler,
+        config,
+        core,
+        custom_derivatives,
+        debugging,
+        dispatch,
+        distributed,
+        dtypes,
+        earray,
+        effects,
+        errors,
+        flatten_util,
+        interpreters,
+        lax,
+        linear_util,
+        mesh,
+        numpy,
+        pjit,
+        prng,
+        random,
+        sharding,
+        sharding_impls,
+        source_info_util,
+        stages,
+        state,
+        traceback_util,
+        tree_util,
+        typing,
+        util,
+        xla_bridge,
+    )
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)

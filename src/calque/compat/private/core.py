@@ -1,0 +1,63 @@
+"""`jax._src.core`: programs and their parts, traces."""
+
+from typing import TYPE_CHECKING
+
+from calque.core import lazy as _lazy
+
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.core.avals import (
+        AbstractValue,
+        ShapedArray,
+    )
+    from calque.core.primitives import (
+        Zero,
+    )
+    from calque.core.trace import (
+        JaxprTrace as DynamicJaxprTrace,
+    )
+    from calque.core.trace import (
+        eval_jaxpr,
+        typeof,
+    )
+    from calque.core.trace_state import (
+        Trace,
+        Tracer,
+    )
+    from calque.errors import (
+        ConcretizationTypeError,
+        UnexpectedTracerError,
+    )
+    from calque.extend.core import (
+        ClosedJaxpr,
+        DropVar,
+        Effect,
+        Jaxpr,
+        JaxprEqn,
+        JaxprTypeError,
+        Literal,
+        Primitive,
+        Token,
+        Var,
+        check_jaxpr,
+        concrete_or_error,
+        find_top_trace,
+        gensym,
+        get_opaque_trace_state,
+        jaxpr_as_fun,
+        jaxprs_in_params,
+        mapped_aval,
+        new_jaxpr_eqn,
+        no_effects,
+        nonempty_axis_env_DO_NOT_USE,
+        primal_dtype_to_tangent_dtype,
+        set_current_trace,
+        subjaxprs,
+        take_current_trace,
+        unmapped_aval,
+        valid_jaxtype,
+    )
+    from calque.extend.programs import (
+        trace_state_clean,
+    )
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)

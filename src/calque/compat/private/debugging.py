@@ -1,0 +1,14 @@
+"""`jax._src.debugging`."""
+
+from typing import TYPE_CHECKING
+
+from calque.core import lazy as _lazy
+
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.debug import (
+        breakpoint,
+        callback,
+        print,
+    )
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)

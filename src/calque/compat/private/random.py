@@ -1,0 +1,3 @@
+"""`jax._src.random`: the names of `calque.random`."""
+
+from calque.random import *  # noqa: F403

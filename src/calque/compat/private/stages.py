@@ -1,0 +1,16 @@
+"""`jax._src.stages`."""
+
+from typing import TYPE_CHECKING
+
+from calque.core import lazy as _lazy
+
+if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.stages import (
+        ArgInfo,
+        Compiled,
+        Lowered,
+        Traced,
+        Wrapped,
+    )
+
+__getattr__, __dir__ = _lazy.facade(__name__, __file__)

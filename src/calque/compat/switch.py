@@ -1,0 +1,141 @@
+"""The switch: from `as_jax()` on, `import jax` gives calque's own modules.
+
+`jax.X` and `calque.X` are one module object, so that classes, registries and pickles agree. A
+finder ahead of all others answers for the names `jax` and `jaxlib`; child processes inherit the
+switch through the environment."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any, Final
+
+from calque.compat import versions
+
+# Modules that are not at the same place in both packages.
+_ELSEWHERE: Final = {
+    "jax": "calque",
+    "jax._src": "calque.compat.private",
+    "jax.version": "calque.compat.version",
+    "jax.lib": "calque.compat.lib",
+    "jaxlib": "calque.compat.jaxlib",
+}
+VARIABLE: Final = "CALQUE_AS_JAX"  # set in the environment of a process that serves jax
+
+
+def place_of(name: str) -> str:
+    """The module of calque that answers for a module of jax.
+
+    >>> from calque.compat.switch import place_of
+    >>> place_of("jax.numpy.linalg")
+    'calque.numpy.linalg'"""
+    start = name
+    while start not in _ELSEWHERE:
+        start = start.rpartition(".")[0]
+    return _ELSEWHERE[start] + name[len(start) :]
+
+
+class _Alias:
+    """Loads a module of jax: imports calque's and gives that very object."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.spec: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.place)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It ran when it was imported; the import system has put another spec in its place."""
+        module.__spec__ = self.spec
+
+
+class Finder:
+    """Finds `jax`, `jaxlib` and all below them."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name.partition(".")[0] not in ("jax", "jaxlib"):
+            return None
+        place = place_of(name)
+        if not exists(place):
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: calque, which serves jax {versions.JAX} here, has no"
+                f" {place}",
+                name=name,
+            )
+        return importlib.machinery.ModuleSpec(name, _Alias(place), is_package=True)  # type: ignore[arg-type]
+
+    def find_distributions(self, context: Any = None) -> Iterable[Any]:
+        """The hook of `importlib.metadata`."""
+        found = importlib.import_module("calque.compat.distributions")
+        return found.distributions(context or found.DistributionFinder.Context())
+
+    def invalidate_caches(self) -> None:
+        """Nothing is remembered."""
+
+
+def exists(place: str) -> bool:
+    """Whether there is such a module, looked up without importing more than its packages."""
+    if place in sys.modules:
+        return True
+    try:
+        return importlib.util.find_spec(place) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def serving() -> bool:
+    """Whether `import jax` gives calque in this process."""
+    return any(isinstance(f, Finder) for f in sys.meta_path)
+
+
+def as_jax() -> ModuleType:
+    """Serve `import jax` by calque from here on, in this process and in those it starts.
+
+    Call it before anything imports jax: as the first line of a program or a notebook. The modules
+    `jax`, `jax.numpy`, ... are calque's own, and questions about versions are answered by the
+    version of JAX whose interface this is. Returns the package.
+
+    >>> import calque
+    >>> jax = calque.as_jax()  # doctest: +SKIP
+    >>> import jax.numpy  # doctest: +SKIP
+    >>> jax.numpy is calque.numpy  # doctest: +SKIP
+    True"""
+    package = importlib.import_module("calque")
+    if serving():
+        return package
+    loaded = sorted(
+        name for name in ("jax", "jaxlib") if sys.modules.get(name) not in (None, package)
+    )
+    if loaded:
+        raise RuntimeError(
+            f"as_jax: {' and '.join(loaded)} (the real one) is imported already, so its arrays and"
+            " calque's would meet. Call calque.as_jax() before anything imports jax: as the first"
+            " line of the program, or start it with `python -m calque script.py`."
+        )
+    sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+    package.__version__ = versions.JAX
+    package.__version_info__ = versions.as_numbers(versions.JAX)  # type: ignore[attr-defined]
+    sys.modules["jax"] = package
+    for name in ("version", "lib", "_src"):
+        setattr(package, name, importlib.import_module(f"jax.{name}"))
+    _hand_on()
+    return package
+
+
+def _hand_on() -> None:
+    """Processes started from here find packages `jax` and `jaxlib` of ours first."""
+    served = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served")
+    paths = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    if served not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([served, *paths])
+    os.environ[VARIABLE] = "1"

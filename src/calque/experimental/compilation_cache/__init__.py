@@ -1,0 +1,1 @@
+"""Compiled programs kept on disk, in JAX's names: see `compilation_cache`."""

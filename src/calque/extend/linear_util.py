@@ -1,0 +1,173 @@
+"""Functions of flat arguments with transformations around them, in JAX's names.
+
+>>> from calque.extend import linear_util as lu
+>>> @lu.transformation2
+... def doubled(f, x):
+...     return 2 * f(x)
+>>> doubled(lu.wrap_init(lambda x: x + 1)).call_wrapped(3)
+8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial, update_wrapper
+from typing import Any
+
+__all__ = [
+    "Store", "StoreException", "WrappedFun", "transformation", "transformation2",
+    "transformation_with_aux", "transformation_with_aux2", "wrap_init",
+]  # fmt: skip
+
+_NOTHING = object()
+
+
+class StoreException(Exception):
+    """A store that is read before it is filled, or filled a second time."""
+
+
+class Store:
+    """A place for one value that a call leaves behind."""
+
+    def __init__(self) -> None:
+        self._val: Any = _NOTHING
+
+    def store(self, val: Any) -> None:
+        """Fill the place; it must be empty."""
+        if self._val is not _NOTHING:
+            raise StoreException("Store occupied")
+        self._val = val
+
+    def reset(self) -> None:
+        """Empty the place, for another call."""
+        self._val = _NOTHING
+
+    @property
+    def val(self) -> Any:
+        """The value left by the last call."""
+        if self._val is _NOTHING:
+            raise StoreException("Store empty: call the function first")
+        return self._val
+
+    def __bool__(self) -> bool:
+        return self._val is not _NOTHING
+
+
+class WrappedFun:
+    """A function with parameters bound, and what transformations have made around it.
+
+    Two of them are equal when they wrap equal functions with equal parameters and the same
+    transformations, so that they can be keys."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        params: tuple[tuple[str, Any], ...] = (),
+        transforms: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (),
+        stores: tuple[Store, ...] = (),
+        debug_info: Any = None,
+    ) -> None:
+        self.f_transformed = self.f = f
+        self.params, self.transforms, self.stores = params, transforms, stores
+        self.debug_info = debug_info
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", "<unnamed wrapped function>")
+
+    def wrap(
+        self, transformation: Callable[..., Any], args: tuple[Any, ...], store: Store | None
+    ) -> WrappedFun:
+        """The function with one more transformation around it."""
+        kept = self.stores if store is None else (*self.stores, store)
+        given = args if store is None else (store, *args)
+        transforms = (*self.transforms, (transformation, given))
+        return WrappedFun(self.f, self.params, transforms, kept, self.debug_info)
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it: the outermost transformation first."""
+        for store in self.stores:
+            store.reset()
+        call: Callable[..., Any] = partial(self.f, **dict(self.params))
+        for transformation, given in self.transforms:
+            call = partial(transformation, call, *given)
+        return call(*args, **kwargs)
+
+    __call__ = call_wrapped
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrappedFun) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash((self.f, len(self.transforms)))
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.f, self.params, self.transforms
+
+    def __repr__(self) -> str:
+        around = "".join(
+            f"{getattr(t, '__name__', t)}{given}\n" for t, given in reversed(self.transforms)
+        )
+        return f"Wrapped function:\n{around}Core: {self.__name__}\n"
+
+
+def wrap_init(
+    f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None
+) -> WrappedFun:
+    """A function without transformations; `params` are keywords that every call gets."""
+    bound = tuple(sorted((params or {}).items()))
+    return WrappedFun(f, bound, debug_info=debug_info)
+
+
+def transformation2(fun: Callable[..., Any]) -> Callable[..., WrappedFun]:
+    """Decorator: `fun(f, *given, *args)` calls `f`; the result takes a WrappedFun and `given`."""
+
+    def around(wrapped: WrappedFun, *given: Any) -> WrappedFun:
+        return wrapped.wrap(fun, given, None)
+
+    return update_wrapper(around, fun)
+
+
+def transformation_with_aux2(
+    fun: Callable[..., Any],
+) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
+    """Decorator: `fun(f, store, *given, *args)` may leave a value in the store. The result gives
+    the transformed function, and a function that gives that value after a call."""
+
+    def around(wrapped: WrappedFun, *given: Any) -> tuple[WrappedFun, Callable[[], Any]]:
+        store = Store()
+        return wrapped.wrap(fun, given, store), lambda: store.val
+
+    return update_wrapper(around, fun)
+
+
+def _stepped(
+    gen: Callable[..., Generator[Any, Any, Any]], call: Callable[..., Any], *args: Any, **kw: Any
+) -> Any:
+    """A transformation written as a generator: it yields arguments, then a result."""
+    steps = gen(*args, **kw)
+    inner_args, inner_kwargs = next(steps)
+    return steps.send(call(*inner_args, **inner_kwargs))
+
+
+def transformation(gen: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., WrappedFun]:
+    """Decorator: as `transformation2`, of a generator that yields the arguments and keywords of
+    the function inside, is sent its result, and yields its own."""
+
+    def call(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return _stepped(gen, f, *args, **kwargs)
+
+    return transformation2(update_wrapper(call, gen))
+
+
+def transformation_with_aux(
+    gen: Callable[..., Generator[Any, Any, Any]],
+) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
+    """Decorator: as `transformation_with_aux2`, of a generator that yields (result, value)."""
+
+    def call(f: Callable[..., Any], store: Store, *args: Any, **kwargs: Any) -> Any:
+        out, aux = _stepped(gen, f, *args, **kwargs)
+        store.store(aux)
+        return out
+
+    return transformation_with_aux2(update_wrapper(call, gen))

@@ -1,0 +1,120 @@
+"""Where elements are: addresses of buffers, how they move from lane to lane, and which lanes may
+touch them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.types import MEMORY, vector
+from calque.native.emit.values import operand, value
+from calque.native.emit.writer import Writer
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    is_const,
+    item_size,
+    linear,
+    scalar_dtype,
+    stride,
+    terms,
+)
+from calque.native.scalars.index import total
+
+MOST_ZEROS: Final = 1024  # at most so many bytes of zeros for reads that a uniform guard forbids
+Index = tuple[Expr, ...]
+
+
+def place(w: Writer, buf: Buffer, idx: Index) -> Expr:
+    """The address in elements."""
+    key = (buf, idx)
+    at = w.places.get(key)
+    if at is None:
+        at = w.places[key] = linear(buf.shape, idx)
+    return at
+
+
+def moving_place(w: Writer, buf: Buffer, idx: Index, lanes: Lanes) -> tuple[Expr, int | None]:
+    """The address in elements, and how far it moves from lane to lane, if that is a constant."""
+    at = place(w, buf, idx)
+    if lanes.variable is None:
+        return at, 0
+    others = any(n != lanes.variable and n in at.names for n in lanes.varying)
+    return at, None if others else stride(at, lanes.variable)
+
+
+def memory_type(buf: Buffer, width: int = 0) -> str:
+    return vector(MEMORY[scalar_dtype(buf.dtype)], width)
+
+
+def element_type(buf: Buffer, lanes: Lanes) -> str:
+    """What one element of a buffer is: of a lane buffer a vector."""
+    return memory_type(buf, lanes.width if buf.place == "lane" else 0)
+
+
+def pointer(w: Writer, buf: Buffer, lanes: Lanes) -> str:
+    """To the first element. A lane buffer has another array for each width it is used at."""
+    p = w.pointers.get(buf)
+    if p is not None:
+        return p
+    if buf.data is not None:
+        return w.constant(buf.name, buf.data)
+    n = prod([d.attr for d in buf.shape])
+    key = (buf, lanes.width if buf.place == "lane" else 0)
+    return w.array(key, f"[{max(n, 1)} x {element_type(buf, lanes)}]")
+
+
+def address(w: Writer, buf: Buffer, at: Expr, lanes: Lanes, offset: int = 0) -> str:
+    """A pointer to the element; what the innermost scope does not change is added outside of
+    it."""
+    t, base = element_type(buf, lanes), pointer(w, buf, lanes)
+    parts, c = terms(at)
+    c += offset
+    depth = max([w.where[n] for n in at.names], default=0)
+    outer = {
+        e: k for e, k in parts.items() if max([w.where[n] for n in e.names], default=0) < depth
+    }
+    if outer or (c and len(parts) > len(outer)):
+        base = _row(w, total(outer, c), base, t)
+        at = total({e: k for e, k in parts.items() if e not in outer}, 0)
+    elif offset:
+        at = total(parts, c)
+    if is_const(at, 0):
+        return base
+    return w.new(f"getelementptr {t}, ptr {base}, i64 {value(w, at, SCALAR)}")
+
+
+def _row(w: Writer, at: Expr, base: str, t: str) -> str:
+    key = (at, base, t)
+    home = w.home(at)
+    row = w.find(key, home)
+    if row is None:
+        scope = w.scopes[home]
+        before, w.out = w.out, scope
+        row = w.new(f"getelementptr {t}, ptr {base}, i64 {value(w, at, SCALAR)}")
+        scope.cache[key] = row
+        w.out = before
+    return row
+
+
+def align(buf: Buffer) -> int:
+    return item_size(buf.dtype)
+
+
+def lanes_mask(w: Writer, guard: Expr | None, lanes: Lanes) -> str | None:
+    """The lanes that may touch memory: those that are here, and a statement's own guard."""
+    if guard is None:
+        return lanes.active
+    g = operand(w, guard, lanes)
+    return g if lanes.active is None else w.new(f"and <{lanes.width} x i1> {g}, {lanes.active}")
+
+
+def is_pair(buf: Buffer, idx: Index) -> bool:
+    """A part of a complex number: the last dimension is 2 and its index 0 or 1."""
+    return (
+        len(buf.shape) > 1
+        and is_const(buf.shape[-1], 2)
+        and idx[-1].op == "const"
+        and idx[-1].attr in (0, 1)
+    )

@@ -1,0 +1,66 @@
+"""The two shapes of control flow that loops are made of: code under a condition, and a counter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from calque.native.emit.writer import Writer
+from calque.native.scalars.expr import Buffer
+
+Values = list[str]
+Typed = list[tuple[str, str]]  # (type, initial value) of what is carried
+
+
+def guarded(
+    w: Writer,
+    cond: str,
+    writes: frozenset[Buffer],
+    initial: Typed,
+    body: Callable[[], Values],
+    barrier: bool = True,
+    lazy: bool = False,
+) -> Values:
+    """Code that runs only when ``cond`` holds; its values, else the initial ones."""
+    k = w.number()
+    inner = w.open(f"g{k}", writes, barrier, lazy)
+    new = body()
+    outer = w.close()
+    outer.lines.append(f" br i1 {cond}, label %g{k}, label %x{k}\ng{k}:")
+    outer.lines += inner.lines
+    outer.lines.append(f" br label %x{k}\nx{k}:")
+    enter, outer.block = outer.block, f"x{k}"
+    return [
+        w.new(f"phi {t} [{v}, %{enter}], [{x}, %{inner.block}]")
+        for (t, v), x in zip(initial, new, strict=True)
+    ]
+
+
+def counted(
+    w: Writer,
+    name: str,
+    bounds: tuple[str, str],
+    step: int,
+    writes: frozenset[Buffer],
+    initial: Typed,
+    body: Callable[[Values], Values],
+) -> Values:
+    """``for (name = start; ; name += step) while name < limit``, at least once, with carried
+    values -> their last values."""
+    start, limit = bounds
+    k = w.number()
+    inner = w.open(f"b{k}", writes)
+    i, phis = f"%i{k}", [f"%c{k}_{j}" for j in range(len(initial))]
+    w.bind(name, i)
+    new = body(phis)
+    outer = w.close()
+    before, last = outer.block, inner.block
+    outer.lines.append(f" br label %b{k}\nb{k}:")
+    outer.lines.append(f" {i} = phi i64 [{start}, %{before}], [%n{k}, %{last}]")
+    for p, (t, v), x in zip(phis, initial, new, strict=True):
+        outer.lines.append(f" {p} = phi {t} [{v}, %{before}], [{x}, %{last}]")
+    outer.lines += inner.lines
+    outer.lines.append(f" %n{k} = add nuw nsw i64 {i}, {step}")
+    outer.lines.append(f" %l{k} = icmp slt i64 %n{k}, {limit}")
+    outer.lines.append(f" br i1 %l{k}, label %b{k}, label %x{k}\nx{k}:")
+    outer.block = f"x{k}"
+    return new

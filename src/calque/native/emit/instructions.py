@@ -1,0 +1,53 @@
+"""Instructions and calls of LLVM's own functions, on values whose types are given. A width of 0 is
+a scalar."""
+
+from __future__ import annotations
+
+from calque.native.emit.types import index_list, mangled, vector
+from calque.native.emit.writer import Writer
+
+
+def intrinsic(w: Writer, name: str, suffix: str, result: str, *args: tuple[str, str]) -> str:
+    """The call of an LLVM intrinsic on (type, value) operands."""
+    full = f"@llvm.{name}.{suffix}" if suffix else f"@llvm.{name}"
+    w.declared.add(f"declare {result} {full}({', '.join([t for t, _ in args])})")
+    return w.new(f"call {result} {full}({', '.join([f'{t} {v}' for t, v in args])})")
+
+
+def of_one_type(w: Writer, name: str, t: str, width: int, *values: str) -> str:
+    """An intrinsic whose operands and result have one type."""
+    full = f"<{width} x {t}>" if width else t
+    return intrinsic(w, name, mangled(t, width), full, *[(full, v) for v in values])
+
+
+def masked(w: Writer, kind: str, name: str, result: str, args: str, types: str) -> str:
+    """The text of a call that touches memory in some lanes only."""
+    w.declared.add(f"declare {result} @llvm.masked.{kind}.{name}({types})")
+    return f"call {result} @llvm.masked.{kind}.{name}({args})"
+
+
+def convert(w: Writer, op: str, src: str, v: str, dst: str, width: int) -> str:
+    """``op`` from one LLVM type to another."""
+    return w.new(f"{op} {vector(src, width)} {v} to {vector(dst, width)}")
+
+
+def splat(w: Writer, v: str, t: str, width: int) -> str:
+    """A scalar in every lane."""
+    full = f"<{width} x {t}>"
+    first = w.new(f"insertelement {full} poison, {t} {v}, i64 0")
+    return w.new(f"shufflevector {full} {first}, {full} poison, <{width} x i32> zeroinitializer")
+
+
+def shuffle(w: Writer, t: str, width: int, a: str, order: list[int], b: str = "poison") -> str:
+    """Lanes of two vectors in another order."""
+    full = f"<{width} x {t}>"
+    return w.new(f"shufflevector {full} {a}, {full} {b}, {index_list(order)}")
+
+
+def reverse(w: Writer, v: str, t: str, width: int) -> str:
+    return shuffle(w, t, width, v, list(range(width))[::-1])
+
+
+def any_lane(w: Writer, mask: str, width: int) -> str:
+    """Is a mask true anywhere?"""
+    return intrinsic(w, "vector.reduce.or", f"v{width}i1", "i1", (f"<{width} x i1>", mask))

@@ -1,0 +1,164 @@
+"""Reads: contiguous, reversed, interleaved, spread, gathered; masked in tails and under guards;
+never beyond what is asked for."""
+
+from __future__ import annotations
+
+from calque.native.emit.addresses import (
+    MOST_ZEROS,
+    Index,
+    address,
+    align,
+    element_type,
+    is_pair,
+    lanes_mask,
+    memory_type,
+    moving_place,
+    place,
+    pointer,
+)
+from calque.native.emit.instructions import any_lane, masked, reverse, shuffle, splat
+from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.narrow import from_memory
+from calque.native.emit.tiles import from_tile
+from calque.native.emit.types import mangled
+from calque.native.emit.values import operand, operation, value
+from calque.native.emit.writer import Writer
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    index_and_guard,
+    make,
+    scalar_dtype,
+    terms,
+)
+from calque.native.scalars.index import total
+
+
+@operation("load")
+def load(w: Writer, e: Expr, lanes: Lanes) -> str:
+    buf: Buffer = e.attr
+    idx, guard = index_and_guard(e)
+    if buf.place == "lane":
+        p = address(w, buf, place(w, buf, idx), lanes)
+        raw = w.new(f"load {element_type(buf, lanes)}, ptr {p}, align {align(buf)}")
+    elif lanes.width:
+        raw = load_vector(w, buf, idx, guard, lanes)
+    else:
+        raw = load_scalar(w, buf, idx, guard)
+    return from_memory(w, raw, e.dtype, lanes.width)
+
+
+def load_scalar(w: Writer, buf: Buffer, idx: Index, guard: Expr | None) -> str:
+    p = address(w, buf, place(w, buf, idx), SCALAR)
+    if guard is not None and not _holds(w, guard):
+        p = _allowed(w, value(w, guard, SCALAR), p, align(buf))
+    return w.new(f"load {memory_type(buf)}, ptr {p}, align {align(buf)}")
+
+
+def _holds(w: Writer, guard: Expr) -> bool:
+    """Does code that is written now run only where the guard holds?"""
+    return any(x.only is guard for x in w.scopes[: w.scopes.index(w.out) + 1])
+
+
+def _allowed(w: Writer, cond: str, p: str, size: int) -> str:
+    """The pointer where reading is allowed, else one to as many zeros."""
+    return w.new(f"select i1 {cond}, ptr {p}, ptr {w.zeros(size)}")
+
+
+def load_vector(w: Writer, buf: Buffer, idx: Index, guard: Expr | None, lanes: Lanes) -> str:
+    """A value for each lane, in its form in memory."""
+    at, step = moving_place(w, buf, idx, lanes)
+    if lanes.tile is not None and guard is None and step not in (0, 1):
+        turned = from_tile(w, lanes.tile, buf, at, lanes)
+        if turned is not None:
+            return turned
+    if step == 0:
+        return _same(w, buf, at, guard, lanes)
+    if step in (1, -1):
+        return _next(w, buf, at, guard, lanes, back=step == -1)
+    if step == 2 and is_pair(buf, idx):
+        return _pair(w, buf, at, idx, guard, lanes)
+    near = step is not None and 2 <= step <= 4
+    if near and guard is None and lanes.active is None and w.options.avx512:
+        assert step is not None
+        return _spread(w, buf, at, step, lanes)
+    return _gathered(w, buf, at, guard, lanes)
+
+
+def _same(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes) -> str:
+    """The same element for all lanes: only the guard varies."""
+    W, t = lanes.width, memory_type(buf)
+    p = address(w, buf, at, lanes)
+    varies = guard is not None and lanes.vary(guard)
+    if guard is not None:  # reading where no lane may read is not allowed
+        g = operand(w, guard, lanes) if varies else value(w, guard, SCALAR)
+        p = _allowed(w, any_lane(w, g, W) if varies else g, p, align(buf))
+    v = splat(w, w.new(f"load {t}, ptr {p}, align {align(buf)}"), t, W)
+    if not varies:
+        return v
+    full = f"<{W} x {t}>"
+    return w.new(f"select <{W} x i1> {g}, {full} {v}, {full} zeroinitializer")
+
+
+def _next(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes, back: bool) -> str:
+    """One element after the other, or before."""
+    W = lanes.width
+    p = address(w, buf, at, lanes, 1 - W if back else 0)
+    size = W * align(buf)
+    uniform = guard is not None and not lanes.vary(guard)
+    if guard is not None and uniform and lanes.active is None and size <= MOST_ZEROS:
+        p = _allowed(w, value(w, guard, SCALAR), p, size)
+        guard = None
+    mask = lanes_mask(w, guard, lanes)
+    if mask is not None and back:
+        mask = reverse(w, mask, "i1", W)
+    v = contiguous(w, buf, p, mask, W)
+    return reverse(w, v, memory_type(buf), W) if back else v
+
+
+def contiguous(w: Writer, buf: Buffer, p: str, mask: str | None, n: int) -> str:
+    """``n`` elements from a pointer on; zeros where the mask is false."""
+    t = memory_type(buf)
+    full = f"<{n} x {t}>"
+    if mask is None:
+        return w.new(f"load {full}, ptr {p}, align {align(buf)}")
+    name, types = f"{mangled(t, n)}.p0", f"ptr, i32, <{n} x i1>, {full}"
+    args = f"ptr {p}, i32 {align(buf)}, <{n} x i1> {mask}, {full} zeroinitializer"
+    return w.new(masked(w, "load", name, full, args, types))
+
+
+def _pair(w: Writer, buf: Buffer, at: Expr, idx: Index, guard: Expr | None, lanes: Lanes) -> str:
+    """Every second element out of a wide load, which both parts share."""
+    W, part = lanes.width, idx[-1].attr
+    parts, c = terms(at)
+    whole = total(parts, c - part)
+    args = (whole,) if guard is None else (whole, guard)
+    key = (make("load", args, scalar_dtype(buf.dtype), buf), W, "pair", lanes.active)
+    wide = w.find(key, w.scopes.index(w.out))
+    if wide is None:
+        mask = lanes_mask(w, guard, lanes)
+        if mask is not None:
+            mask = shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
+        wide = contiguous(w, buf, address(w, buf, whole, lanes), mask, 2 * W)
+        w.out.cache[key] = wide
+    return shuffle(w, memory_type(buf), 2 * W, wide, list(range(part, 2 * W, 2)))
+
+
+def _spread(w: Writer, buf: Buffer, at: Expr, step: int, lanes: Lanes) -> str:
+    """Every step-th element out of a wide load that ends with the last one wanted."""
+    n = lanes.width * step
+    wanted = step * (lanes.width - 1)
+    bits = ", ".join([f"i1 {'true' if i <= wanted else 'false'}" for i in range(n)])
+    wide = contiguous(w, buf, address(w, buf, at, lanes), f"<{bits}>", n)
+    return shuffle(w, memory_type(buf), n, wide, list(range(0, n, step)))
+
+
+def _gathered(w: Writer, buf: Buffer, at: Expr, guard: Expr | None, lanes: Lanes) -> str:
+    W, t = lanes.width, memory_type(buf)
+    offsets = operand(w, at, lanes)
+    p = w.new(f"getelementptr {t}, ptr {pointer(w, buf, lanes)}, <{W} x i64> {offsets}")
+    mask = lanes_mask(w, guard, lanes) or "splat (i1 true)"
+    full = f"<{W} x {t}>"
+    args = f"<{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {mask}, {full} zeroinitializer"
+    types = f"<{W} x ptr>, i32, <{W} x i1>, {full}"
+    return w.new(masked(w, "gather", f"{mangled(t, W)}.v{W}p0", full, args, types))

@@ -1,0 +1,169 @@
+"""Loops of one iteration after the other: counted ones, and those that carry states."""
+
+from __future__ import annotations
+
+from calque.native.emit.conditions import either, those
+from calque.native.emit.flow import Values, counted, guarded
+from calque.native.emit.folds import Parts, combine, fold_types, split, start, starts
+from calque.native.emit.instructions import any_lane
+from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.statements import statement, statements, writes
+from calque.native.emit.types import VALUE, vector
+from calque.native.emit.values import operand, value
+from calque.native.emit.writer import Scope, Writer
+from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
+from calque.native.loops.tree import Fold, For, Loop, as_fold, vector_names
+
+
+def bind_fold(w: Writer, f: Fold, parts: Parts) -> None:
+    for name, v in zip(f.names, parts, strict=True):
+        w.bind(name, v)
+
+
+def serial_loop(w: Writer, f: For, lanes: Lanes) -> Lanes:
+    """A counted loop; the outermost one of a parallel kernel runs from ``begin`` to ``end``."""
+    folds = [as_fold(a) for a in f.accs]
+    varying = vector_names(f, set(lanes.varying)) if lanes.width and folds else set()
+    kinds = [SCALAR if varying.isdisjoint(a.names) else lanes for a in folds]
+    initial = [
+        (t, v)
+        for a, kind in zip(folds, kinds, strict=True)
+        for t, v in zip(fold_types(a, kind.width), starts(w, a, kind), strict=True)
+    ]
+    n, written, parallel = f.extent, writes(w, f), f.kind == "parallel"
+    bounds = ("%begin", "%end") if parallel else ("0", value(w, n, SCALAR))
+
+    def body(phis: Values) -> Values:
+        return _serial_body(w, f, folds, kinds, phis, lanes)
+
+    def run() -> Values:
+        return counted(w, f.name, bounds, 1, written, initial, body)
+
+    if n.op == "const" and not parallel:
+        out = run() if n.attr > 0 else [v for _, v in initial]
+    else:
+        more = w.new(f"icmp slt i64 {bounds[0]}, {bounds[1]}")
+        out = guarded(w, more, written, initial, run)
+    for a, kind, parts in zip(folds, kinds, split(out, folds), strict=True):
+        bind_fold(w, a, parts)
+        lanes = lanes.knowing(a.names) if kind.width else lanes
+    return lanes
+
+
+def _serial_body(
+    w: Writer, f: For, folds: list[Fold], kinds: list[Lanes], phis: Parts, lanes: Lanes
+) -> Values:
+    parts = split(phis, folds)
+    new: list[Parts | None] = [None] * len(folds)
+
+    def folded(j: int) -> Parts:
+        # the lanes as they are known by now, or one alone
+        kind = lanes if kinds[j].width else SCALAR
+        values = [operand(w, v, kind) for v in folds[j].values]
+        return combine(w, folds[j], kind, parts[j], values)
+
+    for j, a in enumerate(folds):
+        if a.running:
+            new[j] = out = folded(j)
+            bind_fold(w, a, out)
+            lanes = lanes.knowing(a.names) if kinds[j].width else lanes
+    lanes = statements(w, f.body, lanes)
+    flat: Values = []
+    for j in range(len(folds)):
+        flat += new[j] or folded(j)
+    return flat
+
+
+# --- loops with states ----------------------------------------------------------------------------
+
+
+@statement(Loop)
+def state_loop(w: Writer, s: Loop, lanes: Lanes) -> Lanes:
+    """Where the condition differs from lane to lane, a lane that has ended keeps its states, for
+    which the condition goes on to fail."""
+    w.forget(writes(w, s))
+    k, outer = w.number(), w.out
+    varying = _varying_states(s, lanes)
+    kinds = [lanes if t.name in varying else SCALAR for t in s.states]
+    first = [start(w, t.init, kind) for t, kind in zip(s.states, kinds, strict=True)]
+    limit = value(w, s.var.attr[1], SCALAR) if s.var is not None else ""
+    after = lanes.knowing(varying)
+    phis = [f"%c{k}_{j}" for j in range(len(s.states))]
+    head = w.open(f"h{k}", writes(w, s))
+    _bind_round(w, s, k, phis)
+    inside = statements(w, s.test, after)
+    tests = [w.new(f"icmp slt i64 %i{k}, {limit}")] if s.var is not None else []
+    parting = s.cond is not None and inside.vary(s.cond)
+    if s.cond is not None:
+        if parting:
+            here = those(w, value(w, s.cond, inside), inside)
+            inside = inside.only(here)
+        tests.append(any_lane(w, here, lanes.width) if parting else value(w, s.cond, SCALAR))
+    go = tests[0] if len(tests) == 1 else w.new(f"and i1 {tests[0]}, {tests[1]}")
+    inner = w.open(f"b{k}", writes(w, s), barrier=True)
+    _bind_round(w, s, k, phis)  # from here on what depends on states belongs to the body
+    inside = statements(w, s.body, inside)
+    new = [
+        operand(w, t.next, inside if kind.width else SCALAR)
+        for t, kind in zip(s.states, kinds, strict=True)
+    ]
+    if parting:
+        new = [
+            either(w, here, x, p, t.init.dtype, lanes.width)
+            for t, x, p in zip(s.states, new, phis, strict=True)
+        ]
+    if s.var is not None:
+        w.put(f" %n{k} = add nuw nsw i64 %i{k}, 1")
+    w.close()
+    w.close()
+    types = [
+        vector(VALUE[t.init.dtype], kind.width) for t, kind in zip(s.states, kinds, strict=True)
+    ]
+    carried = list(zip(phis, types, first, new, strict=True))
+    _place_loop(w, s, k, (outer, head, inner), carried, go)
+    for t, p in zip(s.states, phis, strict=True):
+        w.bind(t.name, p)
+    return after
+
+
+def _bind_round(w: Writer, s: Loop, k: int, phis: list[str]) -> None:
+    """The count of rounds and the states, as the innermost scope's own."""
+    if s.var is not None:
+        w.bind(s.var.attr[0], f"%i{k}")
+    for t, p in zip(s.states, phis, strict=True):
+        w.bind(t.name, p)
+
+
+def _place_loop(
+    w: Writer,
+    s: Loop,
+    k: int,
+    scopes: tuple[Scope, Scope, Scope],
+    carried: list[tuple[str, str, str, str]],
+    go: str,
+) -> None:
+    """Head and body in the code around them; ``carried``: name, type, first and next value."""
+    outer, head, inner = scopes
+    outer.lines.append(f" br label %h{k}\nh{k}:")
+    if may_take_long(s):
+        lines, inner.block = latch(s, k)
+        inner.lines += lines
+        w.declared.add(DECLARATION)
+        outer.lines += counter(s, k, outer.block, inner.block)
+    if s.var is not None:
+        carried = [(f"%i{k}", "i64", "0", f"%n{k}"), *carried]
+    for p, t, v, x in carried:
+        outer.lines.append(f" {p} = phi {t} [{v}, %{outer.block}], [{x}, %{inner.block}]")
+    outer.lines += head.lines
+    outer.lines.append(f" br i1 {go}, label %b{k}, label %x{k}\nb{k}:")
+    outer.lines += inner.lines
+    outer.lines.append(f" br label %h{k}\nx{k}:")
+    outer.block = f"x{k}"
+
+
+def _varying_states(s: Loop, lanes: Lanes) -> set[str]:
+    """States that differ from lane to lane: by their start, or by what they become (through
+    others, too)."""
+    if not lanes.width:
+        return set()
+    return {t.name for t in s.states} & vector_names(s, set(lanes.varying))

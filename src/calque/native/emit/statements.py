@@ -1,0 +1,64 @@
+"""Statements -> code: each by the function that its type has in ``STATEMENTS``, which gives the
+lanes as the statements after it know them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.stores import are_pair, store, store_pair
+from calque.native.emit.values import operand
+from calque.native.emit.writer import NOTHING, Writer
+from calque.native.loops.tree import Body, Let, Statement, Store, stored
+from calque.native.scalars.expr import Buffer
+
+Rule = Callable[[Writer, Any, Lanes], Lanes]
+STATEMENTS: Final[dict[type, Rule]] = {}  # filled by the modules of their subjects
+
+
+def statement(kind: type) -> Callable[[Rule], Rule]:
+    """Enter the function that writes a type of statement."""
+
+    def enter(f: Rule) -> Rule:
+        STATEMENTS[kind] = f
+        return f
+
+    return enter
+
+
+def statements(w: Writer, body: Body, lanes: Lanes) -> Lanes:
+    """The lanes afterwards know more names whose values are vectors."""
+    i = 0
+    while i < len(body):
+        s = body[i]
+        i += 1
+        if isinstance(s, Store):
+            after = body[i] if i < len(body) else None
+            if isinstance(after, Store) and are_pair(w, s, after, lanes):
+                store_pair(w, s, after, lanes)
+                i += 1
+            else:
+                store(w, s, lanes)
+        else:
+            lanes = STATEMENTS[type(s)](w, s, lanes)
+    return lanes
+
+
+@statement(Let)
+def let(w: Writer, s: Let, lanes: Lanes) -> Lanes:
+    if lanes.vary(s.value):
+        w.bind(s.name, operand(w, s.value, lanes))
+        return lanes.knowing((s.name,))
+    w.bind(s.name, operand(w, s.value, SCALAR))
+    return lanes
+
+
+def writes(w: Writer, s: Statement) -> frozenset[Buffer]:
+    """The buffers, read elsewhere in the kernel, that a statement writes."""
+    if not w.mutable:
+        return NOTHING
+    known = w.written.get(id(s))
+    if known is None:  # the statement is kept, so that its id stays its own
+        known = w.written[id(s)] = (s, stored((s,)) & w.mutable)
+    return known[1]

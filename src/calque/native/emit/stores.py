@@ -1,0 +1,159 @@
+"""Writes: the mirror of reads, and single elements under a condition."""
+
+from __future__ import annotations
+
+from calque.native.emit.addresses import (
+    address,
+    align,
+    element_type,
+    is_pair,
+    lanes_mask,
+    memory_type,
+    moving_place,
+    place,
+    pointer,
+)
+from calque.native.emit.instructions import any_lane, masked, reverse, shuffle
+from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.narrow import to_memory
+from calque.native.emit.types import MEMORY, mangled
+from calque.native.emit.values import operand, value
+from calque.native.emit.writer import Writer
+from calque.native.loops.tree import Store
+from calque.native.scalars.expr import Buffer, Expr, is_const
+
+
+def store(w: Writer, s: Store, lanes: Lanes) -> None:
+    buf, d, guard = s.buf, s.value.dtype, _guard(s)
+    if buf.place == "lane":
+        v = to_memory(w, operand(w, s.value, lanes), d, lanes.width)
+        p = address(w, buf, place(w, buf, s.idx), lanes)
+        w.put(f" store {element_type(buf, lanes)} {v}, ptr {p}, align {align(buf)}")
+    else:
+        at, step = moving_place(w, buf, s.idx, lanes)
+        if step == 0 and (guard is None or not lanes.vary(guard)):
+            _store_scalar(w, s, at, guard)
+        elif step == 0 and not lanes.vary(s.value):
+            _store_scalar(w, s, at, guard, _some_lane(w, guard, lanes))
+        else:
+            v = to_memory(w, operand(w, s.value, lanes), d, lanes.width)
+            _store_vector(w, buf, at, step, v, lanes_mask(w, guard, lanes), lanes)
+    w.forget(frozenset((buf,)))
+
+
+def _guard(s: Store) -> Expr | None:
+    return None if s.guard is None or is_const(s.guard, True) else s.guard
+
+
+# --- one element ----------------------------------------------------------------------------------
+
+
+def _store_scalar(
+    w: Writer, s: Store, at: Expr, guard: Expr | None, some: str | None = None
+) -> None:
+    """Store once. ``some``: if this holds, which says whether the guard does for any lane."""
+    if some is None and guard is not None:
+        some, only = value(w, guard, SCALAR), guard
+    else:
+        only = None
+    k, outer = w.number(), w.out
+    if some is not None:
+        w.open(f"s{k}", lazy=True, only=only)
+    v = to_memory(w, value(w, s.value, SCALAR), s.value.dtype, 0)
+    p = address(w, s.buf, at, SCALAR)
+    w.put(f" store {memory_type(s.buf)} {v}, ptr {p}, align {align(s.buf)}")
+    if some is not None:
+        inner = w.out
+        w.close()
+        outer.lines.append(f" br i1 {some}, label %s{k}, label %k{k}\ns{k}:")
+        outer.lines += inner.lines
+        outer.lines.append(f" br label %k{k}\nk{k}:")
+        outer.block = f"k{k}"
+
+
+def _some_lane(w: Writer, guard: Expr | None, lanes: Lanes) -> str:
+    """Does a guard hold in any lane that is here?"""
+    if guard is not None and lanes.active is None:
+        halves = _unordered(w, guard, lanes)
+        if halves is not None:
+            return any_lane(w, halves, lanes.width // 2)
+    return any_lane(w, str(lanes_mask(w, guard, lanes)), lanes.width)
+
+
+def _unordered(w: Writer, guard: Expr, lanes: Lanes) -> str | None:
+    """before: x != x in every lane      after: one comparison of the two halves of x: it finds a
+    nan in either"""
+    x, W = guard.args[0] if guard.args else guard, lanes.width
+    if guard.op != "ne" or guard.args[1] is not x or x.dtype not in ("f32", "f64"):
+        return None
+    if W < 2 or not lanes.vary(x):
+        return None
+    t, v = MEMORY[x.dtype], operand(w, x, lanes)
+    low, high = (shuffle(w, t, W, v, list(range(k, k + W // 2))) for k in (0, W // 2))
+    return w.new(f"fcmp uno <{W // 2} x {t}> {low}, {high}")
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+
+def _store_vector(
+    w: Writer, buf: Buffer, at: Expr, step: int | None, v: str, mask: str | None, lanes: Lanes
+) -> None:
+    W, t = lanes.width, memory_type(buf)
+    if step == -1:
+        v = reverse(w, v, t, W)
+        mask = None if mask is None else reverse(w, mask, "i1", W)
+        _store_contiguous(w, buf, address(w, buf, at, lanes, 1 - W), v, mask, W)
+        return
+    if step == 1:
+        _store_contiguous(w, buf, address(w, buf, at, lanes), v, mask, W)
+        return
+    full, offsets = f"<{W} x {t}>", operand(w, at, lanes)
+    p = w.new(f"getelementptr {t}, ptr {pointer(w, buf, lanes)}, <{W} x i64> {offsets}")
+    where = mask or "splat (i1 true)"
+    args = f"{full} {v}, <{W} x ptr> {p}, i32 {align(buf)}, <{W} x i1> {where}"
+    types = f"{full}, <{W} x ptr>, i32, <{W} x i1>"
+    w.put(" " + masked(w, "scatter", f"{mangled(t, W)}.v{W}p0", "void", args, types))
+
+
+def _store_contiguous(w: Writer, buf: Buffer, p: str, v: str, mask: str | None, n: int) -> None:
+    t = memory_type(buf)
+    full = f"<{n} x {t}>"
+    if mask is None:
+        w.put(f" store {full} {v}, ptr {p}, align {align(buf)}")
+        return
+    args = f"{full} {v}, ptr {p}, i32 {align(buf)}, <{n} x i1> {mask}"
+    types = f"{full}, ptr, i32, <{n} x i1>"
+    w.put(" " + masked(w, "store", f"{mangled(t, n)}.p0", "void", args, types))
+
+
+# --- complex numbers ------------------------------------------------------------------------------
+
+
+def are_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> bool:
+    """Do two stores fill both parts of the same complex numbers, lane after lane?"""
+    if not lanes.width or a.buf is not b.buf or a.guard is not b.guard or not a.idx:
+        return False
+    if a.idx[:-1] != b.idx[:-1] or a.idx[-1] is b.idx[-1]:
+        return False
+    if not (is_pair(a.buf, a.idx) and is_pair(a.buf, b.idx)):
+        return False
+    if a.buf.place == "lane" or a.buf in b.value.bufs:
+        return False
+    return moving_place(w, a.buf, a.idx, lanes)[1] == 2
+
+
+def store_pair(w: Writer, a: Store, b: Store, lanes: Lanes) -> None:
+    """One wide store of two interleaved vectors."""
+    if a.idx[-1].attr:
+        a, b = b, a
+    W, buf = lanes.width, a.buf
+    re, im = [to_memory(w, operand(w, x.value, lanes), x.value.dtype, W) for x in (a, b)]
+    order = [i // 2 + (i & 1) * W for i in range(2 * W)]
+    v = shuffle(w, memory_type(buf), W, re, order, im)
+    mask = lanes_mask(w, _guard(a), lanes)
+    if mask is not None:
+        mask = shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
+    p = address(w, buf, place(w, buf, a.idx), lanes)
+    _store_contiguous(w, buf, p, v, mask, 2 * W)
+    w.forget(frozenset((buf,)))

@@ -1,0 +1,259 @@
+"""Vector loops: whole vectors, then a masked rest; and loops over tiles, which surround them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from calque.native.emit.flow import Typed, Values, counted, guarded
+from calque.native.emit.folds import (
+    Parts,
+    combine,
+    filled_up,
+    fold_types,
+    halves,
+    lane,
+    prefix,
+    split,
+    starts,
+)
+from calque.native.emit.instructions import splat
+from calque.native.emit.lanes import SCALAR, Lanes, Tile
+from calque.native.emit.serial_loops import bind_fold, serial_loop
+from calque.native.emit.statements import statement, statements, writes
+from calque.native.emit.types import VALUE
+from calque.native.emit.values import operand, value
+from calque.native.emit.writer import Writer
+from calque.native.loops.tree import LANES, Acc, Accumulator, Fold, For, Loop, as_fold, stored
+from calque.native.scalars.expr import LANE, Buffer, const, ex, is_const, var
+
+REST_LANES: Final = 16  # at most so many lanes in the masked rest of a map
+
+
+@statement(For)
+def for_(w: Writer, f: For, lanes: Lanes) -> Lanes:
+    w.forget(writes(w, f))
+    if f.kind == "vector":
+        loop = _VectorLoop(f, writes(w, f), lanes, partial(statements, w, f.body))
+        vector_loop(w, loop)
+        return lanes
+    if f.kind == "tile":
+        tile_loop(w, f, lanes)
+        return lanes
+    return serial_loop(w, f, lanes)
+
+
+@dataclass(frozen=True)
+class _VectorLoop:
+    """``body`` writes the statements for given lanes, and gives the lanes as they are known
+    afterwards."""
+
+    loop: For
+    writes: frozenset[Buffer]
+    around: Lanes
+    body: Callable[[Lanes], Lanes]
+
+    @property
+    def folds(self) -> list[Fold]:
+        return [_from_identity(a) for a in self.loop.accs]
+
+    def lanes(self, width: int, exist: str | None = None) -> Lanes:
+        """What the body is written for."""
+        name = self.loop.name
+        names, tile = frozenset((name, LANE)), self.around.tile
+        return Lanes(width, name, names, exist, None, tile, exist is not None)
+
+
+def _from_identity(a: Accumulator) -> Fold:
+    """The fold with its identity as start (a given start is folded in at the end)."""
+    return as_fold(replace(a, init=None) if isinstance(a, Acc) else a)
+
+
+def _kept(f: For) -> int:
+    """How many partial results a vector loop keeps."""
+    return min(LANES, f.width)
+
+
+def vector_loop(w: Writer, v: _VectorLoop) -> None:
+    f, folds = v.loop, v.folds
+    n, initial = f.extent, []
+    given: list[Parts] = []
+    for acc, a in zip(f.accs, folds, strict=True):
+        given.append(starts(w, as_fold(acc), SCALAR))
+        kept = SCALAR if a.running else Lanes(_kept(f))
+        first = given[-1] if a.running else starts(w, a, kept)
+        initial += list(zip(fold_types(a, kept.width), first, strict=True))
+    if n.op == "const":
+        values = _parts(w, v, folds, initial) if n.attr > 0 else [x for _, x in initial]
+    else:
+        more = w.new(f"icmp sgt i64 {value(w, n, SCALAR)}, 0")
+        values = guarded(w, more, v.writes, initial, partial(_parts, w, v, folds, initial))
+    for acc, a, part, first in zip(f.accs, folds, split(values, folds), given, strict=True):
+        if not a.running:
+            part = lane(w, a, halves(w, a, part, Lanes(_kept(f)), 1), 1, 0)
+            if isinstance(acc, Acc) and acc.init is not None:
+                part = combine(w, a, SCALAR, first, part)
+        bind_fold(w, a, part)
+
+
+def _parts(w: Writer, v: _VectorLoop, folds: list[Fold], initial: Typed) -> Values:
+    """The main loop and the rest of a loop that is not empty."""
+    f, n, W = v.loop, v.loop.extent, v.loop.width
+    limit = value(w, n, SCALAR)
+    main = ex("mul", ex("floordiv", n, const(W)), const(W))
+    end = value(w, main, SCALAR)
+    values = [x for _, x in initial]
+    calls = w.math_calls
+
+    def whole(phis: Values) -> Values:
+        return _turn(w, v, folds, phis, v.lanes(W))
+
+    def loop() -> Values:
+        return counted(w, f.name, ("0", end), W, v.writes, initial, whole)
+
+    if main.op != "const":
+        enough = w.new(f"icmp sge i64 {limit}, {W}")
+        values = guarded(w, enough, v.writes, initial, loop, barrier=False)
+    elif main.attr:
+        values = loop()
+    rest = ex("sub", n, main)
+    if is_const(rest, 0):
+        return values
+    carried = [(t, x) for (t, _), x in zip(initial, values, strict=True)]
+    bounds = (end, limit)
+    # loops and math functions inside are worth one more turn only
+    heavy = w.math_calls > calls or any(isinstance(s, (For, Loop)) for s in f.body)
+
+    def tail() -> Values:
+        if folds:
+            return _rest_of_folds(w, v, folds, carried, bounds)
+        return _rest_of_map(w, v, bounds, f.width if heavy else min(REST_LANES, f.width))
+
+    if rest.op == "const":
+        return tail()
+    more = w.new(f"icmp slt i64 {end}, {limit}")
+    return guarded(w, more, v.writes, carried, tail, barrier=False)
+
+
+def _turn(w: Writer, v: _VectorLoop, folds: list[Fold], phis: Values, lanes: Lanes) -> Values:
+    """The body once, and what the folds are after it."""
+    w.where[LANE] = w.where[v.loop.name]
+    kept = _kept(v.loop)
+    parts = split(phis, folds)
+    new: list[Parts | None] = [None] * len(folds)
+    for j, a in enumerate(folds):
+        if a.running:
+            new[j] = _running(w, a, parts[j], lanes)
+            lanes = lanes.knowing(a.names)
+    lanes = v.body(lanes)
+    flat: Values = []
+    for j, a in enumerate(folds):
+        out = new[j]
+        if out is None:
+            values = filled_up(w, a, [operand(w, x, lanes) for x in a.values], lanes)
+            values = halves(w, a, values, lanes, kept)
+            out = combine(w, a, lanes.parts(kept), parts[j], values)
+        flat += out
+    return flat
+
+
+def _running(w: Writer, a: Fold, carry: Parts, lanes: Lanes) -> Parts:
+    """The running fold inside the vector, after all before it; gives what is carried on."""
+    width = lanes.width
+    values = filled_up(w, a, [operand(w, x, lanes) for x in a.values], lanes)
+    inside = prefix(w, a, values, lanes)
+    spread = [splat(w, c, VALUE[x.dtype], width) for c, x in zip(carry, a.values, strict=True)]
+    bind_fold(w, a, combine(w, a, lanes.parts(width), spread, inside))
+    return combine(w, a, SCALAR, carry, lane(w, a, inside, width, width - 1))
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+def _rest_of_folds(
+    w: Writer, v: _VectorLoop, folds: list[Fold], carried: Typed, bounds: tuple[str, str]
+) -> Values:
+    """One more block, in which what does not exist is the identity."""
+    w.open(w.out.block, v.writes)
+    w.bind(v.loop.name, bounds[0])
+    exist = _before(w, *bounds, v.loop.width)
+    new = _turn(w, v, folds, [x for _, x in carried], v.lanes(v.loop.width, exist))
+    w.close_inline()
+    return new
+
+
+def _rest_of_map(w: Writer, v: _VectorLoop, bounds: tuple[str, str], width: int) -> Values:
+    """A few lanes at a time: masked where the processor can, one by one where it cannot."""
+    masked = w.options.avx512
+
+    def some(phis: Values) -> Values:
+        w.where[LANE] = w.where[v.loop.name]
+        if masked:
+            first = w.bound[v.loop.name]
+            v.body(v.lanes(width, _before(w, first, bounds[1], width)))
+        else:
+            v.body(replace(SCALAR, tile=v.around.tile))
+        return []
+
+    return counted(w, v.loop.name, bounds, width if masked else 1, v.writes, [], some)
+
+
+def _before(w: Writer, first: str, limit: str, width: int) -> str:
+    """Which lanes of the vector at ``first`` lie before ``limit``."""
+    left = w.new(f"trunc i64 {w.new(f'sub i64 {limit}, {first}')} to i32")
+    lanes = ", ".join([f"i32 {i}" for i in range(width)])
+    return w.new(f"icmp slt <{width} x i32> <{lanes}>, {splat(w, left, 'i32', width)}")
+
+
+# --- tiles ----------------------------------------------------------------------------------------
+
+
+def tile_loop(w: Writer, f: For, around: Lanes) -> None:
+    """Steps of whole tiles; what is left of the outer loop goes element by element."""
+    (inner,) = f.body
+    assert isinstance(inner, For)
+    columns, size, n, written = inner, f.width, f.extent, writes(w, f)
+    plain = For(inner.var, inner.body)
+    limit = value(w, n, SCALAR)
+    end = value(w, ex("mul", ex("floordiv", n, const(size)), const(size)), SCALAR)
+    tile = Tile(f.var, var(f"{f.name}.first"), var(f"{f.name}.row", size), size, inner.var)
+
+    def step(phis: Values) -> Values:
+        loop = For(columns.var, (), (), "vector", size)
+        rows = partial(_tile_rows, w, f.name, columns)
+        vector_loop(w, _VectorLoop(loop, written, replace(around, tile=tile), rows))
+        return []
+
+    def tiles() -> Values:
+        return counted(w, tile.first.attr[0], ("0", end), size, written, [], step)
+
+    def one(phis: Values) -> Values:
+        for_(w, plain, around)
+        return phis
+
+    def rest() -> Values:
+        return counted(w, f.name, (end, limit), 1, written, [], one)
+
+    guarded(w, w.new(f"icmp sgt i64 {end}, 0"), written, [], tiles)
+    guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
+
+
+def _tile_rows(w: Writer, name: str, columns: For, lanes: Lanes) -> Lanes:
+    """The body of the columns for each row of a tile; ``name`` is the variable of the loop that
+    the rows belong to."""
+    assert lanes.tile is not None
+    tile = replace(lanes.tile, arrays={})
+    inside = replace(lanes, tile=tile if lanes.width == tile.size else None)
+
+    def one(phis: Values) -> Values:
+        first, row = value(w, tile.first, SCALAR), value(w, tile.row, SCALAR)
+        w.bind(name, w.new(f"add i64 {first}, {row}"))
+        statements(w, columns.body, inside)
+        return []
+
+    changed = stored(columns.body)
+    w.forget(changed)
+    counted(w, tile.row.attr[0], ("0", str(tile.size)), 1, changed & w.mutable, [], one)
+    return lanes

@@ -1,0 +1,204 @@
+"""The writer of one function: its text, where the next line goes, and the names of values, blocks
+and memory.
+
+Every expression is written once, in the outermost scope in which what it depends on is known:
+interning is common-subexpression elimination and placement is loop-invariant code motion, so no
+LLVM pass is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from calque.native.emit.math_functions import MathFunction
+from calque.native.loops.tree import Statement
+from calque.native.scalars.expr import Buffer, Expr
+
+NOTHING: Final[frozenset[Buffer]] = frozenset()
+
+
+@dataclass(frozen=True)
+class CodeOptions:
+    """``exact``: no multiplication and addition become one FMA. ``outline``: math functions are
+    calls, to functions whose names end in ``tag``. ``avx512``: the processor has masked vectors
+    (else tails go one by one). ``half``: it has conversions from and to half."""
+
+    exact: bool = False
+    outline: bool = False
+    avx512: bool = True
+    half: bool = True
+    tag: str = ""
+
+
+@dataclass(slots=True)
+class Scope:
+    """Code that runs as one: a loop body, a side of a condition. ``block`` is the block that its
+    next line belongs to.
+
+    ``writes``: buffers stored somewhere inside, whose reads must not leave. ``barrier``: may not
+    run although the code around it does, so reads must not leave; ``lazy``: nothing may. ``only``:
+    a scalar condition under which alone it runs.
+    """
+
+    block: str
+    writes: frozenset[Buffer] = NOTHING
+    barrier: bool = False
+    lazy: bool = False
+    only: Expr | None = None
+    lines: list[str] = field(default_factory=list)
+    cache: dict[Any, str] = field(default_factory=dict)
+
+
+class Writer:
+    """``out`` is the open scope that the next line goes to: the innermost one, but while an
+    expression is written, whose own home it is."""
+
+    def __init__(self, name: str, options: CodeOptions, mutable: frozenset[Buffer]) -> None:
+        self.name = name
+        self.options = options
+        self.mutable = mutable  # buffers that are both read and written
+        self.scopes = [Scope("entry")]
+        self.out = self.scopes[0]
+        self.count = 0
+        self.bound: dict[str, str] = {}  # name -> SSA value
+        self.where: dict[str, int] = {}  # name -> depth of the scope that knows it
+        self.declared: set[str] = set()
+        self.math: dict[str, MathFunction] = {}  # symbol -> what is called
+        self.math_calls = 0  # uses of math functions so far, called or in line
+        self.pointers: dict[Buffer, str] = {}  # of the buffers among the arguments
+        self.places: dict[tuple[Buffer, tuple[Expr, ...]], Expr] = {}  # addresses in elements
+        self.written: dict[int, tuple[Statement, frozenset[Buffer]]] = {}  # by the statement's id
+        self._arrays: dict[Any, tuple[str, str]] = {}  # key -> name, type; on the stack
+        self._constants: dict[str, tuple[str, bytes]] = {}  # a buffer's name -> symbol, data
+        self._zeros = 0  # words of zeros on the stack
+
+    # -- lines and names ---------------------------------------------------------------------------
+
+    def number(self) -> int:
+        self.count += 1
+        return self.count
+
+    def put(self, line: str) -> None:
+        self.out.lines.append(line)
+
+    def new(self, rhs: str) -> str:
+        """A new value, computed by ``rhs``."""
+        self.count += 1
+        self.out.lines.append(f" %t{self.count} = {rhs}")
+        return f"%t{self.count}"
+
+    def bind(self, name: str, ssa: str) -> None:
+        """Let ``name`` be known in the innermost scope."""
+        self.bound[name], self.where[name] = ssa, len(self.scopes) - 1
+
+    # -- scopes ------------------------------------------------------------------------------------
+
+    def open(
+        self,
+        block: str,
+        writes: frozenset[Buffer] = NOTHING,
+        barrier: bool = False,
+        lazy: bool = False,
+        only: Expr | None = None,
+    ) -> Scope:
+        self.out = Scope(block, writes, barrier, lazy, only)
+        self.scopes.append(self.out)
+        return self.out
+
+    def close(self) -> Scope:
+        """End the innermost scope, whose lines are the caller's to place; gives the one around
+        it."""
+        self.scopes.pop()
+        self.out = self.scopes[-1]
+        return self.out
+
+    def close_inline(self) -> None:
+        """End the innermost scope; its lines follow those of the one around it."""
+        inner = self.out
+        outer = self.close()
+        outer.lines += inner.lines
+        outer.block = inner.block
+
+    @contextmanager
+    def at(self, scope: Scope) -> Iterator[None]:
+        """Lines go to another open scope meanwhile."""
+        before, self.out = self.out, scope
+        yield
+        self.out = before
+
+    # -- placement ---------------------------------------------------------------------------------
+
+    def home(self, e: Expr) -> int:
+        """The depth of the scope that the code of ``e`` belongs to."""
+        where = self.where
+        depth = 0
+        for n in e.names:
+            d = where[n]
+            if d > depth:
+                depth = d
+        pinned = bool(e.bufs)
+        mutable = pinned and not self.mutable.isdisjoint(e.bufs)
+        for i in range(len(self.scopes) - 1, depth, -1):
+            s = self.scopes[i]
+            if s.lazy or (pinned and s.barrier) or (mutable and not s.writes.isdisjoint(e.bufs)):
+                return i
+        return depth
+
+    def find(self, key: Any, depth: int) -> str | None:
+        """What an open scope at ``depth`` or around it has computed already."""
+        for i in range(depth, -1, -1):
+            v = self.scopes[i].cache.get(key)
+            if v is not None:
+                return v
+        return None
+
+    def forget(self, bufs: frozenset[Buffer]) -> None:
+        """Values read from these buffers are no longer what a read would give."""
+        if bufs and not self.mutable.isdisjoint(bufs):
+            for s in self.scopes:
+                stale = [k for k in s.cache if not bufs.isdisjoint(k[0].bufs)]
+                for k in stale:
+                    del s.cache[k]
+
+    # -- memory of the function's own --------------------------------------------------------------
+
+    def array(self, key: Any, t: str) -> str:
+        """Memory on the stack, known by a key."""
+        found = self._arrays.get(key)
+        if found is None:
+            found = self._arrays[key] = (f"%a{len(self._arrays)}", t)
+        return found[0]
+
+    def constant(self, name: str, data: bytes) -> str:
+        """Bytes of the program."""
+        found = self._constants.get(name)
+        if found is None:
+            symbol = f"@const.{len(self._constants)}.{self.name}"
+            found = self._constants[name] = (symbol, data)
+        return found[0]
+
+    def zeros(self, size: int) -> str:
+        """Where reads of ``size`` bytes go that a guard forbids."""
+        words = max(self._zeros, 1)
+        while words * 8 < size:
+            words *= 2
+        self._zeros = words
+        return "%dummy"
+
+    # -- the whole ---------------------------------------------------------------------------------
+
+    def text(self, head: str, end: str) -> str:
+        """The function and its constants."""
+        lines = []
+        for symbol, data in self._constants.values():
+            t, bytes_text = f"[{len(data)} x i8]", "".join([f"\\{b:02X}" for b in data])
+            lines.append(f'{symbol} = private unnamed_addr constant {t} c"{bytes_text}", align 64')
+        lines.append(f"{head} {{\nentry:")
+        lines += [f" {name} = alloca {t}, align 64" for name, t in self._arrays.values()]
+        if self._zeros:
+            t = f"<{self._zeros} x i64>"
+            lines.append(f" %dummy = alloca {t}, align 64")
+            lines.append(f" store {t} zeroinitializer, ptr %dummy, align 64")
+        return "\n".join([*lines, *self.scopes[0].lines, f" {end}\n}}"])

@@ -1,0 +1,301 @@
+"""Which loop of a nest becomes a vector, and how wide.
+
+Vector loops: the innermost loop along which memory is contiguous, or the one around serial
+reductions (a column sum). Orders of float sums are kept: a sum that does not run along the vector
+keeps its 16 partial sums beside each other (`lanes`). Every decision is noted in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from calque.machine.code.target import describe
+from calque.native.loops.tree import (
+    BLOCK,
+    SCAN_BLOCK,
+    Acc,
+    Accumulator,
+    Body,
+    For,
+    If,
+    Loop,
+    Statement,
+    Store,
+    own_exprs,
+    statements,
+    vector_names,
+)
+from calque.native.lower.cost import Strides, body_weight, nest_cost, weight
+from calque.native.lower.sizes import Sizes
+from calque.native.scalars.expr import Expr, index_and_guard, is_const, item_size, walk
+from calque.native.schedule.lanes import in_lanes, keeps_blocks
+from calque.native.schedule.running import Rows
+
+PLACE_BYTES: Final = 8  # of an index that is an element of a vector
+SHORT: Final = 32  # loops up to here get vectors of just this length
+BULK: Final = 40  # weight of a summand
+LIGHT: Final = 24  # weight of what joins two parts of a running fold
+
+
+def vectorized(body: Body, sizes: Sizes) -> tuple[Body, list[str]]:
+    """A nest of which some loops are vectors, and why these."""
+    v = _Vectorizer(sizes)
+    return v.body(body), v.reasons
+
+
+class _Vectorizer:
+    """Chooses for each nest of one kernel."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self.reasons: list[str] = []
+        self.made_lanes = 0
+        self.strides = Strides()
+        self.vector_bytes = describe().vector_bytes
+
+    def body(self, body: Body) -> Body:
+        return tuple(x for s in body for x in (self.loop(s) if isinstance(s, For) else (s,)))
+
+    def loop(self, f: For) -> Body:
+        """A nest with its best loop made a vector: this one, or those inside."""
+        if f.kind != "serial":
+            return (f,)
+        inner = [s for s in f.body if isinstance(s, For)]
+        if not inner:
+            return (self.leaf(f),)
+        if len(f.body) == 1 and self.suits_tile(f, inner[0]):
+            return (self.tile(f, inner[0]),)
+        if len(f.body) == 1 and self.suits_rows(f, inner[0]):
+            return (self.rows(f, inner[0]),)
+        if self.suits_outer(f, inner):
+            lanes = self.vector_bytes // self.element_bytes(f)
+            around = nest_cost(f, self.sizes, lanes, f.name, self.strides)
+            inside = nest_cost(f, self.sizes, lanes, None, self.strides)
+            if around < (inside / 2 if self.bulky(inner) else inside):
+                return self.outer(f, f"cost {around:.3g} against {inside:.3g}")
+        return (replace(f, body=self.body(f.body)),)
+
+    def leaf(self, f: For) -> For:
+        """An innermost loop."""
+        ordered = any(keeps_blocks(a) for a in f.accs)
+        running = any(a.running for a in f.accs)
+        if f.colliding:
+            return self.note(f, "serial: its iterations write the same places")
+        if self.keeps_rows(f):
+            return self.note(f, "serial: its iterations share a row on the stack")
+        if ordered:
+            return self.note(
+                replace(f, kind="vector", width=SCAN_BLOCK if running else self.sum_width(f)),
+                "vector: the order of its sum",
+            )
+        if any(a.order == "sequential" for a in f.accs):
+            return self.note(f, "serial: added in the order of the loop")
+        if running:
+            return self.note(replace(f, kind="vector", width=SCAN_BLOCK), "vector: a running fold")
+        lanes = self.vector_bytes // self.element_bytes(f)
+        wide, narrow = (nest_cost(f, self.sizes, n, f.name, self.strides) for n in (lanes, 1))
+        if wide >= narrow:
+            return self.note(f, f"serial: cost {narrow:.3g}, as a vector {wide:.3g}")
+        return self.note(
+            replace(f, kind="vector", width=self.width(f)),
+            f"vector: cost {wide:.3g}, serial {narrow:.3g}",
+        )
+
+    def suits_tile(self, f: For, inner: For) -> bool:
+        """Is something read along `f` but written along the loop inside: a transposition?"""
+        if f.accs or inner.accs or any(not isinstance(s, Store) for s in inner.body):
+            return False
+        if f.colliding or inner.colliding or f.name in inner.extent.names:
+            return False
+        if any(is_const(x.extent) for x in (f, inner)) or self.element_bytes(f) not in (4, 8):
+            return False
+        turned = False
+        seen: set[Expr] = set()
+        for s in inner.body:
+            assert isinstance(s, Store)
+            if self.strides(s.buf, s.idx, inner.name) != 1:
+                return False
+            for e in own_exprs(s):
+                for x in walk(e, seen):
+                    if x.op == "load":
+                        idx = index_and_guard(x)[0]
+                        turned |= self.strides(x.attr, idx, f.name) == 1 and self.strides(
+                            x.attr, idx, inner.name
+                        ) not in (
+                            0,
+                            1,
+                        )
+        return turned
+
+    def tile(self, f: For, inner: For) -> For:
+        """Square tiles, transposed in registers."""
+        width = self.vector_bytes // self.element_bytes(f)
+        body = replace(inner, kind="vector", width=width)
+        return self.note(
+            replace(f, kind="tile", width=width, body=(body,)),
+            f"tiles of {width}: read along it, written along {inner.name}",
+        )
+
+    def suits_rows(self, f: For, inner: For) -> bool:
+        """Is the loop inside a running fold that steps from row to row, while `f` runs along the
+        rows?"""
+        low, high = self.sizes.interval(inner.extent)
+        if (
+            not (self.sizes.known and low == high > 0)
+            or f.accs
+            or f.colliding
+            or self.keeps_rows(f)
+        ):
+            return False
+        if (
+            inner.kind != "serial"
+            or not inner.accs
+            or not all(a.running and is_light(a) for a in inner.accs)
+        ):
+            return False
+        stores = [s for s in inner.body if isinstance(s, Store)]
+        along = all(self.strides(s.buf, s.idx, f.name) == 1 for s in stores)
+        return along and len(stores) == len(inner.body) > 0 and not inner.colliding
+
+    def rows(self, f: For, inner: For) -> For:
+        """The running folds of many columns, side by side."""
+        n = self.sizes.interval(inner.extent)[0]
+        body = Rows(inner, n, body_weight((inner,)) > BULK).body()
+        width = self.fit(self.vector_bytes // self.element_bytes(f), f.extent)
+        return self.note(
+            replace(f, body=tuple(body), kind="vector", width=width),
+            f"vector: {inner.name} steps from row to row",
+        )
+
+    def suits_outer(self, f: For, inner: Sequence[For]) -> bool:
+        """Can `f` be a vector with the loops inside it serial?"""
+        if not all(isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs) or f.colliding:
+            return False
+        for i in inner:
+            if any(isinstance(s, (For, Loop, If)) for s in i.body) or any(
+                a.running for a in i.accs
+            ):
+                return False
+            if f.name in i.extent.names:
+                return False
+        return not self.keeps_rows(f)
+
+    def keeps_rows(self, f: For) -> bool:
+        """Is there a row on the stack that every turn of the loop writes anew? Lanes would write it
+        all at once."""
+        return any(
+            isinstance(s, Store)
+            and s.buf.place == "stack"
+            and not any(f.name in i.names for i in s.idx)
+            for s in statements((f,))
+        )
+
+    def bulky(self, inner: Sequence[For]) -> bool:
+        """Would sums in lanes, which write what they sum nine times, make a kernel that takes long
+        to compile?"""
+        return any(
+            body_weight((replace(i, body=()),)) > BULK
+            for i in inner
+            if any(map(keeps_blocks, i.accs))
+        )
+
+    def outer(self, f: For, why: str) -> Body:
+        """A vector loop around serial ones: eight accumulators hide the latency of an addition."""
+        lanes = self.vector_bytes // self.element_bytes(f)
+        sums = any(isinstance(s, For) and any(map(keeps_blocks, s.accs)) for s in f.body)
+        f = replace(f, body=tuple(x for s in f.body for x in self.serial(s)))
+        width = self.fit(8 * lanes, f.extent)
+        if (
+            self.sizes.may_grow(f.extent) and not sums
+        ):  # rows may stay as short as they were while tracing: not much wider
+            while width > 2 * lanes and width // 2 >= self.sizes.hinted.interval(f.extent)[1]:
+                width //= 2
+        f = replace(f, kind="vector", width=width)
+        return (self.note(f, f"vector around serial loops: {why}"),)
+
+    def serial(self, s: Statement) -> Sequence[Statement]:
+        """A loop inside a vector loop: sums with an order of their own keep it."""
+        if isinstance(s, For) and any(keeps_blocks(a) for a in s.accs):
+            self.made_lanes += 1
+            return in_lanes(s, self.sizes, self.made_lanes)
+        return (s,)
+
+    def note(self, f: For, why: str) -> For:
+        self.reasons.append(
+            f"{f.name}: {why}" + (f", {f.width} wide" if f.kind == "vector" else "")
+        )
+        return f
+
+    def element_bytes(self, f: For) -> int:
+        """The widest element that the vector handles; where places differ from lane to lane, or
+        decide, they count, too."""
+        size = 1
+        for s in statements((f,)):
+            if isinstance(s, Store):
+                size = max(size, item_size(s.buf.dtype))
+            for e in own_exprs(s):
+                size = max(
+                    size,
+                    item_size(e.dtype) if e.dtype != "i64" else 1,
+                    *(item_size(b.dtype) for b in e.bufs),
+                    1,
+                )
+        return PLACE_BYTES if size < 4 and self.handles_places(f) else size
+
+    def handles_places(self, f: For) -> bool:
+        """Are indices themselves vectors: gathered at, or compared?"""
+        seen: set[Expr] = set()
+        for s in statements((f,)):
+            for root in own_exprs(s):
+                for e in walk(root, seen):
+                    if f.name not in e.names:
+                        continue
+                    if e.op == "load":
+                        step = self.strides(e.attr, index_and_guard(e)[0], f.name)
+                        if step not in (-1, 0, 1):
+                            return True
+                    if e.dtype == "i1" and e.args and e.args[0].dtype == "i64":
+                        return True
+        return False
+
+    def width(self, f: For) -> int:
+        """Four registers at a time for light loops, one for heavy ones: long chains keep the units
+        busy by themselves."""
+        w = body_weight((f,))
+        lanes = self.vector_bytes // self.element_bytes(f)
+        most = (
+            1 if parting(f, If) else 2 if parting(f, Loop) else 4
+        )  # lanes that part wait for each other
+        return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
+
+    def fit(self, width: int, extent: Expr) -> int:
+        """No wider than a loop of constant extent needs, or a short one of any extent."""
+        most = extent.attr if is_const(extent) else self.sizes.interval(extent)[1]
+        least = 2 if is_const(extent) else SHORT if most <= SHORT else width
+        while width > least and width // 2 >= most:
+            width //= 2
+        return max(width, 2)
+
+    def sum_width(self, f: For) -> int:
+        if not is_const(f.extent):
+            return BLOCK
+        width = 2
+        while width < BLOCK and width < f.extent.attr:
+            width *= 2
+        return width
+
+
+def is_light(a: Accumulator) -> bool:
+    """Is joining two parts little code? It is written for every row of a block."""
+    return isinstance(a, Acc) or weight(a.combine) <= LIGHT
+
+
+def parting(f: For, kind: type[Loop] | type[If]) -> bool:
+    """Are there loops (or choices) inside `f` that end (or fall out) differently for each of its
+    turns?"""
+    varying = {f.name} | vector_names(f, {f.name})
+    return any(
+        isinstance(s, kind) and s.cond is not None and not varying.isdisjoint(s.cond.names)
+        for s in statements((f,))
+    )

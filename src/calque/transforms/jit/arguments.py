@@ -1,0 +1,106 @@
+"""The arguments of a call of a jitted function, and what may be one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from calque.core import pytrees
+from calque.core.arrays import ArrayImpl
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.dtypes import PYTHON_SCALARS
+from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
+from calque.transforms.devices.mesh import current_mesh
+from calque.transforms.engines import axes
+from calque.transforms.engines.signatures import ArgumentNames
+
+
+class Called(Protocol):
+    """What the arguments must know of the function that is called."""
+
+    fun: Callable[..., Any]
+    name: str
+
+    def split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]: ...
+
+
+class Given:
+    """The arguments of one call, and under which key its program is found."""
+
+    __slots__ = (
+        "args",
+        "avals",
+        "dynamic",
+        "in_tree",
+        "key",
+        "kwargs",
+        "leaves",
+        "named",
+        "rest",
+        "settings",
+        "statics",
+    )
+
+    def __init__(self, function: Called, args: tuple[Any, ...], kwargs: dict[str, Any]):
+        self.args, self.kwargs = args, kwargs
+        self.dynamic, self.named, self.statics = function.split(args, kwargs)
+        self.leaves, self.in_tree = pytrees.flatten((self.dynamic, self.named))
+        self.avals = tuple([leaf_aval(x, function, self.dynamic, self.named) for x in self.leaves])
+        self.settings = config.trace_key()
+        self.rest = (
+            self.in_tree,
+            self.statics,
+            self.settings,
+            axes.in_scope(),
+            current_mesh(),
+        )
+        self.key = (self.avals, self.rest)
+
+    @property
+    def family_key(self) -> tuple[Any, ...]:
+        """All but the sizes."""
+        return (self.rest, *[(a.ndim, a.dtype, a.weak_type) for a in self.avals])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple([n for a in self.avals for n in a.shape])
+
+
+def leaf_aval(
+    x: Any, function: Called, dynamic: Sequence[Any], named: dict[str, Any]
+) -> ShapedArray:
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    try:
+        return typeof(x)
+    except TypeError:
+        leaves = pytrees.leaves((dynamic, named))
+        where = ArgumentNames(function.fun, dynamic, named)[
+            next(i for i, v in enumerate(leaves) if v is x)
+        ]
+        raise TypeError(
+            f"Error interpreting argument {where} of {function.name} as an array: its value is"
+            f" {x!r} of type {type(x)}. Pass an array or a number, or make the argument static with"
+            " static_argnums or static_argnames."
+        ) from None
+
+
+def check_result(x: Any, name: str) -> None:
+    if isinstance(x, (ArrayImpl, Tracer, np.ndarray, np.generic, *PYTHON_SCALARS)) or hasattr(
+        x, "aval"
+    ):
+        return
+    try:
+        typeof(x)
+    except TypeError:
+        raise TypeError(
+            f"function {name} returned a value of type {type(x)}, which is not a valid calque type:"
+            " a jitted function returns arrays, numbers, and containers of them."
+        ) from None

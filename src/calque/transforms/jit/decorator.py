@@ -1,0 +1,131 @@
+"""jit: trace once, compile once, then call machine code.
+
+The object that `jit` returns is a C callable. On a hit no Python runs; on a miss
+`JittedFunction.miss` finds or makes the program and teaches the callable how to recognise such a
+call."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from calque.core import lazy
+from calque.machine.call import functions as callpath
+from calque.machine.state import process
+from calque.transforms.devices.sharding_constraint import jit_shardings
+from calque.transforms.engines.signatures import resolve
+from calque.transforms.jit import captures, epochs, identity
+from calque.transforms.jit import dynamic as dynamic_sizes
+from calque.transforms.jit.control_flow import converted
+from calque.transforms.jit.function import Options, function_of, wrapped
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Any = None,
+    dynamic: Any = "auto",
+    on_stale: str | None = None,
+    control_flow: str | None = None,
+) -> Any:
+    """Compile a function: it is traced on its first call with arguments of new types, and runs as
+    machine code from then on.
+
+    >>> import calque, calque.numpy as jnp
+    >>> f = calque.jit(lambda x: 2 * x + 1)
+    >>> f(jnp.arange(3.0))
+    Array([1., 3., 5.], dtype=float32)
+
+    `static_argnums` and `static_argnames` name arguments that are Python values while tracing: each
+    value has its own program.
+
+    Arrays of `donate_argnums` and `donate_argnames` are given away: results take their memory where
+    they fit, and the arrays are deleted. `inline` leaves no call in an enclosing program.
+
+    A second size of a dimension makes one program for every size. `dynamic` says so at once (`{"x":
+    0}` or `{0: (0, 1)}`: argument, axes) or forbids it ("never"). What the function reads besides
+    its arguments is a constant of the program; when it has changed, a call warns, and with
+    `on_stale` "retrace" traces again, "error" raises, "ignore" does nothing.
+
+    With `control_flow="convert"`, `if`, `while`, `for` and their kin work on traced values, as
+    `convert` describes.
+    """
+    if compiler_options:
+        raise NotImplementedError(
+            f"jit: the native compiler has no options, got {compiler_options!r}"
+        )
+    if fun is None:
+        return functools.partial(
+            jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+            dynamic=dynamic,
+            on_stale=on_stale,
+            control_flow=control_flow,
+        )
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    fun = converted(fun, control_flow)
+    static, static_names = resolve(fun, static_argnums, static_argnames, "static")
+    donate, donate_names = resolve(fun, donate_argnums, donate_argnames, "donate")
+    if set(static) & set(donate) or set(static_names) & set(donate_names):
+        raise ValueError(
+            f"static_argnums {static} and donate_argnums {donate} cannot intersect: a static value"
+            " has no memory"
+        )
+    shardings = jit_shardings(in_shardings, out_shardings, device, backend)
+    options = Options(
+        static,
+        static_names,
+        donate,
+        donate_names,
+        keep_unused,
+        inline,
+        shardings,
+        dynamic_sizes.checked(dynamic),
+        captures.checked_policy(on_stale),
+    )
+    return wrapped(fun, options)
+
+
+def clear_cache(jitted: Any) -> None:
+    """Forget the programs of one function."""
+    cache = function_of(jitted).cache
+    cache.programs.clear()
+    cache.families.clear()
+    callpath.clear_entries(jitted)
+
+
+_SAME = ("trace", "lower", "eval_shape")
+_STAGES = {n: n for n in _SAME} | {"_cache_size": "cache_size", "__repr__": "jitted_repr"}
+for _name, _stage in _STAGES.items():  # methods that few programs call
+    setattr(callpath.Jitted, _name, lazy.function("calque.transforms.jit.stages", _stage))
+callpath.Jitted.clear_cache = clear_cache
+
+
+def clear_caches() -> None:
+    """Forget every traced and compiled program of this process; the next call of each function
+    traces again."""
+    identity.clear()
+    process.caches.clear_programs()
+    epochs.renew()

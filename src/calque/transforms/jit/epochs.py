@@ -1,0 +1,60 @@
+"""Epochs: which entries of the call path are valid now. An entry is made for one configuration and
+matches under no other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from calque.core import trace_state
+from calque.core.config import config
+from calque.machine.call import functions as callpath
+from calque.machine.once import Turns
+from calque.machine.state import process
+from calque.transforms.functions import debug_nans
+
+_refreshing: Final = Turns()
+
+
+def epoch() -> int:
+    """The number of the present configuration."""
+    return epoch_of(config.trace_key())
+
+
+def epoch_of(configuration: Hashable) -> int:
+    """The number of a configuration; entries made under another one do not match."""
+    number = process.epochs.number(configuration)
+    return number + callpath.CHECKED if checks() else number
+
+
+def checks() -> bool:
+    """Are single operations looked at? Jitted programs look at themselves."""
+    return config.debug_index or config.debug_key_reuse or debug_nans.active()
+
+
+def programs_enabled() -> bool:
+    """May machine code serve calls of jitted functions?"""
+    return callpath.LEARNS and not (trace_state.any_recording() or config.disable_jit)
+
+
+def callpath_enabled() -> bool:
+    """May machine code serve calls of single operations?"""
+    return programs_enabled() and not checks()
+
+
+def refresh() -> None:
+    """Tell machine code which entries are valid now. Of several threads the last one to come tells
+    what is so then."""
+    with _refreshing.taken():
+        callpath.set_epoch(epoch() if programs_enabled() else 0)
+
+
+def renew() -> None:
+    """No entry made so far is valid any more: under no configuration."""
+    process.epochs.renew()
+    refresh()
+
+
+config.on_change(refresh)
+trace_state.on_tracing(lambda _: refresh())
+refresh()

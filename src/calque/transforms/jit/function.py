@@ -1,0 +1,360 @@
+"""The Python side of a jitted function: what machine code does not know it finds or makes, and
+teaches."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import backends, key_use, pytrees, trace_state
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.pause import no_collection
+from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr
+from calque.core.trace_state import Tracer
+from calque.core.tracebacks import boundary
+from calque.machine.call import functions as callpath
+from calque.transforms.devices.mesh import consult_mesh, consultations
+from calque.transforms.devices.sharding_constraint import JitShardings
+from calque.transforms.engines.signatures import (
+    ArgumentNames,
+    describe_function,
+    hashable_static,
+    reference,
+)
+from calque.transforms.engines.specialiser import CallCounts
+from calque.transforms.functions import debug_nans
+from calque.transforms.jit import captures, donation, identity, retraces
+from calque.transforms.jit import dynamic as dynamic_sizes
+from calque.transforms.jit import refs as refs_jit
+from calque.transforms.jit.arguments import Given, check_result
+from calque.transforms.jit.epochs import epoch_of, programs_enabled
+from calque.transforms.jit.teaching import (
+    Inexpressible,
+    Lesson,
+    call_arguments,
+    result_of,
+    teach,
+)
+from calque.transforms.jit.traced import Traced, log, stats, warn
+from calque.transforms.primitives.call import close_over_tracers, jit_p
+from calque.transforms.primitives.refs import RefTouched, any_alive
+
+
+class Options:
+    """What `jit` was asked for."""
+
+    __slots__ = (
+        "donate_argnames",
+        "donate_argnums",
+        "dynamic",
+        "inline",
+        "keep_unused",
+        "on_stale",
+        "shardings",
+        "static_argnames",
+        "static_argnums",
+    )
+
+    def __init__(
+        self,
+        static_argnums: Any,
+        static_argnames: Any,
+        donate_argnums: Any,
+        donate_argnames: Any,
+        keep_unused: bool,
+        inline: bool,
+        shardings: JitShardings | None = None,
+        dynamic: Any = "auto",
+        on_stale: str | None = None,
+    ):
+        self.shardings, self.dynamic, self.on_stale = shardings, dynamic, on_stale
+        self.static_argnums, self.static_argnames = static_argnums, static_argnames
+        self.donate_argnums, self.donate_argnames = donate_argnums, donate_argnames
+        self.keep_unused, self.inline = keep_unused, inline
+
+    def key(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, n) for n in self.__slots__)
+
+
+class JittedFunction:
+    """The Python side of a jitted function."""
+
+    def __init__(self, fun: Callable[..., Any], options: Options):
+        self.fun, self.options = fun, options
+        name = getattr(fun, "__name__", None) or getattr(
+            getattr(fun, "func", None), "__name__", None
+        )
+        self.name = str(name or type(fun).__name__)
+        self._cache: identity.FunctionCache | None = None
+        self.callable: Any = None
+        self.changed: list[str] = []  # captured values because of which the next trace is made
+        self.call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
+        self.with_values: dict[
+            Any, Any
+        ] = {}  # for calls that touch Refs: the same function of values
+
+    log = staticmethod(log)
+
+    @property
+    def cache(self) -> identity.FunctionCache:
+        if self._cache is None:
+            self._cache = identity.cache_of(self.fun, self.options.key())
+        return self._cache
+
+    def of_values(self, fun: Callable[..., Any], static_argnums: Sequence[int]) -> Any:
+        """A function that takes the values of Refs in place of the Refs, jitted as this one is."""
+        o = self.options
+        return wrapped(
+            fun, Options(tuple(static_argnums), o.static_argnames, (), (), False, o.inline)
+        )
+
+    # ------------------------------------------------------------ arguments
+
+    def split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
+        """(dynamic arguments with statics blanked, dynamic keywords, key of the statics)."""
+        o = self.options
+        if not o.static_argnums and not o.static_argnames:
+            return list(args), kwargs, ()
+        dynamic, statics = list(args), []
+        for i in o.static_argnums:
+            if i < len(args):
+                statics.append((i, hashable_static(args[i], i, self.name)))
+                dynamic[i] = None
+        named = dict(kwargs)
+        for k in o.static_argnames:
+            if k in named:
+                statics.append((k, hashable_static(named.pop(k), k, self.name)))
+        return dynamic, named, tuple(statics)
+
+    def flat_function(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        in_tree: pytrees.PyTreeDef,
+        names: Sequence[str],
+    ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
+        """`fun` as a function of flat leaves, and a cell that receives the structure of its
+        result."""
+        out_tree: list[pytrees.PyTreeDef] = []
+        o = self.options
+
+        def flat(*leaves: Any) -> list[Any]:
+            if o.shardings is not None:
+                leaves = tuple(
+                    o.shardings.enter(
+                        leaves, *self.placeable(*pytrees.unflatten(in_tree, leaves)), names
+                    )
+                )
+            dynamic, named = pytrees.unflatten(in_tree, leaves)
+            full = [args[i] if i in o.static_argnums else a for i, a in enumerate(dynamic)]
+            out = self.fun(
+                *full, **named, **{k: kwargs[k] for k in o.static_argnames if k in kwargs}
+            )
+            flat_out, tree = pytrees.flatten(out)
+            out_tree[:] = [tree]
+            for x in flat_out:
+                check_result(x, self.name)
+            return flat_out if o.shardings is None else o.shardings.leave(out, flat_out)
+
+        return flat, out_tree
+
+    def placeable(
+        self, dynamic: Sequence[Any], named: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments that `in_shardings` speaks of: all but the static ones."""
+        return [a for i, a in enumerate(dynamic) if i not in self.options.static_argnums], named
+
+    # ------------------------------------------------------------ tracing
+
+    def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
+        given = Given(self, args, kwargs)
+        return self.trace_given(given), given.leaves
+
+    def trace_given(self, given: Given) -> Traced:
+        traced = self.cache.programs.get(given.key)
+        if traced is None or (traced.captures.reads and self.is_stale(traced)):
+            traced = self.trace_new(given, given.avals)
+            if not traced.hoisted:
+                self.cache.programs[given.key] = traced
+        if traced.ambient:
+            consult_mesh()
+        return traced
+
+    def argument_names(self, given: Given) -> ArgumentNames:
+        """What the flat arguments are called."""
+        return ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
+
+    def is_stale(self, traced: Traced) -> bool:
+        """Must the function be traced anew, because of what it captured? A function made anew sees
+        new values without a word."""
+        changed = traced.captures.changed()
+        if not changed:
+            return False
+        anew = traced.owner() is not self.fun or captures.report(changed, self.on_stale, self.name)
+        self.changed = [r.name for r in changed] if anew else []
+        return anew
+
+    def trace_new(self, given: Given, avals: Sequence[ShapedArray]) -> Traced:
+        names = self.argument_names(given)
+        flat, out_tree = self.flat_function(given.args, given.kwargs, given.in_tree, names)
+        stats.traces += 1
+        event = retraces.Event(self.name, avals, given.rest, names)
+        event.captured, self.changed = self.changed, []
+        retraces.record(self.cache.history, event)
+        if config.no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {describe_function(self.fun, self.name)} for `jit`, but"
+                " 'no_tracing' is set"
+            )
+        if config.explain_cache_misses:
+            warn(
+                f"TRACING CACHE MISS of {self.name}: no program for"
+                f" {', '.join(a.str_short() for a in avals)}"
+            )
+        consulted = consultations()
+        watched = captures.captured(self.fun)
+        uses: list[tuple[int, key_use.Use]] = []
+
+        def noting(*leaves: Any) -> list[Any]:
+            out = flat(*leaves)
+            if config.debug_key_reuse:
+                uses.extend(
+                    (i, u) for i, x in enumerate(leaves) if (u := key_use.use_of(x)) is not None
+                )
+            return out
+
+        with no_collection():
+            closed = trace_to_jaxpr(noting, avals, describe_function(self.fun, self.name), names)
+        closed, hoisted = close_over_tracers(closed)
+        closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
+        traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
+        traced.ambient = consultations() != consulted
+        watched.settle()
+        traced.captures, traced.owner, traced.key_uses = watched, reference(self.fun), uses
+        o = self.options
+        if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
+            places = donation.positions(
+                given.dynamic, given.named, o.donate_argnums, o.donate_argnames
+            )
+            traced.donated, traced.unusable = donation.usable(closed, places, o.keep_unused)
+        return traced
+
+    # ------------------------------------------------------------ calling
+
+    @boundary
+    def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit:
+            return self.fun(*args, **kwargs)
+        stats.asked += 1
+        if any_alive():
+            out = refs_jit.call_with_arguments(self, args, kwargs)
+            if out is not NotImplemented:
+                return out
+        given = Given(self, args, kwargs)
+        if given.key in self.with_values:
+            return refs_jit.call_closing_over(self, given)
+        try:
+            return self.served(given)
+        except RefTouched as e:
+            error = e
+        return refs_jit.call_closing_over(self, given, error)
+
+    def served(self, given: Given) -> Any:
+        """The results, after tracing and compiling what has to be."""
+        if given.key not in self.cache.programs and dynamic_sizes.allowed(self, given):
+            out = dynamic_sizes.call(self, given)
+            if out is not NotImplemented:
+                return out
+        traced, leaves = self.trace_given(given), given.leaves
+        key_use.consume_again(traced.key_uses, leaves, self.name)
+        if (
+            traced.hoisted
+            or not trace_state.is_evaluating()
+            or any(isinstance(x, Tracer) for x in leaves)
+        ):
+            if traced.finds:  # the sizes belong to the enclosing program, anew for each call
+                return self.fun(*given.args, **given.kwargs)
+            return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
+        if config.no_execution:
+            raise RuntimeError(
+                f"tried to execute function {self.name}, but the no_execution config option is set"
+            )
+        executable = traced.compiled()
+        if self.options.shardings is not None:
+            self.options.shardings.check(
+                leaves, *self.placeable(*self.split(given.args, given.kwargs)[:2])
+            )
+        out, is_somewhere = traced.run(leaves)
+        if not is_somewhere and not traced.ambient:
+            self.learn(given, traced, executable)
+        return pytrees.unflatten(traced.out_tree, out)
+
+    def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
+        """Called while another program is traced, or on values of a transformation."""
+        if self.options.inline:
+            return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
+        return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
+
+    def watches(self, traced: Traced) -> bool:
+        """Can the machine code see whether a captured value has changed?"""
+        return self.on_stale == "ignore" or traced.captures.watchable()
+
+    def guards(self, traced: Traced) -> list[tuple[Any, ...]]:
+        return [] if self.on_stale == "ignore" else traced.captures.words()
+
+    @property
+    def on_stale(self) -> str:
+        return str(self.options.on_stale or config.on_stale)
+
+    def learn(
+        self,
+        given: Given,
+        traced: Traced,
+        executable: backends.Executable,
+        choose: Callable[..., Any] | None = None,
+    ) -> None:
+        """Teach the C callable to serve such calls alone; those of all sizes, with a function that
+        chooses the program."""
+        keys = config.debug_key_reuse and traced.key_uses  # which are used up is known to Python
+        if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
+            return
+        if given.settings != config.trace_key():  # changed meanwhile: it is for neither of the two
+            return
+        o, kwargs = self.options, given.kwargs
+        try:
+            arguments = call_arguments(given.args, kwargs, o.static_argnums, o.static_argnames)
+            out = result_of(traced.out_tree)
+        except Inexpressible:
+            return
+        guards = self.guards(traced)
+        lesson = Lesson(arguments, executable.program, out, tuple(kwargs), guards, choose)
+        teach(self.callable, lesson, epoch_of(given.settings))
+
+
+def wrapped(fun: Callable[..., Any], options: Options) -> Any:
+    function = JittedFunction(fun, options)
+    wrapped = callpath.Jitted(function.miss)
+    function.callable = wrapped
+    functools.update_wrapper(wrapped, fun, updated=())
+    wrapped.__wrapped__ = fun
+    wrapped._function = function
+    wrapped._options_key = function.options.key()
+    return wrapped
+
+
+def rewrapped(jitted: Any, fun: Callable[..., Any]) -> Any:
+    """Another function, jitted as `jitted` is."""
+    return wrapped(fun, function_of(jitted).options)
+
+
+def function_of(jitted: Any) -> JittedFunction:
+    """The Python side of what `jit` returned."""
+    found = getattr(jitted, "_function", None)
+    if not isinstance(found, JittedFunction):
+        raise TypeError(f"{jitted!r} is not a jitted function")
+    return found

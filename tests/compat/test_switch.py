@@ -1,0 +1,194 @@
+"""`import jax` served by calque: in processes of their own, because the switch stays on."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import calque
+from calque.compat import switch
+
+SOURCE = str(pathlib.Path(calque.__file__).parent.parent)
+
+
+def run(*arguments: str, code: int = 0, **environment: str) -> str:
+    """What a Python process prints; it must end with this status."""
+    inherited = {k: v for k, v in os.environ.items() if k not in (switch.VARIABLE, "PYTHONPATH")}
+    out = subprocess.run(
+        [sys.executable, *arguments],
+        env={**inherited, "PYTHONPATH": SOURCE, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert out.returncode == code, out.stdout + out.stderr
+    return (out.stdout + out.stderr).strip()
+
+
+def served(code: str) -> str:
+    return run("-c", "import calque; calque.as_jax()\n" + code)
+
+
+def test_modules_are_the_same_objects():
+    code = """
+import sys
+import jax, jax.numpy as jnp, jax.numpy.linalg, jax.scipy.special
+from jax import lax, tree_util as jtu
+from jax.experimental import checkify
+import jax.tree_util
+import calque.numpy, calque.lax, calque.experimental.checkify
+print(jax is calque, jnp is calque.numpy, lax is calque.lax,
+    checkify is calque.experimental.checkify)
+print(sys.modules["jax.numpy.linalg"] is calque.numpy.linalg, jtu is calque.tree_util)
+print(isinstance(jnp.ones(2), jax.Array), jnp.__spec__.name, jnp.__name__)
+"""
+    assert served(code).split("\n") == [
+        "True True True True",
+        "True True",
+        "True calque.numpy calque.numpy",
+    ]
+
+
+def test_versions():
+    code = """
+import importlib.metadata as m
+import jax, jaxlib, jax.version, jax.lib, jaxlib.version
+print({m.version("jax"), m.version("jaxlib"), jax.__version__, jaxlib.__version__,
+    jax.version.__version__, jax.lib.__version__, jaxlib.version.__version__})
+print(jax.__version_info__, jax.version.__version_info__ == jax.__version_info__)
+print(m.distribution("jax").metadata["Name"], m.version("numpy") != "")
+"""
+    versions, numbers, metadata = served(code).split("\n")
+    assert len(eval(versions)) == 1 and eval(numbers.rpartition(" ")[0]) >= (0, 10)
+    assert numbers.endswith("True") and metadata == "jax True"
+
+
+def test_as_jax_twice_and_as_a_value():
+    assert served("j = calque.as_jax(); import jax; print(j is jax is calque)") == "True"
+
+
+def test_pickles_agree():
+    code = """
+import pickle, jax, jax.numpy as jnp
+text = pickle.dumps([jnp.arange(3), jax.Array, jax.tree_util.tree_structure((1, [2])), jnp.float32])
+import calque.numpy
+x, array, tree, f32 = pickle.loads(text)
+print(x.tolist(), array is calque.Array, tree, f32 is calque.numpy.float32)
+"""
+    assert served(code) == "[0, 1, 2] True PyTreeDef((*, [*])) True"
+
+
+def test_names_that_do_not_exist():
+    code = """
+try:
+    import jax.no_such_module
+except ModuleNotFoundError as e:
+    print(e.name, "calque.no_such_module" in str(e))
+try:
+    import jax._src.no_such_module
+except ModuleNotFoundError as e:
+    print(e.name)
+import jax
+print(hasattr(jax, "no_such_name"))
+"""
+    assert served(code).split("\n") == [
+        "jax.no_such_module True",
+        "jax._src.no_such_module",
+        "False",
+    ]
+
+
+def test_a_real_jax_that_is_loaded_already(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("")
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import jax, calque
+try:
+    calque.as_jax()
+except RuntimeError as e:
+    print(e)
+"""
+    message = run("-c", code)
+    assert "jax (the real one) is imported already" in message and "python -m calque" in message
+
+
+def test_a_script_with_arguments(tmp_path):
+    script = tmp_path / "program.py"
+    (tmp_path / "beside.py").write_text("VALUE = 3")
+    script.write_text(
+        "import sys, jax, beside\nprint(__name__, sys.argv[1:], jax.numpy.ones(2).tolist(),"
+        " beside.VALUE, sys.argv[0] == __file__)\nsys.exit(7)"
+    )
+    out = run("-m", "calque", str(script), "-a", "b", code=7)
+    assert out == "__main__ ['-a', 'b'] [1.0, 1.0] 3 True"
+
+
+def test_a_module_and_code(tmp_path):
+    (tmp_path / "tool.py").write_text("import sys, jax\nprint(jax.__name__, sys.argv[1:])")
+    python = {"PYTHONPATH": f"{SOURCE}{os.pathsep}{tmp_path}"}
+    assert run("-m", "calque", "-m", "tool", "x", **python) == "calque ['x']"
+    code = "import jax, sys; print(jax.__name__, sys.argv)"
+    assert run("-m", "calque", "-c", code, "y") == "calque ['-c', 'y']"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        ((), 2, "usage"),
+        (("--help",), 0, "usage"),
+        (("-m",), 2, "needs an argument"),
+        (("--nonsense",), 2, "unknown option --nonsense"),
+        (("no_such_file.py",), 2, "no file 'no_such_file.py'"),
+    ],
+)
+def test_calls_that_are_not_complete(arguments, status, text):
+    assert text in run("-m", "calque", *arguments, code=status)
+
+
+def test_child_processes_inherit_the_switch(tmp_path):
+    code = """
+import subprocess, sys, multiprocessing
+import jax
+code = "import jax, jaxlib; print(jax.__name__, jaxlib.__name__)"
+print(subprocess.run([sys.executable, "-c", code],
+    capture_output=True, text=True, cwd=%r, env={**__import__("os").environ}).stdout.strip())
+"""
+    assert served(code % str(tmp_path)) == "calque calque.compat.jaxlib"
+
+
+def test_a_child_finds_calque_where_its_parent_did(tmp_path):
+    """Also when the parent found it only on its own `sys.path`."""
+    code = f"""
+import sys; sys.path.insert(0, {SOURCE!r})
+import calque; calque.as_jax()
+import subprocess
+print(subprocess.run([sys.executable, "-c", "import jax; print(jax.__name__)"],
+    capture_output=True, text=True).stdout.strip())
+"""
+    assert run("-c", code, PYTHONPATH="") == "calque"
+
+
+def test_the_pytest_plugin(tmp_path):
+    (tmp_path / "conftest.py").write_text("import jax\nassert jax.__name__ == 'calque'")
+    (tmp_path / "test_one.py").write_text("def test_one():\n    import jax\n    jax.numpy.ones(2)")
+    options = ("-p", "no:cacheprovider", "-q", "--rootdir", str(tmp_path), str(tmp_path))
+    plugin = ("-m", "pytest", "-p", "calque.compat.pytest_plugin")
+    assert "1 passed" in run(*plugin, "--calque-as-jax", *options)
+    assert "1 passed" in run(*plugin, *options, CALQUE_AS_JAX="1")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("jax", "calque"),
+        ("jax._src.core", "calque.compat.private.core"),
+        ("jax.lib", "calque.compat.lib"),
+        ("jaxlib.version", "calque.compat.jaxlib.version"),
+        ("jax.experimental.sparse", "calque.experimental.sparse"),
+    ],
+)
+def test_places(name, place):
+    assert switch.place_of(name) == place

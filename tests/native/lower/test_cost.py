@@ -1,0 +1,127 @@
+"""What things cost: weights of operations and expressions, nests with a vector, time."""
+
+import numpy as np
+import pytest
+
+import calque
+import calque.numpy as jnp
+from calque import lax
+from calque.native.loops.tree import Acc, For, If, Loop, State, Store
+from calque.native.lower.cost import (
+    UNKNOWN_TURNS,
+    Strides,
+    body_size,
+    body_weight,
+    code_size,
+    element_weight,
+    nanoseconds,
+    nest_cost,
+    operation_weight,
+    primitive_weight,
+    turns,
+    weight,
+)
+from calque.native.lower.graph import graph_of
+from calque.native.lower.sizes import Sizes
+from calque.native.passes.pipeline import run as run_passes
+from calque.native.scalars.expr import Buffer, cast, const, ex, load, ref, var
+
+SIZES = Sizes()
+n, m = SIZES.dim(1000), SIZES.dim(100)
+i, j = var("i", n), var("j", m)
+X, Y = Buffer("x", (n, m), "f32"), Buffer("y", (n, m), "f32")
+AT = load(X, (i, j))
+
+
+def test_operations_weigh_what_their_names_say() -> None:
+    assert operation_weight("add") == 1 < operation_weight("div") < operation_weight("tanh")
+    assert primitive_weight("tanh") == operation_weight("tanh")
+    assert primitive_weight("reshape") == primitive_weight("transpose") == 0
+    assert primitive_weight("integer_pow") > primitive_weight("mul")
+
+
+def test_what_stands_twice_weighs_once() -> None:
+    e = ex("exp", AT)
+    assert weight([e]) == 1 + operation_weight("exp")  # the load, and what is made of it
+    assert weight([ex("add", e, e)]) == weight([e]) + 1
+    assert weight([e, e]) == weight([e])
+
+
+def test_places_names_and_constants_weigh_nothing() -> None:
+    assert weight([ex("add", ex("mul", i, m), j), const(2.0, "f32"), ref("a", "f32")]) == 0
+    assert weight([cast(load(Buffer("k", (n,), "i32"), (i,)), "i64")]) == 2
+
+
+def test_weight_and_size_of_bodies() -> None:
+    body = (For(i, (For(j, (Store(Y, (i, j), ex("exp", AT)),)),)),)
+    assert body_weight(body) == weight([ex("exp", AT)])
+    assert body_size(body) == code_size([ex("exp", AT), n, m])
+
+
+def test_vectors_along_memory_are_cheap() -> None:
+    nest = For(i, (For(j, (Store(Y, (i, j), ex("exp", AT)),)),))
+    costs = {v: nest_cost(nest, SIZES, 8, v, Strides()) for v in ("i", "j")}
+    assert costs["j"] < costs["i"]
+    assert nest_cost(nest, SIZES, 8, None, Strides()) == costs["j"]  # the innermost loop
+    assert nest_cost(nest, SIZES, 8, "j", Strides()) < nest_cost(nest, SIZES, 1, "j", Strides())
+
+
+def test_what_does_not_depend_on_a_loop_is_counted_outside() -> None:
+    row = load(Buffer("r", (n,), "f32"), (i,))
+
+    def cost(e):
+        return nest_cost(For(i, (For(j, (Store(Y, (i, j), e),)),)), SIZES, 8, "j", Strides())
+
+    inside = cost(ex("add", AT, ex("exp", AT)))
+    outside = cost(ex("add", AT, ex("exp", row)))
+    assert outside < inside
+    held = cost(
+        ex("add", AT, ex("exp", ref("state", "f32")))
+    )  # changes in the loop, for all we know
+    assert held > outside
+
+
+def test_sums_in_a_vector_cost_a_fold() -> None:
+    k = var("k", SIZES.dim(64))
+    x = load(Buffer("x", (SIZES.dim(64),), "f32"), (k,))
+    loop = For(k, (), (Acc("s", "sum", x),))
+    assert nest_cost(loop, SIZES, 8, "k", Strides()) > nest_cost(
+        For(k, (), (Acc("s", "sum", x),)), SIZES, 64, "k", Strides()
+    )
+
+
+def test_time_goes_with_turns_and_work() -> None:
+    def nest(e):
+        return (For(i, (For(j, (Store(Y, (i, j), e),)),)),)
+
+    light, heavy = nanoseconds(nest(AT), SIZES), nanoseconds(nest(ex("tanh", AT)), SIZES)
+    assert heavy > 5 * light
+    assert nanoseconds((*nest(AT), *nest(AT)), SIZES) == pytest.approx(2 * light)
+    one = (Store(Buffer("c", (), "f32"), (), const(0.0, "f32")),)
+    choice = (If(const(True, "i1"), one, one),)
+    assert nanoseconds(choice, SIZES) > nanoseconds(one, SIZES)
+
+
+def test_turns_of_loops() -> None:
+    assert turns(n, SIZES) == 1000
+    free = Sizes(known=False)
+    assert turns(free.dim(1000), free) == UNKNOWN_TURNS
+    rounds = Loop(
+        (State("a", const(0), ex("add", ref("a", "i64"), const(1))),), (), cond=None, var=i
+    )
+    until = Loop(rounds.states, (), cond=ex("lt", ref("a", "i64"), const(5)))
+    assert nanoseconds((rounds,), SIZES) > nanoseconds((until,), SIZES)
+
+
+def element_weights(f, *args):
+    """The weight of an element of each result, of operands that weigh nothing."""
+    g = graph_of(run_passes(calque.make_jaxpr(f)(*args)))
+    return [element_weight(o, 0) for o in g.outputs]
+
+
+def test_weights_of_nodes() -> None:
+    x = np.ones((6, 4), np.float32)
+    assert element_weights(lambda x: jnp.tanh(x), x) == [primitive_weight("tanh")]
+    assert element_weights(lambda x: lax.transpose(x, (1, 0)), x) == [0]
+    assert element_weights(lambda x: x.sum(1), x) == [4]  # small: an expression of four terms
+    assert element_weights(lambda x: x.sum(1), np.ones((6, 400), np.float32)) == [1]
