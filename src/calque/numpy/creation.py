@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike, SupportsShape
+from calque.machine.caches import Table
 from calque.numpy.calls.marks import python_only, seldom_taught
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
@@ -95,13 +96,13 @@ def number(n: int, dtype: Any) -> Any:
     a NumPy one, which is shown."""
     if not trace_state.is_evaluating():
         return np.full((), n, dtype)
-    x = _numbers.get((n, dtype))
+    x = _numbers.find((n, dtype))
     if x is None:
         x = _numbers[n, dtype] = adopted(np.full((), n, dtype))
     return x
 
 
-_numbers: dict[tuple[int, Any], Any] = {}
+_numbers: Final[Table[tuple[int, Any], Any]] = Table("numbers as arrays", 1024)
 
 
 @seldom_taught
