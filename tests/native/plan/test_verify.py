@@ -181,3 +181,8 @@ def test_texts_of_steps() -> None:
         "  while flag",
         "  copy t2 <- t1",
     ]
+
+
+def test_what_has_no_elements_need_not_be_written() -> None:
+    empty = Buffer("empty", (const(0), N), "f32")
+    verify_steps([Copy(Buffer("t", (const(0), N), "f32"), empty)], "nests", [X], [empty])

@@ -13,6 +13,7 @@ from calque.native.plan.steps import (
     Call,
     Compute,
     Copy,
+    Count,
     Nest,
     Repeat,
     Routine,
@@ -20,7 +21,7 @@ from calque.native.plan.steps import (
     Switch,
 )
 from calque.native.plan.text import stage_lines, step_lines
-from calque.native.scalars.expr import Buffer, scalar_dtype, show, walk
+from calque.native.scalars.expr import Buffer, is_const, scalar_dtype, show, walk
 from calque.native.schedule import fuse
 
 Form = Literal["stages", "nests", "steps"]
@@ -39,15 +40,20 @@ def verify_steps(
     is read before it is written. `given` are the buffers that come in, `results` those that go
     out."""
     written = _Verifier(form).steps(steps, frozenset(given))
-    missing = sorted(b.name for b in frozenset(results) - written)
+    missing = sorted(b.name for b in frozenset(results) - written if not is_empty(b))
     if missing:
         raise MalformedSteps(f"nothing writes {', '.join(missing)}")
+
+
+def is_empty(b: Buffer) -> bool:
+    """Has a buffer no elements? Then nobody need write it."""
+    return any(is_const(d, 0) for d in b.shape)
 
 
 class _Verifier:
     def __init__(self, form: Form) -> None:
         self.form, self.holds = form, _HOLDS[form]
-        self.counters: frozenset[str] = frozenset()  # of the loops around
+        self.counters: frozenset[str] = frozenset()  # what the driver counts
 
     def need(self, ok: bool, s: Step, what: str) -> None:
         if not ok:
@@ -74,6 +80,8 @@ class _Verifier:
             case Copy():
                 same = s.dst.shape == s.src.shape and s.dst.dtype == s.src.dtype
                 self.need(same, s, f"{s.src.name} does not fit into {s.dst.name}")
+            case Count():
+                self.counters |= {s.name}
             case Routine():
                 words = {w for w in s.words if isinstance(w, Buffer)}
                 self.need(words <= {*s.args, *s.outs}, s, "the routine is given more than it says")
@@ -82,7 +90,7 @@ class _Verifier:
 
     def reads(self, s: Step, buffers: Iterable[Buffer], known: frozenset[Buffer]) -> None:
         for b in sorted(buffers, key=lambda b: b.name):
-            self.need(b in known, s, f"{b.name} is read before it is written")
+            self.need(b in known or is_empty(b), s, f"{b.name} is read before it is written")
 
     def computed(self, s: Compute | Nest | Call, known: frozenset[Buffer]) -> frozenset[Buffer]:
         if isinstance(s, Compute):
