@@ -17,11 +17,13 @@ from calque.core.arrays import ArrayImpl, repeated, share, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.config import config
-from calque.core.dims import Dim, Symbols
+from calque.core.dims import Dim
 from calque.core.dtypes import float0, is_extended
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
+from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.machine.caches import Table
 from calque.machine.call.functions import run_program
 from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
 from calque.machine.driver.program import Program
@@ -169,18 +171,23 @@ def size_function(names: Sequence[str], e: Expr) -> Callable[..., Any]:
     return made
 
 
-_templates: dict[Any, Template | None] = {}
+# False: the program is not one kernel
+_templates: Final[Table[Any, Template | bool]] = Table(
+    "kernels of any size of single operations", 4096, programs=True
+)
 
 
 def template(key: Any, trace: Callable[[Sequence[Dim]], ClosedJaxpr]) -> Template | None:
     """The kernel for a key, made when first asked for; None when the program is not one kernel."""
     full = (key, config.exact)
-    if full not in _templates:
+    found = _templates.find(full)
+    if found is None:
         try:
-            _templates[full] = Template(trace)
+            found = Template(trace)
         except (ValueError, NotImplementedError):
-            _templates[full] = None
-    return _templates[full]
+            found = False
+        _templates[full] = found
+    return found if isinstance(found, Template) else None
 
 
 # ---------------------------------------------------------------- normal forms
@@ -279,7 +286,7 @@ def normal_form(
 
 # ---------------------------------------------------------------- running one primitive
 
-_runs: dict[Any, Run] = {}
+_runs: Final[Table[Any, Run]] = Table("single operations", CACHE_LIMIT, programs=True)
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -291,13 +298,11 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
     try:
         key = (primitive, tuple([a.aval for a in arrays]), tuple(params.items()), config.exact)
-        run = _runs.get(key)
+        run = _runs.find(key)
     except TypeError:  # a parameter that cannot be hashed
         return prepare(primitive, [a.aval for a in arrays], params, None)(arrays)
     if run is None:
         run = prepare(primitive, key[1], params, key[2])
-        if len(_runs) > CACHE_LIMIT:
-            _runs.clear()
         if not holds_programs(params):
             _runs[key] = run
     for a in arrays:

@@ -13,8 +13,9 @@ from calque.core.at_sizes import at_sizes, free_in
 from calque.core.avals import ShapedArray
 from calque.core.backends import Options
 from calque.core.config import config
-from calque.core.dims import Dim, Symbols, hint_of
+from calque.core.dims import Dim, hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.symbols import Symbols
 from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern
