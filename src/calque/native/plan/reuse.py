@@ -30,7 +30,18 @@ from calque.native.loops.tree import (
     stored,
 )
 from calque.native.plan.memory import Lifetimes
-from calque.native.plan.steps import Call, Copy, Count, Host, Repeat, Routine, Step, Swap, Switch
+from calque.native.plan.steps import (
+    Call,
+    Copy,
+    Count,
+    Host,
+    Repeat,
+    Routine,
+    Step,
+    Swap,
+    Switch,
+    WriteSize,
+)
 from calque.native.plan.steps import walk as walk_steps
 from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
 
@@ -227,7 +238,7 @@ def _rename(s: Step, names: Names) -> bool:
     elif isinstance(s, Switch):
         s.index = new(s.index) if isinstance(s.index, Buffer) else s.index
         s.cases = [_renamed_steps(c, names) for c in s.cases]
-    elif isinstance(s, Count):
+    elif isinstance(s, (Count, WriteSize)):
         s.buffer = new(s.buffer)
     else:
         s.a, s.b = new(s.a), new(s.b)

@@ -11,7 +11,6 @@ import numpy as np
 
 from calque.native.emit.kernels import Kernel
 from calque.native.loops.tree import Body, loaded, stored
-from calque.native.lower.graph import Node
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
 
@@ -57,7 +56,8 @@ class Copy:
 class Host:
     """Run the NumPy meaning of an equation in Python."""
 
-    node: Node
+    op: str
+    params: dict[str, Any]
     args: Sequence[Buffer]
     outs: Sequence[Buffer]
     arg_avals: Sequence[Any]
@@ -81,14 +81,20 @@ class Made:
 @dataclass(eq=False)
 class Routine:
     """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers,
-    and arrays of constants, given or made; `ns` guesses how long it takes."""
+    and arrays of constants, given or made; `ns` guesses how long it takes.
+
+    It is called for `turns`, by `grain` of them at a time or (0) all at once. One that `asks` may
+    let other Python code run."""
 
     name: str
     address: int
     words: Sequence[Any]
     args: Sequence[Buffer]
     outs: Sequence[Buffer]
-    ns: int
+    ns: int = 0
+    turns: Any = 1
+    grain: int = 1
+    asks: bool = True
 
     def reads(self) -> frozenset[Buffer]:
         return frozenset(self.args)
@@ -172,7 +178,21 @@ class Count:
         return frozenset()
 
 
-Step = Call | Copy | Count | Host | Repeat | Routine | Switch | Swap
+@dataclass(eq=False)
+class WriteSize:
+    """Write a size into memory, as an integer."""
+
+    size: Any
+    buffer: Buffer
+
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset()
+
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset((self.buffer,))
+
+
+Step = Call | Copy | Count | Host | Repeat | Routine | WriteSize | Switch | Swap
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:
