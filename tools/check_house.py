@@ -91,7 +91,7 @@ FLOORS = {
     "calque.numpy": [
         "promotion",
         "calls ufuncs",
-        "creation indexing joining reductions shaping",
+        "creation indexing joining matrices reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
         "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"

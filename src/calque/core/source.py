@@ -8,10 +8,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from calque.machine.caches import Table
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_ours: dict[CodeType, bool] = {}
+_ours: Final[Table[CodeType, bool]] = Table("whose code it is", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
@@ -54,7 +56,7 @@ class Source(NamedTuple):
 
 def is_internal(code: CodeType) -> bool:
     """Does this code belong to calque, or to the standard library's plumbing around it?"""
-    known = _ours.get(code)
+    known = _ours.find(code)
     if known is None:
         name = code.co_filename
         known = (

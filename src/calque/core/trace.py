@@ -20,7 +20,7 @@ from calque.core.primitives import Primitive
 from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
-from calque.machine.call.arrays import ArrayImpl
+from calque.machine.call.arrays import ArrayImpl, wrap_numpy
 
 # ---------------------------------------------------------------- the types of values
 
@@ -277,6 +277,8 @@ def literal_value(a: Literal) -> Any:
         x = a.val.item()
         if typeof(x) is a.aval:
             return x
+    if typeof(a.val).dtype != a.aval.dtype:  # of 64 bits, where those are not enabled
+        return wrap_numpy(a.aval, np.asarray(a.val))
     return a.val
 
 

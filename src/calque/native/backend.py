@@ -19,8 +19,10 @@ from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.blocks import Planner
+from calque.native.plan.fusion import fused
 from calque.native.plan.program import Assembler
 from calque.native.plan.reuse import reuse
+from calque.native.plan.scheduling import scheduled
 from calque.native.plan.steps import Call, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
 
@@ -39,8 +41,9 @@ class Planned:
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
         self.simplified = run_passes(closed)
         self.planner = Planner(sizes, EMITTERS)
-        graph = graph_of(self.simplified)
-        self.steps = self.plan(graph)
+        stages = self.lowered(graph_of(self.simplified))
+        nests = fused(stages, self.planner.mutable, sizes)
+        self.steps = scheduled(nests, sizes)
         self.homes: dict[Buffer, Buffer] = {}
         if sizes.known:
             self.share_memory()
@@ -48,13 +51,11 @@ class Planned:
         self.routines = [s for s in walk(self.steps) if isinstance(s, Routine)]
         schedules = list(dict.fromkeys(c.schedule for c in self.calls))
         self.kernels = kernels.compile_kernels([s.body for s in schedules], exact=options.exact)
-        made = dict(zip(schedules, self.kernels))
-        for c in self.calls:
-            c.kernel = made[c.schedule]
+        self.code = dict(zip(schedules, self.kernels))
         self.host_calls = list(self.planner.host_calls)
 
-    def plan(self, g: Graph) -> list[Step]:
-        """Homes for what comes in and goes out, and the steps between."""
+    def lowered(self, g: Graph) -> list[Step]:
+        """Homes for what comes in and goes out, and the stages between."""
         p = self.planner
         self.inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
@@ -114,7 +115,7 @@ class Executable(Planned):
 
     def assemble(self) -> Program:
         p = self.planner
-        a = Assembler(p.sizes, p.params, p.bytes)
+        a = Assembler(p.sizes, p.params, p.bytes, self.code)
         return a.program(
             self.inputs,
             self.outputs,

@@ -25,11 +25,13 @@ from calque.machine.driver.builder import Reg, Slot, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.native.backend import Planned, is_long
+from calque.native.emit.kernels import Kernel
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import ALIGN, arrange
 from calque.native.plan.program import Assembler, host_function
 from calque.native.plan.steps import Count, Host, Made, Step
 from calque.native.scalars.expr import Buffer, Expr, const, ex, item_size
+from calque.native.schedule.nests import Schedule
 
 OF_FOUND_SIZE: Final = ShapedArray((0,), np.dtype(np.uint8))  # until the size is known
 SPARE: Final = 8  # bytes behind the end of a block of found size, which kernels may write
@@ -39,8 +41,14 @@ MOST_KNOWN: Final = 512  # found sizes of which the types of results are kept
 class SymbolicAssembler(Assembler):
     """Writes the words that depend on free sizes as immediates that vary."""
 
-    def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
-        super().__init__(sizes, params, sizes_of)
+    def __init__(
+        self,
+        sizes: Sizes,
+        params: dict[str, Any],
+        sizes_of: dict[Buffer, int],
+        kernels: dict[Schedule, Kernel],
+    ) -> None:
+        super().__init__(sizes, params, sizes_of, kernels)
         # Host calls, each with the found sizes that it is told, and constants that depend on sizes.
         self.hosts: list[tuple[Host | Made, list[str]]] = []
         self.waiting: dict[Buffer, Slot] = {}  # blocks of found sizes that are not allocated yet
@@ -332,7 +340,7 @@ class SymbolicExecutable(Planned):
     def __init__(self, closed: ClosedJaxpr, options: Options, symbols: Symbols) -> None:
         super().__init__(closed, options, Sizes())
         p = self.planner
-        assembler = SymbolicAssembler(p.sizes, p.params, p.bytes)
+        assembler = SymbolicAssembler(p.sizes, p.params, p.bytes, self.code)
         self.template: Program = assembler.program(
             self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self)
         )

@@ -29,9 +29,12 @@ def kernels_text(executable: Any, stage: str) -> str:
     """Every distinct kernel, with the reasons of its schedule; for loops also the driver."""
     seen: dict[Any, str] = {}
     for s in walk(executable.steps):
-        if isinstance(s, Call) and s.kernel is not None and s.kernel.code not in seen:
+        if not isinstance(s, Call):
+            continue
+        kernel = executable.code[s.schedule]
+        if kernel.code not in seen:
             why = "".join(f"; {r}\n" for r in s.schedule.reasons) if stage == "loops" else ""
-            seen[s.kernel.code] = f"kernel {s.kernel.symbol}:\n{why}{s.kernel.text(stage)}"
+            seen[kernel.code] = f"kernel {kernel.symbol}:\n{why}{kernel.text(stage)}"
     parts = list(seen.values())
     if stage == "loops":
         parts.append("driver:\n" + executable.driver.text())

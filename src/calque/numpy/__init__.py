@@ -117,10 +117,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         copy,
         empty,
         empty_like,
-        eye,
         full,
         full_like,
-        identity,
         linspace,
         ones,
         ones_like,
@@ -212,6 +210,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         vstack,
     )
     from calque.numpy.linalg.products import cross_product as cross
+    from calque.numpy.matrices import eye, identity
     from calque.numpy.namespace import __array_api_version__, __array_namespace_info__
     from calque.numpy.nans import (
         nanargmax,

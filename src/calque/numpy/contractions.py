@@ -279,6 +279,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     i, j = canonical_axes((axis1, axis2), n)
     a = moveaxis(as_operand(a), (i, j), (-2, -1))
     rows, columns = a.shape[-2:]
+    if type(rows) is int and type(columns) is int:
+        offset = min(max(offset, -rows), columns)
     size = larger(
         smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns), 0
     )

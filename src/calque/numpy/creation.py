@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
+from calque.machine.caches import Table
 from calque.numpy.calls.marks import python_only, seldom_taught
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
@@ -103,13 +104,13 @@ def number(n: int, dtype: Any) -> Any:
     a NumPy one, which is shown."""
     if not trace_state.is_evaluating():
         return np.full((), n, dtype)
-    x = _numbers.get((n, dtype))
+    x = _numbers.find((n, dtype))
     if x is None:
         x = _numbers[n, dtype] = adopted(np.full((), n, dtype))
     return x
 
 
-_numbers: dict[tuple[int, Any], Any] = {}
+_numbers: Final[Table[tuple[int, Any], Any]] = Table("numbers as arrays", 1024)
 
 
 @seldom_taught
@@ -494,34 +495,6 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     n = larger(-(-(end - first) // step), 0)
     line = do.iota(dtype=dtype, shape=(n,), dimension=0, sharding=None)
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
-
-
-@seldom_taught
-@placed
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """Ones on the k-th diagonal.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.eye(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
-    (n,), (m,) = canonical_shape(N), canonical_shape(N if M is None else M)
-    if not is_integer(typeof(k).dtype) or typeof(k).ndim:
-        raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
-    i32 = np.dtype("int32")
-    rows = do.iota(dtype=i32, shape=(n, m), dimension=0, sharding=None)
-    columns = do.iota(dtype=i32, shape=(n, m), dimension=1, sharding=None)
-    shifted = do.add(rows, convert(k, i32))
-    return do.convert_element_type(
-        do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None
-    )
-
-
-@seldom_taught
-def identity(n: int, dtype: Any = None) -> Any:
-    """The identity matrix."""
-    return eye(n, dtype=dtype)
 
 
 @seldom_taught

@@ -12,6 +12,7 @@ from calque.core.trace import typeof
 from calque.numpy.calls.marks import seldom_taught
 from calque.numpy.contractions import diagonal
 from calque.numpy.creation import canonical_shape, zeros
+from calque.numpy.matrices import diagonal_places
 from calque.numpy.promotion import array_of, broadcast_to, check_arraylike, convert, result_dtype
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.sorting import nonzero
@@ -75,11 +76,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 def _below(n: int, m: int, k: Any) -> Any:
-    i32 = np.dtype("int32")
-    rows, columns = (do.iota(dtype=i32, shape=(n, m), dimension=d, sharding=None) for d in (0, 1))
-    if not is_integer(typeof(k).dtype):
+    if type(k) is not int and not is_integer(typeof(k).dtype):
         raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
-    return do.ge(do.add(rows, convert(k, i32)), columns)
+    rows, columns, k = diagonal_places(n, m, k)
+    return do.ge(do.add(rows, k), columns)
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -97,7 +97,11 @@ def tril(m: Any, k: int = 0) -> Any:
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle of the last two axes, zeros below the k-th diagonal."""
     m = _matrix("triu", m)
-    drop = broadcast_to(_below(*m.shape[-2:], k - 1), m.shape)
+    n, columns = m.shape[-2:]
+    if type(k) is not int and not is_integer(typeof(k).dtype):
+        raise TypeError(f"k, the number of a diagonal, must be an integer, got {k!r}")
+    row, column, k = diagonal_places(n, columns, k)
+    drop = broadcast_to(do.gt(do.add(row, k), column), m.shape)
     return do.select_n(drop, m, broadcast_to(np.zeros((), m.dtype), m.shape))
 
 

@@ -9,11 +9,12 @@ from calque.core.dims import surely_at_most
 from calque.core.primitives import do
 from calque.numpy import reductions
 from calque.numpy.calculus import convolve
-from calque.numpy.creation import asarray, eye, ones, zeros
+from calque.numpy.creation import asarray, ones, zeros
 from calque.numpy.editing import trim_zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import eigvals
 from calque.numpy.linalg.solving import inv, lstsq
+from calque.numpy.matrices import eye
 from calque.numpy.promotion import (
     array_of,
     arrays,

@@ -31,7 +31,7 @@ from calque.numpy.promotion import (
     broadcast_to as _broadcast_to,
 )
 from calque.ops.found_sizes import found_size
-from calque.ops.sizes import as_number
+from calque.ops.sizes import as_number, index_dtype
 from calque.transforms.primitives.checks import raise_if
 
 
@@ -332,11 +332,13 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
     except TypeError:
         s = None
     if s is None:
-        i32 = np.dtype("int32")
-        n = as_number(size, i32)
-        r = do.rem(convert(shift, i32), n)
-        start = do.rem(do.sub(n, do.select_n(do.lt(r, np.zeros((), i32)), r, do.add(r, n))), n)
-        starts = [start if i == axis else np.zeros((), i32) for i in range(typeof(a).ndim)]
+        dtype = index_dtype(*typeof(a).shape)
+        own = typeof(shift).dtype
+        n, zero = as_number(size, dtype), as_number(0, dtype)
+        wide = own if own.itemsize > dtype.itemsize else dtype
+        r = convert(do.rem(convert(shift, wide), as_number(size, wide)), dtype)
+        start = do.rem(do.sub(n, do.select_n(do.lt(r, zero), r, do.add(r, n))), n)
+        starts = [start if i == axis else zero for i in range(typeof(a).ndim)]
         return do.dynamic_slice(
             do.concatenate(a, a, dimension=axis), *starts, slice_sizes=typeof(a).shape
         )

@@ -27,6 +27,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.common import index_operand
 from calque.ops.sizes import as_number, places
 from calque.transforms.functions.loops import fori_loop
 
@@ -231,6 +232,9 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     return tuple(out)
 
 
+_FAR = np.iinfo(np.int64).max  # beyond the end of any array
+
+
 def take(
     a: Any,
     indices: Any,
@@ -249,6 +253,8 @@ def take(
     >>> import calque.numpy as jnp
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
     Array([30, 10], dtype=int32)"""
+    if type(indices) is int:
+        indices = np.asarray(min(max(indices, -_FAR), _FAR), np.int64)
     check_arraylike("take", a, indices)
     if out is not None:
         raise NotImplementedError(
@@ -271,7 +277,8 @@ def take(
         raise IndexError("take: cannot do a non-empty jnp.take() from an empty axis")
     indices = np.asarray(indices) if isinstance(indices, int) else indices
     if mode == "clip":
-        indices = UFUNCS["maximum"](indices, 0)
+        is_numpy = isinstance(indices, (np.ndarray, np.generic))
+        indices = np.maximum(indices, 0) if is_numpy else UFUNCS["maximum"](indices, 0)
     index = (*(slice(None),) * k, indices)
     return indexing.getitem(
         a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted
@@ -325,7 +332,7 @@ def take_along_axis(
     parts: list[Any] = []
     for i in range(n):
         if i == k:
-            parts.append(broadcast_to(as_operand(indices), full))
+            parts.append(broadcast_to(index_operand(indices), full))
         else:
             line = places(full[i] if own[i] != 1 else 1).reshape((-1,) + (1,) * (n - i - 1))
             parts.append(

@@ -95,7 +95,7 @@ def _getitem(self: Any, item: Any) -> Any:
     return sparsify(lambda x: x[item])(self)
 
 
-def _iterated(self: BCOO) -> Iterator[Any]:
+def _iterated(self: Any) -> Iterator[Any]:
     return (self[i] for i in range(len(self)))
 
 

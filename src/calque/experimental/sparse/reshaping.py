@@ -191,7 +191,7 @@ def bcoo_broadcast_in_dim(
     last = at[n + s] if mat.n_dense else len(sizes)
     batch, places, dense = sizes[:first], sizes[first:last], sizes[last:]
 
-    def lead(x):
+    def lead(x: Any) -> Any:
         return lax.broadcast_in_dim(
             x, tuple(x.shape[at.index(k)] if k in at else 1 for k in range(first)) + x.shape[n:],
             (*at[:n], *range(first, first + x.ndim - n))
@@ -337,7 +337,7 @@ def bcoo_slice(
     cut = [slice(*abc) for abc in zip(start, limit, step)]
     shape = tuple(len(range(*abc)) for abc in zip(start, limit, step))
 
-    def batch(x):
+    def batch(x: Any) -> Any:
         return tuple(
             c if x.shape[k] == mat.shape[k] else slice(None) for k, c in enumerate(cut[:n])
         )

@@ -22,6 +22,7 @@ from calque.core.dtypes import float0, is_extended
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.machine.caches import Table
 from calque.machine.call.functions import run_program
 from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.program import Program
@@ -94,10 +95,10 @@ class Template:
         symbols.lenient = True
         planned = Planned(closed, Options(exact=config.exact), Sizes(known=False))
         (call,) = planned.steps
-        if not isinstance(call, Call) or call.kernel is None or closed.consts:
+        if not isinstance(call, Call) or closed.consts:
             raise ValueError("not one kernel")
         sizes = planned.planner.sizes
-        self.symbols, self.out_avals, self.kernel = symbols, closed.out_avals, call.kernel
+        self.out_avals, self.kernel = closed.out_avals, planned.code[call.schedule]
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}
         self.places = [places[buf] for buf in self.kernel.buffers]
@@ -152,18 +153,23 @@ def size_function(names: Sequence[str], e: Expr) -> Callable[..., Any]:
     return made
 
 
-_templates: dict[Any, Template | None] = {}
+# False: the program is not one kernel
+_templates: Final[Table[Any, Template | bool]] = Table(
+    "kernels of any size of single operations", 4096, programs=True
+)
 
 
 def template(key: Any, trace: Callable[[Sequence[Dim]], ClosedJaxpr]) -> Template | None:
     """The kernel for a key, made when first asked for; None when the program is not one kernel."""
     full = (key, config.exact)
-    if full not in _templates:
+    found = _templates.find(full)
+    if found is None:
         try:
-            _templates[full] = Template(trace)
+            found = Template(trace)
         except (ValueError, NotImplementedError):
-            _templates[full] = None
-    return _templates[full]
+            found = False
+        _templates[full] = found
+    return found if isinstance(found, Template) else None
 
 
 # ---------------------------------------------------------------- normal forms
@@ -262,7 +268,7 @@ def normal_form(
 
 # ---------------------------------------------------------------- running one primitive
 
-_runs: dict[Any, Run] = {}
+_runs: Final[Table[Any, Run]] = Table("single operations", CACHE_LIMIT, programs=True)
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -274,13 +280,11 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
     try:
         key = (primitive, tuple([a.aval for a in arrays]), tuple(params.items()), config.exact)
-        run = _runs.get(key)
+        run = _runs.find(key)
     except TypeError:  # a parameter that cannot be hashed
         return prepare(primitive, [a.aval for a in arrays], params, None)(arrays)
     if run is None:
         run = prepare(primitive, key[1], params, key[2])
-        if len(_runs) > CACHE_LIMIT:
-            _runs.clear()
         if not holds_programs(params):
             _runs[key] = run
     for a in arrays:
@@ -365,7 +369,7 @@ def routine_program(
     step = ROUTINES[name](name, params, avals, ins, list(buffers)[len(ins) :])
     if step is None:
         return None
-    assembler = Assembler(Sizes(), {}, {})
+    assembler = Assembler(Sizes(), {}, {}, {})
     assembler.builder, assembler.slots = b, buffers
     assembler.routine(step)
     return b.build(release_gil=avals[0].size > SMALL or linalg.is_long(name, avals))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import storage
+from calque.machine.caches import memo
 from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
@@ -85,7 +85,7 @@ def copy(
     return Routine("copy", address, words, (source,), (to,), grain=0, asks=False)
 
 
-@functools.cache
+@memo("programs of strided copies", 64, programs=True)
 def copy_pattern(rank: int) -> Pattern:
     """The program of one strided copy, with every word open."""
     b = ProgramBuilder(1, [(None, 0)])

@@ -157,4 +157,4 @@ def planned(closed: ClosedJaxpr, sizes: Sizes) -> Steps:
 def assemble(closed: ClosedJaxpr) -> Program:
     """The program of one step for each equation. Raises Inexpressible."""
     steps = planned(closed, Sizes())
-    return steps.program(Assembler(steps.sizes, {}, steps.bytes))
+    return steps.program(Assembler(steps.sizes, {}, steps.bytes, {}))

@@ -22,7 +22,7 @@ def resizable(closed: ClosedJaxpr, symbols: Symbols, hosts: bool = True) -> Resi
     what depends on sizes. Raises Inexpressible."""
     out_avals = closed.out_avals
     steps = planned(closed, Sizes())
-    assembler = SymbolicAssembler(steps.sizes, {}, steps.bytes)
+    assembler = SymbolicAssembler(steps.sizes, {}, steps.bytes, {})
     program = steps.program(assembler)
     if assembler.hosts and not hosts:
         raise Inexpressible

@@ -17,6 +17,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, hint_of
 from calque.core.lazy import LazyModule
+from calque.machine.caches import memo
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
@@ -162,7 +163,7 @@ def make_table(fft_type: FftType, single: bool, *lengths: int) -> np.ndarray:
     return out.made()
 
 
-kept_table = functools.lru_cache(_KEPT)(make_table)
+kept_table = memo("tables of Fourier transforms", _KEPT)(make_table)
 
 
 def is_native(params: dict[str, Any]) -> bool:

@@ -23,7 +23,7 @@ from calque.native.lower.layout import guarded, reindex
 from calque.native.lower.rules import Index, View
 from calque.native.lower.table import elementwise
 from calque.native.plan.blocks import Block, Planner
-from calque.native.plan.steps import Call, Step, Switch
+from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import (
     TRUE,
     ZERO,
@@ -42,7 +42,6 @@ from calque.native.scalars.expr import (
     var,
     walk,
 )
-from calque.native.schedule.nests import Schedule, distributed
 
 DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
@@ -351,22 +350,17 @@ class Product:
             )
         return (For(j, (For(k, (), tuple(accs)), *stores), kind="vector", width=self.tile.columns),)
 
-    def kernel(self, body: Body, slower: float = 1.0) -> Schedule:
-        return distributed(body, self.p.sizes, self.p.threads, slower)
-
     def steps(self) -> list[Step]:
         """The steps: packing and the product; where a size tells whether the right side is near,
         the product without packing as well."""
         if self.packed is None:
-            return [Call(self.kernel(self.nest()))]
-        steps: list[Step] = [
-            Call(self.kernel(self.pack(), PACKING)),
-            Call(self.kernel(self.nest())),
-        ]
+            return [Nest(self.nest(), vectors=True)]
+        packing = Nest(self.pack(), vectors=True, slower=PACKING)
+        steps: list[Step] = [packing, Nest(self.nest(), vectors=True)]
         if self.source is None:
             return steps
         self.where_it_stands = True
-        return [Switch(self.nearness(), [steps, [Call(self.kernel(self.nest()), stands_in=True)]])]
+        return [Switch(self.nearness(), [steps, [Nest(self.nest(), vectors=True, stands_in=True)]])]
 
     def before(self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr) -> Expr | None:
         """The sum so far."""

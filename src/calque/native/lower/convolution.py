@@ -14,7 +14,6 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product
-from calque.native.loops.tree import Accumulator
 from calque.native.lower.dot import TILED, expand_dot, times, transposed
 from calque.native.lower.graph import EXPANSIONS, Graph, Node
 from calque.native.lower.layout import reindex
@@ -232,7 +231,6 @@ def conv_stage(low: Lower, n: Node, home: View) -> list[Stage]:
         return [
             Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))
         ]
-    accs: list[Accumulator]
     accs, result = accumulate(f"r.{home.buf.name}", "sum", value, "sequential")
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
 

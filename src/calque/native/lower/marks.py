@@ -134,19 +134,19 @@ def mark_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     before = n.args[0]
     out = []
     if low.view.get(before) != home:
-        first = Stage(home.buf, (), 0, home.prefix, parts_of(low.at(before, ())), local=False)
-        first.early = True
-        out.append(first)
+        value = parts_of(low.at(before, ()))
+        out.append(Stage(home.buf, (), 0, home.prefix, value, local=False, early=True))
     for x, dims, idx in loops(low, n):
         bad: Expr = low.at(x, idx)
         if bad is not FALSE:
-            s = Stage(home.buf, dims, len(dims), home.prefix, [((), TRUE)], guard=bad, local=False)
-            s.marks = True
-            out.append(s)
+            rank, true = len(dims), parts_of(TRUE)
+            out.append(
+                Stage(home.buf, dims, rank, home.prefix, true, guard=bad, local=False, marks=True)
+            )
     return out
 
 
-def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
+def loops(low: Lower, n: Node) -> Iterator[tuple[Node, tuple[Expr, ...], Index]]:
     """The loops over all elements: those of the boxes where an update writes them, so that each is
     tested where it is made."""
     x, *parts = n.args[1:]

@@ -15,6 +15,7 @@ from calque.machine.driver.builder import ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
 from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
+from calque.native.emit.kernels import Kernel
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import arrange
 from calque.native.plan.steps import (
@@ -27,6 +28,7 @@ from calque.native.plan.steps import (
     Routine,
     Step,
     Swap,
+    Switch,
     WriteSize,
 )
 from calque.native.scalars.expr import Buffer, Expr, item_size
@@ -47,8 +49,14 @@ _OPS = {
 class Assembler:
     """Writes the steps of one program."""
 
-    def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
-        self.sizes, self.nbytes = sizes, sizes_of
+    def __init__(
+        self,
+        sizes: Sizes,
+        params: dict[str, Any],
+        sizes_of: dict[Buffer, int],
+        kernels: dict[Schedule, Kernel],
+    ) -> None:
+        self.sizes, self.nbytes, self.kernels = sizes, sizes_of, kernels
         self.params = {name: raw_bits(x) for name, x in params.items()}
         self.slots: dict[Buffer, Slot] = {}
         self.counters: dict[str, Reg] = {}
@@ -122,7 +130,7 @@ class Assembler:
             elif isinstance(s, WriteSize):
                 size, bits = self.operand(s.size), 8 * item_size(s.buffer.dtype)
                 self.builder.store(self.slots[s.buffer], size, f"i{bits}")
-            else:
+            elif isinstance(s, Switch):
                 index = (
                     self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
                 )
@@ -130,10 +138,11 @@ class Assembler:
                     for case in s.cases:
                         with block.case():
                             self.steps(case)
+            else:
+                raise AssertionError(f"a step that is not scheduled: {s}")
 
     def call(self, s: Call) -> None:
-        k = s.kernel
-        assert k is not None
+        k = self.kernels[s.schedule]
         args: list[Slot | Reg | int] = [self.slots[buf] for buf in k.buffers]
         args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]

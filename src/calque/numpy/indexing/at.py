@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import ArrayImpl
-from calque.core.dtypes import is_signed
+from calque.core.dtypes import iinfo, is_signed
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -146,22 +146,24 @@ def _ones_like(x: Any) -> Any:
     )
 
 
+_BEYOND = np.iinfo(np.int64).max  # no array is so long
+
+
 def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
     """An index whose negative positions lie outside of the array: at its beginning if those `below`
     are taken there, else beyond every end. Positions modulo the size stay."""
     if mode == "wrap":
         return index
-    other = 0 if below else np.iinfo(np.int32).max
 
     def part(p: Any) -> Any:
         if type(p) is int:
-            return other if p < 0 else p
+            return p if p >= 0 else 0 if below else _BEYOND
         if not isinstance(p, (ArrayImpl, Tracer, np.ndarray, np.generic)) or not is_signed(
             typeof(p).dtype
         ):
             return p
         wide = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
-        return where(UFUNCS["less"](wide, 0), other, wide)
+        return where(UFUNCS["less"](wide, 0), 0 if below else iinfo(typeof(wide).dtype).max, wide)
 
     return tuple(map(part, index)) if isinstance(index, tuple) else part(index)
 

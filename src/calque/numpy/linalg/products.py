@@ -9,9 +9,10 @@ import numpy as np
 from calque.core.trace import typeof
 from calque.numpy import contractions
 from calque.numpy.contractions import dot, vecdot
-from calque.numpy.creation import eye, placed
+from calque.numpy.creation import placed
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.solving import inv
+from calque.numpy.matrices import eye
 from calque.numpy.promotion import (
     array_of,
     broadcast_shapes,

@@ -9,9 +9,10 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy import reductions
 from calque.numpy.contractions import matmul
-from calque.numpy.creation import asarray, eye
+from calque.numpy.creation import asarray
 from calque.numpy.joining import concatenate
 from calque.numpy.linalg.factors import adjoint, matrices, svd
+from calque.numpy.matrices import eye
 from calque.numpy.promotion import (
     array_of,
     arrays,

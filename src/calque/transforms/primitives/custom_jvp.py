@@ -397,7 +397,7 @@ class _Rule:
         def unflat(leaves: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(pytrees.unflatten(given.tree, leaves))
 
-        pair = self.rule(*given.fixed.values(), unflat(map(handed, primals)), unflat(ts))
+        pair = self.rule(*given.fixed.values(), unflat(list(map(handed, primals))), unflat(ts))
         name = name_of(given.fun)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
