@@ -17,8 +17,9 @@ from calque.core.arrays import to_array
 from calque.core.at_sizes import at_sizes, free_in
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options
-from calque.core.dims import Symbols, hint_of, poly_of
+from calque.core.dims import hint_of, poly_of
 from calque.core.jaxprs import ClosedJaxpr
+from calque.core.symbols import Symbols
 from calque.machine.call.arrays import as_numpy, share
 from calque.machine.call.functions import run_program
 from calque.machine.driver.builder import Reg, Slot, Varying

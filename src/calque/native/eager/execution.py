@@ -17,10 +17,11 @@ from calque.core.arrays import ArrayImpl, repeated, share, to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import Options
 from calque.core.config import config
-from calque.core.dims import Dim, Symbols
+from calque.core.dims import Dim
 from calque.core.dtypes import float0, is_extended
 from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
+from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine.caches import Table
 from calque.machine.call.functions import run_program

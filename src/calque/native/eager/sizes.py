@@ -8,8 +8,8 @@ from typing import Any
 
 from calque.core.backends import Options
 from calque.core.config import config
-from calque.core.dims import Symbols
 from calque.core.jaxprs import ClosedJaxpr
+from calque.core.symbols import Symbols
 from calque.native.eager import execution as eager
 from calque.native.eager.program import Inexpressible, planned
 from calque.native.lower.sizes import Sizes
