@@ -8,7 +8,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce as fold_left
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def _number(n: int) -> Callable[[Any], Any]:
     return lambda dtype: n
 
 
-IDENTITY: dict[str, Callable[[Any], Any]] = {
+IDENTITY: Final[dict[str, Callable[[Any], Any]]] = {
     "add": _number(0),
     "mul": _number(1),
     "max": smallest,
@@ -89,7 +89,7 @@ IDENTITY: dict[str, Callable[[Any], Any]] = {
 
 # ---------------------------------------------------------------- meaning
 
-_UFUNCS = {
+_UFUNCS: Final = {
     "add": np.add,
     "mul": np.multiply,
     "max": np.maximum,
@@ -289,6 +289,12 @@ def _arg_shape(name: str) -> Callable[..., ShapedArray]:
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape} of {name}")
         if not is_integer(index_dtype):
             raise TypeError(f"index_dtype must be an integer type, but got {index_dtype.name}")
+        if type(x.shape[axis]) is int and x.shape[axis] - 1 > iinfo(index_dtype).max:
+            raise OverflowError(
+                f"{name}: positions along an axis of size {x.shape[axis]} are beyond"
+                f" {index_dtype.name}; give index_dtype=int64, which needs"
+                " calque.config.update('calque_enable_x64', True)"
+            )
         if surely_less(x.shape[axis], 1):
             raise ValueError(
                 f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape}"

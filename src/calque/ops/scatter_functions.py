@@ -10,6 +10,7 @@ from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.ops import common
+from calque.ops.common import index_operand
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import (
     GatherScatterMode,
@@ -62,7 +63,7 @@ def _function(name: str, primitive: Primitive, combine: str | None, doc: str) ->
         x, u = common.same_dtypes(name, [as_operand(operand), as_operand(updates)])
         return primitive.bind(
             x,
-            as_operand(scatter_indices),
+            index_operand(scatter_indices),
             u,
             dimension_numbers=dimension_numbers,
             indices_are_sorted=bool(indices_are_sorted),
@@ -186,7 +187,7 @@ def scatter_apply(
         )
     return scatter_p.bind(
         x,
-        as_operand(scatter_indices),
+        index_operand(scatter_indices),
         common.filled(canonical_shape(update_shape), common.scalar_of(scalar.dtype, 0)),
         dimension_numbers=dimension_numbers,
         indices_are_sorted=bool(indices_are_sorted),

@@ -6,8 +6,10 @@ import numpy as np
 
 from calque.core import dims
 from calque.core.avals import ShapedArray
+from calque.core.dims import may_exceed
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import Primitive, do
+from calque.machine.call.arrays import wrap_numpy
 from calque.ops.layout import NO_OPERANDS, constant_jvp
 
 size_value_p = Primitive(
@@ -24,14 +26,28 @@ def value_of(d: dims.Dim) -> Any:
     return do.size_value(dim=d)
 
 
-dims.set_value_of(value_of)
+dims.traced_value.install(value_of)
+
+
+def index_dtype(*sizes: Any) -> np.dtype:
+    """The dtype of places along axes of these sizes, or beyond their ends by one size."""
+    return np.dtype("int64" if any(may_exceed(n, 2**31 - 2) for n in sizes) else "int32")
+
+
+def exactly(x: np.ndarray) -> Any:
+    """An operand of the very dtype of `x`: of 64 bits also where those are not enabled, which
+    places in long arrays need."""
+    if canonicalize(x.dtype) == x.dtype:
+        return x
+    plain = np.ascontiguousarray(x).reshape(x.shape)
+    return wrap_numpy(ShapedArray(x.shape, x.dtype), plain)
 
 
 def places(n: Any, dtype: Any = np.int32) -> Any:
     """0, 1, ... n - 1: known while tracing, unless the size is free."""
     if type(n) is dims.Dim:
         return do.iota(dtype=np.dtype(dtype), shape=(n,), dimension=0, sharding=None)
-    return np.arange(n, dtype=dtype)
+    return exactly(np.arange(n, dtype=dtype))
 
 
 def as_number(n: Any, dtype: Any) -> Any:
@@ -41,4 +57,4 @@ def as_number(n: Any, dtype: Any) -> Any:
         return do.convert_element_type(
             value_of(n), new_dtype=np.dtype(dtype), weak_type=False, sharding=None
         )
-    return np.asarray(n).astype(dtype)
+    return exactly(np.asarray(n).astype(dtype))

@@ -10,7 +10,7 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import surely_less
-from calque.core.dtypes import canonicalize, is_integer, is_unsigned
+from calque.core.dtypes import canonicalize, iinfo, is_integer, is_unsigned
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -30,7 +30,7 @@ from calque.ops.layout import (
     linear_jvp,
     unary_transpose,
 )
-from calque.ops.sizes import as_number
+from calque.ops.sizes import as_number, index_dtype
 
 _slice = slice  # Python's own: the public function below has its name
 
@@ -356,8 +356,10 @@ def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
     """A start index with the negative ones counted from the end, as JAX does; numbers known now
     become constants."""
     if not isinstance(i, Tracer):
-        value = int(np.asarray(i))
-        return as_number(value + size if value < 0 and allow_negative else value, dtype)
+        value = int(i)
+        value = value + size if value < 0 and allow_negative else value
+        return as_number(_near(value, size) if type(value) is int else value, dtype)
+    i = _as_type(i, dtype)
     aval = i.aval
     if is_unsigned(aval.dtype) or not allow_negative:
         return i
@@ -366,8 +368,20 @@ def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
         if aval.weak_type
         else i
     )
-    negative = do.lt(i, common.scalar_of(aval.dtype, 0))
+    negative = do.lt(i, as_number(0, aval.dtype))
     return do.select_n(negative, i, do.add(strong, as_number(size, aval.dtype)))
+
+
+def _near(value: int, size: Any) -> int:
+    """A start index that means the same and is no further from an axis than its size: windows are
+    moved inside."""
+    return min(max(value, 0), size if type(size) is int else np.iinfo(np.int32).max)
+
+
+def _as_type(i: Any, dtype: Any) -> Any:
+    if i.aval.dtype == dtype:
+        return i
+    return do.convert_element_type(i, new_dtype=dtype, weak_type=False, sharding=None)
 
 
 def _start_indices(
@@ -381,18 +395,36 @@ def _start_indices(
             f"Length of start_indices must match the rank of the operand: got {len(start_indices)}"
             f" for shape {shape}"
         )
-    indices = [i if type(i) is int else as_operand(i) for i in start_indices]
-    avals = [None if type(i) is int else typeof(i) for i in indices]
+    indices = [i if _is_integer_number(i) else as_operand(i) for i in start_indices]
+    avals = [None if _is_integer_number(i) else typeof(i) for i in indices]
     if any(a is not None and not is_integer(a.dtype) for a in avals):
         raise TypeError(f"start indices must be integers, got {', '.join(str(a) for a in avals)}")
-    dtype = next((a.dtype for a in avals if a is not None and not a.weak_type), None)
-    dtype = dtype or next((a.dtype for a in avals if a is not None), np.dtype("int32"))
+    dtype = _start_dtype([a for a in avals if a is not None], shape)
     allow = (
         [allow_negative_indices] * len(shape)
         if isinstance(allow_negative_indices, bool)
         else allow_negative_indices
     )
     return [_start_index(i, n, dtype, a) for i, n, a in zip(indices, shape, allow, strict=True)]
+
+
+def _is_integer_number(i: Any) -> bool:
+    return type(i) is int or (
+        isinstance(i, (np.ndarray, np.generic)) and i.shape == () and i.dtype.kind in "iu"
+    )
+
+
+def _start_dtype(avals: Sequence[ShapedArray], shape: Sequence[Any]) -> Any:
+    """The one dtype of all start indices: that of the first array if it counts as far as the axes
+    are long."""
+    least = index_dtype(*shape)
+    dtype = next((a.dtype for a in avals if not a.weak_type), None)
+    dtype = dtype or next((a.dtype for a in avals), least)
+    far = np.iinfo(np.int32).max if least.itemsize == 8 else 0
+    far = max([far, *(n for n in shape if type(n) is int)])
+    wide = dtype if iinfo(dtype).max >= far else least
+    widest = max((a.dtype.itemsize for a in avals), default=0)
+    return np.dtype("int64") if widest == 8 and wide.itemsize < 8 else wide
 
 
 def _components(vector: Any) -> list[Any]:

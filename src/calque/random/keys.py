@@ -165,7 +165,7 @@ def fold_in(key: Any, data: Any) -> Any:
     Array([ 928981903, 3453687069], dtype=uint32)"""
     typed, raw = wrapped(key, "fold_in")
     check_arraylike("fold_in", data)
-    if typeof(data).ndim:
+    if not isinstance(data, int) and typeof(data).ndim:
         raise TypeError(
             f"fold_in accepts a scalar, but was given an array of shape {typeof(data).shape}. Use"
             " calque.vmap for batching."

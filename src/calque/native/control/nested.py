@@ -29,7 +29,7 @@ from calque.native.lower.cost import body_size
 from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Value, View
 from calque.native.plan.blocks import Block, Planner
-from calque.native.plan.steps import Call, Step
+from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import Expr, const, ex
 
 MOST_ELEMENTS: Final = 48  # carried, and stacked in one round
@@ -98,7 +98,7 @@ def finished(
         return None
     for i, get in loop.gets.items():
         p.view[get] = homes[i]
-    return [Call(p.kernel(tuple(kernel)))]
+    return [Nest(tuple(kernel))]
 
 
 # --- statements of nested control -----------------------------------------------------------------

@@ -14,7 +14,7 @@ from calque.native.lower.graph import Node, reachable
 from calque.native.lower.rules import Index, Value, View
 from calque.native.lower.stages import loops_of
 from calque.native.plan.blocks import Block, Planner
-from calque.native.plan.steps import Call, Step
+from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import FALSE, TRUE, Expr, ex, ref
 
 MOST_STATES = 12
@@ -65,16 +65,16 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
     for i, g in loop.gets.items():
         p.view[g] = homes[i]
     first = [s for i in wanted_marks for s in store(homes[i], (), p.at(loop.init[i], ()))]
-    steps: list[Step] = [Call(p.kernel(tuple(first)))] if first else []
+    steps: list[Step] = [Nest(tuple(first))] if first else []
     if after or body:
         rounds, last = late_checks(rounds, tuple(after))
-        steps.append(Call(p.kernel(nested(dims, (rounds, *last)))))
+        steps.append(Nest(nested(dims, (rounds, *last))))
     if wanted_scalars:
         only = Loop(
             tuple(s for s in inner if s.name in guard.scalar_names(scalars)), (), loop.var, test
         )
         stores = [s for i in wanted_scalars for s in store(homes[i], (), guard.values[i])]
-        steps.append(Call(p.kernel((only, *stores))))
+        steps.append(Nest((only, *stores)))
     return steps
 
 

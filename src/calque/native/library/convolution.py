@@ -24,7 +24,7 @@ from calque.native.lower.graph import Node
 from calque.native.lower.layout import reindex
 from calque.native.lower.rules import Index, View
 from calque.native.plan.blocks import Block, Planner
-from calque.native.plan.steps import Call, Step
+from calque.native.plan.steps import Nest, Step
 from calque.native.scalars.expr import ZERO, Buffer, Expr, cast, ex, load, var
 
 LONGEST: Final = 1 << 18  # entries of a table
@@ -97,7 +97,7 @@ class Convolution(Product):
         fill = For(
             k, (Store(self.depth_table, (k,), self.offset(k, self.k, self.depth_steps, None)),)
         )
-        return [Call(self.kernel((fill,))), *super().steps()]
+        return [Nest((fill,), vectors=True), *super().steps()]
 
     def row(self, i: Expr, m: int) -> Expr:
         """As in a long sum: where a row reads follows from its number by divisions, which a sum of

@@ -17,7 +17,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product, surely_at_most
 from calque.native.lower.cost import code_size
-from calque.native.lower.graph import EXPANSIONS, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.reductions import expand_reduce, reshape
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
 from calque.native.lower.stages import MAKERS, Stage, boxes_of, loops_of, parts_of
@@ -30,7 +30,7 @@ HEAVIEST: Final = 64  # nodes of what is written once more, to be tested where i
 FLAG: Final = ShapedArray((), np.dtype(bool))
 
 
-def marked(g: Graph, x: Node) -> Node | None:
+def marked(g: GraphBuilder, x: Node) -> Node | None:
     """Does any element of a boolean array hold? As a mark, where it is long enough."""
     size = product(x.shape)
     if surely_at_most(size, LEAST - 1):
@@ -48,7 +48,7 @@ def expand_test(kind: str) -> Callable[..., list[Node]]:
     otherwise = expand_reduce(kind)
 
     def expand(
-        g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+        g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
     ) -> list[Node]:
         (x,) = args
         if x.dtype != "i1" or len(params["axes"]) != len(x.shape) or x.op == "input":
@@ -61,7 +61,7 @@ def expand_test(kind: str) -> Callable[..., list[Node]]:
     return expand
 
 
-def opposite(g: Graph, x: Node) -> Node:
+def opposite(g: GraphBuilder, x: Node) -> Node:
     return x.args[0] if x.op == "not" else g.add("not", (x,), {}, x.aval)
 
 
@@ -101,7 +101,7 @@ CHEAP: Final = frozenset(
 
 
 def either(
-    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
 ) -> list[Node] | None:
     """before: c = or b (mark False x)      after: c = mark b x, in the memory of b"""
     if avals[0].shape:
@@ -134,19 +134,19 @@ def mark_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     before = n.args[0]
     out = []
     if low.view.get(before) != home:
-        first = Stage(home.buf, (), 0, home.prefix, parts_of(low.at(before, ())), local=False)
-        first.early = True
-        out.append(first)
+        value = parts_of(low.at(before, ()))
+        out.append(Stage(home.buf, (), 0, home.prefix, value, local=False, early=True))
     for x, dims, idx in loops(low, n):
         bad: Expr = low.at(x, idx)
         if bad is not FALSE:
-            s = Stage(home.buf, dims, len(dims), home.prefix, [((), TRUE)], guard=bad, local=False)
-            s.marks = True
-            out.append(s)
+            rank, true = len(dims), parts_of(TRUE)
+            out.append(
+                Stage(home.buf, dims, rank, home.prefix, true, guard=bad, local=False, marks=True)
+            )
     return out
 
 
-def loops(low: Lower, n: Node) -> Iterator[tuple[Node, Sequence[Expr], Index]]:
+def loops(low: Lower, n: Node) -> Iterator[tuple[Node, tuple[Expr, ...], Index]]:
     """The loops over all elements: those of the boxes where an update writes them, so that each is
     tested where it is made."""
     x, *parts = n.args[1:]

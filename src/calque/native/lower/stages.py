@@ -8,7 +8,7 @@ Extents of 1 have no loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy as np
 from calque.core.arrays import to_numpy
 from calque.core.dims import surely_equal
 from calque.core.jaxprs import ClosedJaxpr
-from calque.native.loops.tree import Acc, Accumulator, Fold, Order
+from calque.native.loops.tree import Acc, Accumulator, Fold, Order, round_of
+from calque.native.lower.cost import operation_weight, operations
 from calque.native.lower.dot import times
 from calque.native.lower.graph import REAL_PART, Node, graph_of
 from calque.native.lower.indexing import scatter_place
@@ -37,7 +38,6 @@ from calque.native.scalars.expr import (
     cast,
     const,
     ex,
-    load,
     ref,
     var,
 )
@@ -54,45 +54,44 @@ MAX_PIECES: Final = 3  # a concatenation of more pieces is written piece by piec
 Part = tuple[Index, Expr]
 
 
+@dataclass(frozen=True, eq=False)
 class Stage:
     """One buffer, or a part of one, being written.
 
-    dims    loop variables, outermost first: `rank` loops over the output, then those that `accs`
-    fold over idx     where the value is stored (without the part's own suffix) parts   (suffix,
-    value): one for a real array, two for a complex one running the last loop carries the
-    accumulators, and every iteration stores local   a reader in the same loops may take the value
-    from a register: it is stored at its own loop index marks   all it ever stores is True, in one
-    cell: such stages commute early   a first value that nothing before it reads or writes: it may
-    stand in front
-
+    dims        loop variables, outermost first: `rank` loops over the output, then those that
+                `accs` fold over
+    idx         where the value is stored (without the part's own suffix)
+    parts       (suffix, value): one for a real array, two for a complex one
+    running     the last loop carries the accumulators, and every iteration stores
+    local       a reader in the same loops may take the value from a register: it is stored at its
+                own loop index
     colliding   how many loops, from the outermost on, have turns that may write the same place
-    (those of a scatter): they stay serial, and are shared only with such loops
+                (those of a scatter): they stay serial, and are shared only with such loops
+    marks       all it ever stores is True, in one cell: such stages commute
+    early       a first value that nothing before it reads or writes: it may stand in front
+    reads       the loads among all that it computes
+    weight      of what it computes
     """
 
-    __slots__ = (
-        "accs", "buf", "colliding", "dims", "early", "guard", "idx", "local", "marks", "parts",
-        "rank", "reads", "running", "weight",
-    )  # fmt: skip
+    buf: Buffer
+    dims: tuple[Expr, ...]
+    rank: int
+    idx: Index
+    parts: tuple[Part, ...]
+    accs: tuple[Accumulator, ...] = ()
+    guard: Expr | None = None
+    running: bool = False
+    local: bool = True
+    colliding: int = 0
+    marks: bool = False
+    early: bool = False
+    reads: frozenset[Expr] = field(init=False)
+    weight: int = field(init=False)
 
-    def __init__(
-        self,
-        buf: Buffer,
-        dims: Sequence[Expr],
-        rank: int,
-        idx: Index,
-        parts: Sequence[Part],
-        accs: Sequence[Accumulator] = (),
-        guard: Expr | None = None,
-        running: bool = False,
-        local: bool = True,
-        colliding: int = 0,
-    ) -> None:
-        self.buf, self.dims, self.rank, self.idx = buf, tuple(dims), rank, idx
-        self.parts, self.accs, self.guard, self.running = tuple(parts), tuple(accs), guard, running
-        self.local, self.colliding = local, colliding
-        self.reads: frozenset[Expr] | None = None
-        self.weight = 0
-        self.marks = self.early = False
+    def __post_init__(self) -> None:
+        work = list(operations(self.values(), set()))
+        object.__setattr__(self, "reads", frozenset([e for e in work if e.op == "load"]))
+        object.__setattr__(self, "weight", sum([operation_weight(e.op) for e in work]))
 
     def values(self) -> list[Expr]:
         """Every expression the stage computes or stores at."""
@@ -105,9 +104,9 @@ class Stage:
                 out.append(self.guard)
         return out
 
-    def place(self, suffix: Index) -> Expr:
-        """The load that would read a part back."""
-        return load(self.buf, self.idx + suffix)
+    @property
+    def buffers_read(self) -> frozenset[Buffer]:
+        return frozenset([e.attr for e in self.reads])
 
 
 def loops_of(low: Lower, shape: Sequence[int], start: int = 0) -> tuple[tuple[Expr, ...], Index]:
@@ -124,10 +123,10 @@ def loops_of(low: Lower, shape: Sequence[int], start: int = 0) -> tuple[tuple[Ex
     return tuple(dims), tuple(idx)
 
 
-def parts_of(value: Value) -> list[Part]:
+def parts_of(value: Value) -> tuple[Part, ...]:
     if isinstance(value, Cx):
-        return [((ZERO,), value.re), ((const(1),), value.im)]
-    return [((), value)]
+        return ((ZERO,), value.re), ((const(1),), value.im)
+    return (((), value),)
 
 
 def stages_of(low: Lower, n: Node, home: View) -> list[Stage]:
@@ -142,21 +141,22 @@ def stages_of(low: Lower, n: Node, home: View) -> list[Stage]:
 
 
 def accumulate(
-    name: str, kind: str, value: Value, order: Order = "blocked"
-) -> tuple[list[Accumulator], Value]:
+    name: str, kind: str, value: Value, order: Order = "blocked", round_: int = 0
+) -> tuple[tuple[Accumulator, ...], Value]:
     """Accumulators for a fold of `value` in this order, and the result in terms of them. What is
     not an elementary fold goes turn by turn."""
     if not isinstance(value, Cx):
         op = kind
         if value.dtype == "i1":
             op = {"max": "or", "min": "and", "sum": "or", "prod": "and"}.get(kind, kind)
-        return [Acc(name, op, value, order=order)], ref(name, value.dtype)
+        return (Acc(name, op, value, order=order, round=round_),), ref(name, value.dtype)
     d = value.re.dtype
     if kind == "sum":
         parts = (("re", value.re), ("im", value.im))
-        return [Acc(f"{name}.{part}", kind, v, order=order) for part, v in parts], Cx(
-            ref(f"{name}.re", d), ref(f"{name}.im", d)
+        accs = tuple(
+            [Acc(f"{name}.{part}", kind, v, order=order, round=round_) for part, v in parts]
         )
+        return accs, Cx(ref(f"{name}.re", d), ref(f"{name}.im", d))
     left, right = (Cx(ref(f"{name}.{s}re", d), ref(f"{name}.{s}im", d)) for s in "lr")
     both = combine(kind, left, right)
     fold = Fold(
@@ -168,7 +168,18 @@ def accumulate(
         (both.re, both.im),
         order="sequential",
     )
-    return [fold], Cx(ref(f"{name}.re", d), ref(f"{name}.im", d))
+    return (fold,), Cx(ref(f"{name}.re", d), ref(f"{name}.im", d))
+
+
+def sum_in_order(
+    low: Lower, name: str, value: Value, loop: Expr
+) -> tuple[tuple[Accumulator, ...], Value]:
+    """Accumulators for a sum of `value` in the order of a loop, which is taken in rounds where it
+    may be long."""
+    dtype = value.re.dtype if isinstance(value, Cx) else value.dtype
+    turns = round_of(dtype)
+    short = low.sizes.interval(loop.attr[1])[1] <= turns
+    return accumulate(name, "sum", value, "sequential", 0 if short else turns)
 
 
 def reduce_stage(low: Lower, n: Node, home: View) -> list[Stage]:
@@ -235,19 +246,16 @@ def cumulative_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     ]
 
 
-def running(name: str, kind: str, value: Value) -> tuple[list[Accumulator], Value]:
+def running(name: str, kind: str, value: Value) -> tuple[tuple[Accumulator, ...], Value]:
     if kind == "logsumexp":
         d = value.dtype
         left, right, start = ref(f"{name}.l", d), ref(f"{name}.r", d), const(float("-inf"), d)
         fold = Fold(
             (name,), (start,), (value,), (left,), (right,), (logaddexp(left, right),), running=True
         )
-        return [fold], ref(name, d)
+        return (fold,), ref(name, d)
     accs, result = accumulate(name, kind, value)
-    out: list[Accumulator] = []
-    for a in accs:
-        out.append(replace(a, running=True, order="blocked"))
-    return out, result
+    return tuple([replace(a, running=True, order="blocked") for a in accs]), result
 
 
 def places_stage(low: Lower, n: Node, home: View) -> list[Stage]:
@@ -270,7 +278,7 @@ def places_stage(low: Lower, n: Node, home: View) -> list[Stage]:
             1,
             (*home.prefix, at),
             parts_of(value),
-            [Acc(name, "sum", count, running=True)],
+            (Acc(name, "sum", count, running=True),),
             running=True,
             local=False,
             colliding=1,
@@ -288,7 +296,7 @@ def matmul_stage(low: Lower, n: Node, home: View) -> list[Stage]:
         return [
             Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))
         ]
-    accs, result = accumulate(f"r.{home.buf.name}", "sum", value, "sequential")
+    accs, result = sum_in_order(low, f"r.{home.buf.name}", value, k)
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
 
 
@@ -443,7 +451,7 @@ def concatenate_stage(low: Lower, n: Node, home: View) -> list[Stage]:
         and n.dtype not in REAL_PART
     ):
         dims, idx = loops_of(low, n.shape[:-1])
-        parts = [((const(k),), low.at(a, (*idx, ZERO))) for k, a in enumerate(n.args)]
+        parts = tuple([((const(k),), low.at(a, (*idx, ZERO))) for k, a in enumerate(n.args)])
         return [Stage(home.buf, dims, len(dims), home.prefix + idx, parts)]
     out: list[Stage] = []
     start = 0

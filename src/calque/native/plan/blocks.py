@@ -1,28 +1,22 @@
-"""A graph to the steps of a driver: stages are collected, fused into kernels, and put between what
-cannot be fused."""
+"""A graph to stages: which nodes are stored, where, and by which stages; what no stage can make
+stands between them as a step of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.arrays import to_numpy
-from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
-from calque.native.lower.cost import nanoseconds
 from calque.native.lower.graph import Node, kind_of, reachable
 from calque.native.lower.rules import LIMITS, RULES, Lower, View, buffer_of
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
 from calque.native.lower.table import elementwise
 from calque.native.plan.roots import Roots
-from calque.native.plan.steps import Call, Copy, Host, Step
+from calque.native.plan.steps import Compute, Copy, Host, Step
 from calque.native.scalars.expr import Buffer, item_size
-from calque.native.schedule import fuse
-from calque.native.schedule.nests import Schedule, schedule
-from calque.native.schedule.threads import PARALLEL_NS
 
 Emitter = Callable[["Planner", Node, "Block"], list[Step]]
 
@@ -99,54 +93,16 @@ class Block:
     def stage(self, n: Node) -> None:
         home = self.home(n)
         new = stages_of(self.planner, n, home)
-        for s in new:
-            fuse.measure(s)
-        early = [s for s in new if s.early and not any(e.attr in self.made for e in s.reads or ())]
+        early = [s for s in new if s.early and s.buffers_read.isdisjoint(self.made)]
         self.stages = [*early, *self.stages, *(s for s in new if s not in early)]
         self.planner.view[n] = home
         self.made[home.buf] = n
 
     def flush(self) -> None:
-        """Turn the collected stages into kernels."""
-        if not self.stages:
-            return
-        stages, self.stages = self.stages, []
-        pieces = kernels_of(stages, self.planner.sizes)
-        readers: dict[Buffer, int] = {}
-        for body in pieces:
-            for b in {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}:
-                readers[b] = readers.get(b, 0) + 1
-        local = frozenset(s.buf for s in stages if s.local)
-        for body in pieces:
-            nest = self.shaped(body, local, readers)
-            self.steps.append(Call(self.planner.kernel(nest), nest=nest))
-
-    def shaped(self, body: Body, local: frozenset[Buffer], readers: dict[Buffer, int]) -> Body:
-        """One kernel's nest with its values forwarded and its temporaries gone, where no other
-        kernel wants them."""
-        makes = stored(body)
-        if len(makes) > 1:
-            read_here = {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}
-
-            def wanted(b: Buffer) -> bool:
-                return self.needed(b) or readers.get(b, 0) > (b in read_here)
-
-            if any(b in makes for b in read_here):
-                body = fuse.Forward(local).body(body)
-                body = fuse.prune(body, wanted)
-                body = fuse.shrink(
-                    body,
-                    lambda b: b in makes and not wanted(b) and b.place == "arg",
-                    self.planner.sizes,
-                )
-        return body
-
-    def needed(self, b: Buffer) -> bool:
-        """Is a buffer read by a later step, or by whoever called?"""
-        n = self.made.get(b)
-        if n is None or b not in self.planner.mutable or b in self.kept:
-            return True
-        return self.roots.last.get(n, -1) >= self.position
+        """The stages that were collected are a step."""
+        if self.stages:
+            self.steps.append(Compute(tuple(self.stages)))
+            self.stages = []
 
     def readers_of(self, n: Node) -> list[Node]:
         """The nodes of this block that read `n`."""
@@ -188,7 +144,6 @@ class Block:
         s = Stage(
             target.buf, dims, len(dims), target.prefix + idx, parts_of(self.planner.at(n, idx))
         )
-        fuse.measure(s)
         self.stages.append(s)
 
 
@@ -198,66 +153,10 @@ IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
 }
 
 
-def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
-    """The bodies of kernels: one per run of loops; scalar statements go with the run before them,
-    and short runs with what they read."""
-    out: list[Piece] = []
-    for r in fuse.group(stages, 0, sizes):
-        body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0, sizes)
-        if out and out[-1].admits(r, body, sizes):
-            out[-1].append(r, body)
-        else:
-            out.append(Piece(r, body))
-    return [tuple(p.body) for p in out]
-
-
-class Piece:
-    """A kernel to be: statements that one thread runs one after the other, or one nest that threads
-    may share."""
-
-    def __init__(self, run: fuse.Run, body: Sequence[Statement]) -> None:
-        self.body = list(body)
-        self.made, self.weight = set(run.made), run.weight
-        self.ns: float | None = None  # how long it takes, when that has been asked
-
-    def shared(self) -> bool:
-        """Could threads share this nest?"""
-        return len(self.body) == 1 and isinstance(self.body[0], For) and not self.body[0].accs
-
-    def append(self, run: fuse.Run, body: Sequence[Statement]) -> None:
-        self.body += body
-        self.made |= set(run.made)
-        self.weight += run.weight
-
-    def admits(self, run: fuse.Run, body: Sequence[Statement], sizes: Sizes) -> bool:
-        """Does a run read or go on with what is made here, and is all of it together too short for
-        a second thread? Scalars may go with any loop that one thread runs."""
-        if run.var is None and not (sizes.known and self.shared()):
-            return True
-        related = not self.made.isdisjoint(run.read) or not self.made.isdisjoint(run.made)
-        if self.weight + run.weight > fuse.CAP or not related or not sizes.known:
-            return False
-        if self.ns is None:
-            self.ns = short(self.body, sizes)
-        total = self.ns + short(body, sizes)
-        if total > PARALLEL_NS:
-            return False
-        self.ns = total
-        return True
-
-
-def short(body: Sequence[Statement], sizes: Sizes) -> float:
-    """A guess of the nanoseconds that statements take; loops that may be longer in another call
-    take forever."""
-    if any(isinstance(s, For) and sizes.may_grow(s.extent) for s in statements(tuple(body))):
-        return inf
-    return nanoseconds(tuple(body), sizes)
-
-
 class Planner(Lower):
     """The whole program: memory, kernels and steps."""
 
-    def __init__(self, sizes: Sizes, emitters: dict[str, Emitter], threads: bool = True) -> None:
+    def __init__(self, sizes: Sizes, emitters: dict[str, Emitter]) -> None:
         super().__init__(sizes)
         self.emitters = (
             emitters  # what is neither an expression nor a stage: name -> how it becomes steps
@@ -265,7 +164,6 @@ class Planner(Lower):
         self.bytes: dict[Buffer, int] = {}
         self.mutable: set[Buffer] = set()  # temporaries: ours to overwrite
         self.donated: set[Buffer] = set()  # inputs that are
-        self.threads = threads
         self.count = 0
         self.depth = 0
         self.host_calls: list[str] = []
@@ -332,9 +230,6 @@ class Planner(Lower):
         block.flush()
         return b
 
-    def kernel(self, nest: Body) -> Schedule:
-        return schedule(nest, self.sizes, self.threads)
-
 
 def host_step(p: Planner, n: Node, block: Block) -> list[Step]:
     """An equation without a native form: its meaning runs in Python."""
@@ -354,7 +249,8 @@ def host_step(p: Planner, n: Node, block: Block) -> list[Step]:
     p.host_calls.append(n.op)
     return [
         Host(
-            n,
+            n.op,
+            n.params,
             args,
             [h.buf for h in homes],
             [a.aval for a in n.args],

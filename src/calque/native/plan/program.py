@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calque.core.avals import nbytes
+from calque.core.dims import Dim
 from calque.core.primitives import REGISTRY
 from calque.machine.driver.builder import ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
 from calque.machine.driver.program import Program
 from calque.machine.threads import get_num_threads
+from calque.native.emit.kernels import Kernel
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.memory import arrange
-from calque.native.plan.steps import Call, Copy, Count, Host, Made, Repeat, Routine, Step, Swap
-from calque.native.scalars.expr import Buffer, Expr
+from calque.native.plan.steps import (
+    Call,
+    Copy,
+    Count,
+    Host,
+    Made,
+    Repeat,
+    Routine,
+    Step,
+    Swap,
+    Switch,
+    WriteSize,
+)
+from calque.native.scalars.expr import Buffer, Expr, item_size
 from calque.native.schedule.nests import Schedule
 
 PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
-_OPS = {
+_OPS: Final = {
     "add": Op.ADD,
     "sub": Op.SUB,
     "mul": Op.MUL,
@@ -35,8 +49,14 @@ _OPS = {
 class Assembler:
     """Writes the steps of one program."""
 
-    def __init__(self, sizes: Sizes, params: dict[str, Any], sizes_of: dict[Buffer, int]) -> None:
-        self.sizes, self.nbytes = sizes, sizes_of
+    def __init__(
+        self,
+        sizes: Sizes,
+        params: dict[str, Any],
+        sizes_of: dict[Buffer, int],
+        kernels: dict[Schedule, Kernel],
+    ) -> None:
+        self.sizes, self.nbytes, self.kernels = sizes, sizes_of, kernels
         self.params = {name: raw_bits(x) for name, x in params.items()}
         self.slots: dict[Buffer, Slot] = {}
         self.counters: dict[str, Reg] = {}
@@ -100,16 +120,17 @@ class Assembler:
             elif isinstance(s, Host):
                 self.host(s)
             elif isinstance(s, Routine):
-                self.builder.call(
-                    s.address, [self.operand(w) for w in s.words], 0, 1, 1, name=s.name, asks=True
-                )
+                self.routine(s)
             elif isinstance(s, Repeat):
                 self.repeat(s)
             elif isinstance(s, Swap):
                 self.builder.swap(self.slots[s.a], self.slots[s.b])
             elif isinstance(s, Count):
                 self.count(s)
-            else:
+            elif isinstance(s, WriteSize):
+                size, bits = self.operand(s.size), 8 * item_size(s.buffer.dtype)
+                self.builder.store(self.slots[s.buffer], size, f"i{bits}")
+            elif isinstance(s, Switch):
                 index = (
                     self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
                 )
@@ -117,10 +138,11 @@ class Assembler:
                     for case in s.cases:
                         with block.case():
                             self.steps(case)
+            else:
+                raise AssertionError(f"a step that is not scheduled: {s}")
 
     def call(self, s: Call) -> None:
-        k = s.kernel
-        assert k is not None
+        k = self.kernels[s.schedule]
         args: list[Slot | Reg | int] = [self.slots[buf] for buf in k.buffers]
         args += [self.size(name) for name in k.sizes]
         args += [self.params[e.attr[0]] for e in k.params]
@@ -138,10 +160,16 @@ class Assembler:
             end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
             self.builder.call(k.address, args, begin, end, grain, name=k.symbol, asks=k.polls)
 
-    def operand(self, word: Any) -> Slot | Reg | int:
+    def routine(self, s: Routine) -> None:
+        words, turns = [self.operand(w) for w in s.words], self.operand(s.turns)
+        self.builder.call(s.address, words, 0, turns, s.grain, name=s.name, asks=s.asks)
+
+    def operand(self, word: Any) -> Any:
         """An argument of a routine."""
         if isinstance(word, Buffer):
             return self.slots[word]
+        if type(word) is Dim:
+            return self.integer(self.sizes.dim(word))
         if isinstance(word, np.ndarray):
             return self.builder.const(word)
         if isinstance(word, Made):
@@ -203,13 +231,13 @@ class Assembler:
 
     def host(self, s: Host) -> None:
         outs = [(buf, aval) for buf, aval in zip(s.outs, s.out_avals) if aval is not None]
-        function = host_function(s, s.node.params, s.arg_avals, s.out_avals)
+        function = host_function(s, s.params, s.arg_avals, s.out_avals)
         self.host_call(
             s, function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs]
         )
 
     def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
-        self.builder.host(function, args, name=s.node.op)
+        self.builder.host(function, args, name=s.op)
 
 
 def raw_bits(x: Any) -> int:
@@ -230,7 +258,7 @@ def host_function(
 ) -> Callable[..., None]:
     """A function of addresses that runs the meaning of an equation. Its exceptions come out of the
     program."""
-    primitive = REGISTRY[s.node.op]
+    primitive = REGISTRY[s.op]
     avals, out_avals = list(arg_avals), list(results_avals)
 
     def run(*addresses: int) -> None:

@@ -30,7 +30,18 @@ from calque.native.loops.tree import (
     stored,
 )
 from calque.native.plan.memory import Lifetimes
-from calque.native.plan.steps import Call, Copy, Count, Host, Repeat, Routine, Step, Swap, Switch
+from calque.native.plan.steps import (
+    Call,
+    Copy,
+    Count,
+    Host,
+    Repeat,
+    Routine,
+    Step,
+    Swap,
+    Switch,
+    WriteSize,
+)
 from calque.native.plan.steps import walk as walk_steps
 from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
 
@@ -39,12 +50,12 @@ Names = dict[Buffer, Buffer]
 
 
 def reuse(
-    steps: list[Step],
+    steps: Sequence[Step],
     temporaries: set[Buffer],
     outputs: Sequence[Buffer],
     donated: Sequence[Buffer],
     nbytes: dict[Buffer, int],
-) -> tuple[list[Step], Names]:
+) -> tuple[Sequence[Step], Names]:
     """The steps with fewer buffers, and for each buffer that is gone the one that stands in its
     place."""
     if not donated and sum(nbytes[b] >= SMALLEST for b in temporaries) + bool(outputs) < 2:
@@ -199,39 +210,46 @@ def _confined(f: For, b: Buffer, d: Buffer) -> bool:
 
 def _renamed_steps(steps: Sequence[Step], names: Names) -> list[Step]:
     """The steps with the new names, without those that have nothing left to do."""
-    return [s for s in steps if _rename(s, names)]
+    return [new for s in steps if (new := _renamed_step(s, names)) is not None]
 
 
-def _rename(s: Step, names: Names) -> bool:
-    """Rename inside a step; is there anything left of it?"""
+def _renamed_step(s: Step, names: Names) -> Step | None:
+    """A step with the new names; None where nothing of it is left."""
 
     def new(b: Buffer) -> Buffer:
         return names.get(b, b)
 
-    if isinstance(s, Call):
-        if not names.keys().isdisjoint(s.reads() | s.writes()):
-            s.schedule = replace(s.schedule, body=renamed(s.body, names))
-        return bool(s.body)
-    if isinstance(s, Copy):
-        s.dst, s.src = new(s.dst), new(s.src)
-        return s.dst is not s.src
-    if isinstance(s, Host):
-        s.args, s.outs = [new(b) for b in s.args], [new(b) for b in s.outs]
-    elif isinstance(s, Routine):
-        s.args, s.outs = [new(b) for b in s.args], [new(b) for b in s.outs]
-        s.words = [new(w) if isinstance(w, Buffer) else w for w in s.words]
-    elif isinstance(s, Repeat):
-        s.body, s.test = _renamed_steps(s.body, names), _renamed_steps(s.test, names)
-        s.swaps = [(new(a), new(b)) for a, b in s.swaps]
-        s.flag = new(s.flag) if s.flag is not None else None
-    elif isinstance(s, Switch):
-        s.index = new(s.index) if isinstance(s.index, Buffer) else s.index
-        s.cases = [_renamed_steps(c, names) for c in s.cases]
-    elif isinstance(s, Count):
-        s.buffer = new(s.buffer)
-    else:
-        s.a, s.b = new(s.a), new(s.b)
-    return True
+    match s:
+        case Call():
+            if names.keys().isdisjoint(s.reads() | s.writes()):
+                return s
+            body = renamed(s.body, names)
+            return replace(s, schedule=replace(s.schedule, body=body)) if body else None
+        case Copy():
+            dst, src = new(s.dst), new(s.src)
+            return Copy(dst, src) if dst is not src else None
+        case Host():
+            return replace(s, args=[new(b) for b in s.args], outs=[new(b) for b in s.outs])
+        case Routine():
+            words = [new(w) if isinstance(w, Buffer) else w for w in s.words]
+            args, outs = [new(b) for b in s.args], [new(b) for b in s.outs]
+            return replace(s, args=args, outs=outs, words=words)
+        case Repeat():
+            return replace(
+                s,
+                body=_renamed_steps(s.body, names),
+                test=_renamed_steps(s.test, names),
+                swaps=[(new(a), new(b)) for a, b in s.swaps],
+                flag=new(s.flag) if s.flag is not None else None,
+            )
+        case Switch():
+            index = new(s.index) if isinstance(s.index, Buffer) else s.index
+            return Switch(index, [_renamed_steps(c, names) for c in s.cases])
+        case Count() | WriteSize():
+            return replace(s, buffer=new(s.buffer))
+        case Swap():
+            return Swap(new(s.a), new(s.b))
+    raise AssertionError(f"memory is shared among scheduled steps, not {s}")
 
 
 def renamed(body: Body, names: Names) -> Body:

@@ -1,30 +1,67 @@
-"""The steps of a driver: what a compiled program does between its inputs and its outputs, before it
-is data for the interpreter."""
+"""The steps of a program: what it does between its inputs and its outputs, before it is data for
+the interpreter.
+
+What is computed comes in three forms, one after the other: `Compute` (stages), `Nest` (loops in the
+order of the program), `Call` (loops as they run). Steps are values: a pass makes new ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from calque.native.emit.kernels import Kernel
 from calque.native.loops.tree import Body, loaded, stored
-from calque.native.lower.graph import Node
+from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
 
 
-@dataclass(eq=False)
-class Call:
-    """Run a kernel. `nest` is what the kernel was scheduled from, where it is one nest of loops in
-    the order of the program.
+@dataclass(frozen=True, eq=False)
+class Compute:
+    """Stages, in an order of evaluation, which may share kernels."""
 
-    Of calls that stand for each other, chosen by a size, all but one say so in `stands_in`."""
+    stages: tuple[Stage, ...]
+
+    @cached_property
+    def loaded(self) -> frozenset[Buffer]:
+        return frozenset().union(*[s.buffers_read for s in self.stages])
+
+    def reads(self) -> frozenset[Buffer]:
+        return self.loaded
+
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset([s.buf for s in self.stages])
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """Loops that will be one kernel.
+
+    `vectors`    their kinds are chosen already; they take `slower` times as long as it seems
+    `in_order`   every element is written by one statement, after what it reads
+    `stands_in`  of nests that stand for each other, chosen by a size, all but one say so"""
+
+    body: Body
+    vectors: bool = False
+    slower: float = 1.0
+    in_order: bool = False
+    stands_in: bool = False
+
+    def reads(self) -> frozenset[Buffer]:
+        return arguments(loaded(self.body))
+
+    def writes(self) -> frozenset[Buffer]:
+        return arguments(stored(self.body))
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Run a kernel. `nest` is what it was made of, where that is in the order of the program."""
 
     schedule: Schedule
-    kernel: Kernel | None = None
     nest: Body | None = None
     stands_in: bool = False
 
@@ -32,14 +69,23 @@ class Call:
     def body(self) -> Body:
         return self.schedule.body
 
+    @cached_property
+    def touched(self) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
+        return arguments(loaded(self.body)), arguments(stored(self.body))
+
     def reads(self) -> frozenset[Buffer]:
-        return frozenset(b for b in loaded(self.body) if b.place == "arg")
+        return self.touched[0]
 
     def writes(self) -> frozenset[Buffer]:
-        return frozenset(b for b in stored(self.body) if b.place == "arg")
+        return self.touched[1]
 
 
-@dataclass(eq=False)
+def arguments(buffers: frozenset[Buffer]) -> frozenset[Buffer]:
+    """Those that live outside of kernels."""
+    return frozenset([b for b in buffers if b.place == "arg"])
+
+
+@dataclass(frozen=True, eq=False)
 class Copy:
     """Copy a whole buffer."""
 
@@ -53,11 +99,12 @@ class Copy:
         return frozenset((self.dst,))
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Host:
     """Run the NumPy meaning of an equation in Python."""
 
-    node: Node
+    op: str
+    params: dict[str, Any]
     args: Sequence[Buffer]
     outs: Sequence[Buffer]
     arg_avals: Sequence[Any]
@@ -70,7 +117,7 @@ class Host:
         return frozenset(self.outs)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Made:
     """An array of constants that a function makes for some sizes."""
 
@@ -78,17 +125,23 @@ class Made:
     sizes: Sequence[Any]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Routine:
     """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers,
-    and arrays of constants, given or made; `ns` guesses how long it takes."""
+    and arrays of constants, given or made; `ns` guesses how long it takes.
+
+    It is called for `turns`, by `grain` of them at a time or (0) all at once. One that `asks` may
+    let other Python code run."""
 
     name: str
     address: int
     words: Sequence[Any]
     args: Sequence[Buffer]
     outs: Sequence[Buffer]
-    ns: int
+    ns: int = 0
+    turns: Any = 1
+    grain: int = 1
+    asks: bool = True
 
     def reads(self) -> frozenset[Buffer]:
         return frozenset(self.args)
@@ -97,17 +150,17 @@ class Routine:
         return frozenset(self.outs)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Repeat:
     """A loop of steps: `count` rounds, or while the byte `flag`, which `test` sets, is not zero.
     The round number is the size symbol `counter`. After each round the two buffers of every swap
     change places."""
 
-    body: list[Step]
+    body: Sequence[Step]
     swaps: Sequence[tuple[Buffer, Buffer]]
     count: Expr | None = None
     counter: str | None = None
-    test: list[Step] = field(default_factory=list)
+    test: Sequence[Step] = ()
     flag: Buffer | None = None
 
     def reads(self) -> frozenset[Buffer]:
@@ -127,13 +180,13 @@ class Repeat:
         return frozenset(out)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Switch:
     """Run one of several lists of steps, chosen by an int32 in memory, or by a size; what is too
     small or too large chooses the first or last."""
 
     index: Buffer | Expr
-    cases: Sequence[list[Step]]
+    cases: Sequence[Sequence[Step]]
 
     def reads(self) -> frozenset[Buffer]:
         index = (self.index,) if isinstance(self.index, Buffer) else ()
@@ -143,7 +196,7 @@ class Switch:
         return frozenset().union(*[s.writes() for c in self.cases for s in c])
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Swap:
     """Two buffers change places."""
 
@@ -157,7 +210,7 @@ class Swap:
         return frozenset((self.a, self.b))
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Count:
     """Let the size symbol `name` be the integer in a buffer from here on: the rounds of a loop, or
     the size of arrays, that only the running program knows."""
@@ -172,7 +225,21 @@ class Count:
         return frozenset()
 
 
-Step = Call | Copy | Count | Host | Repeat | Routine | Switch | Swap
+@dataclass(frozen=True, eq=False)
+class WriteSize:
+    """Write a size into memory, as an integer."""
+
+    size: Any
+    buffer: Buffer
+
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset()
+
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset((self.buffer,))
+
+
+Step = Call | Compute | Copy | Count | Host | Nest | Repeat | Routine | Swap | Switch | WriteSize
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:
@@ -185,3 +252,16 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
         elif isinstance(s, Switch):
             for c in s.cases:
                 yield from walk(c)
+
+
+def changed(steps: Sequence[Step], change: Callable[[Step], Sequence[Step]]) -> list[Step]:
+    """The same steps with every one that holds no others changed."""
+    out: list[Step] = []
+    for s in steps:
+        if isinstance(s, Repeat):
+            out.append(replace(s, body=changed(s.body, change), test=changed(s.test, change)))
+        elif isinstance(s, Switch):
+            out.append(replace(s, cases=[changed(c, change) for c in s.cases]))
+        else:
+            out += change(s)
+    return out

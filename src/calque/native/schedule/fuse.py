@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import count
 from math import prod
 from typing import Final
 
 from calque.native.loops.tree import (
+    Acc,
     Accumulator,
     Body,
     For,
@@ -26,7 +26,6 @@ from calque.native.loops.tree import (
     statements,
     stored,
 )
-from calque.native.lower.cost import operation_weight, operations
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import (
@@ -54,13 +53,6 @@ FEW_ROWS: Final = 1 << 10  # a block of them needs no second thread
 ENOUGH: Final = 16  # blocks for threads to share
 
 
-def measure(s: Stage) -> None:
-    """What a stage reads, and how much it computes."""
-    work = list(operations(s.values(), set()))
-    s.reads = frozenset([e for e in work if e.op == "load"])
-    s.weight = sum([operation_weight(e.op) for e in work])
-
-
 class Run:
     """Stages that share a loop (or, without one, a scalar statement), in order."""
 
@@ -71,14 +63,13 @@ class Run:
         self.var = first.dims[depth] if len(first.dims) > depth else None
         self.colliding = first.colliding > depth
         self.made: dict[Buffer, Stage] = {first.buf: first}
-        self.loads: set[Expr] = set(first.reads or ())
+        self.loads: set[Expr] = set(first.reads)
         self.read: set[Buffer] = {e.attr for e in self.loads}
         self.weight = first.weight
 
     def join(self, s: Stage) -> None:
         self.stages.append(s)
         self.made[s.buf] = s
-        assert s.reads is not None
         self.loads |= s.reads
         self.read |= {e.attr for e in s.reads}
         self.weight += s.weight
@@ -97,8 +88,9 @@ class Run:
             return False
         if folds(s, k) and any(folds(p, k) and p.running != s.running for p in self.stages):
             return False  # a running fold and a sum go over the loop in blocks of different sizes
+        if folds(s, k) and any(folds(p, k) and rounds(p) != rounds(s) for p in self.stages):
+            return False  # sums in rounds of different length
         related = False
-        assert s.reads is not None
         for e in s.reads:
             p = self.made.get(e.attr)
             if p is not None:
@@ -121,7 +113,6 @@ class Run:
 
     def conflicts(self, s: Stage) -> bool:
         """Must `s` stay behind this run?"""
-        assert s.reads is not None
         return (
             (s.buf in self.made and not self.commutes(s))
             or s.buf in self.read
@@ -142,6 +133,11 @@ def folds(s: Stage, k: int) -> bool:
 def in_blocks(s: Stage) -> bool:
     """Is the result of a stage known by the blocks in which it was folded?"""
     return any(a.ordered and a.order == "blocked" for a in s.accs)
+
+
+def rounds(s: Stage) -> set[int]:
+    """In rounds of how many turns does a stage fold?"""
+    return {a.round if isinstance(a, Acc) else 0 for a in s.accs}
 
 
 def group(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Run]:
@@ -176,7 +172,6 @@ def turned(s: Stage, k: int, r: Run, sizes: Sizes) -> Stage | None:
     plain = s.marks or (s.local and s.guard is None)
     if len(s.dims) < k + 2 or s.accs or s.colliding or not plain:
         return None
-    assert s.reads is not None
     for e in s.reads:
         p = r.made.get(e.attr)
         if p is None or not p.local or p.rank <= k:
@@ -222,20 +217,13 @@ def reordered(s: Stage, dims: Sequence[Expr]) -> Stage:
     def fix(e: Expr) -> Expr:
         return rewrite(e, new.get, memo)
 
-    parts = [(tuple(map(fix, suffix)), fix(v)) for suffix, v in s.parts]
-    guard = fix(s.guard) if s.guard is not None else None
-    out = Stage(
-        s.buf,
-        [new[d] for d in dims],
-        s.rank,
-        tuple(map(fix, s.idx)),
-        parts,
-        guard=guard,
-        local=s.local,
+    return replace(
+        s,
+        dims=tuple([new[d] for d in dims]),
+        idx=tuple(map(fix, s.idx)),
+        parts=tuple([(tuple(map(fix, suffix)), fix(v)) for suffix, v in s.parts]),
+        guard=fix(s.guard) if s.guard is not None else None,
     )
-    out.marks = s.marks
-    measure(out)
-    return out
 
 
 def nest(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
@@ -246,9 +234,6 @@ def nest(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Statement]:
     return out
 
 
-_LETS = count()
-
-
 def stores(s: Stage) -> list[Statement]:
     """The parts of an element; all are known before the first is stored where they read what they
     replace."""
@@ -256,7 +241,7 @@ def stores(s: Stage) -> list[Statement]:
     if len(parts) > 1 and any(
         e.op == "load" and e.attr is s.buf for _, v in parts for e in walk(v, set())
     ):
-        lets = [Let(f"part{next(_LETS)}", v) for _, v in parts]
+        lets = [Let(f"part{k}.{s.buf.name}", v) for k, (_, v) in enumerate(parts)]
         kept = [(suffix, ref(x.name, v.dtype)) for (suffix, v), x in zip(parts, lets)]
         return [*lets, *(Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in kept)]
     return [Store(s.buf, s.idx + suffix, value, s.guard) for suffix, value in parts]

@@ -9,6 +9,7 @@ from calque.native.loops.tree import Body, For
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr
+from calque.native.schedule.rounds import in_rounds
 from calque.native.schedule.threads import shared_out
 from calque.native.schedule.unroll import unrolled
 from calque.native.schedule.vectors import vectorized
@@ -26,18 +27,19 @@ class Schedule:
     grain: int | Expr = 0
 
 
-def schedule(nest: Body, sizes: Sizes, threads: bool = True) -> Schedule:
+def schedule(nest: Body, sizes: Sizes) -> Schedule:
     """The kernel of a nest whose loops are serial."""
     body, reasons = vectorized(unrolled(nest), sizes)
-    made = distributed(body, sizes, threads)
+    made = distributed(body, sizes)
     return replace(made, reasons=(*reasons, *made.reasons))
 
 
-def distributed(body: Body, sizes: Sizes, threads: bool = True, slower: float = 1.0) -> Schedule:
+def distributed(body: Body, sizes: Sizes, slower: float = 1.0) -> Schedule:
     """The kernel of a body whose vectors are there already; it takes `slower` times as long as its
     operations say."""
+    body = in_rounds(body, sizes)
     ns = slower * nanoseconds(body, sizes)
-    if threads and len(body) == 1 and isinstance(body[0], For):
+    if len(body) == 1 and isinstance(body[0], For):
         shared = shared_out(body[0], ns, sizes)
         if shared is not None:
             reasons = (shared.reason,)

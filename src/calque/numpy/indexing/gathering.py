@@ -14,7 +14,7 @@ import numpy as np
 
 from calque.core.arrays import is_concrete, to_array, to_numpy
 from calque.core.config import config
-from calque.core.dims import Dim, is_found, may_exceed, surely_equal, surely_same
+from calque.core.dims import Dim, is_found, surely_equal, surely_same
 from calque.core.dtypes import is_inexact, is_integer, is_signed
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -26,8 +26,12 @@ from calque.numpy.indexing.parsing import Plan, _is_array_part, expand, mode_of,
 from calque.numpy.promotion import broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
 from calque.ops import scatter_functions as lax_scatter
-from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from calque.ops.sizes import as_number, places
+from calque.ops.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from calque.ops.sizes import as_number, exactly, index_dtype, places
 
 # ---------------------------------------------------------------- reading
 
@@ -59,7 +63,7 @@ def getitem(
 def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
     """Might a part of the index be a slice of a length that only the program knows, or lie on an
     axis of such a size?"""
-    if any(type(n) is Dim for n in shape):
+    if any(isinstance(n, Dim) for n in shape):
         return any(map(is_found, shape))
     parts = index if type(index) is tuple else (index,)
     return any(
@@ -82,7 +86,7 @@ def opened_windows(x: Any, index: Any) -> tuple[Any, Any]:
             x = found.cut(x, axis, p)
             parts[k] = slice(None)
         elif type(p) is int and is_found(x.shape[axis]):
-            parts[k] = np.asarray(p, np.int32)
+            parts[k] = np.asarray(_place(p), np.int32)
         axis += 1
     return x, tuple(parts)
 
@@ -100,10 +104,15 @@ def windows_as_places(index: Any, shape: tuple[int, ...]) -> Any:
     sizes = iter(shape)
     whole = [None if p is None else next(sizes) for p in parts]
 
-    def number(p, n):
-        return np.asarray(p, np.int32) if type(p) is int and is_found(n) else p
+    def number(p: Any, n: Any) -> Any:
+        return np.asarray(_place(p), np.int32) if type(p) is int and is_found(n) else p
 
     return tuple(places.get(id(p), number(p, n)) for p, n in zip(parts, whole))
+
+
+def _place(p: int) -> int:
+    """An index on an axis of a size that the program finds, which is below 2**31."""
+    return min(max(p, -(2**31)), 2**31 - 1)
 
 
 def _has_int_outside(index: Any, shape: tuple[int, ...]) -> bool:
@@ -181,8 +190,7 @@ def basic(x: Any, plan: Plan) -> Any:
 def index_arrays(plan: Plan, wrap: bool) -> Any:
     """The integer arrays of a plan stacked along a new last axis."""
     axes = sorted(plan.arrays)
-    big = any(may_exceed(plan.shape[a], 2**31 - 2) for a in axes)
-    dtype = np.dtype("int64") if big else np.dtype("int32")
+    dtype = index_dtype(*(plan.shape[a] for a in axes))
     columns = [
         broadcast_to(normalized(plan.arrays[a], plan.shape[a], wrap, dtype), plan.advanced_shape)
         for a in axes
@@ -192,15 +200,18 @@ def index_arrays(plan: Plan, wrap: bool) -> Any:
 
 def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
     """Negative indices count from the end; `wrap` takes them modulo the size."""
+    if type(i) is int:
+        far = np.iinfo(np.int64).max
+        i = np.asarray(min(max(i, -far), far), np.int64)
     if is_concrete(i):
         n = np.asarray(to_numpy(i)).astype(np.int64 if is_signed(typeof(i).dtype) else np.uint64)
-        if type(size) is Dim and (wrap or (n.dtype == np.int64 and (n < 0).any())):
+        if isinstance(size, Dim) and (wrap or (n.dtype == np.int64 and (n < 0).any())):
             return normalized_at(n.astype(dtype), size, wrap)
         if wrap and size:
             n = n % size
         elif n.dtype == np.int64 and (n < 0).any():
             n = np.where(n < 0, n + size, n)
-        return np.clip(n, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+        return exactly(np.clip(n, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype))
     own = typeof(i).dtype
     wide = dtype if own.itemsize <= dtype.itemsize or not is_integer(own) else own
     i = convert(i, wide)
@@ -214,13 +225,13 @@ def normalized_at(i: Any, size: Any, wrap: bool) -> Any:
     if wrap:
         return _modulo(i, size)
     wide = typeof(i).dtype
-    zero, n = np.zeros((), wide), as_number(size, wide)
+    zero, n = as_number(0, wide), as_number(size, wide)
     return do.select_n(do.lt(i, zero), i, do.add(i, n))
 
 
 def _modulo(i: Any, size: int) -> Any:
     dtype = typeof(i).dtype
-    n, zero = as_number(size if size > 0 else 1, dtype), np.zeros((), dtype)
+    n, zero = as_number(size if size > 0 else 1, dtype), as_number(0, dtype)
     r = do.rem(i, n)
     return do.select_n(do.lt(r, zero), r, do.add(r, n))
 
@@ -401,8 +412,9 @@ def scatter_plan(
         if a not in spread and length != plan.shape[a]
     }
     if not plan.arrays and not spread and scatter is lax_scatter.scatter:
-        places = [np.asarray(starts.get(a, 0), np.int32) for a in range(len(plan.shape))]
-        return do.dynamic_update_slice(x, values, *places)
+        dtype = index_dtype(*plan.shape)
+        corner = [as_number(starts.get(a, 0), dtype) for a in range(len(plan.shape))]
+        return do.dynamic_update_slice(x, values, *corner)
     batch = [r for r in layout if r[0] == "advanced" or r[1] in spread]
     batch_shape = tuple(n for n, r in zip(typeof(values).shape, layout) if r in batch)
     columns = index_columns(plan, slices, spread, starts, batch, batch_shape, mode == "wrap")
@@ -453,7 +465,7 @@ def index_columns(
             i,
             plan.shape[a],
             wrap,
-            np.dtype("int64" if may_exceed(plan.shape[a], 2**31 - 2) else "int32"),
+            index_dtype(plan.shape[a]),
         )
         i = broadcast_to(i, plan.advanced_shape)
         columns[a] = do.broadcast_in_dim(
@@ -461,16 +473,27 @@ def index_columns(
         )
     for a in spread:
         start, length, step = slices[a]
-        i = as_number(start, np.int32) + places(length) * np.int32(step)
+        i = _progression(start, length, step, index_dtype(plan.shape[a]))
         at = (batch.index(("slice", a)),)
         columns[a] = do.broadcast_in_dim(
             i, shape=batch_shape, broadcast_dimensions=at, sharding=None
         )
     for a, start in starts.items():
         columns[a] = do.broadcast_in_dim(
-            np.asarray(start, np.int32), shape=batch_shape, broadcast_dimensions=(), sharding=None
+            as_number(start, index_dtype(plan.shape[a])),
+            shape=batch_shape,
+            broadcast_dimensions=(),
+            sharding=None,
         )
     return columns
+
+
+def _progression(start: Any, length: Any, step: int, dtype: Any) -> Any:
+    """`length` places from `start` on, `step` apart."""
+    if type(start) is int and type(length) is int:
+        return exactly((start + step * np.arange(length)).astype(dtype))
+    turn = do.mul(places(length, dtype), broadcast_to(as_number(step, dtype), (length,)))
+    return do.add(broadcast_to(as_number(start, dtype), (length,)), turn)
 
 
 def stacked(columns: Sequence[Any], shape: tuple[int, ...]) -> Any:

@@ -14,7 +14,7 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.promotion import convert
-from calque.ops.sizes import as_number
+from calque.ops.sizes import as_number, index_dtype
 from calque.transforms.primitives.checks import raise_if
 
 
@@ -57,9 +57,8 @@ def in_order(mask: Any, values: Any) -> Any:
     """For every place of the mask the value that is its turn; NumPy's error while running if there
     are not just as many."""
     m, n = typeof(mask), typeof(values).shape[0]
-    flat = convert(
-        do.reshape(mask, new_sizes=(m.size,), dimensions=None, sharding=None), np.dtype("int32")
-    )
+    dtype = index_dtype(m.size)
+    flat = convert(do.reshape(mask, new_sizes=(m.size,), dimensions=None, sharding=None), dtype)
     count = do.reduce_sum(flat, axes=(0,), out_sharding=None)
 
     def error(found: np.ndarray) -> Exception:
@@ -67,13 +66,13 @@ def in_order(mask: Any, values: Any) -> Any:
             f"x.at[mask]: {n} values were given for {int(found)} places where the mask is true"
         )
 
-    raise_if(do.ne(count, as_number(n, np.int32)), error, [count])
+    raise_if(do.ne(count, as_number(n, dtype)), error, [count])
     if not n:  # nothing may be chosen: any value will do
         zero = np.zeros((), typeof(values).dtype)
         shape = (*m.shape, *typeof(values).shape[1:])
         return do.broadcast_in_dim(zero, shape=shape, broadcast_dimensions=(), sharding=None)
-    turn = do.sub(do.cumsum(flat, axis=0, reverse=False), np.ones((), np.int32))
-    turn = do.max(turn, np.zeros((), np.int32))
+    turn = do.sub(do.cumsum(flat, axis=0, reverse=False), as_number(1, dtype))
+    turn = do.max(turn, as_number(0, dtype))
     taken = indexing.getitem(values, turn, "clip")
     return do.reshape(
         taken, new_sizes=(*m.shape, *typeof(values).shape[1:]), dimensions=None, sharding=None

@@ -1,0 +1,142 @@
+"""Stages to nests: which stages make one kernel, and which temporaries never reach memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from math import inf
+
+from calque.native.loops.tree import Body, For, Statement, own_exprs, statements, stored
+from calque.native.lower.cost import nanoseconds
+from calque.native.lower.sizes import Sizes
+from calque.native.lower.stages import Stage
+from calque.native.plan.steps import Compute, Nest, Repeat, Step, Switch
+from calque.native.scalars.expr import Buffer
+from calque.native.schedule import fuse
+from calque.native.schedule.threads import PARALLEL_NS
+
+
+def fused(
+    steps: Sequence[Step],
+    temporaries: Collection[Buffer],
+    sizes: Sizes,
+    wanted: Collection[Buffer] = (),
+) -> list[Step]:
+    """The steps with nests in place of stages. `wanted` are the temporaries that are read later;
+    what is stored in no temporary always is.
+
+    before: compute (t[i] = exp x[i]; y[i] = t[i] + 1)
+    after:  nest (for i: y[i] = exp x[i] + 1)
+    """
+    out: list[Step] = []
+    later = set(wanted)
+    for s in reversed(steps):
+        if isinstance(s, Compute):
+            gone = {b for b in s.writes() if b in temporaries and b not in later}
+            out += reversed(nests(s.stages, gone, sizes))
+        elif isinstance(s, Repeat):
+            inside = later | s.reads()  # in the next round
+            body = fused(s.body, temporaries, sizes, inside)
+            out.append(replace(s, body=body, test=fused(s.test, temporaries, sizes, inside)))
+        elif isinstance(s, Switch):
+            out.append(replace(s, cases=[fused(c, temporaries, sizes, later) for c in s.cases]))
+        else:
+            out.append(s)
+        later |= s.reads()
+    return out[::-1]
+
+
+def nests(stages: Sequence[Stage], gone: Collection[Buffer], sizes: Sizes) -> list[Nest]:
+    """The kernels of stages. Nothing after them reads the buffers in `gone`."""
+    bodies = kernels_of(stages, sizes)
+    readers: dict[Buffer, int] = {}
+    for body in bodies:
+        for b in read_in(body):
+            readers[b] = readers.get(b, 0) + 1
+    local = frozenset(s.buf for s in stages if s.local)
+    return [Nest(forwarded(body, local, gone, readers, sizes), in_order=True) for body in bodies]
+
+
+def read_in(body: Body) -> set[Buffer]:
+    return {b for s in statements(body) for e in own_exprs(s) for b in e.bufs}
+
+
+def forwarded(
+    body: Body,
+    local: frozenset[Buffer],
+    gone: Collection[Buffer],
+    readers: dict[Buffer, int],
+    sizes: Sizes,
+) -> Body:
+    """One kernel with its values forwarded and its temporaries gone, where no other kernel wants
+    them."""
+    makes = stored(body)
+    if len(makes) < 2:
+        return body
+    read_here = read_in(body)
+    if makes.isdisjoint(read_here):
+        return body
+
+    def is_wanted(b: Buffer) -> bool:
+        return b not in gone or readers.get(b, 0) > (b in read_here)
+
+    def is_row(b: Buffer) -> bool:
+        return b in makes and b.place == "arg" and not is_wanted(b)
+
+    return fuse.shrink(fuse.prune(fuse.Forward(local).body(body), is_wanted), is_row, sizes)
+
+
+def kernels_of(stages: Sequence[Stage], sizes: Sizes) -> list[Body]:
+    """The bodies of kernels: one per run of loops; scalar statements go with the run before them,
+    and short runs with what they read."""
+    out: list[Piece] = []
+    for r in fuse.group(stages, 0, sizes):
+        body = fuse.stores(r.stages[0]) if r.var is None else fuse.loop(r.stages, 0, sizes)
+        if out and out[-1].admits(r, body, sizes):
+            out[-1].append(r, body)
+        else:
+            out.append(Piece(r, body))
+    return [tuple(p.body) for p in out]
+
+
+class Piece:
+    """A kernel to be: statements that one thread runs one after the other, or one nest that threads
+    may share."""
+
+    def __init__(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+        self.body = list(body)
+        self.made, self.weight = set(run.made), run.weight
+        self.ns: float | None = None  # how long it takes, when that has been asked
+
+    def shared(self) -> bool:
+        """Could threads share this nest?"""
+        return len(self.body) == 1 and isinstance(self.body[0], For) and not self.body[0].accs
+
+    def append(self, run: fuse.Run, body: Sequence[Statement]) -> None:
+        self.body += body
+        self.made |= set(run.made)
+        self.weight += run.weight
+
+    def admits(self, run: fuse.Run, body: Sequence[Statement], sizes: Sizes) -> bool:
+        """Does a run read or go on with what is made here, and is all of it together too short for
+        a second thread? Scalars may go with any loop that one thread runs."""
+        if run.var is None and not (sizes.known and self.shared()):
+            return True
+        related = not self.made.isdisjoint(run.read) or not self.made.isdisjoint(run.made)
+        if self.weight + run.weight > fuse.CAP or not related or not sizes.known:
+            return False
+        if self.ns is None:
+            self.ns = short(self.body, sizes)
+        total = self.ns + short(body, sizes)
+        if total > PARALLEL_NS:
+            return False
+        self.ns = total
+        return True
+
+
+def short(body: Sequence[Statement], sizes: Sizes) -> float:
+    """A guess of the nanoseconds that statements take; loops that may be longer in another call
+    take forever."""
+    if any(isinstance(s, For) and sizes.may_grow(s.extent) for s in statements(tuple(body))):
+        return inf
+    return nanoseconds(tuple(body), sizes)
