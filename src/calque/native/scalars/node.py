@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from weakref import ref as WeakRef
 
