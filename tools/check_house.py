@@ -54,14 +54,14 @@ FLOORS = {
     "calque.core": [
         "config errors lazy pause polynomials pytrees source",
         "devices dims dtypes key_use tracebacks",
-        "adopting avals extents",
+        "adopting avals extents symbols",
         "trace_state",
         "leaks primitives",
         "jaxprs",
         "at_sizes printing",
         "trace",
         "arrays outside",
-        "reference",
+        "reference types",
         "backends",
     ],
     "calque.ops": [
@@ -89,9 +89,9 @@ FLOORS = {
         "eager",
     ],
     "calque.numpy": [
-        "promotion",
+        "promotion signatures",
         "calls ufuncs",
-        "creation indexing joining matrices reductions shaping",
+        "creation indexing joining matrices ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
         "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import functools
 import linecache
 import types
 from typing import Final
 
 from calque.core.errors import ControlFlowError
+from calque.machine.caches import memo
 from calque.machine.syntax import syntax_tree
 
 Node = ast.FunctionDef | ast.Lambda
@@ -61,7 +61,7 @@ def cannot(function: types.FunctionType, why: str) -> ControlFlowError:
     )
 
 
-@functools.lru_cache(maxsize=64)
+@memo("functions that stand in files", 64)
 def _definitions(text: str) -> tuple[Node, ...]:
     return tuple(
         n for n in ast.walk(syntax_tree(text)) if isinstance(n, (ast.FunctionDef, ast.Lambda))

@@ -3,13 +3,14 @@ names."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from calque.core.config import config
+from calque.machine.caches import memo
+from calque.machine.once import once
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float0 = np.dtype([("float0", np.void, 0)])
@@ -135,7 +136,7 @@ _SHORT = {
 }
 
 
-@functools.cache
+@memo("short names of dtypes", "dtypes")
 def short_name(dtype: Any) -> str:
     """The short name that jaxprs print: f32, i8, bf16, c64, f8_e4m3fn, bool."""
     if isinstance(dtype, ExtendedDType):
@@ -211,7 +212,7 @@ def iinfo(dtype: Any) -> Any:
 # can hold both.
 
 
-@functools.cache
+@once
 def _lattice() -> dict[Any, frozenset[Any]]:
     i, u = (
         [np.dtype(f"int{n}") for n in (8, 16, 32, 64)],
@@ -251,7 +252,7 @@ def _lattice() -> dict[Any, frozenset[Any]]:
     return reach
 
 
-@functools.cache
+@memo("joins of dtypes", "sets of dtypes")
 def _join(*nodes: Any) -> Any:
     reach = _lattice()
     common = frozenset.intersection(*(reach[n] for n in nodes))
@@ -289,10 +290,12 @@ def promote(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
     first = items[0]
     if all(i == first for i in items):
         return first
+    if len(items) > 2:
+        items = tuple(dict.fromkeys(items))
     return _promote(items, config.numpy_dtype_promotion == "strict", config.enable_x64)
 
 
-@functools.cache
+@memo("promotions of operands", "dtypes of operands, each of them once")
 def _promote(items: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tuple[Any, bool]:
     kinds = {d for d, _ in items}
     if any(isinstance(d, ExtendedDType) for d in kinds):

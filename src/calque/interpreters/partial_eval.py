@@ -122,7 +122,7 @@ def trace_to_jaxpr_dynamic(
     call = getattr(fun, "call_wrapped", fun)
     kept = [True] * len(in_avals) if keep_inputs is None else list(keep_inputs)
 
-    def chosen(args):
+    def chosen(args: Any) -> Any:
         return call(*[x for x, k in zip(args, kept, strict=True) if k])
 
     closed = trace_to_jaxpr(lambda *args: chosen(args), in_avals, getattr(fun, "__name__", ""))

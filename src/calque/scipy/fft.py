@@ -87,7 +87,7 @@ def _transform(name: str, x: Any, type: int, axis: int, norm: str | None, invers
     first, last = _scales(n, type, norm, inverse)
     along = (n,) + (1,) * (x.ndim - 1 - axis)
 
-    def spread(v):
+    def spread(v: Any) -> Any:
         return v.reshape(along).astype(
             x.dtype if np.isrealobj(v) else jnp.promote_types(x.dtype, "complex64")
         )

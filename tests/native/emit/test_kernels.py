@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from run_kernel import array, call, run, run_plain, words
 
+from calque.machine.caches import Entries
 from calque.machine.code import diskcache
 from calque.native.emit import emitter, kernels
 from calque.native.emit.kernels import compile_kernels
@@ -124,7 +125,7 @@ def private_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("CALQUE_CACHE", raising=False)
     diskcache.reload()
-    monkeypatch.setattr(kernels, "_codes", {})
+    monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(kernels, "_addresses", {})
     yield
     monkeypatch.undo()

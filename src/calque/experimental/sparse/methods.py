@@ -95,7 +95,7 @@ def _getitem(self: Any, item: Any) -> Any:
     return sparsify(lambda x: x[item])(self)
 
 
-def _iterated(self: BCOO) -> Iterator[Any]:
+def _iterated(self: Any) -> Iterator[Any]:
     return (self[i] for i in range(len(self)))
 
 
@@ -119,7 +119,7 @@ def _pow(self: BCOO, exponent: Any) -> BCOO:
     return sparsify(lambda x: jnp.power(x, exponent))(self)
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "truediv": jnp.true_divide,
     "matmul": jnp.matmul,
 }  # fmt: skip

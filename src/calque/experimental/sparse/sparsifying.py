@@ -78,7 +78,7 @@ def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts))
     env.update(zip(jaxpr.invars, args))
 
-    def read(a):
+    def read(a: Any) -> Any:
         return env[a] if isinstance(a, Var) else literal_value(a)
 
     for e in jaxpr.eqns:
@@ -248,7 +248,7 @@ def _while(
     test, step = values[:cond_nconsts], values[cond_nconsts : cond_nconsts + body_nconsts]
     init = tuple(values[cond_nconsts + body_nconsts :])
 
-    def condition(carry):
+    def condition(carry: Any) -> Any:
         return run(cond_jaxpr, [*test, *carry])[0]
 
     return list(

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from calque.core.config import config
 from calque.core.lazy import LazyModule
+from calque.machine.caches import Table
 from calque.machine.code import diskcache, llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.driver import interpreter as interp
@@ -113,8 +114,9 @@ class _Module:
 
 
 _turns = Turns()
-_codes: dict[tuple[str, bool, int], Code] = {}
-_addresses: dict[str, int] = {}  # every symbol of ours that is linked: kernels and math functions
+_codes: Final[Table[tuple[str, bool, int], Code]] = Table("kernels", 50_000, programs=True)
+# every symbol of ours that is linked, kernels and math functions: code is never unloaded
+_addresses: Final[dict[str, int]] = {}
 
 
 @once
@@ -140,7 +142,7 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
         new: dict[tuple[str, bool, int], Code] = {}
         for body, order in zip(bodies, orders, strict=True):
             key = (order.key, exact, opt)
-            code = _codes.get(key) or new.get(key)
+            code = _codes.find(key) or new.get(key)
             if code is None:
                 code = new[key] = _new_code(body, order, exact, opt)
             else:
@@ -150,7 +152,8 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
             )
         if new:
             _make([*new.values()], opt)
-            _codes.update(new)
+            for key, code in new.items():
+                _codes[key] = code
     return out
 
 
@@ -167,8 +170,11 @@ def _make(codes: list[Code], opt: int) -> None:
     """Give each code its address: from disk, else compiled."""
     missing = []
     _addresses[polls.ASK] = interp.calque_poll.address
+    linked = {c.symbol for c in codes if c.symbol in _addresses}
     for c in codes:
-        if _from_disk(c.symbol, opt):
+        if c.symbol in linked:
+            stats.memory += 1
+        elif _from_disk(c.symbol, opt):
             stats.disk += 1
         else:
             missing.append(c)

@@ -17,6 +17,8 @@ from weakref import ref as WeakRef
 import ml_dtypes
 import numpy as np
 
+from calque.machine.caches import Interned
+
 INT_BITS: Final = {
     "i1": 1,
     "i8": 8,
@@ -162,11 +164,13 @@ class _Entry(WeakRef):  # type: ignore[type-arg]
     key: tuple[Any, ...]
 
 
-_pool: dict[tuple[Any, ...], _Entry] = {}
+_pool: Final[Interned[tuple[Any, ...], _Entry]] = Interned("expressions", "expressions that live")
 
 
-def _forget(entry: Any) -> None:
-    _remove_dead_weakref(_pool, entry.key)  # atomic: never drops an entry that has been replaced
+def _forget(
+    entry: Any, pool: Any = _pool, remove: Callable[..., None] = _remove_dead_weakref
+) -> None:
+    remove(pool, entry.key)  # atomic: never drops an entry that has been replaced
 
 
 def pool_size() -> int:
@@ -215,6 +219,7 @@ def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
     while True:  # another thread may have made the same node meanwhile
         entry = _pool.setdefault(key, new)
         if entry is new:
+            _pool.made += 1
             return e
         found = entry()
         if found is not None:

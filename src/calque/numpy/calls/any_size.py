@@ -22,6 +22,7 @@ from calque.transforms.engines.specialiser import (
     GenericProgram,
     SizedCall,
     Specialiser,
+    new_families,
 )
 from calque.transforms.jit.teaching import Lesson, result_of, teach
 
@@ -48,7 +49,7 @@ class LibraryCall(SizedCall):
         names: Iterable[str],
         key: Any,
     ) -> None:
-        super().__init__(families[key_of(key)], given.avals, given.sizes)
+        super().__init__(families.of(key_of(key)), given.avals, given.sizes)
         self.function, self.flat, self.given, self.names = function, flat, given, tuple(names)
 
 
@@ -81,7 +82,7 @@ class AnySize:
     """What a library function knows of the sizes that it was called with."""
 
     def __init__(self) -> None:
-        self.families, self.counts = Families(), CallCounts(HOT_AFTER)
+        self.families, self.counts = new_families(), CallCounts(HOT_AFTER)
 
     def is_hot(self, key: Sequence[Any], sizes: tuple[int, ...]) -> bool:
         """Did an entry for all sizes serve these ones so often that they shall have one of their

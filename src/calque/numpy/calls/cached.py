@@ -20,6 +20,7 @@ from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
+from calque.machine.caches import Tables
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.any_size import AnySize, LibraryCall
 from calque.numpy.calls.marks import is_python_only, is_seldom_taught
@@ -79,6 +80,12 @@ class Arguments:
         raise Inexpressible
 
 
+_SEEN: Final[Tables[Any, int]] = Tables("calls of library functions", SEEN_LIMIT, programs=True)
+_RARE: Final[Tables[Any, int]] = Tables(
+    "calls of functions that are seldom taught", SEEN_LIMIT, programs=True
+)
+
+
 class Teacher:
     """Serves the calls of a function that machine code does not know, and teaches it: with the
     second call of a sort, or `at_once`.
@@ -90,10 +97,10 @@ class Teacher:
     ) -> None:
         self.f, self.exact, self.at_once = f, exact or steps, at_once
         self.function: Any = None  # whom to teach
-        self.seen: dict[Any, int] = {}  # arguments met before -> how often, or what came of it
+        self.seen = _SEEN.new()  # arguments met before -> how often, or what came of it
         self.any_size = AnySize()
         self.seldom = is_seldom_taught(f)
-        self.calls: dict[Any, int] = {}  # of functions that are seldom taught
+        self.calls = _RARE.new()  # of functions that are seldom taught
 
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call."""
@@ -102,7 +109,7 @@ class Teacher:
         try:
             given = Arguments(args, kwargs)
             key = (epoch(), *given.key)
-            known = self.seen.get(key)
+            known = self.seen.find(key)
         except (Inexpressible, TypeError):
             # not for machine code, or arguments that cannot be a key
             return self.f(*args, **kwargs)
@@ -114,11 +121,9 @@ class Teacher:
         """Has a function that is seldom taught been called seldom with such arguments?"""
         try:
             key = (epoch(), args, *kwargs.items())
-            n = self.calls[key] = self.calls.get(key, 0) + 1
+            n = self.calls[key] = (self.calls.find(key) or 0) + 1
         except TypeError:
             return False
-        if len(self.calls) > SEEN_LIMIT:
-            self.calls.clear()
         return n <= TURNS
 
     def learns(
@@ -130,8 +135,6 @@ class Teacher:
         kwargs: dict[str, Any],
     ) -> bool:
         """Is there an entry for such arguments now?"""
-        if len(self.seen) > SEEN_LIMIT:
-            self.seen.clear()
         if known is None and given.sizes:
             self.seen[key] = 1
             if self.any_size.is_hot(key, given.sizes):

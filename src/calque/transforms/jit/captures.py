@@ -22,6 +22,7 @@ from calque.core.arrays import ArrayImpl
 from calque.core.errors import StaleCaptureError, StaleCaptureWarning
 from calque.core.lazy import LazyModule
 from calque.core.source import user_frame
+from calque.machine.caches import memo
 
 dis = LazyModule("dis")
 
@@ -449,7 +450,7 @@ _NO_STEPS: Final = frozenset(
 )
 
 
-@functools.lru_cache(maxsize=4096)
+@memo("loads and stores of code", 4096)
 def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
     """The loads and stores of names, in order; anything else is an empty step."""
     out: list[tuple[str, Any]] = []

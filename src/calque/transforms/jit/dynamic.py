@@ -30,7 +30,7 @@ class JittedCall(SizedCall):
     __slots__ = ("function", "given")
 
     def __init__(self, function: Any, given: Any) -> None:
-        super().__init__(function.cache.families[given.family_key], given.avals, given.sizes)
+        super().__init__(function.cache.families.of(given.family_key), given.avals, given.sizes)
         self.function, self.given = function, given
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import backends, key_use, pytrees, trace_state
 from calque.core.avals import ShapedArray
@@ -15,6 +15,7 @@ from calque.core.pause import no_collection
 from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
+from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
@@ -79,6 +80,9 @@ class Options:
         return tuple(getattr(self, n) for n in self.__slots__)
 
 
+_OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
+
+
 class JittedFunction:
     """The Python side of a jitted function."""
 
@@ -92,9 +96,8 @@ class JittedFunction:
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
         self.call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
-        self.with_values: dict[
-            Any, Any
-        ] = {}  # for calls that touch Refs: the same function of values
+        # for calls that touch Refs: the same function of their values
+        self.with_values: Entries[Any, Any] | None = None
 
     log = staticmethod(log)
 
@@ -103,6 +106,12 @@ class JittedFunction:
         if self._cache is None:
             self._cache = identity.cache_of(self.fun, self.options.key())
         return self._cache
+
+    def values_table(self) -> Entries[Any, Any]:
+        """Where the functions are kept that `of_values` makes."""
+        if self.with_values is None:
+            self.with_values = _OF_VALUES.new()
+        return self.with_values
 
     def of_values(self, fun: Callable[..., Any], static_argnums: Sequence[int]) -> Any:
         """A function that takes the values of Refs in place of the Refs, jitted as this one is."""
@@ -176,7 +185,7 @@ class JittedFunction:
         return self.trace_given(given), given.leaves
 
     def trace_given(self, given: Given) -> Traced:
-        traced = self.cache.programs.get(given.key)
+        traced = self.cache.programs.find(given.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
             traced = self.trace_new(given, given.avals)
             if not traced.hoisted:
@@ -256,7 +265,7 @@ class JittedFunction:
             if out is not NotImplemented:
                 return out
         given = Given(self, args, kwargs)
-        if given.key in self.with_values:
+        if self.with_values is not None and given.key in self.with_values:
             return refs_jit.call_closing_over(self, given)
         try:
             return self.served(given)
