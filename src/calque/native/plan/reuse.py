@@ -50,12 +50,12 @@ Names = dict[Buffer, Buffer]
 
 
 def reuse(
-    steps: list[Step],
+    steps: Sequence[Step],
     temporaries: set[Buffer],
     outputs: Sequence[Buffer],
     donated: Sequence[Buffer],
     nbytes: dict[Buffer, int],
-) -> tuple[list[Step], Names]:
+) -> tuple[Sequence[Step], Names]:
     """The steps with fewer buffers, and for each buffer that is gone the one that stands in its
     place."""
     if not donated and sum(nbytes[b] >= SMALLEST for b in temporaries) + bool(outputs) < 2:
