@@ -201,7 +201,7 @@ def places(rooms: Sequence[int]) -> tuple[list[int], int]:
     return out, at
 
 
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
+_SIGNS: Final = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 
 
 def python_text(e: Expr) -> str:

@@ -249,7 +249,7 @@ def counting(
     return Form((p, tuple({**rest, "shape": kept}.items())), (), at, tuple(whole))
 
 
-NORMAL: dict[str, Callable[..., Form | None]] = {
+NORMAL: Final[dict[str, Callable[..., Form | None]]] = {
     **{name: along_axes for name in (*REDUCTIONS, *POSITIONS, *RUNNING)},
     "dot_general": product,
     "iota": counting,

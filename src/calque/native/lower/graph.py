@@ -111,7 +111,7 @@ class GraphBuilder:
 # Equations that are written in other terms before anything else happens: name -> f(graph, args,
 # params, avals) -> results, or None where this equation has to stay as it is. Filled by the modules
 # that know them.
-EXPANSIONS: dict[str, Any] = {}
+EXPANSIONS: Final[dict[str, Any]] = {}
 
 
 def graph_of(closed: ClosedJaxpr | Jaxpr) -> Graph:

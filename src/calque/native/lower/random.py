@@ -133,7 +133,7 @@ RULES.update(
     random_unwrap=same_words,
     random_clone=same_words,
 )
-_LIMITS: dict[str, Callable[[Node], bool]] = {
+_LIMITS: Final[dict[str, Callable[[Node], bool]]] = {
     "random_bits": partitionable,
     "random_split": partitionable,
     "random_fold_in": threefry,

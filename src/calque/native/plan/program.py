@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from calque.native.scalars.expr import Buffer, Expr, item_size
 from calque.native.schedule.nests import Schedule
 
 PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
-_OPS = {
+_OPS: Final = {
     "add": Op.ADD,
     "sub": Op.SUB,
     "mul": Op.MUL,
