@@ -12,15 +12,14 @@ from calque.core.pause import importing as _importing
 
 with _importing():
     from calque import ops as _ops
-    from calque.core import backends as _backends
     from calque.core import lazy as _lazy
     from calque.core import printing as _printing  # the printed form of jaxprs
     from calque.core import tracebacks as _tracebacks
+    from calque.core.backends import known as _backends
     from calque.core.config import config
-    from calque.core.trace import set_evaluator as _set_evaluator
+    from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
-    from calque.transforms.functions import debug_nans as _debug_nans
-    from calque.transforms.jit.control_flow import set_converter as _set_converter
+    from calque.transforms.jit.control_flow import converter as _converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
@@ -154,15 +153,44 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.transforms.primitives.remat import checkpoint, checkpoint_policies, remat
     from calque.transforms.primitives.wanted import ad
 
+__all__ = [
+    "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",
+    "ad_checkpoint", "allow_f16_reductions", "api_util", "array_garbage_collection_guard",
+    "as_jax", "auto_pcast", "block_until_ready", "check", "check_tracer_leaks", "checkpoint",
+    "checkpoint_policies", "clear_caches", "closure_convert", "config", "convert",
+    "copy_to_host_async", "custom_batching", "custom_derivatives", "custom_gradient",
+    "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse", "debug_nans",
+    "default_backend", "default_device", "default_matmul_precision", "default_prng_impl",
+    "device_count", "device_get", "device_put", "devices", "disable_jit", "distributed",
+    "dlpack", "ds", "dtypes", "effects_barrier", "empty_ref", "enable_checks",
+    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape",
+    "experimental", "explain", "explain_cache_misses", "explain_retraces", "export", "extend",
+    "ffi", "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "get_num_threads",
+    "grad", "hessian", "host_count", "host_id", "host_ids", "image", "interpreters", "jacfwd",
+    "jacobian", "jacrev", "jax2tf_associative_scan_reductions", "jit", "jvp", "lax",
+    "legacy_prng_key", "linear_transpose", "linearize", "live_arrays", "local_device_count",
+    "local_devices", "log_compiles", "make_array_from_callback",
+    "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_jaxpr",
+    "make_mesh", "make_user_context", "memory", "monitoring", "named_call", "named_scope",
+    "new_ref", "nn", "no_execution", "no_retrace", "no_tracing", "numpy",
+    "numpy_dtype_promotion", "numpy_rank_promotion", "pmap", "print_environment_info",
+    "process_count", "process_index", "process_indices", "profiler", "pure_callback", "random",
+    "ref", "remat", "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh",
+    "set_num_threads", "shard_map", "sharding", "smap", "softmax_custom_jvp", "stages", "stats",
+    "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",
+    "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device", "tree", "tree_util", "typeof", "typing", "value_and_grad",
+    "vjp", "vmap",
+]  # fmt: skip
+
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
-_set_evaluator(_lazy.function("calque.native.eager.execution", "evaluate"))
-_set_converter(_lazy.function("calque.converting", "convert"))
+_evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
+_converter.install(_lazy.function("calque.converting", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )
-_debug_nans.install()
 _tracebacks.install()
 __version__ = "0.1.0"

@@ -155,7 +155,7 @@ def visualize_sharding(
         max(round(scale) - 1, 0) - round(scale) // 2,
     ]  # empty lines before and after the name
 
-    def line(left, between, right):
+    def line(left: str, between: str, right: str) -> str:
         return left + between.join(["─" * width] * len(columns)) + right
 
     body = [line("┌", "┬", "┐")]

@@ -71,7 +71,12 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 def device_get(x: Any) -> Any:
     """The leaves of a tree as NumPy arrays."""
-    return pytrees.tree_map(lambda a: a.__array__() if isinstance(a, (ArrayImpl, Tracer)) else a, x)
+    return pytrees.tree_map(_on_host, x)
+
+
+def _on_host(a: Any) -> Any:
+    on_device = isinstance(a, (ArrayImpl, Tracer))
+    return a.__array__() if on_device else a
 
 
 def block_until_ready(x: Any) -> Any:

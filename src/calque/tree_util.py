@@ -254,9 +254,12 @@ def register_pytree_node(
 
 def register_pytree_node_class(cls: T) -> T:
     """A class decorator: uses the methods `tree_flatten` and `tree_unflatten`."""
+    owner: Any = cls
     register_pytree_node(
-        cls, lambda x: x.tree_flatten(), lambda aux, children: cls.tree_unflatten(aux, children)
-    )  # type: ignore[attr-defined]
+        cls,
+        lambda x: x.tree_flatten(),
+        lambda aux, children: owner.tree_unflatten(aux, children),
+    )
     return cls
 
 
@@ -277,13 +280,14 @@ def register_pytree_with_keys(
 
 def register_pytree_with_keys_class(cls: T) -> T:
     """A class decorator: uses the methods `tree_flatten_with_keys` and `tree_unflatten`."""
+    owner: Any = cls
     flat = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
         cls,
         lambda x: x.tree_flatten_with_keys(),
-        lambda aux, children: cls.tree_unflatten(aux, children),
+        lambda aux, children: owner.tree_unflatten(aux, children),
         flat,
-    )  # type: ignore[attr-defined]
+    )
     return cls
 
 

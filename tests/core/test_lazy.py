@@ -39,6 +39,17 @@ def test_every_name_is_found_and_listed(name):
     assert not [n for n in names if n not in space and n in getattr(module, "__all__", names)]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["calque", "calque.experimental", "calque.extend", "calque.extend.core", "calque.interpreters"],
+)
+def test_what_is_listed_for_type_checkers_is_what_is_offered(name):
+    """Checkers take a name for public only if `__all__` has it."""
+    module = importlib.import_module(name)
+    assert vars(module)["__all__"] == sorted(set(vars(module)["__all__"]))
+    assert set(vars(module)["__all__"]) == {n for n in table(name) if not n.startswith("_")}
+
+
 @pytest.mark.parametrize("name", FACADES)
 def test_no_name_is_also_a_module(name):
     """Importing such a module would put it in the place of what the facade offers."""

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from calque.machine import caches as caches_module
-from calque.machine.caches import Caches, Table, Tables, WeakTable, memo
+from calque.machine.caches import Caches, Interned, Table, Tables, WeakTable, memo
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +115,13 @@ def test_a_weak_table_forgets_the_dead():
     del thing
     gc.collect()
     assert of("things") == ("things", 1, 0, 0, "the keys that live", 0)
+
+
+def test_interned_values_are_counted_when_they_are_made():
+    names = Interned("names of things", "things")
+    names["a"] = object()
+    names.made += 1
+    assert of("names of things") == ("names of things", None, 1, 1, "things", 0)
 
 
 def test_names_are_unique_and_bounds_are_needed():

@@ -89,7 +89,7 @@ def test_kernels_for_every_size_say_which_sizes_they_serve() -> None:
             to_numpy(do.reduce_sum(x, axes=(0,), out_sharding=None)),
             to_numpy(cq.jit(lambda x: do.reduce_sum(x, axes=(0,), out_sharding=None))(x)),
         )
-    served = [t.serves for t in eager._templates.values() if t is not None and t.guards]
+    served = [t.serves for t in eager._templates.values() if t and t.guards]
     assert len(eager._templates) - before <= 2
     assert served and all(s((1, 16_384, 1)) and not s((1, 16_385, 1)) for s in served)
 

@@ -15,6 +15,7 @@ import calque
 import calque.numpy as jnp
 from calque import lax, machine
 from calque.core.backends import Options
+from calque.machine.caches import Entries
 from calque.machine.code import llvm as modules
 from calque.machine.code import target
 from calque.machine.lang.unit import Unit
@@ -50,7 +51,7 @@ def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (vectors, matmul):
         monkeypatch.setattr(module, "describe", lambda: described)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    monkeypatch.setattr(kernels, "_codes", {})
+    monkeypatch.setattr(kernels, "_codes", Entries(1000))
     monkeypatch.setattr(kernels, "_addresses", {})
     monkeypatch.setattr(kernels, "_make", lambda codes, opt: None)
     yield

@@ -323,3 +323,16 @@ def test_equal_objects_and_functions_are_no_change():
     model.rate.k = 4.0
     with pytest.warns(StaleCaptureWarning, match="model.rate.k was 3.0"):
         f(1.0)
+
+
+def test_functions_of_one_code_that_capture_other_values():
+    def made(table):
+        return lambda x: x * table["k"]
+
+    one, two = {"k": 2.0}, {"k": 3.0}
+    first, second = made(one), made(two)
+    f = jax.jit(lambda x: first(x) + second(x))
+    assert float(f(1.0)) == 5.0
+    two["k"] = 4.0
+    with pytest.warns(StaleCaptureWarning, match=r"table was \{'k': 3.0\}"):
+        f(1.0)

@@ -123,7 +123,7 @@ def as_jax() -> ModuleType:
             " line of the program, or start it with `python -m calque script.py`."
         )
     sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
-    package.__version__ = versions.JAX
+    package.__version__ = versions.JAX  # type: ignore[attr-defined]
     package.__version_info__ = versions.as_numbers(versions.JAX)  # type: ignore[attr-defined]
     sys.modules["jax"] = package
     for name in ("version", "lib", "_src"):

@@ -20,6 +20,7 @@ from calque.converting.rewriting import CALLEE, RUNTIME, rewritten
 from calque.converting.source import cannot, refusal, tree_of
 from calque.core.errors import ControlFlowError
 from calque.core.tracebacks import boundary
+from calque.machine.caches import Table, WeakTable
 from calque.machine.call import functions as callpath
 from calque.transforms.jit.function import function_of, rewrapped
 from calque.transforms.primitives.custom_jvp import custom_jvp
@@ -39,10 +40,10 @@ _HOLDING: Final = (
     custom_vjp,
 )
 _FLAGS: Final = 0x1000000 | 0x800000  # `from __future__ import annotations` and generator_stop
-_codes: dict[
-    tuple[types.CodeType, str, str], types.CodeType
-] = {}  # by original code, file and package
-_ours: set[types.CodeType] = set()
+_codes: Final[Table[tuple[types.CodeType, str, str], types.CodeType]] = Table(
+    "converted code, by the original one", 4096
+)
+_ours: Final[WeakTable[types.CodeType, bool]] = WeakTable("code that is converted")
 
 
 @boundary
@@ -205,7 +206,7 @@ def _kept(fun: types.FunctionType) -> types.FunctionType:
 def _made(fun: types.FunctionType) -> types.FunctionType:
     code = fun.__code__
     key = (code, code.co_filename, _package(fun))
-    new = _codes.get(key)
+    new = _codes.find(key)
     if new is None:
         new = _codes[key] = _compiled(fun)
         _remember(new)
@@ -233,7 +234,7 @@ def _like(made: types.FunctionType, fun: types.FunctionType) -> types.FunctionTy
 def _remember(code: types.CodeType) -> None:
     """This code and the functions inside are converted. Methods of classes inside are not: they are
     when they are called."""
-    _ours.add(code)
+    _ours[code] = True
     for c in code.co_consts:
         if isinstance(c, types.CodeType) and c.co_flags & inspect.CO_NEWLOCALS:
             _remember(c)

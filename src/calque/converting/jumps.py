@@ -231,9 +231,8 @@ class Unread(ast.NodeTransformer):
     def __init__(self, body: Body) -> None:
         self.body = body
         nodes = [n for s in body for n in ast.walk(s)]
-        nodes += [
-            n for s in nodes if getattr(s, "stop", None) is not None for n in ast.walk(s.stop)
-        ]  # type: ignore[attr-defined]
+        stops = [stop for s in nodes if (stop := getattr(s, "stop", None)) is not None]
+        nodes += [n for stop in stops for n in ast.walk(stop)]
         self.read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
     def visited(self) -> Body:

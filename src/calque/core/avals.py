@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core.dims import Dim
 from calque.core.dtypes import short_name
+from calque.machine.caches import Interned
 from calque.machine.once import Turns
 
-_kinds: dict[tuple[int, Any, bool], tuple[int, Any, bool]] = {}
-_interned: dict[tuple[Any, Any, bool], ShapedArray] = {}
-_LIMIT = 100_000
-_turns = Turns()
+_LIMIT: Final = 100_000
+_kinds: Final[Interned[tuple[int, Any, bool], tuple[int, Any, bool]]] = Interned(
+    "ranks and dtypes", "ranks and dtypes that there are"
+)
+_interned: Final[Interned[tuple[Any, Any, bool], ShapedArray]] = Interned(
+    "types of arrays", f"{_LIMIT}, and those that live"
+)
+_turns: Final = Turns()
 
 
 class AbstractValue:
@@ -83,6 +88,8 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
             raise TypeError(f"shapes have no negative sizes, got {shape}")
         size *= d
     kind = (rank, dtype, weak)
+    if kind not in _kinds:
+        _kinds.made += 1
     for put, value in zip(
         _SETTERS, (shape, dtype, weak, rank, size, _kinds.setdefault(kind, kind))
     ):
@@ -90,10 +97,11 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
     with _turns.taken():  # no second aval of a key that is being forgotten
         if len(_interned) >= _LIMIT:
             _trim()
+        _interned.made += 1
         return _interned.setdefault((shape, dtype, weak), self)
 
 
-_SETTERS = [
+_SETTERS: Final = [
     vars(ShapedArray)[name].__set__
     for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind")
 ]

@@ -3,13 +3,14 @@ names."""
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 
 from calque.core.config import config
+from calque.machine.caches import memo
+from calque.machine.once import once
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float0 = np.dtype([("float0", np.void, 0)])
@@ -42,17 +43,17 @@ UNSIGNED = (*UINT4, *(np.dtype(f"uint{n}") for n in (8, 16, 32, 64)))
 FLOATS = (*FLOAT8, bfloat16, np.dtype("float16"), np.dtype("float32"), np.dtype("float64"))
 COMPLEX = (np.dtype("complex64"), np.dtype("complex128"))
 ALL = (bool_, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)
-_KNOWN = frozenset(ALL) | {float0}
+_KNOWN: Final = frozenset(ALL) | {float0}
 _INEXACT = frozenset(FLOATS) | frozenset(COMPLEX)
 
-_NARROW = {
+_NARROW: Final = {
     np.dtype("int64"): np.dtype("int32"),
     np.dtype("uint64"): np.dtype("uint32"),
     np.dtype("float64"): np.dtype("float32"),
     np.dtype("complex128"): np.dtype("complex64"),
 }
-_PYTHON = {bool: "bool", int: "int", float: "float", complex: "complex"}
-_PYTHON_WIDE = {
+_PYTHON: Final = {bool: "bool", int: "int", float: "float", complex: "complex"}
+_PYTHON_WIDE: Final = {
     bool: bool_,
     int: np.dtype("int64"),
     float: np.dtype("float64"),
@@ -124,7 +125,7 @@ def _scalar_alias(dtype: Any) -> Any:
     )
 
 
-_SHORT = {
+_SHORT: Final = {
     "bool": "bool",
     "bfloat16": "bf16",
     "complex64": "c64",
@@ -135,7 +136,7 @@ _SHORT = {
 }
 
 
-@functools.cache
+@memo("short names of dtypes", "dtypes")
 def short_name(dtype: Any) -> str:
     """The short name that jaxprs print: f32, i8, bf16, c64, f8_e4m3fn, bool."""
     if isinstance(dtype, ExtendedDType):
@@ -219,7 +220,7 @@ def iinfo(dtype: Any) -> Any:
 # can hold both.
 
 
-@functools.cache
+@once
 def _lattice() -> dict[Any, frozenset[Any]]:
     i, u = (
         [np.dtype(f"int{n}") for n in (8, 16, 32, 64)],
@@ -259,7 +260,7 @@ def _lattice() -> dict[Any, frozenset[Any]]:
     return reach
 
 
-@functools.cache
+@memo("joins of dtypes", "sets of dtypes")
 def _join(*nodes: Any) -> Any:
     reach = _lattice()
     common = frozenset.intersection(*(reach[n] for n in nodes))
@@ -277,8 +278,8 @@ class TypePromotionError(ValueError):
     """Two dtypes have no common type in the promotion lattice."""
 
 
-_WEAK_NODE = {"b": bool_, "i": "int", "u": "int", "f": "float", "c": "complex", "V": "float"}
-_WEAK_DTYPE = {
+_WEAK_NODE: Final = {"b": bool_, "i": "int", "u": "int", "f": "float", "c": "complex", "V": "float"}
+_WEAK_DTYPE: Final = {
     "int": np.dtype("int64"),
     "float": np.dtype("float64"),
     "complex": np.dtype("complex128"),
@@ -297,10 +298,12 @@ def promote(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
     first = items[0]
     if all(i == first for i in items):
         return first
+    if len(items) > 2:
+        items = tuple(dict.fromkeys(items))
     return _promote(items, config.numpy_dtype_promotion == "strict", config.enable_x64)
 
 
-@functools.cache
+@memo("promotions of operands", "dtypes of operands, each of them once")
 def _promote(items: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tuple[Any, bool]:
     kinds = {d for d, _ in items}
     if any(isinstance(d, ExtendedDType) for d in kinds):

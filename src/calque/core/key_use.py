@@ -3,13 +3,13 @@ is an error that names both places."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.config import config
 from calque.core.errors import KeyReuseError
 from calque.core.source import here
+from calque.machine.caches import Table
 
 MOST: Final = 100_000  # keys that are remembered
 
@@ -22,13 +22,13 @@ class Use(NamedTuple):
     where: str
 
 
-_used: OrderedDict[int, Use] = OrderedDict()
+_used: Final[Table[int, Use]] = Table("random keys that are used up", MOST)
 
 
 def consume(key: Any, how: str, where: str | None = None) -> None:
     """`how` uses the key up, at the user's line unless told otherwise."""
     where = str(here()) if where is None else where
-    before = _used.get(id(key))
+    before = _used.find(id(key))
     if before is not None:
         raise KeyReuseError(
             f"A random key is reused: {before.how} used it at {before.where}, and now {how} at"
@@ -36,8 +36,6 @@ def consume(key: Any, how: str, where: str | None = None) -> None:
             " random.split(key), and use each part once; random.clone(key) says that reuse is"
             " meant."
         )
-    if len(_used) >= MOST:
-        _used.popitem(last=False)
     _used[id(key)] = Use(key, how, where)
 
 

@@ -241,7 +241,7 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
         x, m, covers, rank = state
         g = jnp.reshape(g, x.shape)
 
-        def along(v, axis):
+        def along(v: Any, axis: int) -> Any:
             return v.reshape(tuple(-1 if k == axis else 1 for k in range(x.ndim)))
 
         squares = functools.reduce(

@@ -110,7 +110,7 @@ def GeneralConv(
     ("NHWC", "HWIO", "NHWC")."""
     one = (1,) * len(filter_shape)
 
-    def convolve(x, W):
+    def convolve(x: Any, W: Any) -> Any:
         return lax.conv_general_dilated(
             x, W, strides or one, padding, one, one, dimension_numbers=tuple(dimension_numbers)
         )
@@ -130,7 +130,7 @@ def GeneralConvTranspose(
     """A transposed convolution, with arguments as `GeneralConv`."""
     one = (1,) * len(filter_shape)
 
-    def convolve(x, W):
+    def convolve(x: Any, W: Any) -> Any:
         return lax.conv_transpose(
             x, W, strides or one, padding, dimension_numbers=tuple(dimension_numbers)
         )
@@ -186,7 +186,8 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     )
 
 
-Tanh, Relu, Exp, Softplus, Sigmoid = map(elementwise, (jnp.tanh, relu, jnp.exp, softplus, sigmoid))
+Tanh, Relu, Exp = elementwise(jnp.tanh), elementwise(relu), elementwise(jnp.exp)
+Softplus, Sigmoid = elementwise(softplus), elementwise(sigmoid)
 Elu, LeakyRelu, Selu, Gelu = map(elementwise, (elu, leaky_relu, selu, gelu))
 LogSoftmax, Softmax = elementwise(log_softmax, axis=-1), elementwise(softmax, axis=-1)
 Identity = elementwise(lambda x: x)
@@ -215,7 +216,7 @@ def _pooling(
             window.insert(place, 1)
             steps.insert(place, 1)
 
-        def over(x, f, start):
+        def over(x: Any, f: Any, start: Any) -> Any:
             return lax.reduce_window(x, start, f, tuple(window), tuple(steps), padding)
 
         def reduced(x: Any) -> Any:
@@ -344,7 +345,7 @@ def parallel(*layers: Layer) -> Layer:
 def shape_dependent(make_layer: Callable[[Shape], Layer]) -> Layer:
     """A layer made when the shape of its input is known: `make_layer(input_shape)`."""
 
-    def init_fun(rng, input_shape):
+    def init_fun(rng: Any, input_shape: Any) -> Any:
         return make_layer(input_shape)[0](rng, input_shape)
 
     return init_fun, lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](

@@ -10,4 +10,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.extend.programs import primal_dtype_to_tangent_dtype as primal_tangent_dtype
     from calque.transforms.functions.callbacks import io_callback
 
+__all__ = [
+    "EArray", "enable_x64", "io_callback", "primal_tangent_dtype",
+]  # fmt: skip
+
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -8,7 +8,7 @@ import functools
 import itertools
 import string
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -150,16 +150,20 @@ def _check_meaning(
     return []
 
 
+def _check_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    return check_p.bind(*primals, **params), []
+
+
 def _check_batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
     check_p.bind(*[front(x, d, axis.size) for x, d in zip(args, dims)], **params)
     return [], []
 
 
-check_p = AxisPrimitive(
+check_p: AxisPrimitive = AxisPrimitive(
     "check",
     meaning=_check_meaning,
     shape=lambda *avals, **_: [],
-    jvp=lambda primals, tangents, **params: (check_p.bind(*primals, **params), []),
+    jvp=_check_jvp,
     transpose=lambda cts, *args, **_: [None] * len(args),
     batch=_check_batch,
     multiple_results=True,
@@ -292,7 +296,7 @@ def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], kinds: 
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
-    def read(a):
+    def read(a: Any) -> Any:
         return env[a] if isinstance(a, Var) else literal_value(a)
 
     found: list[Found] = []
@@ -515,7 +519,7 @@ def _while(
     return carry, [*test.found(found_test), *inner.found(found)]
 
 
-_RULES: dict[str, Callable[..., Result]] = {
+_RULES: Final[dict[str, Callable[..., Result]]] = {
     "jit": _jit,
     "cond": _cond,
     "scan": _scan,

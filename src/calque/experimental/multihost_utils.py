@@ -114,7 +114,7 @@ def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: 
 
 
 def _over_trees(f: Any, inputs: Any, mesh: Any, pspecs: Any) -> Any:
-    def is_spec(x):
+    def is_spec(x: Any) -> bool:
         return x is None or isinstance(x, P)
 
     leaves, tree = pytrees.flatten(inputs)

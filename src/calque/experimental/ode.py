@@ -9,9 +9,9 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
-from calque.core.dtypes import float0, is_complex, is_float, is_inexact
+from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_float, is_inexact
 from calque.flatten_util import ravel_pytree
-from calque.numpy.promotion import PYTHON_SCALARS, is_arraylike
+from calque.numpy.promotion import is_arraylike
 from calque.numpy.promotion import promote_inexact as promote_dtypes_inexact
 from calque.transforms.functions.autodiff import vjp
 from calque.transforms.functions.shapes import eval_shape
@@ -123,7 +123,7 @@ def initial_step_size(
     y0, f0 = (jnp.asarray(v) for v in promote_dtypes_inexact(y0, f0))
     scale = (atol + jnp.abs(y0) * rtol).astype(y0.dtype)
 
-    def size(v):
+    def size(v: Any) -> Any:
         return jnp.linalg.norm(v / scale)
 
     d0, d1 = size(y0), size(f0)
@@ -167,6 +167,9 @@ def optimal_step_size(
 # ---------------------------------------------------------------- integration
 
 
+_Options = tuple[float, float, float, float]  # rtol, atol, mxstep, hmax
+
+
 class _Progress(NamedTuple):
     """Where the integration stands: the last accepted state, the next step, and the polynomial of
     the step that led here."""
@@ -191,20 +194,19 @@ def _advance(
     return tree_map(functools.partial(jnp.where, ratio <= 1.0), new, kept)
 
 
-def _integrate(
-    fun: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, ts: Any
-) -> Any:
+def _integrate(fun: Callable[..., Any], options: _Options, y0: Any, ts: Any) -> Any:
     """The vectors at the times, one row each; `fun` takes and gives vectors."""
+    rtol, atol, mxstep, hmax = options
     t0 = ts[0]
     f0 = fun(y0, t0)
     dt = jnp.clip(initial_step_size(fun, t0, y0, 4, rtol, atol, f0), 0.0, hmax).astype(ts.dtype)
     start = _Progress(y0, f0, t0, dt, t0, jnp.stack([y0] * 5))
 
     def up_to(now: _Progress, target: Any) -> tuple[_Progress, Any]:
-        def unfinished(state):
+        def unfinished(state: Any) -> Any:
             return (state[1].t < target) & (state[0] < mxstep) & (state[1].dt > 0)
 
-        def step(state):
+        def step(state: Any) -> Any:
             return (state[0] + 1, _advance(fun, state[1], rtol, atol, hmax))
 
         _, now = lax.while_loop(unfinished, step, (jnp.zeros((), np.int32), now))
@@ -260,9 +262,8 @@ def odeint(
     converted, consts = closure_convert(func, y0, t[0], *args)
     flat, unravel = ravel_pytree(y0)
     _check(converted, y0, t[0], (*args, *consts))
-    rows = _solver(converted, unravel, rtol, atol, mxstep, hmax)(
-        flat, t, tuple(args), tuple(consts)
-    )
+    solve = _solver(converted, unravel, (rtol, atol, mxstep, hmax))
+    rows = solve(flat, t, tuple(args), tuple(consts))
     return _unravel_rows(rows, y0)
 
 
@@ -288,21 +289,14 @@ def _check(func: Callable[..., Any], y0: Any, t0: Any, args: tuple[Any, ...]) ->
 
 
 def _solver(
-    func: Callable[..., Any],
-    unravel: Callable[[Any], Any],
-    rtol: float,
-    atol: float,
-    mxstep: float,
-    hmax: float,
+    func: Callable[..., Any], unravel: Callable[[Any], Any], options: _Options
 ) -> Callable[..., Any]:
     """Integration of vectors as a function of (y0, ts, args, consts) with the adjoint gradient."""
     vector = ravel_first_arg(func, unravel)
 
     @custom_vjp
     def solve(y0: Any, ts: Any, args: Any, consts: Any) -> Any:
-        return _integrate(
-            lambda y, t: vector(y, t, *args, *consts), rtol, atol, mxstep, hmax, y0, ts
-        )
+        return _integrate(lambda y, t: vector(y, t, *args, *consts), options, y0, ts)
 
     def forward(y0: Any, ts: Any, args: Any, consts: Any) -> tuple[Any, Any]:
         ys = solve(y0, ts, args, consts)
@@ -311,17 +305,17 @@ def _solver(
     def backward(residuals: Any, g: Any) -> tuple[Any, ...]:
         ys, ts, args, consts = tree_map(jnp.asarray, residuals)
 
-        def rhs(y, t, extra):
+        def rhs(y: Any, t: Any, extra: Any) -> Any:
             return vector(y, t, *extra[0], *extra[1])
 
-        return _adjoint(rhs, (rtol, atol, mxstep, hmax), ys, ts, (args, consts), g)
+        return _adjoint(rhs, options, ys, ts, (args, consts), g)
 
     solve.defvjp(forward, backward)
     return solve
 
 
 def _adjoint(
-    rhs: Callable[..., Any], options: tuple[float, ...], ys: Any, ts: Any, extra: Any, g: Any
+    rhs: Callable[..., Any], options: _Options, ys: Any, ts: Any, extra: Any, g: Any
 ) -> tuple[Any, ...]:
     """Backwards in time: y, its cotangent, and the cotangents of t and of `extra`, whose
     derivatives are products with the Jacobian."""
@@ -341,7 +335,8 @@ def _adjoint(
         start = (y, y_bar, t0_bar - t_bar, e_bar)
         flat, unravel = ravel_pytree(start)
         fun = ravel_first_arg(dynamics, unravel)
-        final = unravel(_integrate(fun, *options, flat, jnp.stack([-t, -before]))[1])
+        back = jnp.stack([-t, -before])
+        final = unravel(_integrate(fun, options, flat, back)[1])
         return (final[1] + g_before, final[2], final[3]), t_bar
 
     start = (g[-1], jnp.zeros((), ts.dtype), tree_map(jnp.zeros_like, inexact))

@@ -2,27 +2,72 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from calque.machine import memory
+from calque.machine.caches import Counters
 from calque.machine.call import functions as callpath
+from calque.machine.state import process
 from calque.native.emit import kernels
 from calque.transforms.jit.traced import stats as jit_stats
 
+_COLUMNS: Final = ("cache", "hits", "misses", "size", "evictions", "bound")
 
-def stats() -> dict[str, int]:
-    """How much was traced and compiled so far, and the memory of arrays.
+
+class Statistics(dict[str, int]):
+    """Counters by name; `caches` holds those of each cache. Prints as two tables."""
+
+    def __init__(self, counters: dict[str, int], caches: tuple[Counters, ...]) -> None:
+        super().__init__(counters)
+        self.caches = caches
+
+    def __str__(self) -> str:
+        width = max(map(len, self))
+        lines = [f"{name:{width}}  {n:>14,}" for name, n in self.items()]
+        return "\n".join([*lines, "", *_table([_COLUMNS, *map(_row, self.caches)])])
+
+    __repr__ = __str__
+
+
+def _row(c: Counters) -> tuple[str, ...]:
+    hits = "-" if c.hits is None else f"{c.hits:,}"  # not counted
+    bound = f"{c.bound:,}" if isinstance(c.bound, int) else c.bound
+    return (c.name, hits, f"{c.misses:,}", f"{c.size:,}", f"{c.evictions:,}", bound)
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows of text, names and bounds to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    last = len(widths) - 1
+    return [
+        "  ".join(
+            f"{cell:{w}}" if k in (0, last) else f"{cell:>{w}}"
+            for k, (cell, w) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def stats() -> Statistics:
+    """How much was traced and compiled so far, the memory of arrays, and what caches hold.
 
     >>> import calque
     >>> sorted(calque.stats())[:3]
     ['allocations', 'bytes_idle', 'bytes_in_use']
+    >>> [c.bound for c in calque.stats().caches if c.name == "kernels"]
+    [50000]
 
     `calls`: of jitted and library functions, of which `calls_through_python` were not served by
     machine code alone; `traces`: functions traced; `compiles`: kernels compiled;
     `kernels_from_disk` and `kernels_from_memory`: kernels found instead; `bytes_in_use` and
     `bytes_idle`: memory of arrays, in use and kept for the next ones; `allocations`: blocks handed
     out.
+
+    `caches` has a name, `hits`, `misses`, `size`, `evictions` and `bound` for each cache, and
+    printing shows all as a table. Hits are None where counting them would cost as much as they do.
     """
     m = memory.stats()
-    return {
+    counters = {
         "calls": jit_stats.asked + callpath.calls_served(),
         "calls_through_python": jit_stats.asked,
         "traces": jit_stats.traces,
@@ -33,3 +78,4 @@ def stats() -> dict[str, int]:
         "bytes_idle": m.idle_bytes,
         "allocations": m.allocations,
     }
+    return Statistics(counters, process.caches.counters())

@@ -43,7 +43,7 @@ class Primitive(primitives.Primitive, metaclass=_AnyPrimitive):
     map_primitive = False
 
     def __init__(self, name: str):
-        def missing(what):
+        def missing(what: str) -> NotApplicable:
             return NotApplicable(f"{what} rule for '{name}' not implemented")
 
         super().__init__(

@@ -7,4 +7,8 @@ from calque.core import lazy as _lazy
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.interpreters import ad, batching, mlir, partial_eval, pxla, xla
 
+__all__ = [
+    "ad", "batching", "mlir", "partial_eval", "pxla", "xla",
+]  # fmt: skip
+
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

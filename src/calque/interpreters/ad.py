@@ -162,9 +162,9 @@ def _instantiated(self: Zero) -> Any:
 
 Zero.from_primal_value = staticmethod(_from_primal_value)  # type: ignore[attr-defined]
 Zero.instantiate = _instantiated  # type: ignore[attr-defined]
-UndefinedPrimal.from_primal_value = staticmethod(
+UndefinedPrimal.from_primal_value = staticmethod(  # type: ignore[attr-defined]
     lambda value: UndefinedPrimal(tangent_aval(value.aval))
-)  # type: ignore[attr-defined]
+)
 
 
 def jvp(

@@ -1,7 +1,7 @@
 """Programs recorded and pruned."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr
 from calque.core.trace import JaxprTracer, trace_to_jaxpr
@@ -12,9 +12,9 @@ DynamicJaxprTracer = JaxprTracer
 # Rules by which JAX separates what is known of an equation, or prunes it. calque separates programs
 # by jvp and transposition, and prunes whole equations; what libraries enter here is kept for those
 # that read it.
-custom_partial_eval_rules: dict[Any, Callable[..., Any]] = {}
-partial_eval_jaxpr_custom_rules: dict[Any, Callable[..., Any]] = {}
-dce_rules: dict[Any, Callable[..., Any]] = {}
+custom_partial_eval_rules: Final[dict[Any, Callable[..., Any]]] = {}
+partial_eval_jaxpr_custom_rules: Final[dict[Any, Callable[..., Any]]] = {}
+dce_rules: Final[dict[Any, Callable[..., Any]]] = {}
 
 
 class PartialVal(tuple[Any, Any]):
@@ -122,7 +122,7 @@ def trace_to_jaxpr_dynamic(
     call = getattr(fun, "call_wrapped", fun)
     kept = [True] * len(in_avals) if keep_inputs is None else list(keep_inputs)
 
-    def chosen(args):
+    def chosen(args: Any) -> Any:
         return call(*[x for x, k in zip(args, kept, strict=True) if k])
 
     closed = trace_to_jaxpr(lambda *args: chosen(args), in_avals, getattr(fun, "__name__", ""))

@@ -111,7 +111,7 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
     # the largest singular value is at most the geometric mean of these two norms
     size = abs(x)
 
-    def largest(axis):
+    def largest(axis: int) -> Any:
         return do.reduce_max(do.reduce_sum(size, axes=(axis,), out_sharding=None), axes=(0,))
 
     bound = sqrt(mul(largest(0), largest(1)))
@@ -169,7 +169,7 @@ def _step(u: Any, low: Any) -> tuple[Any, Any]:
     lower bound."""
     aval = typeof(u)
 
-    def one(v):
+    def one(v: Any) -> Any:
         return scalar_of(typeof(low).dtype, v)
 
     square = mul(low, low)

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Kind = TypeVar("Kind", bound="Entries[Any, Any]")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 EVICTED_AT_ONCE: Final = 8  # a full table loses this part of itself, the oldest
@@ -89,7 +90,7 @@ class Memo:
         self, function: Callable[..., Any], name: str, bound: int | str, programs: bool
     ) -> None:
         self.name, self.bound, self.programs = name, checked_bound(name, bound), programs
-        self._earlier = _Counts()  # until the last `clear`
+        self._earlier = Counts()  # until the last `clear`
         self._failed = 0
 
         @functools.wraps(function)
@@ -112,7 +113,7 @@ class Memo:
 
     def clear(self) -> None:
         _, hits, misses, _, _, evictions = self.counters()
-        self._earlier = _Counts(hits or 0, misses, evictions)
+        self._earlier = Counts(hits or 0, misses, evictions)
         self._failed = 0
         self.kept.cache_clear()
 
@@ -133,7 +134,7 @@ def memo(name: str, bound: int | str, programs: bool = False) -> Callable[[Funct
 # ---------------------------------------------------------------- tables
 
 
-class _Counts:
+class Counts:
     """Numbers that tables of one name share."""
 
     __slots__ = ("evictions", "hits", "misses")
@@ -148,8 +149,8 @@ class Entries(dict[Key, Value]):
 
     __slots__ = ("__weakref__", "_counts", "bound")
 
-    def __init__(self, bound: int, counts: _Counts) -> None:
-        self.bound, self._counts = bound, counts
+    def __init__(self, bound: int, counts: Counts | None = None) -> None:
+        self.bound, self._counts = bound, counts or Counts()
 
     def find(self, key: Key) -> Value | None:
         """As `get`, and counted."""
@@ -189,7 +190,7 @@ class Table(Entries[Key, Value]):
 
     def __init__(self, name: str, bound: int, programs: bool = False) -> None:
         checked_bound(name, bound)
-        super().__init__(bound, _Counts())
+        super().__init__(bound)
         self.name, self.programs = name, programs
         caches.declare(self)
 
@@ -205,15 +206,20 @@ class Tables(Generic[Key, Value]):
     def __init__(self, name: str, bound: int, programs: bool = False) -> None:
         self.name, self.bound, self.programs = name, bound, programs
         checked_bound(name, bound)
-        self._counts = _Counts()
-        self._alive: dict[int, weakref.ref[Entries[Key, Value]]] = {}
+        self._counts = Counts()
+        alive: dict[int, weakref.ref[Any]] = {}
+        self._alive, self._forget = alive, lambda r: alive.pop(id(r), None)
         caches.declare(self)
 
     def new(self) -> Entries[Key, Value]:
         """The table of one more object."""
-        made: Entries[Key, Value] = Entries(self.bound, self._counts)
-        number, alive = id(made), self._alive
-        alive[number] = weakref.ref(made, lambda _: alive.pop(number, None))
+        return self.new_of(Entries)
+
+    def new_of(self, kind: type[Kind]) -> Kind:
+        """The table of one more object, of a class of its own."""
+        made = kind(self.bound, self._counts)
+        alive = weakref.ref(made, self._forget)
+        self._alive[id(alive)] = alive
         return made
 
     def __iter__(self) -> Iterator[Entries[Key, Value]]:
@@ -236,7 +242,7 @@ class WeakTable(weakref.WeakKeyDictionary[Key, Value]):
 
     def __init__(self, name: str, programs: bool = False) -> None:
         super().__init__()
-        self.name, self.programs, self._counts = name, programs, _Counts()
+        self.name, self.programs, self._counts = name, programs, Counts()
         caches.declare(self)
 
     def find(self, key: Key) -> Value | None:
@@ -251,3 +257,22 @@ class WeakTable(weakref.WeakKeyDictionary[Key, Value]):
     def counters(self) -> Counters:
         c = self._counts
         return Counters(self.name, c.hits, c.misses, len(self), "the keys that live", 0)
+
+
+class Interned(dict[Key, Value]):
+    """Values of which there is one for each key: equality is identity. The owner counts those that
+    it `made`; a hit is a lookup in a dict, and counting it would cost as much."""
+
+    __slots__ = ("bound", "made", "name")
+
+    programs = False
+
+    def __init__(self, name: str, bound: int | str) -> None:
+        super().__init__()
+        self.name, self.bound = name, checked_bound(name, bound)
+        self.made = 0
+        caches.declare(self)
+
+    def counters(self) -> Counters:
+        size = len(self)
+        return Counters(self.name, None, self.made, size, self.bound, max(self.made - size, 0))

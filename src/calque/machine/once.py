@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, TypeVar
 
+from calque.machine.caches import Counters, caches
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -35,6 +37,22 @@ class Turns:
         self._lock = threading.RLock()
 
 
+class _Once:
+    """What a function that runs once has made: known to the caches, and never forgotten."""
+
+    programs = False
+
+    def __init__(self, module: str, name: str, made: dict[Any, Any]) -> None:
+        self.name, self._made = f"{module.removeprefix('calque.')}.{name}", made
+
+    def counters(self) -> Counters:
+        n = len(self._made)
+        return Counters(self.name, None, n, n, "what a process needs once", 0)
+
+    def clear(self) -> None:
+        raise AssertionError(f"{self.name} is made once")
+
+
 making: Final = Turns()  # one for all: what is made once makes other things once, in any order
 
 
@@ -42,6 +60,8 @@ def once(function: Callable[P, T]) -> Callable[P, T]:
     """Decorator: as `functools.cache`, but no two threads run the function for the same
     arguments."""
     made: dict[Any, T] = {}
+    if "<locals>" not in function.__qualname__:
+        caches.declare(_Once(function.__module__, function.__qualname__, made))
 
     @functools.wraps(function)
     def found(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -42,7 +42,7 @@ from calque.ops import (
     staging,
     windows,
 )
-from calque.ops.indexing import GatherScatterMode
+from calque.ops.dimension_numbers import GatherScatterMode
 from calque.ops.linalg import common as linalg_common
 from calque.ops.linalg import factors as linalg
 from calque.ops.linalg import orthogonal as linalg_orthogonal

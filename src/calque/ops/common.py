@@ -4,7 +4,7 @@ public functions, batching."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import typeof
+from calque.machine.caches import Table
 
 # ---------------------------------------------------------------- which dtypes a primitive takes
 
@@ -54,7 +55,7 @@ SIGNED_NUMBER = Accepts("floating, complexfloating, signedinteger", (*SIGNED, *F
 PLAIN = Accepts("integer, floating, complexfloating, bool", (*NUMBER.dtypes, bool_))
 ANY = Accepts("anything", (*NUMBER.dtypes, bool_, float0), extended=True)
 
-_REMEDY = {
+_REMEDY: Final = {
     FLOAT: "convert it first, for example with x.astype(jnp.float32)",
     INEXACT: "convert it first, for example with x.astype(jnp.float32)",
     NUMBER: "use the logical operations, or convert it first with x.astype(jnp.int32)",
@@ -76,7 +77,7 @@ def refuse_dtype(name: str, dtype: Any, accepts: Accepts, position: int | None =
 
 # ---------------------------------------------------------------- constants and zeros
 
-_PYTHON_KIND: dict[str, type] = {
+_PYTHON_KIND: Final[dict[str, type]] = {
     "f": float,
     "V": float,
     "i": int,
@@ -84,7 +85,7 @@ _PYTHON_KIND: dict[str, type] = {
     "b": bool,
     "c": complex,
 }
-_constants: dict[tuple[Any, ...], np.ndarray] = {}
+_constants: Final[Table[tuple[Any, ...], np.ndarray]] = Table("constants", 4096)
 
 
 def const(like: Any, value: float | complex) -> Any:
@@ -101,10 +102,8 @@ def scalar_of(dtype: Any, value: Any) -> np.ndarray:
         value and type(value) is not complex
     )  # 0.0 and -0.0 are equal, and so are complex numbers with them
     key = (dtype, type(value), value if exact else repr(value))
-    x = _constants.get(key)
+    x = _constants.find(key)
     if x is None:
-        if len(_constants) > 4096:
-            _constants.clear()
         with np.errstate(all="ignore"):
             x = np.asarray(value).astype(dtype)
         x.setflags(write=False)
@@ -331,7 +330,9 @@ def dtype_mismatch(name: str, dtypes: Sequence[Any]) -> TypeError:
     )
 
 
-_accepted: dict[tuple[Any, type, Any], np.ndarray] = {}
+_accepted: Final[Table[tuple[Any, type, Any], np.ndarray]] = Table(
+    "numbers that dtypes can hold", 4096
+)
 
 
 def quick_scalar(name: str, x: Any, aval: ShapedArray) -> Any:
@@ -339,10 +340,8 @@ def quick_scalar(name: str, x: Any, aval: ShapedArray) -> Any:
     if aval.weak_type or not x:
         return python_scalar(name, x, aval.dtype, aval.weak_type)
     key = (aval.dtype, type(x), x)
-    known = _accepted.get(key)
+    known = _accepted.find(key)
     if known is None:
-        if len(_accepted) > 4096:
-            _accepted.clear()
         known = _accepted[key] = python_scalar(name, x, aval.dtype, False)
     return known
 
@@ -361,7 +360,7 @@ def python_scalar(name: str, x: Any, dtype: Any, weak: bool) -> Any:
     return scalar_of(dtype, x)
 
 
-_KIND_RANK: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
+_KIND_RANK: Final[dict[type, int]] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def _dtype_rank(dtype: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from calque.core.dtypes import iinfo, is_complex, is_float, is_integer, is_signe
 from calque.core.jaxprs import Jaxpr
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
+from calque.machine.caches import memo
 from calque.ops.common import front, index_operand, zero_like, zeros
 from calque.ops.common import operand as as_operand
 from calque.ops.dimension_numbers import (
@@ -290,7 +290,7 @@ def _gather_transpose(
     return add_at(zeros(aval), indices, ct, numbers, indices_are_sorted, unique_indices, mode)
 
 
-@functools.cache
+@memo("programs that scatters combine elements with", 1024, programs=True)
 def combiner(name: str, dtype: Any) -> Jaxpr:
     """The program of two scalars that a scatter combines its elements with: `{ lambda ; a b. let c
     = add a b in (c,) }`."""

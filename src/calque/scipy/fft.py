@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 _NORMS = (None, "backward", "ortho", "forward")
-_INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+_INVERSE: Final = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def _operand(name: str, x: Any, type: int, norm: str | None) -> Any:
@@ -87,7 +87,7 @@ def _transform(name: str, x: Any, type: int, axis: int, norm: str | None, invers
     first, last = _scales(n, type, norm, inverse)
     along = (n,) + (1,) * (x.ndim - 1 - axis)
 
-    def spread(v):
+    def spread(v: Any) -> Any:
         return v.reshape(along).astype(
             x.dtype if np.isrealobj(v) else jnp.promote_types(x.dtype, "complex64")
         )

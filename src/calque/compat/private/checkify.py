@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
+    from calque.core.errors import CalqueRuntimeError as JaxRuntimeError
     from calque.experimental.checkify import (
         Error,
         ErrorCategory,
         JaxException,
-        JaxRuntimeError,
         Out,
         all_checks,
         automatic_checks,

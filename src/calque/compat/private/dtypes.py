@@ -6,6 +6,7 @@ from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.dtypes import (
+        ExtendedDType,
         TypePromotionError,
         float0,
     )
@@ -27,9 +28,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.numpy import (
         isdtype,
         promote_types,
-    )
-    from calque.ops.random.keys import (
-        ExtendedDType,
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -19,7 +19,7 @@ class _Registry(Container[Any]):
 _registry = _Registry()
 
 
-def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
+def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:  # type: ignore[no-redef]
     """The children of a container, and the rest of it."""
     children, aux, _ = pytrees.one_level(tree)
     return children, aux

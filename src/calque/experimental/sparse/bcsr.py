@@ -141,7 +141,7 @@ class BCSR(JAXSparse):
         arr = bcoo_sort_indices(arr)
         rows = arr.sparse_shape[0]
 
-        def ends(i):
+        def ends(i: Any) -> Any:
             return jnp.searchsorted(i[:, 0], jnp.arange(rows + 1)).astype(i.dtype)
 
         indptr = per_batch(ends, arr.n_batch, arr.indices)

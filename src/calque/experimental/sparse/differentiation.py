@@ -73,7 +73,7 @@ def _sparse_aware(transform: Callable[..., Any], with_value: bool, name: str) ->
         def derivative(*args: Any, **kwargs: Any) -> Any:
             parts = _Split(argnums, args)
 
-            def flat(values):
+            def flat(values: Any) -> Any:
                 return fun(*parts.whole(values), **kwargs)
 
             out = transform(flat, has_aux=has_aux, **options)(parts.values)

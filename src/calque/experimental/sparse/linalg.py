@@ -173,7 +173,7 @@ def spsolve(
         return bcoo_dot_general(mat, x, dimension_numbers=(((1,), (0,)), ((), ())))
 
     def solve(transposed: bool, right: Any) -> Any:
-        def run(d, i, e, r):
+        def run(d: Any, i: Any, e: Any, r: Any) -> Any:
             return _solved(d, i, e, r, transposed, _ORDERS[reorder])
 
         out = ShapeDtypeStruct(right.shape, right.dtype)

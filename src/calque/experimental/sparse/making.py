@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque import numpy as jnp
 from calque import random
@@ -17,7 +17,7 @@ from calque.experimental.sparse.matrices import COO, CSC, CSR
 from calque.numpy.promotion import array_of
 from calque.transforms.functions.vmap import vmap
 
-_FORMATS: dict[str, Any] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
+_FORMATS: Final[dict[str, Any]] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
 
 
 def _format(name: str, sparse_format: str) -> Any:
@@ -100,7 +100,7 @@ def random_bcoo(
     *,
     dtype: Any = float,
     indices_dtype: Any = None,
-    nse: int | float = 0.2,
+    nse: float = 0.2,
     n_batch: int = 0,
     n_dense: int = 0,
     unique_indices: bool = True,
@@ -127,7 +127,7 @@ def random_bcoo(
     most = math.prod(places)
     if not 0 <= nse < most:
         raise ValueError(f"random_bcoo: got nse={nse}, expected to be between 0 and {most}")
-    count = math.ceil(nse * most) if 0 < nse < 1 else operator.index(nse)
+    count = math.ceil(nse * most) if 0 < nse < 1 else operator.index(nse)  # type: ignore[arg-type]
     index_dtype = canonicalize(int if indices_dtype is None else indices_dtype)
     if most > jnp.iinfo(index_dtype).max:
         raise ValueError(f"random_bcoo: indices_dtype={index_dtype} cannot number {most} places")

@@ -23,7 +23,7 @@ Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tup
 
 
 def _tuples(dimension_numbers: Any) -> Dims:
-    def one(d):
+    def one(d: Any) -> Any:
         return (int(d),) if np.ndim(d) == 0 else tuple(int(i) for i in d)
 
     (lc, rc), (lb, rb) = dimension_numbers
@@ -289,6 +289,10 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 # ---------------------------------------------------------------- convolution
 
 
+def _tuple(v: Any) -> tuple[Any, ...] | None:
+    return None if v is None else tuple(v)
+
+
 def bcoo_conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -311,10 +315,14 @@ def bcoo_conv_general_dilated(
     >>> sparse.bcoo_conv_general_dilated(a, a, window_strides=(1,), padding=[(1,
     ...     1)]).todense().tolist()
     [[[0.0, 1.0, 0.0]]]"""
-    options = [("out_sharding", out_sharding, (None,)), ("feature_group_count",
-    feature_group_count, (1,)), ("batch_group_count", batch_group_count, (1,))]  # fmt: skip
-    options += [(n, None if v is None else tuple(v), (None, (1,))) for n, v in (("window_strides",
-    window_strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation))]  # fmt: skip
+    options: list[tuple[str, Any, tuple[Any, ...]]] = [
+        ("out_sharding", out_sharding, (None,)),
+        ("feature_group_count", feature_group_count, (1,)),
+        ("batch_group_count", batch_group_count, (1,)),
+        ("window_strides", _tuple(window_strides), (None, (1,))),
+        ("lhs_dilation", _tuple(lhs_dilation), (None, (1,))),
+        ("rhs_dilation", _tuple(rhs_dilation), (None, (1,))),
+    ]
     for name, value, allowed in options:
         if value not in allowed:
             raise NotImplementedError(

@@ -191,7 +191,7 @@ def bcoo_broadcast_in_dim(
     last = at[n + s] if mat.n_dense else len(sizes)
     batch, places, dense = sizes[:first], sizes[first:last], sizes[last:]
 
-    def lead(x):
+    def lead(x: Any) -> Any:
         return lax.broadcast_in_dim(
             x, tuple(x.shape[at.index(k)] if k in at else 1 for k in range(first)) + x.shape[n:],
             (*at[:n], *range(first, first + x.ndim - n))
@@ -265,7 +265,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     if axis < n:
         nse = max(m.nse for m in mats)
         parts = [_with_nse(m, nse) for m in mats]
-        return BCOO(tuple(jnp.concatenate(p, axis=axis) for p in zip(*parts)), shape=shape)
+        data, indices = (jnp.concatenate(p, axis=axis) for p in zip(*parts))
+        return BCOO((data, indices), shape=shape)
     whole = [(jnp.broadcast_to(m.data, m.batch_shape + m.data.shape[n:]),
     jnp.broadcast_to(m.indices, m.batch_shape + m.indices.shape[n:])) for m in mats]  # fmt: skip
     data, indices = [d for d, _ in whole], [i for _, i in whole]
@@ -337,7 +338,7 @@ def bcoo_slice(
     cut = [slice(*abc) for abc in zip(start, limit, step)]
     shape = tuple(len(range(*abc)) for abc in zip(start, limit, step))
 
-    def batch(x):
+    def batch(x: Any) -> Any:
         return tuple(
             c if x.shape[k] == mat.shape[k] else slice(None) for k, c in enumerate(cut[:n])
         )

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque import lax
 from calque import numpy as jnp
@@ -78,7 +78,7 @@ def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts))
     env.update(zip(jaxpr.invars, args))
 
-    def read(a):
+    def read(a: Any) -> Any:
         return env[a] if isinstance(a, Var) else literal_value(a)
 
     for e in jaxpr.eqns:
@@ -248,7 +248,7 @@ def _while(
     test, step = values[:cond_nconsts], values[cond_nconsts : cond_nconsts + body_nconsts]
     init = tuple(values[cond_nconsts + body_nconsts :])
 
-    def condition(carry):
+    def condition(carry: Any) -> Any:
         return run(cond_jaxpr, [*test, *carry])[0]
 
     return list(
@@ -280,7 +280,7 @@ def _scan(
     return [*carry, *ys]
 
 
-RULES: dict[str, Rule] = {
+RULES: Final[dict[str, Rule]] = {
     **{name: _on_values(name, True) for name in _LINEAR if name in REGISTRY},
     **{name: _on_values(name, False) for name in _ZERO_AT_ZERO if name in REGISTRY},
     "integer_pow": _integer_pow,

@@ -15,14 +15,14 @@ from calque.machine.driver.sizes import SizedProgram
 from calque.native.symbolic import SymbolicExecutable
 from calque.transforms.engines.specialiser import (
     REMEMBERED,
-    Families,
     Family,
     GenericProgram,
     SizedCall,
     Specialiser,
+    new_families,
 )
 
-_families = Families()
+_families: Final = new_families()
 
 
 class PrimitiveCall(SizedCall):
@@ -59,7 +59,7 @@ def program_of_any_size(
     is not worth it, or impossible.
 
     `key` tells primitives and parameters apart."""
-    family = _families[key, config.exact, *[a.kind for a in avals]]
+    family = _families.of((key, config.exact, *[a.kind for a in avals]))
     found = SPECIALISER.program_for(PrimitiveCall(family, name, equation, avals))
     if found is None:
         return None

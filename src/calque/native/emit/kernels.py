@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from calque.core.config import config
 from calque.core.lazy import LazyModule
+from calque.machine.caches import Table
 from calque.machine.code import diskcache, llvm, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.driver import interpreter as interp
@@ -31,12 +32,8 @@ checks = LazyModule("calque.native.loops.verify")
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
 _FORMAT: Final = "kernel-2"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
-_IMPLEMENTED_BY: Final = (
-    "scalars",
-    "scalars/vmath",
-    "loops",
-    "emit",
-)  # their files determine the code
+# The folders of all that the emitter imports here: their files decide the code.
+_IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")
 
 
 @dataclass
@@ -113,14 +110,20 @@ class _Module:
 
 
 _turns = Turns()
-_codes: dict[tuple[str, bool, int], Code] = {}
-_addresses: dict[str, int] = {}  # every symbol of ours that is linked: kernels and math functions
+_codes: Final[Table[tuple[str, bool, int], Code]] = Table("kernels", 50_000, programs=True)
+# every symbol of ours that is linked, kernels and math functions: code is never unloaded
+_addresses: Final[dict[str, int]] = {}
 
 
 @once
 def version() -> str:
     """Changes with the compiler's own files, so that code on disk is never older than they are."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return _fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _fingerprint(root: str) -> str:
+    """Of the sources that decide what code a kernel becomes, in a folder laid out as
+    ``native``."""
     marks = []
     for folder in _IMPLEMENTED_BY:
         with os.scandir(os.path.join(root, folder)) as entries:
@@ -140,7 +143,7 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
         new: dict[tuple[str, bool, int], Code] = {}
         for body, order in zip(bodies, orders, strict=True):
             key = (order.key, exact, opt)
-            code = _codes.get(key) or new.get(key)
+            code = _codes.find(key) or new.get(key)
             if code is None:
                 code = new[key] = _new_code(body, order, exact, opt)
             else:
@@ -150,7 +153,8 @@ def compile_kernels(bodies: Iterable[Body], exact: bool = False, opt: int = 2) -
             )
         if new:
             _make([*new.values()], opt)
-            _codes.update(new)
+            for key, code in new.items():
+                _codes[key] = code
     return out
 
 
@@ -167,8 +171,11 @@ def _make(codes: list[Code], opt: int) -> None:
     """Give each code its address: from disk, else compiled."""
     missing = []
     _addresses[polls.ASK] = interp.calque_poll.address
+    linked = {c.symbol for c in codes if c.symbol in _addresses}
     for c in codes:
-        if _from_disk(c.symbol, opt):
+        if c.symbol in linked:
+            stats.memory += 1
+        elif _from_disk(c.symbol, opt):
             stats.disk += 1
         else:
             missing.append(c)

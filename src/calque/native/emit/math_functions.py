@@ -3,9 +3,9 @@ them may be contracted)."""
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
+from calque.machine.caches import memo
 from calque.native.scalars.expr import FLOAT_BITS, Expr, cast, make, rebuild, ref, rewrite
 from calque.native.scalars.vmath import TABLE
 
@@ -31,7 +31,7 @@ def argument(k: int, dtype: str) -> Expr:
     return ref(f"math.{k}", dtype)
 
 
-@functools.cache
+@memo("expressions of math functions", "math functions for each dtype")
 def definition(op: str, dtypes: tuple[str, ...], result: str) -> Expr:
     """The expression of a math function over ``argument(k)``."""
     args = [argument(k, d) for k, d in enumerate(dtypes)]

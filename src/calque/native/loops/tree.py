@@ -16,7 +16,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from calque.native.scalars.expr import Buffer, Expr, const, ex, is_float, ref, show, walk
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    const,
+    ex,
+    is_float,
+    item_size,
+    ref,
+    show,
+    walk,
+)
 
 Kind = Literal["serial", "vector", "parallel", "tile"]
 # In which order a fold takes what it folds: turn by turn, or in blocks of a fixed width.
@@ -27,6 +37,7 @@ BLOCK: Final = 64  # the vector width at which floats are summed, and ...
 # ... the partial sums kept: a block is added halves upon halves down to LANES values, which are
 # added to those
 LANES: Final = 16
+ROUND: Final = 2048  # bytes of what a sum in the order of its loop takes before it is set aside
 SCAN_BLOCK: Final = (
     16  # a running float sum is taken in blocks of this many elements, by doubling steps
 )
@@ -38,11 +49,12 @@ class Acc:
     ``ref(name)`` is the result.
 
     The order of a float sum (or product) is part of its meaning. ``sequential``: that of the loop,
-    which is serial. ``blocked``: that of a vector loop: for every ``BLOCK`` elements (the last one
-    filled up with the identity) 64 -> 32 -> 16 by adding halves, that to ``LANES`` partial sums, in
-    the end 16 -> 8 -> 4 -> 2 -> 1. ``running``: inside the body ``ref(name)`` is the fold up to and
-    including this iteration; in blocks the width is ``SCAN_BLOCK``. ``init``: a start value, else
-    the identity."""
+    which is serial; with ``round`` that many turns make a sum of their own, and those are added in
+    their order, so that a long sum loses few digits. ``blocked``: that of a vector loop: for every
+    ``BLOCK`` elements (the last one filled up with the identity) 64 -> 32 -> 16 by adding halves,
+    that to ``LANES`` partial sums, in the end 16 -> 8 -> 4 -> 2 -> 1. ``running``: inside the body
+    ``ref(name)`` is the fold up to and including this iteration; in blocks the width is
+    ``SCAN_BLOCK``. ``init``: a start value, else the identity."""
 
     name: str
     op: str
@@ -50,6 +62,7 @@ class Acc:
     running: bool = False
     init: Expr | None = None
     order: Order = "blocked"
+    round: int = 0
 
     def __post_init__(self) -> None:
         if self.op == "scan":  # a running sum
@@ -269,31 +282,27 @@ def vector_names(s: Statement, known: set[str]) -> set[str]:
     """Names bound inside ``s`` (states, accumulators, lets, results) whose values are vectors,
     given the names that are."""
     pairs: list[tuple[str, tuple[Expr, ...]]] = []
-    todo: list[Statement] = [s]
-    while todo:
-        x = todo.pop()
+    for x in statements((s,)):
         if isinstance(x, Loop):
             ends = () if x.cond is None else (x.cond,)
             pairs += [(t.name, (t.init, t.next, *ends)) for t in x.states]
-            todo += x.test + x.body
         elif isinstance(x, For):
             pairs += [(name, acc_exprs(a)) for a in x.accs for name in a.names]
-            todo += x.body
         elif isinstance(x, If):
             pairs += [(o.name, (o.then, o.orelse, x.cond)) for o in x.outs]
-            todo += x.then + x.orelse
         elif isinstance(x, Let):
             pairs.append((x.name, (x.value,)))
     out: set[str] = set()
-    while True:
-        more = {
-            n
-            for n, es in pairs
-            if n not in out and any(not (known | out).isdisjoint(e.names) for e in es)
-        }
-        if not more:
-            return out
-        out |= more
+    vectors = set(known)
+    grown = True
+    while grown:  # in program order nearly all are found at once
+        grown = False
+        for name, exprs in pairs:
+            if name not in out and any(not vectors.isdisjoint(e.names) for e in exprs):
+                out.add(name)
+                vectors.add(name)
+                grown = True
+    return out
 
 
 def map_exprs(body: Body, f: Callable[[Expr], Expr]) -> Body:
@@ -319,6 +328,11 @@ def _map_statement(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
         return Let(s.name, f(s.value))
     outs = tuple(Out(o.name, f(o.then), f(o.orelse)) for o in s.outs)
     return If(f(s.cond), map_exprs(s.then, f), map_exprs(s.orelse, f), outs)
+
+
+def round_of(dtype: str) -> int:
+    """How many floats of this type are added in one go."""
+    return ROUND // item_size(dtype) if is_float(dtype) else 0
 
 
 def map_acc(a: Accumulator, f: Callable[[Expr], Expr]) -> Accumulator:
@@ -375,7 +389,9 @@ def as_fold(a: Accumulator) -> Fold:
 
 
 @dataclass
-class _Printer:
+class Printer:
+    """Writes statements and expressions as lines."""
+
     lines: list[str] = field(default_factory=list)
     counter: int = 0
 
@@ -485,6 +501,6 @@ class _Printer:
 
 def pretty(body: Body) -> str:
     """Readable text of a body."""
-    p = _Printer()
+    p = Printer()
     p.body(body, 0)
     return "\n".join(p.lines)

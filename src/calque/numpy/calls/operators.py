@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from calque.core.dtypes import PYTHON_SCALARS, is_extended
 from calque.core.lazy import LazyModule
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
+from calque.machine.caches import Tables
 from calque.machine.call import functions as callpath
 from calque.numpy.calls.cached import Teacher
 from calque.numpy.promotion import common_type
@@ -38,6 +39,12 @@ _PASSED_AS = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64",
 "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")))  # fmt: skip
 SMALL_PRODUCT = 64**3
 HOT_AFTER = 1  # call with the same shape after which it gets an entry of its own
+
+
+_TAUGHT: Final[Tables[Any, bool]] = Tables("operands of operators", 10_000, programs=True)
+_KINDS: Final[Tables[Any, Operands]] = Tables(
+    "operands of operators, but for their sizes", 1000, programs=True
+)
 
 
 class Unteachable(Exception):
@@ -66,13 +73,12 @@ def operator(name: str, method: Method) -> Any:
     """The operator `method` as a callable of machine code."""
     if name in ("__matmul__", "__rmatmul__"):
         product = Teacher(
-            method, lambda f, given, args, kwargs: product_lesson(name, f, args), at_once=True
+            method, lambda f, arguments: product_lesson(name, f, arguments.args), at_once=True
         )
         product.function = callpath.OpFunction(boundary(product.miss))
         return product.function
 
-    taught: set[Any] = set()
-    kinds: dict[Any, Operands] = {}
+    taught, kinds = _TAUGHT.new(), _KINDS.new()
     counts = CallCounts(HOT_AFTER)
     general = Teacher(method)  # for operands that broadcast
 
@@ -81,12 +87,13 @@ def operator(name: str, method: Method) -> Any:
             return method(*args, **kwargs)
         exponent = text_exponent(name, args)
         key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
-        if key in taught:  # an entry that went, or an int that does not fit the dtype of the array
-            taught.discard(key)
+        # an entry that went, or an int that does not fit the dtype of the array
+        if taught.find(key):
+            taught.pop(key, None)
             return method(*args)
         kind = (key[0], *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
         shape = next((a.aval.shape for a in args if type(a) is ArrayImpl and a.aval.shape), ())
-        operands = kinds.setdefault(kind, Operands(shape))
+        operands = kinds.find(kind) or kinds.setdefault(kind, Operands(shape))
         try:
             made = elementwise(name, method, args)
         except Unteachable:
@@ -97,7 +104,7 @@ def operator(name: str, method: Method) -> Any:
             teach(function, made.for_all_shapes(counts))
         else:
             teach(function, made.for_shape(shape))
-            taught.add(key)
+            taught[key] = True
         return function(*args)
 
     function = general.function = callpath.OpFunction(boundary(miss))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, is_float, is_integer, is_unsigned
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
+from calque.machine.once import once
 from calque.ops.common import move, operand, tangent_aval
 from calque.ops.kinds import not_linear
 from calque.ops.random import philox, threefry
@@ -137,7 +137,7 @@ def rng_bit_generator(
 # ---------------------------------------------------------------- rng_uniform: random numbers from
 
 
-@functools.cache
+@once
 def _generator() -> np.random.Generator:
     """Made when first used: `numpy.random` takes as long to import as all primitives."""
     return np.random.default_rng()

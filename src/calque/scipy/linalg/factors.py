@@ -175,7 +175,8 @@ def eigh(
     if b is None:
         v, w = lax_linalg.eigh(square("eigh", a), lower=lower)
     else:
-        v, w = _generalised(*promote_inexact(jnp.asarray(a), jnp.asarray(b)), lower, type)
+        a, b = promote_inexact(jnp.asarray(a), jnp.asarray(b))
+        v, w = _generalised(a, b, lower, type)
     if eigvals is not None:
         first, last = eigvals
         if not 0 <= first <= last < w.shape[-1]:
@@ -197,7 +198,7 @@ def _generalised(a: Any, b: Any, lower: bool, type: int) -> tuple[Any, Any]:
     a, b = (jnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
     l = lax_linalg.cholesky(b if lower else adjoint(b))
 
-    def solve(x, adjoint, left):
+    def solve(x: Any, adjoint: bool, left: bool) -> Any:
         return lax_linalg.triangular_solve(
             l, x, left_side=left, lower=True, transpose_a=adjoint, conjugate_a=adjoint
         )
@@ -356,7 +357,7 @@ def _split_block(k: Any, t: Any, z: Any) -> tuple[Any, Any]:
     back = adjoint(turn)
     t = lax.dynamic_update_slice_in_dim(t, jnp.matmul(turn, rows), k, axis=-2)
 
-    def turned(x):
+    def turned(x: Any) -> Any:
         return lax.dynamic_update_slice_in_dim(
             x, jnp.matmul(lax.dynamic_slice_in_dim(x, k, 2, axis=-1), back), k, axis=-1
         )

@@ -3,7 +3,7 @@ decomposition."""
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ __all__ = ["expm", "expm_frechet", "funm", "polar", "sqrtm"]
 
 # Pade approximants of exp: the degree for each precision, and up to which norm it is exact to
 # rounding (Higham 2005)
-_DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
+_DEGREES: Final = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
 def _pade(degree: int) -> list[float]:
@@ -88,7 +88,7 @@ def _combined(c: list[float], powers: list[Any]) -> Any:
 def _squared(x: Any, turns: Any) -> Any:
     """x to the power 2^turns."""
 
-    def step(k, y):
+    def step(k: Any, y: Any) -> Any:
         return jnp.where((k < turns)[..., None, None], jnp.matmul(y, y), y)
 
     return lax.fori_loop(0, jnp.max(turns), step, x) if turns.size else x
@@ -286,7 +286,7 @@ def _polar_of(method: str, eps: float | None, max_iterations: int | None) -> Any
             return a, jnp.zeros((*a.shape[:-2], a.shape[-1], a.shape[-1]), a.dtype)
         if method == "qdwh":
 
-            def one(m):
+            def one(m: Any) -> Any:
                 return qdwh(m, eps=eps, max_iterations=max_iterations)[:2]
 
             return jnp.vectorize(one, signature="(m,n)->(m,n),(n,n)")(a)

@@ -1,7 +1,7 @@
 """Linear systems: general, triangular, from factors, and Sylvester's equation."""
 
 import warnings
-from typing import Any
+from typing import Any, Final
 
 from calque import lax
 from calque import numpy as jnp
@@ -21,7 +21,7 @@ __all__ = [
     "solve_triangular",
 ]
 
-_TRANSPOSITIONS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
+_TRANSPOSITIONS: Final = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
 
 def square(name: str, a: Any) -> Any:
@@ -223,7 +223,7 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
     factor = cholesky(lax.stop_gradient(a), lower=lower)
 
     # the transpose of a Hermitian matrix is its conjugate
-    def back(_, y):
+    def back(_: Any, y: Any) -> Any:
         return jnp.conj(_cho_solve(factor, lower, jnp.conj(y)))
 
     x = lax.custom_linear_solve(
@@ -279,7 +279,7 @@ def _sylvester(A: Any, B: Any, C: Any, method: str) -> tuple[Any, Any]:
         """Of A^T x + x B^T = y."""
         return _sylvester_solver(jnp.matrix_transpose(a), jnp.matrix_transpose(b), method)[0](y)
 
-    def product(x):
+    def product(x: Any) -> Any:
         return jnp.matmul(A, x) + jnp.matmul(x, B)
 
     return lax.custom_linear_solve(product, C, lambda _, y: solve(y), solve_transposed), smallest
@@ -301,10 +301,10 @@ def _schur_factors(A: Any, B: Any) -> tuple[Any, ...]:
     """A = u r u^H and B = v s v^H."""
     (r, u), (s, v) = (lax_linalg.schur(complexes(m)) for m in (A, B))
 
-    def transform(c):
+    def transform(c: Any) -> Any:
         return jnp.matmul(adjoint(u), jnp.matmul(c, v))
 
-    def inverse(y):
+    def inverse(y: Any) -> Any:
         return jnp.matmul(u, jnp.matmul(y, adjoint(v)))
 
     return r, s, transform, inverse, _sylvester_triangular
@@ -314,11 +314,11 @@ def _eigen_factors(A: Any, B: Any) -> tuple[Any, ...]:
     (a, u), (b, v) = jnp.linalg.eig(A), jnp.linalg.eig(B)
     diagonals = [w[..., :, None] * jnp.eye(w.shape[-1], dtype=w.dtype) for w in (a, b)]
 
-    def transform(c):
+    def transform(c: Any) -> Any:
         return jnp.linalg.solve(u, jnp.matmul(c, v))
 
     # y v^-1 = (v^-T y^T)^T
-    def inverse(y):
+    def inverse(y: Any) -> Any:
         return jnp.matmul(
             u,
             jnp.matrix_transpose(
@@ -349,4 +349,4 @@ def _sylvester_triangular(r: Any, s: Any, f: Any) -> Any:
     return lax.fori_loop(0, n, column, jnp.zeros_like(f))
 
 
-_FACTORS = {"schur": _schur_factors, "eigen": _eigen_factors}
+_FACTORS: Final = {"schur": _schur_factors, "eigen": _eigen_factors}

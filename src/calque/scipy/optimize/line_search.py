@@ -186,7 +186,7 @@ def _trial(s: _Zoom) -> Any:
     width = jnp.abs(s.high.step - s.low.step)
     left, right = jnp.minimum(s.low.step, s.high.step), jnp.maximum(s.low.step, s.high.step)
 
-    def within(x, margin):
+    def within(x: Any, margin: Any) -> Any:
         return (x > left + margin * width) & (x < right - margin * width)
 
     cubic, parabola = _cubic_minimum(s.low, s.high, s.last), _parabola_minimum(s.low, s.high)

@@ -63,7 +63,7 @@ def minimize(
     if tol is not None:
         chosen.setdefault("gtol", tol)
 
-    def of_x(x):
+    def of_x(x: Any) -> Any:
         return fun(x, *args)
 
     end: Any

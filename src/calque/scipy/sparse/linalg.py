@@ -94,12 +94,12 @@ def _solve(
     limit = 10 * size if maxiter is None else maxiter
     product = _as_operator(A)
 
-    def matvec(x):
+    def matvec(x: Any) -> Any:
         return tree_map(lambda y, v: y.astype(v.dtype), product(x), b)
 
     precondition = _identity if M is None else _as_operator(M)
 
-    def solve(f, y):
+    def solve(f: Any, y: Any) -> Any:
         return iterate(f, y, x0=x0, M=precondition, maxiter=limit, **options)
 
     real = not any(is_complex(v.dtype) for v in tree_leaves(b))
@@ -187,7 +187,7 @@ def _bicgstab(
         half = _plus(x, alpha, phat)
         whole = _plus(half, omega, shat)
 
-        def choose(u, v):
+        def choose(u: Any, v: Any) -> Any:
             return tree_map(lambda a, c: jnp.where(early, a, c), u, v)
 
         x, r = choose(half, whole), choose(s, _plus(s, -omega, t))
@@ -250,10 +250,10 @@ def _gmres(
     flat, unravel = ravel_pytree(b)
     restart = min(restart, flat.size)
 
-    def apply(v):
+    def apply(v: Any) -> Any:
         return ravel_pytree(A(unravel(v)))[0].astype(flat.dtype)
 
-    def precondition(v):
+    def precondition(v: Any) -> Any:
         return ravel_pytree(M(unravel(v)))[0].astype(flat.dtype)
 
     limit = jnp.sqrt(_threshold(b, tol, atol))
@@ -262,7 +262,7 @@ def _gmres(
         1.0, limit / jnp.where(size == 0, 1.0, size)
     )
 
-    def residual(x):
+    def residual(x: Any) -> Any:
         return flat - apply(x)
 
     def unfinished(state: Any) -> Any:
@@ -287,7 +287,7 @@ def _krylov_step(apply: Operator, r: Any, restart: int, limit: Any, incremental:
     dtype, real = r.dtype, real_part(r.dtype)
     size = jnp.linalg.norm(r)
 
-    def normal(v, length, least):
+    def normal(v: Any, length: Any, least: Any) -> Any:
         return jnp.where(
             length > least, v / jnp.where(length > least, length, 1.0).astype(dtype), 0.0
         )

@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from calque.random.distributions import normal
 
 __all__ = ["Rotation", "Slerp"]
 
-_AXES = {"x": 0, "y": 1, "z": 2}
+_AXES: Final = {"x": 0, "y": 1, "z": 2}
 
 
 def _floats(x: Any, size: int, name: str) -> Any:
@@ -358,8 +358,8 @@ class Slerp(NamedTuple):
                 "Expected number of rotations to be equal to number of timestamps given, got "
                 f"{len(rotations)} rotations and {times.shape[0]} timestamps."
             )
-        begin = rotations[:-1]
-        return cls(times, jnp.diff(times), begin, (begin.inv() * rotations[1:]).as_rotvec())
+        begin, end = rotations.__getitem__(slice(-1)), rotations.__getitem__(slice(1, None))
+        return cls(times, jnp.diff(times), begin, (begin.inv() * end).as_rotvec())
 
     def __call__(self, times: Any) -> Rotation:
         times = jnp.asarray(times, dtype=self.times.dtype)

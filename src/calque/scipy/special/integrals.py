@@ -161,7 +161,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     infinite = jnp.isinf(x)
     large = jnp.where(near | infinite, 8.0, size)
 
-    def quotient(f):
+    def quotient(f: Any) -> Any:
         return integral(
             lambda u: f(u) / (jnp.square(large)[..., None] + u * u), half_line(_LAGUERRE), x
         )
@@ -205,12 +205,12 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     near = size < 1.5
     small = jnp.where(near, size, 1.0)
 
-    def angle(s):
+    def angle(s: Any) -> Any:
         return jnp.square(small[..., None] * s) * (math.pi / 2)
 
     parts = [
-        small * integral(lambda s, f=f: f(angle(s)), unit_interval(24), x)
-        for f in (jnp.sin, jnp.cos)
+        small * integral(lambda s, wave=wave: wave(angle(s)), unit_interval(24), x)  # type: ignore[misc]
+        for wave in (jnp.sin, jnp.cos)
     ]
     # far away by the error function: 1 - exp(i pi x^2 / 2) w(sqrt(pi) / 2 (1 + i) x)
     huge = size > 1e6
@@ -261,7 +261,7 @@ def _spence(x: Any) -> Any:
     core = -integral(lambda s: jnp.log1p((z - 1)[..., None] * s) / s, unit_interval(16), x)
     log_y, log_x = jnp.log(y), jnp.log(x_safe)
 
-    def rest(v):
+    def rest(v: Any) -> Any:
         return jnp.log1p(-jnp.where(again | small, v, 0.5))
 
     mirrored = jnp.where(again, math.pi**2 / 6 - log_y * rest(y) - core, core)
@@ -304,7 +304,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     product = jnp.where(size == 0, 0.0, size * width)
     steep = width > 1
 
-    def tail(v):
+    def tail(v: Any) -> Any:
         return 0.5 * do.erfc(v * math.sqrt(0.5))
 
     upper, lower = tail(size), tail(product)
@@ -321,10 +321,10 @@ def _owens_integral(h: Any, a: Any) -> Any:
     h = jnp.minimum(h, 1e3)
     end = jnp.minimum(a, 9 / jnp.maximum(h, 1e-3))
 
-    def square(s):
+    def square(s: Any) -> Any:
         return jnp.square(end[..., None] * s)
 
-    def f(s):
+    def f(s: Any) -> Any:
         return jnp.exp(-0.5 * jnp.square(h)[..., None] * square(s)) / (1 + square(s))
 
     return jnp.exp(-0.5 * h * h) * end * integral(f, unit_interval(32), h) / (2 * math.pi)

@@ -1,7 +1,6 @@
 """Integrals over an interval or a half line as weighted sums, for special functions that are
 defined by them."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,17 +9,18 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core.dtypes import real_part
 from calque.core.trace import typeof
+from calque.machine.caches import memo
 from calque.scipy.special.gammas import full
 
 
-@functools.cache
+@memo("rules of Gauss and Legendre", 64)
 def unit_interval(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss's nodes and weights for integrals from 0 to 1."""
     nodes, weights = np.polynomial.legendre.leggauss(n)
     return (nodes + 1) / 2, weights / 2
 
 
-@functools.cache
+@memo("rules of Gauss and Laguerre", 64)
 def half_line(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss's nodes and weights for integrals of exp(-u) f(u) from 0 on, without those that count
     for nothing."""

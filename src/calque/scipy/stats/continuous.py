@@ -12,24 +12,34 @@ from calque.scipy import special as sp
 from calque.scipy.special.normals import _log_ndtr as log_ndtr
 from calque.scipy.special.normals import _ndtr as ndtr
 from calque.scipy.special.normals import _ndtri as ndtri
+from calque.scipy.stats.signatures import (
+    OnLine,
+    WithA,
+    WithAB,
+    WithB,
+    WithBeta,
+    WithC,
+    WithDf,
+    WithKappa,
+)
 from calque.scipy.stats.tables import continuous, strong
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def _nonnegative(y, *_):
+def _nonnegative(y: Any, *_: Any) -> Any:
     return y >= 0
 
 
-def _unit(y, *_):
+def _unit(y: Any, *_: Any) -> Any:
     return (y >= 0) & (y <= 1)
 
 
-def _positive(y):
+def _positive(y: Any) -> Any:
     return (y > 0) & (y < np.inf)
 
 
-def _open_unit(y):
+def _open_unit(y: Any) -> Any:
     return (y > 0) & (y < 1)
 
 
@@ -58,7 +68,7 @@ def _within(p: Any, y: Any) -> Any:
 norm = continuous(
     "norm",
     "the normal distribution",
-    "",
+    OnLine,
     lambda y: -0.5 * y * y - _HALF_LOG_TAU,
     cdf=strong(ndtr),
     sf=strong(lambda y: ndtr(-y)),
@@ -70,7 +80,7 @@ norm = continuous(
 cauchy = continuous(
     "cauchy",
     "the Cauchy distribution",
-    "",
+    OnLine,
     lambda y: -math.log(math.pi) - jnp.log1p(y * y),
     cdf=lambda y: jnp.arctan(y) / math.pi + 0.5,
     sf=lambda y: 0.5 - jnp.arctan(y) / math.pi,
@@ -80,7 +90,7 @@ cauchy = continuous(
 expon = continuous(
     "expon",
     "the exponential distribution",
-    "",
+    OnLine,
     lambda y: -y,
     _nonnegative,
     cdf=lambda y: jnp.where(y < 0, 0.0, -jnp.expm1(-jnp.maximum(y, 0))),
@@ -92,7 +102,7 @@ expon = continuous(
 laplace = continuous(
     "laplace",
     "the Laplace distribution",
-    "",
+    OnLine,
     lambda y: -math.log(2) - jnp.abs(y),
     logs=False,
     cdf=lambda y: jnp.where(
@@ -102,7 +112,7 @@ laplace = continuous(
 logistic = continuous(
     "logistic",
     "the logistic distribution",
-    "",
+    OnLine,
     lambda y: -jnp.abs(y) - 2 * jnp.log1p(jnp.exp(-jnp.abs(y))),
     logs=False,
     cdf=lambda y: do.logistic(y),
@@ -114,7 +124,7 @@ logistic = continuous(
 uniform = continuous(
     "uniform",
     "the uniform distribution",
-    "",
+    OnLine,
     lambda y: jnp.zeros_like(y),
     _unit,
     logs=False,
@@ -124,7 +134,7 @@ uniform = continuous(
 gumbel_r = continuous(
     "gumbel_r",
     "the Gumbel distribution of maxima",
-    "",
+    OnLine,
     lambda y: -(y + jnp.exp(-y)),
     cdf=lambda y: jnp.exp(-jnp.exp(-y)),
     logcdf=lambda y: -jnp.exp(-y),
@@ -136,7 +146,7 @@ gumbel_r = continuous(
 gumbel_l = continuous(
     "gumbel_l",
     "the Gumbel distribution of minima",
-    "",
+    OnLine,
     lambda y: y - jnp.exp(y),
     cdf=lambda y: -jnp.expm1(-jnp.exp(y)),
     logcdf=lambda y: log1mexp(jnp.exp(y)),
@@ -148,7 +158,7 @@ gumbel_l = continuous(
 gamma = continuous(
     "gamma",
     "the gamma distribution",
-    "a",
+    WithA,
     lambda y, a: sp.xlogy(a - 1, y) - y - do.lgamma(a),
     _nonnegative,
     cdf=_inside(_positive, lambda y, a: do.igamma(a, y)),
@@ -157,7 +167,7 @@ gamma = continuous(
 chi2 = continuous(
     "chi2",
     "the chi-square distribution",
-    "df",
+    WithDf,
     lambda y, df: sp.xlogy(df / 2 - 1, y / 2) - y / 2 - do.lgamma(df / 2) - math.log(2),
     _nonnegative,
     cdf=_inside(_positive, lambda y, df: do.igamma(df / 2, y / 2)),
@@ -166,7 +176,7 @@ chi2 = continuous(
 beta = continuous(
     "beta",
     "the beta distribution",
-    "a b",
+    WithAB,
     lambda y, a, b: sp.xlogy(a - 1, y) + sp.xlog1py(b - 1, -y) - sp.betaln(a, b),
     _unit,
     cdf=_inside(_open_unit, lambda y, a, b: do.regularized_incomplete_beta(a, b, y)),
@@ -175,7 +185,7 @@ beta = continuous(
 pareto = continuous(
     "pareto",
     "the Pareto distribution",
-    "b",
+    WithB,
     lambda y, b: jnp.log(b) - (b + 1) * jnp.log(y),
     lambda y, b: y >= 1,
     cdf=lambda y, b: jnp.where(y < 1, 0.0, 1 - jnp.maximum(y, 1) ** -b),
@@ -187,7 +197,7 @@ pareto = continuous(
 t = continuous(
     "t",
     "Student's t distribution",
-    "df",
+    WithDf,
     lambda y, df: (
         do.lgamma((df + 1) / 2)
         - do.lgamma(df / 2)
@@ -198,7 +208,7 @@ t = continuous(
 gennorm = continuous(
     "gennorm",
     "the generalised normal distribution",
-    "beta",
+    WithBeta,
     lambda y, b: jnp.log(0.5 * b) - do.lgamma(1 / b) - jnp.abs(y) ** b,
     logs=False,
     cdf=lambda y, b: 0.5 * (1 + jnp.sign(y) * do.igamma(1 / b, jnp.abs(y) ** b)),
@@ -208,7 +218,7 @@ gennorm = continuous(
 vonmises = continuous(
     "vonmises",
     "the von Mises distribution",
-    "kappa",
+    WithKappa,
     lambda y, k: k * (jnp.cos(y) - 1) - (math.log(2 * math.pi) + jnp.log(do.bessel_i0e(k))),
 )
 
@@ -221,7 +231,7 @@ def _wrapped(y: Any, c: Any) -> Any:
 wrapcauchy = continuous(
     "wrapcauchy",
     "the wrapped Cauchy distribution",
-    "c",
+    WithC,
     _wrapped,
     lambda y, c: (y >= 0) & (y <= 2 * math.pi),
 )
@@ -272,7 +282,7 @@ def _truncnorm_logsf(y: Any, a: Any, b: Any) -> Any:
 truncnorm = continuous(
     "truncnorm",
     "the truncated normal distribution",
-    "a b",
+    WithAB,
     strong(lambda y, a, b: -0.5 * y * y - _HALF_LOG_TAU - _log_mass(a, b)),
     lambda y, a, b: (y >= a) & (y <= b),
     logcdf=strong(_truncnorm_logcdf),

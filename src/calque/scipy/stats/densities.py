@@ -182,7 +182,7 @@ class gaussian_kde:
             raise ValueError("the limits of integration in integrate_box_1d must be scalars")
         sigma = jnp.sqrt(self.covariance[0, 0])
 
-        def at(limit):
+        def at(limit: Any) -> Any:
             return special.ndtr((limit - self.dataset[0]) / sigma)
 
         return jnp.sum(self.weights * (at(high) - at(low)))

@@ -9,10 +9,18 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.scipy import special as sp
-from calque.scipy.stats.tables import _DOCS, Distribution, _function, _signature, discrete
+from calque.scipy.stats.signatures import (
+    OfMultinomial,
+    OfRate,
+    WholeWithMu,
+    WholeWithNAB,
+    WholeWithNP,
+    WholeWithP,
+)
+from calque.scipy.stats.tables import DOCS, Discrete, discrete, function_of, signature_of
 
 
-def _whole(k, *_):
+def _whole(k: Any, *_: Any) -> Any:
     return (k >= 0) & (jnp.floor(k) == k)
 
 
@@ -28,7 +36,7 @@ def _bernoulli_ppf(q: Any, p: Any) -> Any:
 bernoulli = discrete(
     "bernoulli",
     "the Bernoulli distribution",
-    "p",
+    WholeWithP,
     lambda k, p: sp.xlogy(k, p) + sp.xlog1py(1 - k, -p),
     lambda k, p: (k == 0) | (k == 1),
     cdf=lambda k, p: jnp.where(
@@ -41,14 +49,14 @@ bernoulli = discrete(
 geom = discrete(
     "geom",
     "the geometric distribution",
-    "p",
+    WholeWithP,
     lambda k, p: sp.xlog1py(k - 1, -p) + jnp.log(p),
     lambda k, p: k > 0,
 )
 poisson = discrete(
     "poisson",
     "the Poisson distribution",
-    "mu",
+    WholeWithMu,
     lambda k, mu: sp.xlogy(k, mu) - do.lgamma(k + 1) - mu,
     _whole,
     cdf=lambda k, mu: jnp.where(k < 0, 0.0, do.igammac(jnp.floor(jnp.maximum(k, 0)) + 1, mu)),
@@ -56,14 +64,14 @@ poisson = discrete(
 binom = discrete(
     "binom",
     "the binomial distribution",
-    "n p",
+    WholeWithNP,
     lambda k, n, p: _log_choose(n, k) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p),
     lambda k, n, p: (k >= 0) & (k <= n),
 )
 nbinom = discrete(
     "nbinom",
     "the negative binomial distribution",
-    "n p",
+    WholeWithNP,
     lambda k, n, p: (
         do.lgamma(k + n) - do.lgamma(k + 1) - do.lgamma(n) + jnp.log(p) * n + sp.xlog1py(k, -p)
     ),
@@ -81,7 +89,7 @@ def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
 betabinom = discrete(
     "betabinom",
     "the beta-binomial distribution",
-    "n a b",
+    WholeWithNAB,
     _betabinom_logpmf,
     lambda k, n, a, b: (k >= 0) & (k <= n),
 )
@@ -107,12 +115,12 @@ def _poisson_entropy(mu: Any) -> Any:
     return jnp.where(mu == 0, 0.0, jnp.where(mu < 20, summed, series))
 
 
-poisson.entropy = _function(
+poisson.entropy = function_of(
     "poisson",
     "entropy",
-    _signature("mu", loc=0),
+    signature_of(OfRate),
     lambda mu, loc: _poisson_entropy(mu),
-    _DOCS["entropy"].format("the Poisson distribution"),
+    DOCS["entropy"].format("the Poisson distribution"),
 )
 
 
@@ -126,7 +134,7 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     return jnp.where(jnp.equal(jnp.sum(x, axis=-1), n), value, -np.inf)
 
 
-multinomial = Distribution(
+multinomial: Discrete[OfMultinomial] = Discrete(
     "multinomial",
     logpmf=_multinomial_logpmf,
     pmf=lambda x, n, p: jnp.exp(_multinomial_logpmf(x, n, p)),

@@ -65,7 +65,7 @@ def mode(
     length = jnp.arange(rows.shape[-1]) - _first_of_run(_starts_of_runs(ordered)) + 1
     at = jnp.argmax(length, axis=-1, keepdims=True)
 
-    def take(values):
+    def take(values: Any) -> Any:
         return jnp.reshape(jnp.take_along_axis(values, at, axis=-1), kept)
 
     return ModeResult(take(ordered), take(length))

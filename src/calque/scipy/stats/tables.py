@@ -1,29 +1,32 @@
 """How distributions are made of tables: a family of functions from a standardised density, with
 location and scale."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.trace import typeof
 from calque.numpy.promotion import check_arraylike, convert, promote_inexact_strong, promote_shapes
 
-_P = inspect.Parameter
+_F = TypeVar("_F", bound=Callable[..., Array])
 
 
-def _signature(*names: str, **defaults: Any) -> inspect.Signature:
-    required = [_P(n, _P.POSITIONAL_OR_KEYWORD) for n in names]
-    return inspect.Signature(
-        required + [_P(n, _P.POSITIONAL_OR_KEYWORD, default=v) for n, v in defaults.items()]
-    )
+def signature_of(parameters: type[Callable[..., Any]], first: str | None = None) -> Any:
+    """The signature of the functions that a class of `scipy.stats.signatures` describes, with
+    another name for the first argument if one is given."""
+    own = inspect.signature(vars(parameters)["__call__"])
+    _, x, *rest = own.parameters.values()
+    return own.replace(parameters=[x if first is None else x.replace(name=first), *rest])
 
 
-def operands(name: str, *args: Any) -> list[Any]:
+def operands(name: str, *args: Any) -> list[Array]:
     """Floats of one dtype and shape."""
     check_arraylike(name, *args)
     return list(
@@ -43,7 +46,7 @@ def strong(f: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _function(
+def function_of(
     owner: str, name: str, signature: inspect.Signature, body: Callable[..., Any], doc: str
 ) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -59,7 +62,7 @@ def _function(
     return function
 
 
-_DOCS = {
+DOCS: Final = {
     "logpdf": "The logarithm of the density of {}.",
     "pdf": "The density of {}.",
     "logpmf": "The logarithm of the probabilities of {}.",
@@ -85,19 +88,48 @@ class Distribution(ModuleType):
         vars(self).update(functions)
 
 
+class Continuous(Distribution, Generic[_F]):
+    """A distribution on the real line; `dir` says which of the functions beside the density it
+    has."""
+
+    logpdf: _F
+    pdf: _F
+    cdf: _F
+    logcdf: _F
+    sf: _F
+    logsf: _F
+    ppf: Callable[..., Array]
+    isf: Callable[..., Array]
+
+
+class Discrete(Distribution, Generic[_F]):
+    """A distribution on whole numbers; `dir` says which of the functions beside the probabilities
+    it has."""
+
+    logpmf: _F
+    pmf: _F
+    cdf: _F
+    ppf: Callable[..., Array]
+    entropy: Callable[..., Array]
+
+
 def continuous(
-    name: str, what: str, shapes: str, logpdf: Any, support: Any = None, **others: Any
-) -> Distribution:
+    name: str,
+    what: str,
+    parameters: type[_F],
+    logpdf: Callable[..., Any],
+    support: Callable[..., Any] | None = None,
+    **others: Any,
+) -> Continuous[_F]:
     """A distribution on the real line from functions of y = (x - loc) / scale and of its shape
-    parameters.
+    parameters; `parameters` describes the functions that come of it.
 
     `logpdf` is the density at scale 1; outside of `support(y, *shapes)` it is -inf. `others` has
     further functions by name: cdf, sf, logcdf, logsf get y; ppf and isf get a probability and
     return y. pdf, and logarithms of what is given, follow. `probability` is the name of the first
     argument of ppf and isf."""
-    parameters = shapes.split()
-    signature = _signature("x", *parameters, loc=0, scale=1)
-    of_probability = _signature(others.get("probability", "q"), *parameters, loc=0, scale=1)
+    signature = signature_of(parameters)
+    of_probability = signature_of(parameters, others.get("probability", "q"))
 
     def density(x: Any, *rest: Any) -> Any:
         *shape, loc, scale = rest
@@ -117,15 +149,15 @@ def continuous(
         if key in bodies and f"log{key}" not in bodies and others.get("logs", True):
             bodies[f"log{key}"] = _logarithm(bodies[key])
     out = {
-        key: _function(name, key, signature, body, _DOCS[key].format(what))
+        key: function_of(name, key, signature, body, DOCS[key].format(what))
         for key, body in bodies.items()
     }
     for key in ("ppf", "isf"):
         if key in others:
-            out[key] = _function(
-                name, key, of_probability, _rescaled(others[key]), _DOCS[key].format(what)
+            out[key] = function_of(
+                name, key, of_probability, _rescaled(others[key]), DOCS[key].format(what)
             )
-    return Distribution(name, **out)
+    return Continuous(name, **out)
 
 
 def _standardised(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,12 +181,16 @@ def _logarithm(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def discrete(
-    name: str, what: str, shapes: str, logpmf: Any, support: Any, **others: Any
-) -> Distribution:
+    name: str,
+    what: str,
+    parameters: type[_F],
+    logpmf: Callable[..., Any],
+    support: Callable[..., Any],
+    **others: Any,
+) -> Discrete[_F]:
     """A distribution on whole numbers from functions of k = x - loc and of its shape parameters;
     -inf off the support."""
-    parameters = shapes.split()
-    signature = _signature("k", *parameters, loc=0)
+    signature = signature_of(parameters)
 
     def mass(k: Any, *rest: Any) -> Any:
         *shape, loc = rest
@@ -168,15 +204,15 @@ def discrete(
         cdf = others["cdf"]
         bodies["cdf"] = lambda k, *rest: cdf(k - rest[-1], *rest[:-1])
     out = {
-        key: _function(name, key, signature, body, _DOCS[key].format(what))
+        key: function_of(name, key, signature, body, DOCS[key].format(what))
         for key, body in bodies.items()
     }
     if "ppf" in others:
-        of_probability = _signature("q", *parameters, loc=0)
+        of_probability = signature_of(parameters, "q")
         ppf = others["ppf"]
 
-        def body(q, *rest):
+        def body(q: Any, *rest: Any) -> Any:
             return ppf(q, *rest[:-1]) + rest[-1]
 
-        out["ppf"] = _function(name, "ppf", of_probability, body, _DOCS["ppf"].format(what))
-    return Distribution(name, **out)
+        out["ppf"] = function_of(name, "ppf", of_probability, body, DOCS["ppf"].format(what))
+    return Discrete(name, **out)

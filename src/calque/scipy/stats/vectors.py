@@ -12,7 +12,8 @@ from calque.numpy import linalg
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.ops.linalg.factors import triangular_solve
 from calque.scipy import special as sp
-from calque.scipy.stats.tables import Distribution
+from calque.scipy.stats.signatures import OfDirichlet, OfNormal
+from calque.scipy.stats.tables import Continuous
 
 
 def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
@@ -51,7 +52,9 @@ def _normal_pdf(x: Any, mean: Any, cov: Any) -> Any:
     return jnp.exp(_normal_logpdf(x, mean, cov))
 
 
-multivariate_normal = Distribution("multivariate_normal", logpdf=_normal_logpdf, pdf=_normal_pdf)
+multivariate_normal: Continuous[OfNormal] = Continuous(
+    "multivariate_normal", logpdf=_normal_logpdf, pdf=_normal_pdf
+)
 
 
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
@@ -88,4 +91,6 @@ def _dirichlet_pdf(x: Any, alpha: Any) -> Any:
     return jnp.exp(_dirichlet_logpdf(x, alpha))
 
 
-dirichlet = Distribution("dirichlet", logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf)
+dirichlet: Continuous[OfDirichlet] = Continuous(
+    "dirichlet", logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf
+)

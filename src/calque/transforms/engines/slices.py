@@ -3,20 +3,20 @@ arguments, constants as arguments."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.trace_state import Tracer
+from calque.machine.caches import WeakTable
 from calque.ops.found_sizes import let_size_p
 
-_effects: weakref.WeakKeyDictionary[Jaxpr, bool] = weakref.WeakKeyDictionary()
+_effects: Final[WeakTable[Jaxpr, bool]] = WeakTable("programs that have effects")
 
 # primitive name -> rule(equation, which results are used) -> equation or None, for calls whose
 # inside can be pruned
 DeadCodeRule = Callable[[Eqn, Sequence[bool]], Eqn | None]
-dead_code_rules: dict[str, DeadCodeRule] = {}
+dead_code_rules: Final[dict[str, DeadCodeRule]] = {}
 
 
 def has_effect(e: Eqn) -> bool:
@@ -28,7 +28,7 @@ def has_effect(e: Eqn) -> bool:
 
 
 def jaxpr_has_effect(jaxpr: Jaxpr) -> bool:
-    known = _effects.get(jaxpr)
+    known = _effects.find(jaxpr)
     if known is None:
         known = _effects[jaxpr] = any(has_effect(e) for e in jaxpr.eqns)
     return known
@@ -137,7 +137,7 @@ def hoist_all(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 # primitive name -> rule(equation, which operands are unknown) -> which results depend on them
-dependence_rules: dict[str, Callable[[Eqn, Sequence[bool]], Sequence[bool]]] = {}
+dependence_rules: Final[dict[str, Callable[[Eqn, Sequence[bool]], Sequence[bool]]]] = {}
 
 
 def dependent_results(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, ...]:

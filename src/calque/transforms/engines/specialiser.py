@@ -18,14 +18,14 @@ The three users differ in the functions that they give it and in how often they 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import Symbols
 from calque.core.pause import no_collection
 from calque.core.polynomials import Poly
+from calque.core.symbols import Symbols
+from calque.machine.caches import Entries, Tables
 
 MOST_PROGRAMS: Final = 8  # generic ones of a family; then sizes stay fixed
 MOST_SPECIALISED: Final = 512  # sizes of which a generic program keeps the finished program
@@ -52,7 +52,7 @@ class GenericProgram:
         self.traced: Any = None
         self.executable: Any = None
         self.is_outdated: Callable[[], Any] = lambda: False  # has what it captured changed?
-        self.specialised: OrderedDict[Sizes, Any] = OrderedDict()
+        self.specialised = _SPECIALISED.new()
         self.holds: Callable[..., tuple[Any, ...]] = lambda *_: ()
 
     def avals(self, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
@@ -96,10 +96,8 @@ class GenericProgram:
 
     def at(self, values: Sizes) -> Any:
         """The program for these free sizes."""
-        known = self.specialised.get(values)
+        known = self.specialised.find(values)
         if known is None:
-            if len(self.specialised) >= MOST_SPECIALISED:
-                self.specialised.popitem(last=False)
             known = self.specialised[values] = self.executable.resized(values)
         return known
 
@@ -211,14 +209,30 @@ class Family:
         self.pinned |= positions
 
 
-class Families(dict[Any, Family]):
-    """Families by all of a call but its sizes; a new one where there is none."""
+class Families(Entries[Any, Family]):
+    """Families by all of a call but its sizes."""
 
-    def __missing__(self, key: Any) -> Family:
-        if len(self) >= MOST_FAMILIES:
-            self.clear()
-        made = self[key] = Family()
-        return made
+    __slots__ = ()
+
+    def of(self, key: Any) -> Family:
+        """The family of such calls; a new one if there is none yet."""
+        return self.find(key) or self.setdefault(key, Family())
+
+
+_FAMILIES: Final[Tables[Any, Family]] = Tables(
+    "calls that differ in sizes alone", MOST_FAMILIES, programs=True
+)
+_SPECIALISED: Final[Tables[Sizes, Any]] = Tables(
+    "programs of any size, at their sizes", MOST_SPECIALISED, programs=True
+)
+_COUNTED: Final[Tables[tuple[Any, Sizes], int]] = Tables(
+    "sizes that calls came with", MOST_COUNTED, programs=True
+)
+
+
+def new_families() -> Families:
+    """Families of calls of one function; none yet."""
+    return _FAMILIES.new_of(Families)
 
 
 class CallCounts:
@@ -228,14 +242,13 @@ class CallCounts:
 
     def __init__(self, hot_after: int) -> None:
         self.hot_after = hot_after  # calls with the same sizes
-        self.counts: dict[tuple[Any, Sizes], int] = {}
+        self.counts = _COUNTED.new()
         self.taught = 0  # how often the machine code learned to serve all sizes
 
     def count(self, program: Any, values: Sizes) -> int:
         """One more call with such sizes: how many there were."""
-        if len(self.counts) >= MOST_COUNTED:
-            self.counts.clear()
-        n = self.counts[program, values] = self.counts.get((program, values), 0) + 1
+        key = (program, values)
+        n = self.counts[key] = (self.counts.find(key) or 0) + 1
         return n
 
     def is_hot(self, program: Any, values: Sizes) -> bool:

@@ -22,6 +22,7 @@ from calque.core.arrays import ArrayImpl
 from calque.core.errors import StaleCaptureError, StaleCaptureWarning
 from calque.core.lazy import LazyModule
 from calque.core.source import user_frame
+from calque.machine.caches import memo
 
 dis = LazyModule("dis")
 
@@ -313,7 +314,7 @@ class Finder:
     def __init__(self) -> None:
         self.reads: dict[tuple[int, Any], Read] = {}
         self.opaque = False
-        self.seen: set[tuple[int, int]] = set()
+        self.seen: dict[tuple[int, int], types.FunctionType] = {}
         self.found_at: dict[
             int, Read
         ] = {}  # objects whose methods are looked into -> where they were read
@@ -346,10 +347,10 @@ class Finder:
             self.opaque = True
 
     def code(self, f: types.FunctionType, owner: Any) -> None:
-        key = (id(f.__code__), id(owner))
+        key = (id(f), id(owner))  # not its code: functions of one code may capture other values
         if key in self.seen or len(self.seen) >= MOST_FUNCTIONS:
             return
-        self.seen.add(key)
+        self.seen[key] = f
         if is_library(f):  # a transformed function: what it transforms is in its cells
             for c in f.__closure__ or ():
                 x = contents(c)
@@ -449,7 +450,7 @@ _NO_STEPS: Final = frozenset(
 )
 
 
-@functools.lru_cache(maxsize=4096)
+@memo("loads and stores of code", 4096)
 def steps_of(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
     """The loads and stores of names, in order; anything else is an empty step."""
     out: list[tuple[str, Any]] = []

@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calque.core.arrays import ArrayImpl
-from calque.transforms.engines.specialiser import Families
+from calque.machine.caches import Table, Tables, WeakTable, memo
+from calque.transforms.engines.specialiser import new_families
 from calque.transforms.jit import captures, retraces
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.dtype)
@@ -29,26 +30,31 @@ class Unshareable(Exception):
     """The function holds something that cannot be compared."""
 
 
+PROGRAMS: Final[Tables[Any, Any]] = Tables("traces of functions under jit", 4096, programs=True)
+
+
 class FunctionCache:
     """The programs traced from one function."""
 
     __slots__ = ("__weakref__", "families", "history", "kept", "programs")
 
     def __init__(self) -> None:
-        self.programs: dict[Any, Any] = {}
-        self.families = Families()  # programs with free sizes
+        self.programs = PROGRAMS.new()
+        self.families = new_families()  # programs with free sizes
         self.history: deque[retraces.Event] = deque(maxlen=retraces.OF_A_FUNCTION)
         self.kept: list[Any] = []  # objects whose addresses are part of the identity
 
 
-_by_function: weakref.WeakKeyDictionary[Any, dict[Any, FunctionCache]] = weakref.WeakKeyDictionary()
-_by_identity: OrderedDict[Any, FunctionCache] = OrderedDict()
+_by_function: Final[WeakTable[Any, dict[Any, FunctionCache]]] = WeakTable("functions under jit")
+_by_identity: Final[Table[Any, FunctionCache]] = Table("functions under jit, by content", _LIMIT)
 
 
 def cache_of(fun: Callable[..., Any], options: Any) -> FunctionCache:
     """The cache of this function, or of an earlier one that is the same in all that matters."""
     try:
-        own = _by_function.setdefault(fun, {})
+        own = _by_function.find(fun)
+        if own is None:
+            own = _by_function.setdefault(fun, {})
     except TypeError:  # no weak references to it
         own = {}
     cache = own.get(options)
@@ -62,15 +68,13 @@ def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
         key, kept, objects = _identity(fun, options)
     except (Unshareable, TypeError):
         return FunctionCache()
-    cache = _by_identity.get(key)
+    cache = _by_identity.find(key)
     if cache is None:
         cache = _by_identity[key] = FunctionCache()
         cache.kept = [
             *kept,
             *[weakref.ref(x, lambda _: _by_identity.pop(key, None)) for x in objects],
         ]
-        if len(_by_identity) > _LIMIT:
-            _by_identity.popitem(last=False)
     return cache
 
 
@@ -91,12 +95,8 @@ def _identity(fun: Callable[..., Any], options: Any) -> tuple[Any, list[Any], li
 
 
 def clear() -> None:
-    """Forget every program."""
+    """Forget which functions are the same. The programs of each are tables of their own."""
     _by_identity.clear()
-    for own in list(_by_function.values()):
-        for cache in own.values():
-            cache.programs.clear()
-            cache.families.clear()
 
 
 def fingerprint(x: Any, kept: list[Any], seen: set[int], objects: list[Any] | None = None) -> Any:
@@ -184,7 +184,7 @@ def _function(
     return (code, id(f.__globals__), tuple(cells), tuple(defaults), tuple(named), tuple(globals_))
 
 
-@functools.lru_cache(maxsize=4096)
+@memo("names of globals that code reads", 4096)
 def _global_names(code: types.CodeType) -> tuple[str, ...]:
     """Names that the code, or code nested in it, may read as globals."""
     names = list(code.co_names)

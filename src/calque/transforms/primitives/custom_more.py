@@ -129,10 +129,13 @@ class _Thunk:
     first needed."""
 
     def __init__(self, make: Callable[[], ClosedJaxpr]):
-        self.make = functools.cache(make)
+        self.make = make
+        self.made: ClosedJaxpr | None = None
 
     def __call__(self) -> ClosedJaxpr:
-        return self.make()
+        if self.made is None:
+            self.made = self.make()
+        return self.made
 
     def __repr__(self) -> str:
         return "transpose"
