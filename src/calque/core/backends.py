@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
-from calque.core.dims import Symbols, hint_of
+from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
+from calque.core.symbols import Symbols
+from calque.machine.state import process
 
 
 @dataclass(frozen=True)
@@ -47,63 +49,67 @@ class Executable(Protocol):
 
 Compiler = Callable[[ClosedJaxpr, Options], Executable]
 
-_backends: dict[str, Compiler] = {}
-_default = "reference"
+SymbolicCompiler = Callable[[ClosedJaxpr, Options, Symbols], Any]
 
 
-def register(name: str, compiler: Compiler, default: bool = False) -> None:
-    global _default
-    _backends[name] = compiler
-    if default:
-        _default = name
+class Backends:
+    """The backends by name, and which of them compiles."""
+
+    def __init__(self) -> None:
+        self.compilers: dict[str, Compiler] = {}
+        self.symbolic: dict[str, SymbolicCompiler] = {}  # of programs with free sizes
+        self.default = ""
+
+    def register(self, name: str, compiler: Compiler, default: bool = False) -> None:
+        """From now on there is such a backend."""
+        self.compilers[name] = compiler
+        if default:
+            self.default = name
+
+    def register_symbolic(self, name: str, compiler: SymbolicCompiler) -> None:
+        """The backend can compile programs with free sizes."""
+        self.symbolic[name] = compiler
 
 
-_before_compiling: list[Callable[[], None]] = []
+known: Final = Backends()
+
+
+_before_compiling: Final = process.listeners("before compiling")
 
 
 def before_compiling(ask: Callable[[], None]) -> None:
     """Call this before each compilation; what it raises reaches the caller."""
-    _before_compiling.append(ask)
+    _before_compiling.add(ask)
 
 
 def compile_program(
     closed: ClosedJaxpr, options: Options, backend: str | None = None
 ) -> Executable:
-    for ask in _before_compiling:
-        ask()
-    name = backend or _default
+    _before_compiling.tell()
+    name = backend or known.default
     symbols = found_symbols(closed.jaxpr)
-    if symbols is not None and name in _symbolic:
-        found: Executable = _symbolic[name](closed, options, symbols)
+    if symbols is not None and name in known.symbolic:
+        found: Executable = known.symbolic[name](closed, options, symbols)
         return found
     try:
-        compiler = _backends[name]
+        compiler = known.compilers[name]
     except KeyError:
         raise RuntimeError(
-            f"Unknown backend {name!r}; the backends are {', '.join(sorted(_backends))}"
+            f"Unknown backend {name!r}; the backends are {', '.join(sorted(known.compilers))}"
         ) from None
     return compiler(closed, options)
 
 
-SymbolicCompiler = Callable[[ClosedJaxpr, Options, Symbols], Any]
-_symbolic: dict[str, SymbolicCompiler] = {}
-
-
-def register_symbolic(name: str, compiler: SymbolicCompiler) -> None:
-    """The backend can compile programs with free sizes."""
-    _symbolic[name] = compiler
-
-
 def compile_symbolic(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> Any:
-    return _symbolic[_default](closed, options, symbols)
+    return known.symbolic[known.default](closed, options, symbols)
 
 
 def has_symbolic() -> bool:
-    return _default in _symbolic
+    return known.default in known.symbolic
 
 
 def default_name() -> str:
-    return _default
+    return known.default
 
 
 @dataclass(frozen=True)
@@ -167,4 +173,4 @@ def traffic(closed: ClosedJaxpr) -> int:
     return sum(nbytes(a) for a in (*closed.in_avals, *closed.out_avals))
 
 
-register("reference", ReferenceExecutable, default=True)
+known.register("reference", ReferenceExecutable, default=True)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from calque.machine.caches import Table
+from calque.machine.state import PerThread
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: Final[Table[CodeType, bool]] = Table("whose code it is", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
-excluded_files: list[str] = []
+excluded_files: Final[list[str]] = []
 
 
 def register_exclusion(path: str) -> None:
@@ -80,7 +80,7 @@ def user_frame() -> FrameType | None:
     return None
 
 
-class _Place(threading.local):
+class _Place(PerThread):
     """A place to name instead of the one that is running: rewritten equations keep the line of the
     first."""
 
@@ -91,10 +91,10 @@ class _Place(threading.local):
 _place = _Place()
 
 
-def asked_by_user(file: str) -> bool:
-    """Is the innermost frame that is not of this file one of the user?"""
+def asked_by_user(files: Collection[str]) -> bool:
+    """Is the innermost frame that is not of these files one of the user?"""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename == file:
+    while frame is not None and frame.f_code.co_filename in files:
         frame = frame.f_back
     return frame is not None and not is_internal(frame.f_code)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, origin, typeof
 from calque.core.trace_state import Tracer
+from calque.machine.state import Value, process
 from calque.numpy import contractions, reductions, shaping, sorting
 from calque.numpy.calls.cached import cached, with_call_path
 from calque.numpy.calls.marks import python_only
@@ -46,7 +47,7 @@ def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any],
     return method
 
 
-_BINARY = {
+_BINARY: Final = {
     "add": "add",
     "sub": "subtract",
     "mul": "multiply",
@@ -60,7 +61,7 @@ _BINARY = {
     "lshift": "left_shift",
     "rshift": "right_shift",
 }
-_COMPARE = {
+_COMPARE: Final = {
     "eq": "equal",
     "ne": "not_equal",
     "lt": "less",
@@ -68,7 +69,7 @@ _COMPARE = {
     "gt": "greater",
     "ge": "greater_equal",
 }
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
+_UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
 
 
 def _divmod(x: Any, y: Any) -> Any:
@@ -174,12 +175,12 @@ def _hash(self: Any) -> int:
     )
 
 
-_namespace: list[Any] = []
+_namespace: Final[Value[Any]] = process.value("module of array functions", None)
 
 
 def set_namespace(module: Any) -> None:
     """Tells arrays the module of their functions."""
-    _namespace[:] = [module]
+    _namespace.value = module
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
@@ -188,10 +189,10 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
         raise ValueError(
             f"{api_version=} is not available; available versions are: {list(versions)}"
         )
-    return _namespace[0]
+    return _namespace.value
 
 
-_from = {
+_from: Final = {
     "sum": reductions.sum, "prod": reductions.prod, "max": reductions.max, "min": reductions.min,
     "mean": reductions.mean,
     "var": reductions.var, "std": reductions.std, "all": reductions.all, "any": reductions.any,
@@ -207,7 +208,7 @@ _from = {
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
 }  # fmt: skip
 
-METHODS: dict[str, Any] = {
+METHODS: Final[dict[str, Any]] = {
     **operators(),
     **_from,
     "astype": astype,
@@ -356,7 +357,7 @@ def _dlpack(
     return sharing.export(self, max_version, dl_device, copy)
 
 
-CONCRETE: dict[str, Any] = {
+CONCRETE: Final[dict[str, Any]] = {
     "__repr__": _repr,
     "__str__": lambda self: (
         _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self))
@@ -442,7 +443,7 @@ def _tracer_repr(self: Any) -> str:
     return f"{kind}({weak}{dtype}[{sizes}]{held})"
 
 
-TRACED: dict[str, Any] = {
+TRACED: Final[dict[str, Any]] = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
     "__format__": lambda self, spec: format(_tracer_repr(self), spec),

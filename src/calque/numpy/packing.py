@@ -1,12 +1,16 @@
 """Bits in bytes: packbits, unpackbits."""
 
+from __future__ import annotations
+
 import operator
-from typing import Any
+from typing import Final
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_integer
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.creation import zeros
 from calque.numpy.joining import concatenate
@@ -15,7 +19,10 @@ from calque.numpy.shaping import moveaxis, ravel, reshape
 
 __all__ = ["packbits", "unpackbits"]
 
-_SHIFTS = {"big": np.arange(7, -1, -1, dtype=np.uint8), "little": np.arange(8, dtype=np.uint8)}
+_SHIFTS: Final = {
+    "big": np.arange(7, -1, -1, dtype=np.uint8),
+    "little": np.arange(8, dtype=np.uint8),
+}
 
 
 def _shifts(name: str, bitorder: str) -> np.ndarray:
@@ -27,7 +34,7 @@ def _shifts(name: str, bitorder: str) -> np.ndarray:
         ) from None
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truth values to a byte, along an axis, padded with zeros.
 
     >>> import calque.numpy as jnp
@@ -51,8 +58,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """The eight bits of each byte, along an axis; `count` cuts them off, or, if negative, leaves so
     many out at the end.
 

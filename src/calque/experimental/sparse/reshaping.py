@@ -265,7 +265,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     if axis < n:
         nse = max(m.nse for m in mats)
         parts = [_with_nse(m, nse) for m in mats]
-        return BCOO(tuple(jnp.concatenate(p, axis=axis) for p in zip(*parts)), shape=shape)
+        data, indices = (jnp.concatenate(p, axis=axis) for p in zip(*parts))
+        return BCOO((data, indices), shape=shape)
     whole = [(jnp.broadcast_to(m.data, m.batch_shape + m.data.shape[n:]),
     jnp.broadcast_to(m.indices, m.batch_shape + m.indices.shape[n:])) for m in mats]  # fmt: skip
     data, indices = [d for d, _ in whole], [i for _, i in whole]

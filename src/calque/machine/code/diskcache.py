@@ -19,11 +19,12 @@ import os
 import stat
 import sys
 import time
-from typing import Any
+from typing import Any, Final
 
 from calque.machine.code.digest import BYTES, hexdigest
 from calque.machine.code.digest import digest as digest_of
 from calque.machine.lazy import LazyModule
+from calque.machine.state import Value, process
 
 logging: Any = LazyModule("logging")
 
@@ -38,7 +39,7 @@ _DEFAULT_SIZE = 512 << 20
 _OFF = ("off", "0", "no", "false")
 _TURNED_OFF, _NO_ROOM = "CALQUE_CACHE turns it off", "CALQUE_CACHE_SIZE leaves no room"
 _WANTED = (_TURNED_OFF, _NO_ROOM)  # reasons that the user has chosen
-_temporary_numbers = itertools.count()
+_temporary_numbers: Final = itertools.count()
 
 
 class _Folder:
@@ -51,7 +52,7 @@ class _Folder:
         self.bytes_written = [0] * _SHARDS
 
 
-_folder: _Folder | None = None
+_folder: Final[Value[_Folder | None]] = process.value("folder of the disk cache", None)
 
 
 def get(key: str, kind: str) -> bytes | None:
@@ -113,8 +114,7 @@ def reason() -> str:
 
 def reload() -> None:
     """Read the environment again."""
-    global _folder
-    _folder = None
+    _folder.value = None
 
 
 def clear() -> None:
@@ -140,10 +140,10 @@ def size() -> int:
 
 
 def _current() -> _Folder:
-    global _folder
-    if _folder is None:
-        _folder = _open_folder()
-    return _folder
+    folder = _folder.value
+    if folder is None:
+        folder = _folder.value = _open_folder()
+    return folder
 
 
 def _open_folder() -> _Folder:
