@@ -38,7 +38,7 @@ Flat = Callable[[], tuple[Callable[..., list[Any]], list[Any]]]
 class LibraryCall(SizedCall):
     """A call of a library function."""
 
-    __slots__ = ("flat", "function", "given", "names")
+    __slots__ = ("flat", "function", "given", "names", "number")
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class LibraryCall(SizedCall):
     ) -> None:
         super().__init__(families.of(key_of(key)), given.avals, given.sizes)
         self.function, self.flat, self.given, self.names = function, flat, given, tuple(names)
+        self.number: int = key[0]  # the epoch
 
 
 def traced(call: LibraryCall, program: GenericProgram) -> tuple[ClosedJaxpr, Any]:
@@ -72,6 +73,7 @@ def learn(call: LibraryCall, program: GenericProgram, choose: Callable[..., Any]
     teach(
         call.function,
         Lesson(call.given.descriptions, generic, result, call.names, choose=choose),
+        call.number,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from calque.core import lazy, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
@@ -145,8 +146,9 @@ class Teacher:
             known or 0, 0
         )  # an entry that went, or that does not take this very value, counts as nothing
         if met or (known is None and self.at_once):
-            self.seen[key] = TAUGHT if self.teach(given, args, kwargs) else REFUSED
-            return self.seen[key] == TAUGHT
+            is_taught = self.teach(given, key[0], args, kwargs)
+            self.seen[key] = TAUGHT if is_taught else REFUSED
+            return is_taught
         self.seen[key] = met + 1
         return False
 
@@ -157,14 +159,19 @@ class Teacher:
         flat = functools.partial(flat_function, self.f, args, kwargs)
         return LibraryCall(self.any_size.families, self.function, flat, given, kwargs, key)
 
-    def teach(self, given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-        """Add an entry for such arguments; False when the function is not for machine code."""
+    def teach(
+        self, given: Arguments, number: int, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> bool:
+        """Add an entry for such arguments in the epoch of this number; False when the function is
+        not for machine code."""
+        changes = config.changes_elsewhere()
         try:
             with no_collection():
                 lesson = self.exact(self.f, given, args, kwargs)
         except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
             return False
-        teach(self.function, lesson)
+        if changes == config.changes_elsewhere():
+            teach(self.function, lesson, number)
         return True
 
 

@@ -188,7 +188,7 @@ class JittedFunction:
         traced = self.cache.programs.find(given.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
             traced = self.trace_new(given, given.avals)
-            if not traced.hoisted:
+            if not traced.hoisted and traced.settings is not None:
                 self.cache.programs[given.key] = traced
         if traced.ambient:
             consult_mesh()
@@ -225,7 +225,7 @@ class JittedFunction:
                 f"TRACING CACHE MISS of {self.name}: no program for"
                 f" {', '.join(a.str_short() for a in avals)}"
             )
-        consulted = consultations()
+        consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
         uses: list[tuple[int, key_use.Use]] = []
 
@@ -243,6 +243,8 @@ class JittedFunction:
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
+        if changes != config.changes_elsewhere() or given.settings != config.trace_key():
+            traced.settings = None
         watched.settle()
         traced.captures, traced.owner, traced.key_uses = watched, reference(self.fun), uses
         o = self.options
@@ -332,7 +334,8 @@ class JittedFunction:
         keys = config.debug_key_reuse and traced.key_uses  # which are used up is known to Python
         if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
             return
-        if given.settings != config.trace_key():  # changed meanwhile: it is for neither of the two
+        # changed meanwhile: it is for neither configuration
+        if traced.settings is None or given.settings != config.trace_key():
             return
         o, kwargs = self.options, given.kwargs
         try:
