@@ -73,7 +73,7 @@ def operator(name: str, method: Method) -> Any:
     """The operator `method` as a callable of machine code."""
     if name in ("__matmul__", "__rmatmul__"):
         product = Teacher(
-            method, lambda f, given, args, kwargs: product_lesson(name, f, args), at_once=True
+            method, lambda f, arguments: product_lesson(name, f, arguments.args), at_once=True
         )
         product.function = callpath.OpFunction(boundary(product.miss))
         return product.function
@@ -86,12 +86,13 @@ def operator(name: str, method: Method) -> Any:
         if kwargs or not callpath_enabled() or is_placed(args):
             return method(*args, **kwargs)
         exponent = text_exponent(name, args)
-        key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
+        number = epoch()
+        key = (number, *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
         # an entry that went, or an int that does not fit the dtype of the array
         if taught.find(key):
             taught.pop(key, None)
             return method(*args)
-        kind = (key[0], *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
+        kind = (number, *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
         shape = next((a.aval.shape for a in args if type(a) is ArrayImpl and a.aval.shape), ())
         operands = kinds.find(kind) or kinds.setdefault(kind, Operands(shape))
         changes = config.changes_elsewhere()
@@ -104,9 +105,9 @@ def operator(name: str, method: Method) -> Any:
             return method(*args)
         if operands.want_kernel(shape, counts):
             operands.kernel = made.kernel
-            teach(function, made.for_all_shapes(counts), key[0])
+            teach(function, made.for_all_shapes(counts), number)
         else:
-            teach(function, made.for_shape(shape), key[0])
+            teach(function, made.for_shape(shape), number)
             taught[key] = True
         return function(*args)
 
