@@ -61,7 +61,7 @@ FLOORS = {
         "at_sizes printing",
         "trace",
         "arrays outside",
-        "reference",
+        "reference types",
         "backends",
     ],
     "calque.ops": [
@@ -89,9 +89,9 @@ FLOORS = {
         "eager",
     ],
     "calque.numpy": [
-        "promotion",
+        "promotion signatures",
         "calls ufuncs",
-        "creation indexing joining matrices reductions shaping",
+        "creation indexing joining matrices ranges reductions shaping",
         "buffers contractions elementwise fft nans packing predicates queries scalars sharing"
         " sorting vectorizing",
         "arranging averages choosing calculus diagonals editing grids linalg methods namespace sets"

@@ -6,7 +6,7 @@ memory. Its methods and operators are attached by the library, to it and to trac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,12 @@ __all__ = [
 ]
 
 
+if TYPE_CHECKING:
+    from calque.core.array_interface import ArrayInterface
+else:
+    ArrayInterface = object
+
+
 class _ArrayMeta(type):
     """`isinstance(x, Array)` holds for arrays and for tracers."""
 
@@ -55,7 +61,7 @@ class _ArrayMeta(type):
         return issubclass(sub, (ArrayImpl, Tracer)) or type.__subclasscheck__(cls, sub)
 
 
-class Array(metaclass=_ArrayMeta):
+class Array(ArrayInterface, metaclass=_ArrayMeta):
     """The type of calque's arrays, traced ones included: `isinstance(x, calque.Array)`."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:

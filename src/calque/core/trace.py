@@ -324,7 +324,7 @@ def drop_unused(jaxpr: Jaxpr) -> Jaxpr:
 # ---------------------------------------------------------------- what a tracer says of itself
 
 
-def origin(x: Tracer) -> str:
+def origin(x: Any) -> str:
     """Where a traced value came from: the argument it is or depends on, and the line that made
     it."""
     trace = x._trace

@@ -32,8 +32,8 @@ from calque.numpy import methods as _methods
 from calque.numpy.calls import cached as _cached
 from calque.numpy.indexing import subscripts as _subscripts
 from calque.numpy.scalars import *  # noqa: F403
+from calque.numpy.scalars import ABSENT as _ABSENT
 from calque.numpy.scalars import SCALAR_TYPES as _SCALAR_TYPES
-from calque.numpy.scalars import __all__ as _scalar_names
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.numpy import fft, linalg
@@ -111,7 +111,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         vecmat,
     )
     from calque.numpy.creation import (
-        arange,
         array,
         asarray,
         copy,
@@ -119,7 +118,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         empty_like,
         full,
         full_like,
-        linspace,
         ones,
         ones_like,
         zeros,
@@ -256,6 +254,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         shape,
         size,
     )
+    from calque.numpy.ranges import arange, linspace
     from calque.numpy.reductions import (
         all,
         amax,
@@ -422,7 +421,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.numpy.vectorizing import apply_along_axis, apply_over_axes, vectorize
     from calque.numpy.windows import bartlett, blackman, hamming, hanning, kaiser
 
-__getattr__, __dir__ = _lazy.facade(__name__, __file__, _cached.with_call_path)
+if not TYPE_CHECKING:  # checkers know every name
+    __getattr__, __dir__ = _lazy.facade(__name__, __file__, _cached.with_call_path)
 
 dtype = _np.dtype
 bool = _SCALAR_TYPES["bool"]
@@ -430,82 +430,63 @@ bool = _SCALAR_TYPES["bool"]
 _methods.set_namespace(_sys.modules[__name__])
 _subscripts.install()
 
+# fmt: off
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax",
-    "amin", "angle", "any",
-    "append", "apply_along_axis", "apply_over_axes", "arange", "arccos", "arccosh", "arcsin",
-    "arcsinh", "arctan",
-    "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "around",
-    "array", "array_equal",
-    "array_equiv", "array_repr", "array_split", "array_str", "asarray", "asin", "asinh", "astype",
-    "atan", "atan2",
-    "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average", "bartlett", "bincount",
-    "bitwise_and",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor", "blackman", "block", "bool", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "c_",
-    "can_cast", "cbrt", "ceil", "character", "choose", "clip", "column_stack", "complexfloating",
-    "compress",
+    "amin", "angle", "any", "append", "apply_along_axis", "apply_over_axes", "arange", "arccos",
+    "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin",
+    "argpartition", "argsort", "argwhere", "around", "array", "array_equal", "array_equiv",
+    "array_repr", "array_split", "array_str", "asarray", "asin", "asinh", "astype", "atan",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average", "bartlett",
+    "bfloat16", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "blackman", "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "c_", "can_cast", "cbrt", "cdouble", "ceil", "character", "choose", "clip",
+    "column_stack", "complex64", "complex128", "complex_", "complexfloating", "compress",
     "concat", "concatenate", "conj", "conjugate", "convolve", "copy", "copysign", "corrcoef",
-    "correlate", "cos",
-    "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum", "cumulative_prod",
-    "cumulative_sum", "deg2rad",
-    "degrees", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
-    "diff", "digitize",
-    "divide", "divmod", "dot", "dsplit", "dstack", "dtype", "e", "ediff1d", "einsum",
-    "einsum_path", "empty",
-    "empty_like", "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye",
-    "fabs", "fft",
-    "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr", "flipud",
-    "float_power", "floating",
+    "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices",
+    "diag_indices_from", "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot",
+    "double", "dsplit", "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty",
+    "empty_like", "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract",
+    "eye", "fabs", "fft", "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr",
+    "flipud", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu", "float16", "float32", "float64", "float_", "float_power", "floating",
     "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack", "frombuffer",
-    "fromfile", "fromfunction",
-    "fromiter", "frompyfunc", "fromstring", "full", "full_like", "gcd", "generic", "geomspace",
-    "get_printoptions",
-    "gradient", "greater", "greater_equal", "hamming", "hanning", "heaviside", "histogram",
-    "histogram2d",
-    "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo",
-    "imag", "index_exp",
-    "indices", "inexact", "inf", "inner", "insert", "integer", "interp", "intersect1d", "invert",
-    "isclose",
+    "fromfile", "fromfunction", "fromiter", "frompyfunc", "fromstring", "full", "full_like",
+    "gcd", "generic", "geomspace", "get_printoptions", "gradient", "greater", "greater_equal",
+    "hamming", "hanning", "heaviside", "histogram", "histogram2d", "histogram_bin_edges",
+    "histogramdd", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo", "imag", "index_exp",
+    "indices", "inexact", "inf", "inner", "insert", "int1", "int2", "int4", "int8", "int16",
+    "int32", "int64", "int_", "integer", "interp", "intersect1d", "invert", "isclose",
     "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf",
-    "isposinf", "isreal",
-    "isrealobj", "isscalar", "issubdtype", "iterable", "ix_", "kaiser", "kron", "lcm", "ldexp",
-    "left_shift", "less",
-    "less_equal", "lexsort", "linalg", "linspace", "load", "log", "log10", "log1p", "log2",
-    "logaddexp", "logaddexp2",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
-    "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min",
-    "minimum", "mod",
-    "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
-    "nancumsum",
-    "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile",
-    "nanstd", "nansum",
-    "nanvar", "ndarray", "ndim", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
-    "number", "object_",
-    "ogrid", "ones", "ones_like", "outer", "packbits", "pad", "partition", "percentile",
-    "permute_dims", "pi",
-    "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint",
-    "polymul", "polysub",
-    "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp", "put",
-    "put_along_axis",
-    "quantile", "r_", "rad2deg", "radians", "ravel", "ravel_multi_index", "real", "reciprocal",
-    "remainder", "repeat",
-    "reshape", "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "roots",
-    "rot90", "round", "s_",
-    "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d",
-    "shape", "sign",
-    "signbit", "signedinteger", "sin", "sinc", "sinh", "size", "sort", "sort_complex", "spacing",
-    "split", "sqrt",
-    "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis",
-    "tan", "tanh",
-    "tensordot", "tile", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
-    "tril_indices_from",
-    "trim_zeros", "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "ufunc",
-    "union1d", "unique",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unpackbits", "unravel_index",
-    "unsignedinteger", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat",
-    "vectorize", "vsplit",
-    "vstack", "where", "zeros", "zeros_like", *_scalar_names,
-]  # fmt: skip
+    "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable", "ix_", "kaiser",
+    "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort", "linalg", "linspace",
+    "load", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
+    "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid",
+    "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax",
+    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
+    "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim",
+    "negative", "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid",
+    "ones", "ones_like", "outer", "packbits", "pad", "partition", "percentile", "permute_dims",
+    "pi", "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint",
+    "polymul", "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod",
+    "promote_types", "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians",
+    "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape",
+    "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "roots", "rot90",
+    "round", "s_", "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d",
+    "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh",
+    "size", "sort", "sort_complex", "spacing", "split", "sqrt", "square", "squeeze", "stack",
+    "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot",
+    "tile", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
+    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
+    "true_divide", "trunc", "ufunc", "uint", "uint1", "uint2", "uint4", "uint8", "uint16",
+    "uint32", "uint64", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values", "unpackbits", "unravel_index", "unsignedinteger", "unstack", "unwrap",
+    "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where",
+    "zeros", "zeros_like",
+]
+# fmt: on
+__all__ = [n for n in __all__ if n not in _ABSENT]

@@ -1,14 +1,18 @@
 """More ways to arrange axes and order: block, rot90, rollaxis, unstack, lexsort, partition."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, complex_of, is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import array_of, arrays, canonical_axis, check_arraylike, convert
 from calque.numpy.shaping import flip, moveaxis, reshape, swapaxes
@@ -26,7 +30,7 @@ __all__ = [
 ]
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     """An array of nested lists of blocks: innermost lists are joined along the last axis, outer
     ones along those before.
 
@@ -69,7 +73,7 @@ def _joined(x: Any, depth: int, rank: int) -> Any:
     return concatenate([_joined(v, depth - 1, rank) for v in x], axis=-depth)
 
 
-def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """The array turned k times by 90 degrees in the plane of two axes.
 
     >>> import calque.numpy as jnp
@@ -94,7 +98,7 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     return flip(turned, i) if k == 1 else flip(turned, j)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """An axis moved to before the axis `start`; `moveaxis` is clearer."""
     a = array_of("rollaxis", a)
     k = canonical_axis(axis, a.ndim)
@@ -105,7 +109,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, k, start - 1 if start > k else start)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis, without that axis.
 
     >>> import calque.numpy as jnp
@@ -123,7 +127,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 # ---------------------------------------------------------------- order
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The positions that put an axis in the order of several keys, the last one deciding first.
 
     >>> import calque.numpy as jnp
@@ -142,7 +146,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return do.sort(*reversed(xs), places, dimension=k, is_stable=True, num_keys=len(xs))[-1]
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The values with the kth smallest in its place, smaller ones before and larger ones after it.
 
     >>> import calque.numpy as jnp
@@ -152,7 +156,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return sort(a, k)
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions that `partition` the values."""
     a, k = _checked("argpartition", a, kth, axis)
     return argsort(a, k)
@@ -167,7 +171,7 @@ def _checked(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:
     return a, k
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The values in order, as complex numbers."""
     a = sort(array_of("sort_complex", a), -1)
     return a if is_complex(a.dtype) else convert(a, canonicalize(complex_of(a.dtype)))

@@ -1,14 +1,18 @@
 """Averages, order statistics and covariance."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dims import is_found
 from calque.core.dtypes import is_complex, is_inexact
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import reductions
 from calque.numpy.contractions import dot
 from calque.numpy.creation import asarray, placed
@@ -24,6 +28,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.reductions import refuse_out
 from calque.numpy.shaping import atleast_2d, expand_dims, moveaxis, ravel, reshape, where
+from calque.numpy.signatures import OutSharding
 from calque.numpy.sorting import sort, take_along_axis
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
@@ -44,7 +49,7 @@ __all__ = [
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axes | None = None, keepdims: bool = False) -> Array:
     """How many values are not 0, over axes."""
     a = array_of("count_nonzero", a)
     return reductions.sum(
@@ -53,7 +58,11 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: Axes | None = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """The weighted mean over axes, with the sum of the weights if `returned`.
 
@@ -99,16 +108,16 @@ def _aligned_weights(a: Any, weights: Any, axis: Any) -> Any:
 
 
 def quantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """The value below which the fraction q of the data lies; nan if any value is nan.
 
     >>> import calque.numpy as jnp
@@ -120,16 +129,16 @@ def quantile(
 
 
 def nanquantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """As `quantile`, of the values that are not nan."""
     return _quantile(
         "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, True
@@ -138,17 +147,17 @@ def nanquantile(
 
 @placed
 def percentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """As `quantile`, with q in percent.
 
     >>> import calque.numpy as jnp
@@ -160,16 +169,16 @@ def percentile(
 
 
 def nanpercentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """As `percentile`, of the values that are not nan."""
     return _quantile(
         "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, True
@@ -177,12 +186,12 @@ def nanpercentile(
 
 
 def median(
-    a: Any,
+    a: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The middle value over axes, the mean of the middle two for an even count."""
     return _quantile(
         "median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, False
@@ -190,12 +199,12 @@ def median(
 
 
 def nanmedian(
-    a: Any,
+    a: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """As `median`, of the values that are not nan."""
     return _quantile(
         "nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, True
@@ -298,7 +307,7 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
 def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
     low, high = do.floor(place), do.ceil(place)
 
-    def index(p):
+    def index(p: Any) -> Array:
         return convert(
             UFUNCS["minimum"](
                 UFUNCS["maximum"](where(UFUNCS["isnan"](p), np.zeros((), p.dtype), p), 0), n - 1
@@ -306,7 +315,7 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
             np.dtype("int32"),
         )
 
-    def pick(p):
+    def pick(p: Any) -> Array:
         return take_along_axis(ordered, index(p), -1, mode="clip")
 
     if method == "lower":
@@ -353,15 +362,15 @@ def _weighted(name: str, rows: Any, q: Any, weights: Any, skip: bool) -> Any:
 
 
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The covariance matrix of variables given as rows (columns, unless `rowvar`).
 
     >>> import calque.numpy as jnp
@@ -432,7 +441,9 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
     return w
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """The correlation matrix of variables.
 
     >>> import calque.numpy as jnp
@@ -445,7 +456,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     d = do.sqrt(do.real(c.diagonal()) if is_complex(c.dtype) else c.diagonal())
     c = c / d[:, None] / d[None, :]
 
-    def limit(v):
+    def limit(v: Any) -> Array:
         return UFUNCS["minimum"](UFUNCS["maximum"](v, -1), 1)
 
     return do.complex(limit(do.real(c)), limit(do.imag(c))) if is_complex(c.dtype) else limit(c)

@@ -1,15 +1,18 @@
 """Arrays from and to other places: files, buffers, text; and how arrays are printed."""
 
+from __future__ import annotations
+
 import operator
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy import get_printoptions, printoptions, set_printoptions
 
-from calque.core.arrays import ArrayImpl, to_numpy
+from calque.core.arrays import Array, ArrayImpl, to_numpy
 from calque.core.dtypes import as_dtype
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray
 
@@ -21,7 +24,7 @@ __all__ = [
 
 
 @python_only
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A 1-D array of the bytes of a buffer.
 
     >>> import calque.numpy as jnp
@@ -35,7 +38,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 @python_only
-def fromfile(*args: Any, **kwargs: Any) -> Any:
+def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
     """Not offered: reading a file is a side effect that cannot be traced."""
     raise NotImplementedError(
         "jnp.fromfile() is not implemented because it has side effects: use"
@@ -44,7 +47,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
 
 
 @python_only
-def fromiter(*args: Any, **kwargs: Any) -> Any:
+def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
     """Not offered: an iterator cannot be traced."""
     raise NotImplementedError(
         "jnp.fromiter() is not implemented because it consumes an iterator: use"
@@ -53,7 +56,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
 
 @python_only
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A 1-D array of the numbers in a text.
 
     >>> import calque.numpy as jnp
@@ -63,13 +66,13 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 @python_only
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """An array as a .npy file. Dtypes that NumPy does not know are kept by name."""
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
 @python_only
-def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: Any) -> None:
     """Several arrays as a .npz file."""
     np.savez(
         file,
@@ -80,7 +83,7 @@ def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None
 
 
 @python_only
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: Any, *args: Any, **kwargs: Any) -> Array:
     """The array of a .npy file, or the arrays of a .npz file."""
     if isinstance(file, os.PathLike):
         file = os.fspath(file)
@@ -94,7 +97,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 @python_only
 def array_repr(
-    arr: Any,
+    arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -113,7 +116,7 @@ def array_repr(
 
 @python_only
 def array_str(
-    a: Any,
+    a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,

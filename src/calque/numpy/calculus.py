@@ -1,13 +1,18 @@
 """Differences, gradients, integrals, interpolation, convolution."""
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dims import surely_less
 from calque.core.dtypes import is_complex, is_inexact
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy import reductions
 from calque.numpy.creation import asarray
 from calque.numpy.indexing.found_sizes import refuse_empty
@@ -25,6 +30,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import flip, moveaxis, ravel, reshape, section, where
 from calque.numpy.sorting import argsort, searchsorted
 from calque.numpy.ufuncs import UFUNCS
+from calque.ops.dimension_numbers import PrecisionLike
 from calque.ops.products.convolution_functions import conv_general_dilated
 
 __all__ = [
@@ -33,7 +39,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """The n-th difference along an axis.
 
     >>> import calque.numpy as jnp
@@ -49,7 +61,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n == 0:
         return a
 
-    def edge(v):
+    def edge(v: Any) -> Array:
         return (
             broadcast_to(v, tuple(1 if i == k else d for i, d in enumerate(a.shape)))
             if v.ndim == 0
@@ -68,7 +80,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return x
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """The differences of the flattened values, with values before and after them.
 
     >>> import calque.numpy as jnp
@@ -84,7 +98,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(joined) if len(joined) > 1 else out
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(
+    f: ArrayLike,
+    *varargs: ArrayLike | Sequence[ArrayLike],
+    axis: Axes | None = None,
+    edge_order: int | None = None,
+) -> Any:
     """Central differences along axes, one-sided at the ends; spacings are numbers or coordinates.
 
     >>> import calque.numpy as jnp
@@ -115,10 +134,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 def _gradient_along(f: Any, k: int, h: Any) -> Any:
     n = f.shape[k]
 
-    def cut(a, b):
+    def cut(a: Any, b: Any) -> Array:
         return section(f, k, a, b)
 
-    def column(v):
+    def column(v: Any) -> Array:
         return reshape(v, tuple(-1 if i == k else 1 for i in range(f.ndim)))
 
     if h.ndim == 0:
@@ -145,7 +164,9 @@ def _gradient_along(f: Any, k: int, h: Any) -> Any:
     return concatenate([first, middle, last], axis=k)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral along an axis by the trapezoidal rule.
 
     >>> import calque.numpy as jnp
@@ -197,8 +218,13 @@ def _cumulative(
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
     """The running sum along an axis, beginning with 0 if `include_initial`.
 
     >>> import calque.numpy as jnp
@@ -208,8 +234,13 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
     """The running product along an axis, beginning with 1 if `include_initial`."""
     return _cumulative("cumulative_prod", reductions.cumprod, 1, x, axis, dtype, include_initial)
 
@@ -218,8 +249,13 @@ def cumulative_prod(
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """Linear interpolation between points (xp, fp), where xp increases. Beyond the ends: the end
     values, `left` and `right`, or "extrapolate".
 
@@ -270,7 +306,7 @@ def _ends(x: Any, xp: Any, fp: Any, value: Any, left: Any, right: Any) -> Any:
     return value
 
 
-def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> Any:
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Array, None, None]:
     period = array_of("interp", period)
     if period.ndim:
         raise ValueError(f"period must be a scalar; got shape {period.shape}")
@@ -282,7 +318,12 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> Any:
     return x, xp, concatenate([fp[-1:], fp, fp[:1]]), None, None
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+def unwrap(
+    p: ArrayLike,
+    discont: ArrayLike | None = None,
+    axis: int = -1,
+    period: Any = 2 * np.pi,
+) -> Array:
     """Jumps of more than half a period between neighbours removed by adding multiples of the
     period.
 
@@ -318,8 +359,13 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
 
 
 def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The discrete convolution of two 1-D arrays.
 
     >>> import calque.numpy as jnp
@@ -330,13 +376,13 @@ def convolve(
 
 
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The cross-correlation of two 1-D arrays: the second is conjugated and not reversed.
 
     >>> import calque.numpy as jnp

@@ -1,14 +1,17 @@
 """Elements chosen by conditions, and the places of elements."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import is_concrete, to_numpy
+from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
+from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, canonical_shape, zeros
 from calque.numpy.joining import concatenate
@@ -32,7 +35,9 @@ from calque.transforms.primitives.cond import switch
 
 
 @python_only
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The index of every value that is not 0, as rows. Under jit give `size`."""
     a = array_of("argwhere", a)
     found = nonzero(a.reshape(1) if a.ndim == 0 else a, size=size, fill_value=fill_value)
@@ -42,12 +47,14 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 @python_only
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The places in the flat array of values that are not 0. Under jit give `size`."""
     return nonzero(ravel(array_of("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """The index of each axis for places in the flat array.
 
     >>> import calque.numpy as jnp
@@ -68,8 +75,13 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
-) -> Any:
+    multi_index: Sequence[ArrayLike],
+    dims: ShapeLike,
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The place in the flat array of an index for each axis.
 
     >>> import calque.numpy as jnp
@@ -109,14 +121,14 @@ def ravel_multi_index(
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike | None = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """The entries along an axis where a condition is true. Under jit give `size`.
 
     >>> import calque.numpy as jnp
@@ -153,12 +165,20 @@ def compress(
     return where(there, found, convert(fill, a.dtype))
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(
+    condition: ArrayLike,
+    arr: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = 0,
+) -> Array:
     """The values where a condition is true, flat. Under jit give `size`."""
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(
+    a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
     """Each element from the array that `a` names for it.
 
     >>> import calque.numpy as jnp
@@ -200,7 +220,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return stacked[(a, *places)]
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+) -> Array:
     """Each element from the first choice whose condition is true.
 
     >>> import calque.numpy as jnp
@@ -226,7 +248,13 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 @python_only
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike,
+    condlist: ArrayLike | Sequence[ArrayLike],
+    funclist: Sequence[Callable[..., Any] | ArrayLike],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """Each element through the function of the last condition that is true; one more function is
     for where none is.
 
@@ -256,7 +284,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     dtype = x.dtype
     branches = [_branch(f, dtype, args, kw) for f in functions]
 
-    def one(k, v):
+    def one(k: Any, v: Any) -> Any:
         return switch(k, branches, v)
 
     for _ in x.shape:

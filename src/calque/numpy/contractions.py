@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.extents import larger, smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.creation import placed
 from calque.numpy.promotion import (
     as_operand,
@@ -23,8 +25,9 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.shaping import moveaxis, ravel, reshape
+from calque.numpy.signatures import OutSharding
 from calque.numpy.ufuncs import UFUNCS
-from calque.ops.dimension_numbers import canonical_precision
+from calque.ops.dimension_numbers import PrecisionLike, canonical_precision
 from calque.ops.sizes import places
 
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -53,20 +56,20 @@ def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
     return convert(out, typeof(out).dtype, weak) if weak else out
 
 
-def operands(name: str, a: Any, b: Any) -> list[Any]:
+def operands(name: str, a: Any, b: Any) -> list[Array]:
     check_arraylike(name, a, b)
     return promote_dtypes(as_operand(a), as_operand(b))
 
 
 @placed
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The dot product: the sum over the last axis of `a` and the second to last of `b`; a product
     for scalars.
 
@@ -93,13 +96,13 @@ def check_sizes(name: str, a: Any, b: Any, ka: int, kb: int) -> None:
 
 @placed
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The matrix product, a @ b; leading axes broadcast.
 
     >>> import calque.numpy as jnp
@@ -130,7 +133,13 @@ def matmul(
     return contract(a, b, (dims, (lead, lead)), precision, preferred_element_type)
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The dot product of flattened arrays, the first conjugated."""
     check_arraylike("vdot", a, b)
     return dot(
@@ -142,14 +151,14 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Dot products along an axis, the first operand conjugated; other axes broadcast."""
     check_arraylike("vecdot", x1, x2)
     a, b = moveaxis(UFUNCS["conjugate"](x1), axis, -1), moveaxis(x2, axis, -1)
@@ -160,7 +169,7 @@ def vecdot(
     )[..., 0, 0]
 
 
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of matrices and vectors; leading axes broadcast.
 
     >>> import calque.numpy as jnp
@@ -174,7 +183,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return matmul(a, reshape(b, (*typeof(b).shape, 1)))[..., 0]
 
 
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of vectors, conjugated, and matrices; leading axes broadcast.
 
     >>> import calque.numpy as jnp
@@ -189,7 +198,13 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return matmul(reshape(a, (*typeof(a).shape[:-1], 1, typeof(a).shape[-1])), b)[..., 0, :]
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sum of products over the last axes."""
     a, b = operands("inner", a, b)
     na, nb = typeof(a).ndim, typeof(b).ndim
@@ -199,7 +214,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return contract(a, b, (((na - 1,), (nb - 1,)), ((), ())), precision, preferred_element_type)
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of elements of two flattened arrays."""
     if out is not None:
         raise NotImplementedError(
@@ -211,26 +226,27 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 @placed
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: SupportsIndex | Sequence[SupportsIndex] | Sequence[Sequence[SupportsIndex]] = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The sum of products over pairs of axes."""
     a, b = operands("tensordot", a, b)
     na, nb = typeof(a).ndim, typeof(b).ndim
+    given: Any = axes
     try:
-        n = operator.index(axes)
+        n = operator.index(given)
     except TypeError:
-        if isinstance(axes, str) or not hasattr(axes, "__len__") or len(axes) != 2:
+        if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != 2:
             raise TypeError(
                 "tensordot: axes must be an int, or a pair of ints or of sequences of ints, got"
                 f" {axes!r}"
             ) from None
-        left, right = axes
+        left, right = given
         ca = canonical_axes(left if isinstance(left, (tuple, list)) else (left,), na)
         cb = canonical_axes(right if isinstance(right, (tuple, list)) else (right,), nb)
         if len(ca) != len(cb):
@@ -249,7 +265,7 @@ def tensordot(
     return contract(a, b, ((ca, cb), ((), ())), precision, preferred_element_type)
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product."""
     a, b = operands("kron", a, b)
     rank = max(typeof(a).ndim, typeof(b).ndim)
@@ -262,8 +278,13 @@ def kron(a: Any, b: Any) -> Any:
 
 
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """The sum along a diagonal."""
     if out is not None:
         raise NotImplementedError(
@@ -272,7 +293,7 @@ def trace(
     return diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """A diagonal of two axes, as the last axis of the result."""
     check_arraylike("diagonal", a)
     n = typeof(a).ndim

@@ -3,55 +3,47 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core import errors, pytrees, trace_state
 from calque.core.arrays import (
+    Array,
     ArrayImpl,
     adopted,
     from_numpy,
-    is_concrete,
     repeated,
     to_array,
     to_numpy,
 )
 from calque.core.avals import ShapedArray
-from calque.core.dims import Dim, is_found, value_of
+from calque.core.dims import Dim, value_of
 from calque.core.dtypes import (
     PYTHON_SCALARS,
     as_dtype,
     canonicalize,
     is_complex,
     is_extended,
-    is_inexact,
-    is_integer,
     promote,
 )
-from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike, DTypeLike, ShapeLike, SupportsShape
 from calque.machine.caches import Table
 from calque.numpy.calls.marks import python_only, seldom_taught
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer
 from calque.numpy.promotion import (
     as_operand,
-    broadcast_shapes,
-    canonical_axis,
     check_arraylike,
     convert,
-    promote_inexact,
     result_dtype,
 )
-from calque.ops.common import scalar_of
-from calque.ops.found_sizes import found_size
-from calque.ops.sizes import as_number
+from calque.numpy.signatures import AnyFunction, OutSharding, Placement
 from calque.transforms.devices.sharding_arrays import device_put
 from calque.transforms.functions import debug_nans
-from calque.transforms.primitives.checks import raise_if
 
 
 def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
@@ -72,7 +64,7 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
         ) from error
 
 
-def placed(f: Callable[..., Any]) -> Callable[..., Any]:
+def placed(f: AnyFunction) -> AnyFunction:
     """A function whose result goes where its keywords `device` or `out_sharding` say."""
 
     @functools.wraps(f)
@@ -82,7 +74,7 @@ def placed(f: Callable[..., Any]) -> Callable[..., Any]:
         out = f(*args, **kwargs)
         return out if target is None else device_put(out, target)
 
-    return make
+    return make  # type: ignore[return-value]
 
 
 def full_of(shape: Any, value: Any) -> Any:
@@ -115,7 +107,13 @@ _numbers: Final[Table[tuple[int, Any], Any]] = Table("numbers as arrays", 1024)
 
 @seldom_taught
 @placed
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of zeros, float32 unless `dtype` says otherwise.
 
     >>> import calque.numpy as jnp
@@ -127,7 +125,13 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 @seldom_taught
 @placed
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of ones, float32 unless `dtype` says otherwise.
 
     >>> import calque.numpy as jnp
@@ -139,7 +143,13 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
 
 @seldom_taught
 @placed
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """As `zeros`: programs are deterministic, so nothing is left uninitialised."""
     return zeros(shape, dtype)
 
@@ -147,8 +157,13 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 @seldom_taught
 @placed
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array filled with a value, which may be an array that broadcasts.
 
     >>> import calque.numpy as jnp
@@ -188,36 +203,52 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
 
 @placed
 def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike | SupportsShape,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Zeros with the shape and dtype of `a`."""
     return _like(a, 0, dtype, shape, "zeros_like")
 
 
 @placed
 def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike | SupportsShape,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Ones with the shape and dtype of `a`."""
     return _like(a, 1, dtype, shape, "ones_like")
 
 
 @placed
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(
+    prototype: ArrayLike | SupportsShape,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+) -> Array:
     """As `zeros_like`."""
     return _like(prototype, 0, dtype, shape, "empty_like")
 
 
 @placed
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike | SupportsShape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """`fill_value` with the shape and dtype of `a`."""
     return _like(a, fill_value, dtype, shape, "full_like")
 
@@ -229,14 +260,14 @@ def full_like(
 @placed
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of numbers, nested sequences of numbers or arrays, or another array.
 
     >>> import calque.numpy as jnp
@@ -374,13 +405,13 @@ def _stacked(x: Any, dtype: Any) -> Any:
 @placed
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """As `array`, without a copy where none is needed.
 
     >>> import calque.numpy as jnp
@@ -389,7 +420,7 @@ def asarray(
     return array(a, dtype, copy=bool(copy), order=order)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of an array.
 
     >>> import calque.numpy as jnp
@@ -397,173 +428,3 @@ def copy(a: Any, order: str | None = None) -> Any:
     Array([0, 1], dtype=int32)"""
     check_arraylike("copy", a)
     return do.copy(asarray(a, order=order))
-
-
-# ---------------------------------------------------------------- ranges
-
-
-@seldom_taught
-@placed
-def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Evenly spaced values in [start, stop).
-
-    >>> import calque.numpy as jnp
-    >>> jnp.arange(2, 8, 3)
-    Array([2, 5], dtype=int32)"""
-    if any(isinstance(v, Tracer) for v in (start, stop, step)):
-        return _range_found(start, stop, step, dtype)
-    values = [v for v in (start, stop, step) if v is not None]
-    if any(type(v) is Dim for v in values) and all(isinstance(v, (int, Dim)) for v in values):
-        return _range_of_sizes(start, stop, step, result_dtype(dtype, canonicalize(int)))
-    check_arraylike("arange", *values)
-    if any(is_complex(typeof(v).dtype) for v in values):
-        raise ValueError(
-            f"arange: start, stop and step must be real numbers, got {', '.join(map(repr, values))}"
-        )
-    if dtype is None:
-        dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, values)]))[0]
-    dtype = canonicalize(as_dtype(dtype))
-    concrete = [
-        to_numpy(v).item() if is_concrete(v) and not isinstance(v, PYTHON_SCALARS) else v
-        for v in (start, stop, step)
-        if v is not None
-    ]
-    if stop is None and step is None and dtype.kind in "iu" and isinstance(concrete[0], int):
-        return do.iota(dtype=dtype, shape=(max(0, concrete[0]),), dimension=0, sharding=None)
-    with np.errstate(all="ignore"):
-        if stop is None:
-            out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])
-        else:
-            out = np.arange(*concrete)
-    return adopted(out.astype(dtype))
-
-
-def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
-    """`arange` of traced numbers: the program finds its size."""
-    first, end, by = (
-        (0, start, 1 if step is None else step)
-        if stop is None
-        else (start, stop, 1 if step is None else step)
-    )
-    check_arraylike("arange", first, end, by)
-    for v in (first, end, by):
-        if typeof(v).ndim or typeof(v).dtype.kind not in "iuf":
-            raise TypeError(
-                f"arange: start, stop and step are real scalars, got {typeof(v).str_short()}"
-            )
-    whole = all(is_integer(typeof(v).dtype) for v in (first, end, by))
-    given = [v for v in (start, stop, step) if v is not None]
-    if dtype is None:
-        dtype = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, given)]))[0]
-    dtype = canonicalize(as_dtype(dtype))
-    work = canonicalize(int if whole else float)
-    first, end, by = (convert(v, work) for v in (first, end, by))
-    raise_if(do.eq(by, scalar_of(work, 0)), lambda: ZeroDivisionError("arange: the step is zero"))
-    span = do.sub(end, first)
-    if whole:  # towards the end: (span + step - 1) // step, and the same downwards
-        sign = do.sign(by)
-        count = do.div(
-            do.add(span, do.sub(by, sign)),
-            do.select_n(do.eq(by, scalar_of(work, 0)), by, scalar_of(work, 1)),
-        )
-    else:
-        count = do.convert_element_type(
-            do.ceil(do.div(span, by)), new_dtype=canonicalize(int), weak_type=False, sharding=None
-        )
-    size = found_size(do.max(count, scalar_of(canonicalize(int), 0)), "jnp.arange")
-    line = do.iota(dtype=work, shape=(size,), dimension=0, sharding=None)
-    return convert(do.add(do.mul(line, by), first), dtype)
-
-
-def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
-    """`arange` of free sizes."""
-    first, end, step = (
-        (0, start, 1 if step is None else step)
-        if stop is None
-        else (start, stop, 1 if step is None else step)
-    )
-    if step == 0:
-        raise ZeroDivisionError("arange: the step is zero")
-    n = larger(-(-(end - first) // step), 0)
-    line = do.iota(dtype=dtype, shape=(n,), dimension=0, sharding=None)
-    return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
-
-
-@seldom_taught
-@placed
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    """`num` values from start to stop, both included unless `endpoint` is false.
-
-    >>> import calque.numpy as jnp
-    >>> jnp.linspace(0, 1, 5)
-    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)"""
-    check_arraylike("linspace", start, stop)
-    num = extent(num, "jnp.linspace")
-    if num < 0:
-        raise ValueError(f"linspace: num must be non-negative, got {num}")
-    a, b = promote_inexact(start, stop)
-    compute = typeof(a).dtype
-    out_dtype = result_dtype(dtype, compute)
-    shape = broadcast_shapes("linspace", typeof(a).shape, typeof(b).shape)
-    a, b = (broadcast_value(v, shape) for v in (a, b))
-    divisions = num - 1 if endpoint else num
-    step = (
-        do.div(do.sub(b, a), as_number(divisions, compute))
-        if is_found(divisions) or divisions > 0  # 0 / 0 is what it has to be
-        else do.mul(a, np.asarray(np.nan).astype(compute))
-    )
-    line = (num,) + (1,) * len(shape)
-    t = do.reshape(
-        do.iota(
-            dtype=compute if compute.kind != "c" else np.dtype("float32"),
-            shape=(num,),
-            dimension=0,
-            sharding=None,
-        ),
-        new_sizes=line,
-        dimensions=None,
-        sharding=None,
-    )
-    t = do.div(convert(t, compute), as_number(larger(divisions, 1), compute))
-    whole = (num, *shape)
-
-    def spread(v):
-        return do.broadcast_in_dim(
-            v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))), sharding=None
-        )
-
-    t = broadcast_value(t, whole)
-    out = do.add(do.mul(spread(a), do.sub(np.ones((), compute), t)), do.mul(spread(b), t))
-    if endpoint and (is_found(num) or num > 1):  # the last value is exactly `stop`
-        last = do.eq(
-            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0, sharding=None),
-            as_number(larger(num - 1, 1), np.int32),
-        )
-        out = do.select_n(last, out, spread(b))
-    if axis != 0:
-        k = canonical_axis(axis, len(whole))
-        order = [*range(1, len(whole))]
-        order.insert(k, 0)
-        out = do.transpose(out, permutation=tuple(order))
-    if is_inexact(compute) and not is_inexact(out_dtype) and out_dtype != np.dtype(bool):
-        out = do.floor(out)
-    out = convert(out, out_dtype)
-    return (out, step) if retstep else out

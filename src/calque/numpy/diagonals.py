@@ -1,14 +1,18 @@
 """Diagonals and triangles of matrices."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import seldom_taught
 from calque.numpy.contractions import diagonal
 from calque.numpy.creation import canonical_shape, zeros
@@ -25,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The k-th diagonal of a matrix, or the matrix with this diagonal.
 
     >>> import calque.numpy as jnp
@@ -58,13 +62,13 @@ def _line(n: int, axis: int) -> np.ndarray:
     return places(n).reshape((-1, 1) if axis == 0 else (1, -1))
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the flattened values on its k-th diagonal."""
     return diag(ravel(array_of("diagflat", v)), k)
 
 
 @seldom_taught
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Ones on and below the k-th diagonal.
 
     >>> import calque.numpy as jnp
@@ -82,7 +86,7 @@ def _below(n: int, m: int, k: Any) -> Any:
     return do.ge(do.add(rows, k), columns)
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangle of the last two axes, zeros above the k-th diagonal.
 
     >>> import calque.numpy as jnp
@@ -90,11 +94,11 @@ def tril(m: Any, k: int = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)"""
     m = _matrix("tril", m)
-    keep = broadcast_to(_below(*m.shape[-2:], k), m.shape)
+    keep = broadcast_to(_below(m.shape[-2], m.shape[-1], k), m.shape)
     return do.select_n(keep, broadcast_to(np.zeros((), m.dtype), m.shape), m)
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangle of the last two axes, zeros below the k-th diagonal."""
     m = _matrix("triu", m)
     n, columns = m.shape[-2:]
@@ -105,19 +109,19 @@ def triu(m: Any, k: int = 0) -> Any:
     return do.select_n(drop, m, broadcast_to(np.zeros((), m.dtype), m.shape))
 
 
-def _matrix(name: str, m: Any) -> Any:
+def _matrix(name: str, m: Any) -> Array:
     m = array_of(name, m)
     if m.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D, got shape {m.shape}")
     return m
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Row and column of every place of the lower triangle of an n by m matrix."""
     return _places(np.tril_indices, n, k, m)
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Row and column of every place of the upper triangle of an n by m matrix."""
     return _places(np.triu_indices, n, k, m)
 
@@ -129,18 +133,16 @@ def _places(f: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Any, 
     return array_of("indices", rows.astype(dtype)), array_of("indices", columns.astype(dtype))
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`tril_indices` for the shape of a matrix."""
-    return tril_indices(
-        *_sizes("tril_indices_from", arr)[:1], k, _sizes("tril_indices_from", arr)[1]
-    )
+    n, m = _sizes("tril_indices_from", arr)
+    return tril_indices(n, k, m)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`triu_indices` for the shape of a matrix."""
-    return triu_indices(
-        *_sizes("triu_indices_from", arr)[:1], k, _sizes("triu_indices_from", arr)[1]
-    )
+    n, m = _sizes("triu_indices_from", arr)
+    return triu_indices(n, k, m)
 
 
 def _sizes(name: str, arr: Any) -> tuple[int, ...]:
@@ -150,7 +152,7 @@ def _sizes(name: str, arr: Any) -> tuple[int, ...]:
     return tuple(arr.shape)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The places of the main diagonal of an array with `ndim` axes of size n."""
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0:
@@ -160,7 +162,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (do.iota(dtype=canonicalize(int), shape=(n,), dimension=0, sharding=None),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The places of the main diagonal of an array, whose axes have one size."""
     check_arraylike("diag_indices_from", arr)
     shape = typeof(arr).shape
@@ -172,14 +174,16 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 def mask_indices(
-    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
-) -> tuple[Any, Any]:
+    n: int, mask_func: Callable[..., Any], k: ArrayLike = 0, *, size: int | None = None
+) -> tuple[Array, Array]:
     """The places where `mask_func(ones((n, n)), k)` is not zero."""
     i, j = nonzero(mask_func(np.ones((n, n), np.float32), k), size=size)
     return i, j
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """`a` with its main diagonal replaced. Needs `inplace=False`: arrays are immutable.
 
     >>> import calque.numpy as jnp

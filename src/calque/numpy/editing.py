@@ -1,15 +1,18 @@
 """Arrays with parts put in or taken out: insert, delete, resize, put, place."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import is_concrete, to_numpy
+from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dims import is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
+from calque.core.types import ArrayLike, Axes, ShapeLike
 from calque.numpy import reductions
-from calque.numpy.creation import arange, asarray, canonical_shape, zeros
+from calque.numpy.creation import asarray, canonical_shape, zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -21,6 +24,7 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
 )
+from calque.numpy.ranges import arange
 from calque.numpy.shaping import clip, flip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
 from calque.numpy.ufuncs import UFUNCS
@@ -33,7 +37,7 @@ __all__ = [
 MOST_PAIRS = 64  # of places counted from the front and from the back, which may be the same
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """The arrays joined; flattened first for axis None.
 
     >>> import calque.numpy as jnp
@@ -61,8 +65,12 @@ def _static_places(name: str, obj: Any, n: int) -> np.ndarray | None:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[int],
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """The array without some of its entries along an axis.
 
     >>> import calque.numpy as jnp
@@ -159,7 +167,12 @@ def _complement(index: Any, n: int, size: int) -> Any:
     return nonzero(UFUNCS["logical_not"](gone), size=size)[0]
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[int],
+    values: ArrayLike | Sequence[Any],
+    axis: int | None = None,
+) -> Array:
     """The array with values put in before some of its places.
 
     >>> import calque.numpy as jnp
@@ -216,7 +229,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return out.at[(slice(None),) * k + (at,)].set(values)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The array with another shape: values are repeated, or cut.
 
     >>> import calque.numpy as jnp
@@ -234,7 +247,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     return reshape(concatenate([a] * copies)[:size] if copies > 1 else a[:size], shape)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> Array:
     """The array without the zeros at its front ("f"), its back ("b") or both ends, along axes.
 
     >>> import calque.numpy as jnp
@@ -292,7 +305,9 @@ def _need_copy(name: str, inplace: bool) -> None:
         )
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """The array with values at places of its flat form. Needs `inplace=False`.
 
     >>> import calque.numpy as jnp
@@ -313,7 +328,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return reshape(ravel(a).at[ind].set(convert(values, a.dtype), mode=mode), a.shape)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """The array with values where a mask is true: the first value at the first true place, and so
     on, repeated as needed.
 
@@ -339,14 +354,14 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """The array with values at places along an axis, as `take_along_axis` reads them. Needs
     `inplace=False`."""
     _need_copy("put_along_axis", inplace)

@@ -1,13 +1,17 @@
 """Elementwise functions made of several operations: floats taken apart, safe roots and logarithms,
 integer gcd."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, finfo, is_complex, is_float, is_inexact, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     array_of,
@@ -112,7 +116,7 @@ float_power = python_only(
 )
 
 
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """Floor quotient and remainder together.
 
     >>> import calque.numpy as jnp
@@ -136,7 +140,7 @@ def _exponent_of_two(n: Any, dtype: Any) -> Any:
     return do.bitcast_convert_type(shifted, new_dtype=dtype)
 
 
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2**x2, rounded once.
 
     >>> import calque.numpy as jnp
@@ -174,7 +178,7 @@ def _scaled(y: Any, n: Any, dtype: Any) -> Any:
     return y * _exponent_of_two(clip, dtype)
 
 
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """x as mantissa * 2**exponent, with 0.5 <= |mantissa| < 1.
 
     >>> import calque.numpy as jnp
@@ -206,7 +210,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     return convert(mantissa, x.dtype, x.aval.weak_type), exponent
 
 
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fraction and the whole part, both with the sign of x.
 
     >>> import calque.numpy as jnp
@@ -303,7 +307,7 @@ def _log_sum(base: str, name: str) -> Any:
         (x, y), (s, t) = primals, tangents
         out = apply(x, y)
 
-        def share(z):
+        def share(z: Any) -> Any:
             return do.exp(do.mul(_difference(z, out), const(out, scale)))
 
         return out, do.add(do.mul(s, share(x)), do.mul(t, share(y)))
@@ -362,7 +366,7 @@ logaddexp2 = binary(
 # ---------------------------------------------------------------- complex numbers
 
 
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers; 0 or pi for real ones.
 
     >>> import calque.numpy as jnp
@@ -393,8 +397,12 @@ isreal = unary(
 
 
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """nan and infinities replaced by numbers: 0 and the largest finite values by default.
 
     >>> import calque.numpy as jnp
@@ -409,16 +417,16 @@ def nan_to_num(
     if not is_inexact(x.dtype):
         return x
     info = finfo(x.dtype)
-    high = info.max if posinf is None else posinf
-    low = info.min if neginf is None else neginf
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
     x = convert(x, x.dtype)
 
-    def number(v):
+    def number(v: Any) -> Any:
         return convert(v, x.dtype)
 
     out = where(_isnan(x), number(nan), x)
-    out = where(UFUNCS["isposinf"](out), number(float(high) if posinf is None else high), out)
-    return where(UFUNCS["isneginf"](out), number(float(low) if neginf is None else low), out)
+    out = where(UFUNCS["isposinf"](out), number(high), out)
+    return where(UFUNCS["isneginf"](out), number(low), out)
 
 
 # ---------------------------------------------------------------- integers
@@ -436,7 +444,7 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return broadcast_to(a, shape), broadcast_to(b, shape)
 
 
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor.
 
     >>> import calque.numpy as jnp
@@ -449,13 +457,13 @@ def gcd(x1: Any, x2: Any) -> Any:
 def _gcd(a: Any, b: Any) -> Any:
     a, b = arrays("gcd", a, b)
 
-    def running(ab):
+    def running(ab: tuple[Any, Any]) -> Any:
         return (ab[1] != 0).any()
 
-    def safe(v):
+    def safe(v: Any) -> Any:
         return where(v == 0, const(v, 1), v)
 
-    def step(ab):
+    def step(ab: tuple[Any, Any]) -> tuple[Any, Any]:
         return (
             where(ab[1] != 0, ab[1], ab[0]),
             where(ab[1] != 0, do.rem(ab[0], safe(ab[1])), const(ab[1], 0)),
@@ -464,7 +472,7 @@ def _gcd(a: Any, b: Any) -> Any:
     return while_loop(running, step, (a, b))[0]
 
 
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple.
 
     >>> import calque.numpy as jnp

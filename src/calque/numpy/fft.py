@@ -1,12 +1,16 @@
 """calque.numpy.fft: discrete Fourier transforms."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
+from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.joining import concatenate
@@ -19,6 +23,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.shaping import moveaxis, roll, section, where
+from calque.numpy.signatures import Placement
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places
@@ -121,7 +126,7 @@ def _on_last(x: Any, kind: str, full: Sequence[int]) -> Any:
     plain = "IFFT" if kind.startswith("I") else "FFT"
     head = [_one_axis(plain, -n + i, d) for i, d in enumerate(full[:-3])]
 
-    def tail(v):
+    def tail(v: Any) -> Any:
         return lax_fft.fft(v, kind, tuple(full[-3:]))
 
     steps = [*head, tail] if kind.startswith("I") else [tail, *head]
@@ -207,7 +212,7 @@ irfftn = _many("irfftn", "IRFFT", "The real inverse of `rfftn`.")
 _OTHER = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of values with Hermitian symmetry, given by their first half: real."""
     x = UFUNCS["conjugate"](array_of("hfft", a))
     if norm not in _OTHER:
@@ -215,7 +220,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return irfft(x, n, axis, _OTHER[norm])
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`."""
     if norm not in _OTHER:
         _scale("ihfft", norm, False, 1)
@@ -226,7 +231,9 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 @placed
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
+) -> Array:
     """The frequency of each point of a transform of n values that are d apart.
 
     >>> import calque.numpy as jnp
@@ -239,7 +246,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 
 @placed
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
+) -> Array:
     """The frequency of each point of a real transform of n values that are d apart."""
     n, dtype = _points("rfftfreq", n), result_dtype(dtype, canonicalize(float))
     return _spaced("rfftfreq", places(n // 2 + 1).astype(dtype), n, d, dtype)
@@ -254,7 +263,7 @@ def _points(name: str, n: int) -> int:
     return n
 
 
-def _spaced(name: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
+def _spaced(name: str, places: Any, n: int, d: Any, dtype: Any) -> Any:
     if isinstance(d, (list, tuple)):
         raise ValueError(
             f"The d argument of jnp.fft.{name} only takes a single value. Got d = {list(d)}."
@@ -263,7 +272,7 @@ def _spaced(name: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
     return UFUNCS["true_divide"](places, convert(d, dtype) * as_number(n, dtype))
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
     """The zero frequency moved to the middle.
 
     >>> import calque.numpy as jnp
@@ -274,7 +283,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return roll(x, tuple(x.shape[k] // 2 for k in dims), dims) if dims else x
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
     """The inverse of `fftshift`."""
     x = array_of("ifftshift", x)
     dims = _axes(axes, x.ndim)

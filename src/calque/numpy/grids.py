@@ -1,24 +1,28 @@
 """Grids and ranges: geometric sequences, coordinate arrays, and the index tricks `mgrid`, `ogrid`,
 `r_`, `c_`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy import index_exp, s_
 
 from calque.core import errors
-from calque.core.arrays import is_concrete
+from calque.core.arrays import Array, is_concrete
 from calque.core.dtypes import canonicalize, is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
+from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.calls.marks import python_only
-from calque.numpy.creation import arange, array, asarray, canonical_shape, linspace
+from calque.numpy.creation import array, asarray, canonical_shape
 from calque.numpy.joining import concatenate, stack
 from calque.numpy.promotion import arrays, check_arraylike, convert, promote_inexact, result_dtype
+from calque.numpy.ranges import arange, linspace
 from calque.numpy.shaping import broadcast_arrays, broadcast_to, expand_dims, moveaxis, reshape
 from calque.numpy.sorting import nonzero
-from calque.numpy.ufuncs import UFUNCS
+from calque.numpy.ufuncs import UFUNCS, log10
 from calque.ops.common import const
 from calque.transforms.functions.vmap import vmap
 
@@ -29,7 +33,7 @@ __all__ = [
 
 
 @python_only
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     """The shape that shapes broadcast to.
 
     >>> import calque.numpy as jnp
@@ -51,14 +55,14 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """`num` values from base**start to base**stop, evenly spaced in their logarithms.
 
     >>> import calque.numpy as jnp
@@ -79,8 +83,13 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
     """`num` values from start to stop with a constant ratio; both may be negative, or complex.
 
     >>> import calque.numpy as jnp
@@ -92,8 +101,8 @@ def geomspace(
     work = typeof(a).dtype if target is None or not (is_complex(target)) else target
     a, b = convert(a, work), convert(b, work)
     sign = do.sign(a) if is_complex(work) else _common_sign(a, b)
-    logs = [UFUNCS["log10"](x / sign) for x in (a, b)]
-    out = logspace(*logs, num=num, endpoint=endpoint, base=10.0, axis=0)
+    low, high = (log10(x / sign) for x in (a, b))
+    out = logspace(low, high, num=num, endpoint=endpoint, base=10.0, axis=0)
     out = out * sign
     if num > 0:
         out = concatenate([a[None], out[1:]])
@@ -113,7 +122,9 @@ def _common_sign(a: Any, b: Any) -> Any:
 # ---------------------------------------------------------------- coordinates
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
     """Coordinate arrays of a grid from the coordinates of its axes.
 
     >>> import calque.numpy as jnp
@@ -141,7 +152,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return [broadcast_to(x, shape) for x in lifted]
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The index of every element of a grid, an array per axis, stacked unless `sparse`.
 
     >>> import calque.numpy as jnp
@@ -158,7 +169,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     return stack([broadcast_to(x, dims) for x in lines]) if lines else array([], dtype=dtype)
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Index arrays that select the product of sequences: `x[jnp.ix_(rows, columns)]`.
 
     >>> import calque.numpy as jnp
@@ -184,7 +195,11 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 @python_only
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+    function: Callable[..., Any],
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike | None = float,
+    **kwargs: Any,
 ) -> Any:
     """An array whose elements are a function of their indices. The function is vectorised over
     them.
@@ -195,7 +210,7 @@ def fromfunction(
            [1, 2]], dtype=int32)"""
     dims = canonical_shape(shape)
 
-    def f(*places):
+    def f(*places: Any) -> Any:
         return function(*places, **kwargs)
 
     for i in reversed(range(len(dims))):

@@ -1,5 +1,7 @@
 """Counting: bincount, digitize, histograms."""
 
+from __future__ import annotations
+
 import builtins
 import operator
 from collections.abc import Sequence
@@ -7,15 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import is_concrete, to_numpy
+from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dims import as_size
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.calculus import diff
-from calque.numpy.creation import asarray, linspace, placed, zeros
+from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.promotion import array_of, arrays, check_arraylike, convert, promote_inexact
+from calque.numpy.ranges import linspace
 from calque.numpy.shaping import clip, ravel, reshape, where
+from calque.numpy.signatures import OutSharding
 from calque.numpy.sorting import searchsorted
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.found_sizes import found_size
@@ -25,13 +30,13 @@ __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_ed
 
 @placed
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """How often each of 0, 1, 2, ... occurs, or the sum of its weights. Under jit give `length`.
 
     >>> import calque.numpy as jnp
@@ -64,7 +69,9 @@ def bincount(
     return zeros((length,), dtype).at[places].add(w, mode="drop")
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """The bin of each value: i where bins[i-1] <= x < bins[i], for rising or falling bins.
 
     >>> import calque.numpy as jnp
@@ -75,15 +82,18 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins.shape}")
     if bins.shape[0] == 0:
         return zeros(x.shape, canonicalize(int))
-    options = {} if method is None else {"method": method}
-    rising = searchsorted(bins, x, side="left" if right else "right", **options)
-    falling = bins.shape[0] - searchsorted(
-        bins[::-1], x, side="left" if right else "right", **options
-    )
+    side, method = "left" if right else "right", "scan" if method is None else method
+    rising = searchsorted(bins, x, side, method=method)
+    falling = bins.shape[0] - searchsorted(bins[::-1], x, side, method=method)
     return where(bins[-1] >= bins[0], rising, falling)
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayLike | Sequence[Any] | str = 10,
+    range: ArrayLike | Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The edges of equal bins between the extremes of the data, or of `range`.
 
     >>> import calque.numpy as jnp
@@ -113,7 +123,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return linspace(
         where(flat, low - half, low),
         where(flat, high + half, high),
-        operator.index(bins) + 1,
+        operator.index(bins) + 1,  # type: ignore[arg-type]
         dtype=dtype,
     )
 
@@ -131,8 +141,12 @@ def _limits(a: Any, range: Any) -> tuple[Any, Any]:
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any]:
+    a: ArrayLike,
+    bins: ArrayLike | Sequence[Any] | str = 10,
+    range: ArrayLike | Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
     """How many values fall in each bin, and the edges of the bins. The last bin includes its right
     edge.
 
@@ -173,13 +187,13 @@ def _counted(x: Any, edges: Any, w: Any) -> Any:
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | Sequence[Any] | str = 10,
+    range: ArrayLike | Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """Counts of points in the plane, and the edges along both axes."""
     x, y = arrays("histogram2d", x, y)
     if x.shape != y.shape or x.ndim != 1:
@@ -187,7 +201,7 @@ def histogram2d(
             f"x and y must be 1-d and have equal length, got shapes {x.shape} and {y.shape}"
         )
     try:
-        n = len(bins)
+        n = len(bins)  # type: ignore[arg-type]
     except TypeError:
         n = 1
     if n not in (1, 2):
@@ -198,8 +212,12 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, list[Any]]:
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: ArrayLike | Sequence[Any] | str = 10,
+    range: ArrayLike | Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
     """Counts of points (the rows of `sample`, or a sequence of coordinate arrays) in a grid of
     bins, and its edges.
 
@@ -218,7 +236,7 @@ def histogramdd(
         sample = sample[:, None]
     n, d = sample.shape
     per_axis = _bins_per_axis(bins, d)
-    ranges = [None] * d if range is None else list(range)
+    ranges = [None] * d if range is None else list(range)  # type: ignore[arg-type]
     if len(ranges) != d:
         raise ValueError(f"For sample.shape={(n, d)}, range={range} must have length {d}")
     edges = [histogram_bin_edges(sample[:, i], per_axis[i], ranges[i]) for i in builtins.range(d)]
@@ -245,7 +263,7 @@ def histogramdd(
 
 def _bins_per_axis(bins: Any, d: int) -> Sequence[Any]:
     try:
-        n = len(bins)
+        n = len(bins)  # type: ignore[arg-type]
     except TypeError:
         return [bins] * d
     if n != d:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from calque.core.arrays import is_concrete
+from calque.core.arrays import Array, is_concrete
 from calque.core.dims import as_size, is_found
 from calque.core.extents import larger, slice_bounds
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import (
     as_operand,
     canonical_axis,
@@ -52,7 +54,9 @@ def parts_of(name: str, arrays: Any) -> list[Any]:
     return [as_operand(a) for a in out]
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(
+    arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Arrays joined along an axis that they have; along the only axis of their flat forms for None.
 
     >>> import calque.numpy as jnp
@@ -78,12 +82,17 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     return do.concatenate(*parts, dimension=k) if len(parts) > 1 else ensure(parts[0])
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays joined along an axis that they have."""
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(
+    arrays: ArrayLike | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Arrays of one shape along a new axis."""
     if out is not None:
         raise NotImplementedError(
@@ -99,23 +108,23 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return concatenate([expand_dims(a, k) for a in parts], axis=k, dtype=dtype)
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays stacked as rows."""
     return concatenate([atleast_2d(a) for a in parts_of("vstack", tup)], axis=0, dtype=dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined side by side."""
     parts = [atleast_1d(a) for a in parts_of("hstack", tup)]
     return concatenate(parts, axis=0 if typeof(parts[0]).ndim == 1 else 1, dtype=dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the third axis."""
     return concatenate([atleast_3d(a) for a in parts_of("dstack", tup)], axis=2, dtype=dtype)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """1-D arrays as the columns of a matrix."""
     parts = [
         a if typeof(a).ndim >= 2 else transpose(atleast_2d(a))
@@ -124,12 +133,20 @@ def column_stack(tup: Any) -> Any:
     return concatenate(parts, axis=1)
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(
+    ary: ArrayLike,
+    indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike,
+    axis: int = 0,
+) -> list[Array]:
     """Equal parts along an axis, or parts that end at the given positions."""
     return _split("split", ary, indices_or_sections, axis)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(
+    ary: ArrayLike,
+    indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike,
+    axis: int = 0,
+) -> list[Array]:
     """As `split`, with parts that may differ by one in size."""
     return _split("array_split", ary, indices_or_sections, axis)
 
@@ -160,16 +177,22 @@ def _split(name: str, ary: Any, where: Any, axis: int) -> list[Any]:
     return [section(ary, k, a, larger(a, b)) for a, b in itertools.pairwise(cuts)]
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(
+    ary: ArrayLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike
+) -> list[Array]:
     """`split` along the first axis."""
     return split(ary, indices_or_sections, 0)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(
+    ary: ArrayLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike
+) -> list[Array]:
     """`split` along the second axis, the first of 1-D arrays."""
     return split(ary, indices_or_sections, 0 if typeof(ary).ndim == 1 else 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(
+    ary: ArrayLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex] | ArrayLike
+) -> list[Array]:
     """`split` along the third axis."""
     return split(ary, indices_or_sections, 2)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from calque.core.arrays import is_concrete, to_numpy
+from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dims import Dim
 from calque.core.dtypes import canonicalize, iinfo, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import seldom_taught
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import convert, result_dtype
+from calque.numpy.signatures import Placement
 from calque.ops.sizes import as_number, index_dtype
 
 __all__ = ["eye", "identity"]
@@ -21,7 +23,14 @@ __all__ = ["eye", "identity"]
 
 @seldom_taught
 @placed
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(
+    N: SupportsIndex,
+    M: SupportsIndex | None = None,
+    k: ArrayLike = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+) -> Array:
     """Ones on the k-th diagonal.
 
     >>> import calque.numpy as jnp
@@ -57,6 +66,6 @@ def diagonal_places(n: Any, m: Any, k: Any) -> tuple[Any, Any, Any]:
 
 
 @seldom_taught
-def identity(n: int, dtype: Any = None) -> Any:
+def identity(n: SupportsIndex, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix."""
     return eye(n, dtype=dtype)

@@ -1,13 +1,17 @@
 """Reductions that leave nan out."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex, is_float, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import reductions
 from calque.numpy.promotion import (
     array_of,
@@ -19,6 +23,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.reductions import highest, lowest, refuse_out
 from calque.numpy.shaping import where as where_
+from calque.numpy.signatures import AnyFunction, Extreme, FoldAxes, NanSumLike, Position, Running
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import const
 
@@ -35,22 +40,24 @@ def without_nan(x: Any, value: Any) -> Any:
     return where_(_isnan(x), const(x, value), x) if is_inexact(typeof(x).dtype) else x
 
 
-def _described(f: Any, name: str, doc: str) -> Any:
+def _described(f: AnyFunction, name: str, doc: str) -> AnyFunction:
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
     f.__module__ = "calque.numpy"
     return f
 
 
-def _extreme(name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any], doc: str) -> Any:
+def _extreme(
+    name: str, fold: Callable[..., Any], neutral: Callable[[Any], Any], doc: str
+) -> Extreme:
     def reduction(
-        a: Any,
-        axis: Any = None,
+        a: ArrayLike,
+        axis: FoldAxes | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         refuse_out(name, out)
         a = array_of(name, a)
         if not is_inexact(a.dtype):
@@ -74,10 +81,12 @@ nanmin = _extreme(
 )
 
 
-def _position(name: str, find: Callable[..., Any], neutral: Callable[[Any], Any], doc: str) -> Any:
+def _position(
+    name: str, find: Callable[..., Any], neutral: Callable[[Any], Any], doc: str
+) -> Position:
     def reduction(
-        a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-    ) -> Any:
+        a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Array:
         refuse_out(name, out)
         a = array_of(name, a)
         if not is_inexact(a.dtype):
@@ -103,16 +112,16 @@ nanargmin = _position(
 )
 
 
-def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> Any:
+def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> NanSumLike:
     def reduction(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
+        a: ArrayLike,
+        axis: FoldAxes | None = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         refuse_out(name, out)
         a = array_of(name, a)
         return fold(
@@ -128,8 +137,10 @@ nanprod = _sum_like(
 )
 
 
-def _cumulative(name: str, scan: Callable[..., Any], neutral: int, doc: str) -> Any:
-    def running(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def _cumulative(name: str, scan: Callable[..., Any], neutral: int, doc: str) -> Running:
+    def running(
+        a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         refuse_out(name, out)
         return scan(without_nan(array_of(name, a), neutral), axis, dtype)
 
@@ -149,13 +160,13 @@ def _numbers(a: Any, where: Any) -> Any:
 
 
 def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: FoldAxes | None = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean over axes of the values that are not nan.
 
     >>> import calque.numpy as jnp
@@ -174,15 +185,15 @@ def nanmean(
 
 
 def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: FoldAxes | None = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """The variance over axes of the values that are not nan; nan where too few are left."""
     refuse_out("nanvar", out)
     a = array_of("nanvar", a)
@@ -215,15 +226,15 @@ def nanvar(
 
 
 def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: FoldAxes | None = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """The standard deviation over axes of the values that are not nan."""
     refuse_out("nanstd", out)
     return do.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

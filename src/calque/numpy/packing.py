@@ -1,12 +1,15 @@
 """Bits in bytes: packbits, unpackbits."""
 
+from __future__ import annotations
+
 import operator
-from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_integer
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.creation import zeros
 from calque.numpy.joining import concatenate
@@ -27,7 +30,7 @@ def _shifts(name: str, bitorder: str) -> np.ndarray:
         ) from None
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truth values to a byte, along an axis, padded with zeros.
 
     >>> import calque.numpy as jnp
@@ -51,8 +54,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """The eight bits of each byte, along an axis; `count` cuts them off, or, if negative, leaves so
     many out at the end.
 

@@ -1,15 +1,18 @@
 """pad, with all the modes of NumPy."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import is_concrete
+from calque.core.arrays import Array, is_concrete
 from calque.core.dtypes import is_inexact
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.averages import median
 from calque.numpy.creation import asarray
@@ -38,8 +41,8 @@ _OPTIONS = {
 
 
 def pad(
-    array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
-) -> Any:
+    array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
+) -> Array:
     """The array with more entries before and after along its axes. Modes: "constant"
     (`constant_values`), "edge", "wrap", "reflect" and "symmetric" (`reflect_type`), "linear_ramp"
     (`end_values`), "maximum", "minimum", "mean" and "median" (`stat_length`), "empty", or a

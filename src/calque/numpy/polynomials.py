@@ -1,12 +1,16 @@
 """Polynomials as arrays of coefficients, the highest power first."""
 
+from __future__ import annotations
+
 import operator
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dims import surely_at_most
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.calculus import convolve
 from calque.numpy.creation import asarray, ones, zeros
@@ -44,7 +48,7 @@ __all__ = [
 ]
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The polynomial with coefficients p at the points x, by Horner's rule.
 
     >>> import calque.numpy as jnp
@@ -63,7 +67,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return scan(lambda y, c: (y * x + c, None), y, p, unroll=unroll)[0]
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     >>> import calque.numpy as jnp
@@ -73,7 +77,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return a + b
 
 
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials."""
     a, b = _aligned("polysub", a1, a2)
     return a - b
@@ -83,7 +87,7 @@ def _aligned(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
     a, b = (asarray(v) for v in promote_dtypes(*arrays(name, a1, a2)))
     n = max(a.shape[0], b.shape[0])
 
-    def lift(v):
+    def lift(v: Any) -> Any:
         return (
             concatenate([zeros((n - v.shape[0], *v.shape[1:]), v.dtype), v])
             if v.shape[0] < n
@@ -93,7 +97,7 @@ def _aligned(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
     return lift(a), lift(b)
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     >>> import calque.numpy as jnp
@@ -106,7 +110,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(a, b)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Quotient and remainder of two polynomials.
 
     >>> import calque.numpy as jnp
@@ -126,7 +130,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return q, u
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The m-th derivative of a polynomial.
 
     >>> import calque.numpy as jnp
@@ -144,7 +148,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return p[: max(n - m, 0)] * np.prod(powers, axis=1).astype(p.real.dtype)
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The m-th integral of a polynomial, with constants of integration k.
 
     >>> import calque.numpy as jnp
@@ -169,7 +173,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return full / powers.astype(p.real.dtype)
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a matrix.
 
     >>> import calque.numpy as jnp
@@ -189,7 +193,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return out
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial. Leading zeros are stripped, which needs known values: under jit
     pass `strip_zeros=False`.
 
@@ -238,7 +242,7 @@ def _roots_of_padded(p: Any, leading: Any, complex_: Any) -> Any:
     return where(order < n - 1 - leading, found, np.asarray(complex(np.nan, np.nan), complex_))
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of x, one row for each value.
 
     >>> import calque.numpy as jnp
@@ -271,12 +275,12 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
     """The polynomial of degree `deg` nearest to the points (x, y), in the sense of least squares.

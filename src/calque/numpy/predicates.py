@@ -1,12 +1,16 @@
 """Comparing arrays as wholes, and with tolerance."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.creation import asarray
 from calque.numpy.promotion import arrays, broadcast_shapes, convert, promote_dtypes, promote_shapes
@@ -15,7 +19,13 @@ from calque.numpy.ufuncs import UFUNCS
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """|a - b| <= atol + rtol * |b|, elementwise; infinities are close to themselves.
 
     >>> import calque.numpy as jnp
@@ -45,7 +55,13 @@ def _within(a: Any, b: Any, rtol: Any, atol: Any) -> Any:
     return UFUNCS["less_equal"](do.abs(UFUNCS["subtract"](a, b)), bound)
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Are all elements close?
 
     >>> import calque.numpy as jnp
@@ -54,7 +70,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Have two arrays the same shape and elements?"""
     try:
         a1, a2 = asarray(a1), asarray(a2)
@@ -70,7 +86,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return reductions.all(same)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Are two arrays equal once broadcast to a common shape?"""
     try:
         a1, a2 = asarray(a1), asarray(a2)

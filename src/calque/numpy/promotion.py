@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import ArrayImpl, to_array
+from calque.core.arrays import Array, ArrayImpl, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
@@ -71,21 +71,21 @@ def as_operand(x: Any) -> Any:
     return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
-def arrays(name: str, *args: Any) -> list[Any]:
+def arrays(name: str, *args: Any) -> list[Array]:
     """Operands as Arrays or tracers, with their methods and operators; anything else is refused."""
     check_arraylike(name, *args)
     return [to_array(as_operand(a)) for a in args]
 
 
-def array_of(name: str, a: Any) -> Any:
+def array_of(name: str, a: Any) -> Array:
     """One operand as an Array or a tracer."""
     if isinstance(a, _ARRAYS):
-        return a
+        return a  # type: ignore[return-value]
     check_arraylike(name, a)
     return to_array(as_operand(a))
 
 
-def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
     """`x` with this dtype. Python and NumPy scalars become scalars of the program text."""
     t = type(x)
     if t in PYTHON_SCALARS:
@@ -96,14 +96,14 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if aval.dtype == dtype and (not isinstance(x, (np.ndarray, np.generic)) or x.dtype == dtype):
         if aval.weak_type and not weak_type and not isinstance(x, (np.ndarray, np.generic)):
             return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
-        return x
+        return x  # type: ignore[return-value]
     if isinstance(x, np.generic):
         if weak_type:
             return do.convert_element_type(
                 as_operand(x), new_dtype=dtype, weak_type=True, sharding=None
             )
         with np.errstate(all="ignore"):
-            return np.asarray(x).astype(dtype)
+            return np.asarray(x).astype(dtype)  # type: ignore[return-value]
     return do.convert_element_type(
         as_operand(x), new_dtype=dtype, weak_type=weak_type, sharding=None
     )
@@ -126,12 +126,12 @@ def common_type(*args: Any) -> tuple[Any, bool]:
     return promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, args)]))
 
 
-def promote_dtypes(*args: Any) -> list[Any]:
+def promote_dtypes(*args: Any) -> list[Array]:
     dtype, weak = common_type(*args)
     return [convert(a, dtype, weak) for a in args]
 
 
-def promote_inexact(*args: Any) -> list[Any]:
+def promote_inexact(*args: Any) -> list[Array]:
     """As `promote_dtypes`, with integers and bools becoming floats."""
     dtype, weak = common_type(*args)
     if not is_inexact(dtype):
@@ -139,7 +139,7 @@ def promote_inexact(*args: Any) -> list[Any]:
     return [convert(a, dtype, weak) for a in args]
 
 
-def promote_inexact_strong(*args: Any) -> list[Any]:
+def promote_inexact_strong(*args: Any) -> list[Array]:
     """As `promote_inexact`; the result has a weak type only if every operand has one, or is a
     Python number."""
     dtype, weak = common_type(*args)
@@ -147,7 +147,7 @@ def promote_inexact_strong(*args: Any) -> list[Any]:
     return [convert(x, dtype if is_inexact(dtype) else canonicalize(float), weak) for x in args]
 
 
-def promote_numeric(*args: Any) -> list[Any]:
+def promote_numeric(*args: Any) -> list[Array]:
     """As `promote_dtypes`, with bools becoming integers."""
     dtype, weak = common_type(*args)
     if dtype == np.dtype(bool):
@@ -192,7 +192,7 @@ def incompatible(name: str, shapes: Sequence[Any]) -> Exception:
     )
 
 
-def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Array:
     """`x` repeated along leading and size-1 axes; the shapes are known to fit."""
     own = shape_of(x)
     if surely_same(own, shape):
@@ -205,7 +205,7 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
     return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims, sharding=None)
 
 
-def promote_shapes(name: str, *args: Any) -> list[Any]:
+def promote_shapes(name: str, *args: Any) -> list[Array]:
     """Operands of one shape; those of rank 0 stay, elementwise primitives take them as they are."""
     shapes = [shape_of(a) for a in args]
     if all([surely_same(s, shapes[0]) for s in shapes]):
@@ -235,7 +235,7 @@ def result_dtype(dtype: Any, default: Any = None) -> Any:
     return default if dtype is None else canonicalize(as_dtype(dtype))
 
 
-def ensure(x: Any) -> Any:
+def ensure(x: Any) -> Array:
     """An Array or tracer."""
     return to_array(x)
 

@@ -1,11 +1,12 @@
 """Questions about dtypes and values: promotion, subtypes, kinds, sizes."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import ArrayImpl
+from calque.core.arrays import Array, ArrayImpl
 from calque.core.dtypes import (
     PYTHON_SCALARS,
     ExtendedDType,
@@ -21,9 +22,11 @@ from calque.core.dtypes import (
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike, Axes, DType, DTypeLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import placed
 from calque.numpy.promotion import array_of, canonical_axes, check_arraylike, convert
+from calque.numpy.signatures import Placement
 
 __all__ = [
     "astype", "can_cast", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype",
@@ -44,7 +47,7 @@ def _node(x: Any) -> tuple[Any, bool]:
 
 
 @python_only
-def promote_types(a: Any, b: Any) -> Any:
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype that values of two dtypes have together.
 
     >>> import calque.numpy as jnp
@@ -61,7 +64,7 @@ def _strict_node(x: Any) -> tuple[Any, bool]:
 
 
 @python_only
-def result_type(*args: Any) -> Any:
+def result_type(*args: Any) -> DType:
     """The dtype that arrays, scalars and dtypes have together.
 
     >>> import calque.numpy as jnp
@@ -73,7 +76,7 @@ def result_type(*args: Any) -> Any:
 
 
 @python_only
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     """Can values of one dtype be cast to another by NumPy's rule `casting`?
 
     >>> import calque.numpy as jnp
@@ -233,13 +236,13 @@ def _aval_of(name: str, a: Any) -> Any:
 
 
 @python_only
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """The sizes of the axes."""
     return tuple(_aval_of("shape", a).shape)
 
 
 @python_only
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of axes."""
     return len(shape(a)) if hasattr(a, "shape") else typeof(_checked("ndim", a)).ndim
 
@@ -250,7 +253,7 @@ def _checked(name: str, a: Any) -> Any:
 
 
 @python_only
-def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+def size(a: ArrayLike, axis: Axes | None = None) -> int:
     """The number of elements, in all or along axes."""
     sizes = _aval_of("size", a).shape
     n = 1
@@ -279,7 +282,9 @@ def isrealobj(x: Any) -> bool:
 
 
 @placed
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Placement = None
+) -> Array:
     """The values in another dtype. Complex numbers lose their imaginary parts; anything but zero is
     True.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dims import is_found, surely_equal
 from calque.core.dtypes import (
     canonicalize,
@@ -24,6 +24,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike, Axes, DTypeLike
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import (
     as_operand,
@@ -35,6 +36,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
+from calque.numpy.signatures import Extreme, FoldAxes, Position, Running, SumLike, Truth
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
 
@@ -153,17 +155,17 @@ def fold(
 
 def _sum_like(
     name: str, primitive: str, neutral: int, doc: str, combine: str, params: dict[str, Any]
-) -> Any:
+) -> SumLike:
     def reduction(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
+        a: ArrayLike,
+        axis: FoldAxes | None = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
         promote_integers: bool = True,
-    ) -> Any:
+    ) -> Array:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
@@ -213,15 +215,15 @@ prod = _sum_like(
 
 def _extreme(
     name: str, primitive: str, neutral: Callable[[Any], Any], combine: str, doc: str
-) -> Any:
+) -> Extreme:
     def reduction(
-        a: Any,
-        axis: Any = None,
+        a: ArrayLike,
+        axis: FoldAxes | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
@@ -265,10 +267,15 @@ min = amin = _extreme(
 )
 
 
-def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Any:
+def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Truth:
     def reduction(
-        a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-    ) -> Any:
+        a: ArrayLike,
+        axis: FoldAxes | None = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
+    ) -> Array:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
@@ -312,14 +319,14 @@ def counted(
 
 
 def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: FoldAxes | None = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The arithmetic mean over axes.
 
     >>> import calque.numpy as jnp
@@ -339,17 +346,17 @@ def mean(
 
 
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: FoldAxes | None = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: int | float | None = None,
-) -> Any:
+) -> Array:
     """The variance over axes, divided by n - ddof.
 
     >>> import calque.numpy as jnp
@@ -406,17 +413,17 @@ def _mean(x: Any, axes: tuple[Any, ...], where: Any) -> Any:
 
 
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: FoldAxes | None = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: int | float | None = None,
-) -> Any:
+) -> Array:
     """The standard deviation over axes: the square root of `var`."""
     check_arraylike("std", a)
     refuse_out("std", out)
@@ -430,10 +437,10 @@ def std(
 # ---------------------------------------------------------------- positions
 
 
-def _position(name: str, primitive: str, doc: str) -> Any:
+def _position(name: str, primitive: str, doc: str) -> Position:
     def reduction(
-        a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-    ) -> Any:
+        a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Array:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
@@ -472,8 +479,10 @@ argmin = _position(
 # ---------------------------------------------------------------- running
 
 
-def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> Any:
-    def scan(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> Running:
+    def scan(
+        a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         check_arraylike(name, a)
         refuse_out(name, out)
         a = as_operand(a)
@@ -506,7 +515,7 @@ cumprod = _cumulative(
 )
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool = False) -> Array:
     """The range of values, max - min, over axes."""
     check_arraylike("ptp", a)
     refuse_out("ptp", out)

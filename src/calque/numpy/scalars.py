@@ -8,14 +8,50 @@ import ml_dtypes
 import numpy as np
 
 from calque.core import dtypes
+from calque.core.arrays import Array
 from calque.numpy.creation import asarray
 
 __all__ = [
-    "bfloat16", "bool_", "complex64", "complex128", "complex_", "csingle", "cdouble", "double",
-    "float16", "float32", "float64", "float_", "int16",
-    "int32", "int64", "int8", "int_", "single", "uint", "uint16", "uint32", "uint64", "uint8",
-    "float6_e2m3fn", "float6_e3m2fn", "int1", "uint1", *(d.name for d in (*dtypes.FLOAT8,
-    *dtypes.INT4, *dtypes.UINT4)),
+    "bfloat16",
+    "bool_",
+    "cdouble",
+    "complex64",
+    "complex128",
+    "complex_",
+    "csingle",
+    "double",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "int1",
+    "int2",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "single",
+    "uint",
+    "uint1",
+    "uint2",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 ]  # fmt: skip
 
 
@@ -25,7 +61,7 @@ class ScalarType(type):
 
     dtype: np.dtype
 
-    def __call__(cls, x: Any = 0, /) -> Any:
+    def __call__(cls, x: Any = 0, /) -> Array:  # type: ignore[override]
         return asarray(x, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> bool:
@@ -48,7 +84,7 @@ class ScalarType(type):
         return isinstance(x, cls.dtype.type)
 
 
-def scalar_type(dtype: Any) -> Any:
+def scalar_type(dtype: Any) -> ScalarType:
     return ScalarType(
         dtype.name,
         (),
@@ -63,16 +99,43 @@ _NAMED_ONLY = tuple(
     if hasattr(ml_dtypes, n)
 )
 SCALAR_TYPES = {d.name: scalar_type(d) for d in (*dtypes.ALL, *_NAMED_ONLY)}
-__all__ = [
-    n
-    for n in __all__
-    if n in SCALAR_TYPES
-    or not n.startswith(("float6", "int1", "uint1"))
-    or n in ("int16", "uint16")
-]
+
+bfloat16: ScalarType
+float16: ScalarType
+float32: ScalarType
+float64: ScalarType
+complex64: ScalarType
+complex128: ScalarType
+int2: ScalarType
+int4: ScalarType
+int8: ScalarType
+int16: ScalarType
+int32: ScalarType
+int64: ScalarType
+uint2: ScalarType
+uint4: ScalarType
+uint8: ScalarType
+uint16: ScalarType
+uint32: ScalarType
+uint64: ScalarType
+float4_e2m1fn: ScalarType
+float8_e3m4: ScalarType
+float8_e4m3: ScalarType
+float8_e4m3b11fnuz: ScalarType
+float8_e4m3fn: ScalarType
+float8_e4m3fnuz: ScalarType
+float8_e5m2: ScalarType
+float8_e5m2fnuz: ScalarType
+float8_e8m0fnu: ScalarType
+float6_e2m3fn: ScalarType
+float6_e3m2fn: ScalarType
+int1: ScalarType
+uint1: ScalarType
 globals().update(SCALAR_TYPES)
 bool_ = SCALAR_TYPES["bool"]
 single, double = SCALAR_TYPES["float32"], SCALAR_TYPES["float64"]
 csingle, cdouble = SCALAR_TYPES["complex64"], SCALAR_TYPES["complex128"]
 int_, uint = SCALAR_TYPES["int64"], SCALAR_TYPES["uint64"]
 float_, complex_ = SCALAR_TYPES["float64"], SCALAR_TYPES["complex128"]
+ABSENT = frozenset(__all__) - globals().keys()  # that this `ml_dtypes` does not know
+__all__ = [n for n in __all__ if n not in ABSENT]

@@ -17,8 +17,8 @@ from calque.numpy.creation import full, placed
 from calque.numpy.padding import pad
 from calque.numpy.promotion import arrays, convert
 from calque.numpy.shaping import reshape, where
+from calque.ops.dimension_numbers import GatherScatterMode
 from calque.ops.found_sizes import found_size
-from calque.ops.indexing import GatherScatterMode
 from calque.transforms.functions.vmap import vmap
 
 CLIP = ("clip", GatherScatterMode.CLIP)
@@ -72,7 +72,7 @@ def _count(name: str, ids: Any, num_segments: int | None) -> Any:
         if is_concrete(ids):
             return int(to_numpy(ids).max(initial=-1)) + 1
         return found_size(reductions.max(convert(ids, canonicalize(int)), initial=-1) + 1, name)
-    count = num_segments if type(num_segments) is Dim else operator.index(num_segments)
+    count = num_segments if isinstance(num_segments, Dim) else operator.index(num_segments)
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative, got {count}")
     return count

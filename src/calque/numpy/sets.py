@@ -1,13 +1,17 @@
 """Sets of values: unique, unions, intersections, membership."""
 
+from __future__ import annotations
+
 import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dims import is_found, value_of
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, ones, zeros
@@ -35,7 +39,7 @@ __all__ = [
 
 @python_only
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -43,7 +47,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """The different values in order, or the different slices along an axis. Under jit give `size`.
@@ -159,7 +163,9 @@ class _UniqueInverseResult(NamedTuple):
 
 
 @python_only
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueAllResult:
     """The different values, their first places, the inverse, and the counts; every nan is
     different."""
     return _UniqueAllResult(
@@ -169,7 +175,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 @python_only
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
     """The different values and how often each occurs; every nan is different."""
     return _UniqueCountsResult(
@@ -179,7 +185,7 @@ def unique_counts(
 
 @python_only
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueInverseResult:
     """The different values and the place of each element among them; every nan is different."""
     return _UniqueInverseResult(
@@ -188,7 +194,9 @@ def unique_inverse(
 
 
 @python_only
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The different values; every nan is different."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
@@ -197,13 +205,13 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
+) -> Array:
     """Is each element among the others?
 
     >>> import calque.numpy as jnp
@@ -241,7 +249,9 @@ def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
 
 
 @python_only
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The values of either array, in order.
 
     >>> import calque.numpy as jnp
@@ -253,13 +263,13 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 @python_only
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The values of the first array that the second does not have.
 
     >>> import calque.numpy as jnp
@@ -306,13 +316,13 @@ def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
 
 @python_only
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The values that exactly one of the arrays has, in order.
 
     >>> import calque.numpy as jnp
@@ -332,13 +342,13 @@ def setxor1d(
 
 @python_only
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """The values that both arrays have, in order.
 

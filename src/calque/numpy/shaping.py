@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from calque.core.arrays import is_concrete
+from calque.core.arrays import Array, is_concrete
 from calque.core.dims import as_size, is_found, surely_same
 from calque.core.dtypes import canonicalize, is_complex, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.indexing.found_sizes import extent, is_traced_integer, known_extent
 from calque.numpy.promotion import (
@@ -26,10 +27,12 @@ from calque.numpy.promotion import (
     ensure,
     promote_dtypes,
     promote_shapes,
+    shape_of,
 )
 from calque.numpy.promotion import (
     broadcast_to as _broadcast_to,
 )
+from calque.numpy.signatures import OutSharding
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number, index_dtype
 from calque.transforms.primitives.checks import raise_if
@@ -37,8 +40,13 @@ from calque.transforms.primitives.checks import raise_if
 
 @placed
 def reshape(
-    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    shape: ShapeLike,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The same values in another shape; one size may be -1.
 
     >>> import calque.numpy as jnp
@@ -92,7 +100,7 @@ def _wanted(old: tuple[Any, ...], shape: Any) -> tuple[Any, ...]:
     if (type(rest) is int and rest <= 0) or size % rest:
         return canonical_shape(shape)
 
-    def error(n):
+    def error(n: Any) -> TypeError:
         return TypeError(
             f"cannot reshape array of shape {old} (size {size}): a size is {n},"
             f" {size // rest} is left for it"
@@ -104,7 +112,7 @@ def _wanted(old: tuple[Any, ...], shape: Any) -> tuple[Any, ...]:
 
 
 @placed
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
     """All values in one axis."""
     if order == "K":
         raise NotImplementedError(
@@ -114,14 +122,13 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape(a, (-1,) if typeof(a).size else (0,), order)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Axes | None = None) -> Array:
     """The axes in another order, reversed for None."""
     check_arraylike("transpose", a)
     a = as_operand(a)
     n = typeof(a).ndim
-    order = (
-        tuple(range(n))[::-1] if axes is None else tuple(canonical_axis(i, n, "axes") for i in axes)
-    )
+    given: Any = range(n)[::-1] if axes is None else axes
+    order = tuple([canonical_axis(i, n, "axes") for i in given])
     if sorted(order) != list(range(n)):
         raise TypeError(
             "transpose permutation isn't a permutation of operand dimensions, got permutation"
@@ -130,12 +137,12 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return do.transpose(a, permutation=order) if order != tuple(range(n)) else ensure(a)
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """The axes in another order."""
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes exchanged."""
     check_arraylike("matrix_transpose", x)
     if typeof(x).ndim < 2:
@@ -145,7 +152,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Two axes exchanged."""
     check_arraylike("swapaxes", a)
     n = typeof(a).ndim
@@ -155,7 +162,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return transpose(a, order)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     """Axes moved to other positions, the others in order."""
     check_arraylike("moveaxis", a)
     n = typeof(a).ndim
@@ -174,7 +181,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, order)
 
 
-def expand_dims(a: Any, axis: Any = 0) -> Any:
+def expand_dims(a: ArrayLike, axis: Axes = 0) -> Array:
     """New axes of size 1, at positions in the result."""
     check_arraylike("expand_dims", a)
     a = as_operand(a)
@@ -188,7 +195,7 @@ def expand_dims(a: Any, axis: Any = 0) -> Any:
     return do.broadcast_in_dim(a, shape=full, broadcast_dimensions=dims, sharding=None)
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     """Axes of size 1 removed: all of them, or those given."""
     check_arraylike("squeeze", a)
     a = as_operand(a)
@@ -207,7 +214,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 @placed
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutSharding = None) -> Array:
     """The array repeated to a shape."""
     check_arraylike("broadcast_to", array)
     array, shape = as_operand(array), canonical_shape(shape)
@@ -217,7 +224,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return ensure(_broadcast_to(array, shape))
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """All arrays with their common shape."""
     check_arraylike("broadcast_arrays", *args)
     args = tuple(map(as_operand, args))
@@ -225,17 +232,29 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     return [ensure(_broadcast_to(a, shape)) for a in args]
 
 
-def atleast_1d(*arys: Any) -> Any:
+@overload
+def atleast_1d(a: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> list[Array]: ...
+def atleast_1d(*arys: ArrayLike) -> Any:
     """Arrays with at least one axis."""
     return _atleast("atleast_1d", 1, arys)
 
 
-def atleast_2d(*arys: Any) -> Any:
+@overload
+def atleast_2d(a: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> list[Array]: ...
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes; new ones come first."""
     return _atleast("atleast_2d", 2, arys)
 
 
-def atleast_3d(*arys: Any) -> Any:
+@overload
+def atleast_3d(a: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> list[Array]: ...
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes."""
     return _atleast("atleast_3d", 3, arys)
 
@@ -265,7 +284,7 @@ def section(x: Any, axis: int, start: int, stop: int) -> Any:
     return do.slice(x, start_indices=starts, limit_indices=limits, strides=None)
 
 
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
     """The order of elements along axes reversed."""
     check_arraylike("flip", m)
     m = as_operand(m)
@@ -280,17 +299,17 @@ def flip(m: Any, axis: Any = None) -> Any:
     return do.rev(m, dimensions=axes)
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """Columns in reverse order."""
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """Rows in reverse order."""
     return flip(m, 0)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = None) -> Array:
     """Elements moved along axes, those that leave come back at the other end. Shifts may be
     traced."""
     check_arraylike("roll", a)
@@ -302,15 +321,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         canonical_axis(i, len(shape))
         for i in (axis if isinstance(axis, (tuple, list)) else (axis,))
     ]
-    if getattr(shift, "ndim", 0) > 1:
+    rank = len(shape_of(shift))
+    if rank > 1:
         raise ValueError(
-            f"roll: shift must be a number or of one dimension, got shape {shift.shape}"
+            f"roll: shift must be a number or of one dimension, got shape {shape_of(shift)}"
         )
-    shifts = (
-        list(shift)
-        if isinstance(shift, (tuple, list)) or getattr(shift, "ndim", 0)
-        else [shift] * len(axes)
-    )
+    several: Any = shift if rank or isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    shifts = list(several)
     if len(shifts) == 1 and len(axes) > 1:
         shifts = shifts * len(axes)
     if len(axes) == 1 and len(shifts) > 1:
@@ -351,13 +368,13 @@ def _roll_one(a: Any, shift: Any, axis: int, size: int) -> Any:
 
 @placed
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike | Sequence[int],
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Each element several times in a row."""
     check_arraylike("repeat", a)
     a = as_operand(a)
@@ -406,7 +423,7 @@ def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any
     return a[(slice(None),) * axis + (do.min(where_, as_number(n - 1, canonicalize(int))),)]
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
     """The array repeated as a whole along its axes."""
     check_arraylike("tile", A)
     A = as_operand(A)
@@ -423,14 +440,24 @@ def tile(A: Any, reps: Any) -> Any:
     return reshape(wide, tuple(c * d for c, d in zip(counts, shape)))
 
 
+@overload
 def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
+    condition: ArrayLike,
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]: ...
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> Any:
     """x where the condition holds, y elsewhere; with one argument, the places where it holds.
 
@@ -460,7 +487,9 @@ def where(
     return do.select_n(c, y, x)
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(
+    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """Values limited to [min, max].
 
     >>> import calque.numpy as jnp

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import ArrayImpl, adopted, from_numpy, to_numpy
+from calque.core.arrays import Array, ArrayImpl, adopted, from_numpy, to_numpy
 from calque.core.dtypes import as_dtype, bfloat16
 from calque.core.trace_state import Tracer
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, placed
+from calque.numpy.signatures import Placement
 
 __all__ = ["export", "from_dlpack"]
 
@@ -69,7 +70,7 @@ def _mark_as_bfloat(capsule: Any) -> None:
 
 @python_only
 @placed
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None) -> Array:
     """An array that shares the memory of any object with `__dlpack__` (a PyTorch tensor, a NumPy
     array) where it can.
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import adopted, is_concrete, to_array, to_numpy
+from calque.core.arrays import Array, adopted, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.found_sizes import places_found
@@ -42,14 +43,14 @@ def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
 
 
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """The values in order along an axis; nan comes last.
 
     >>> import calque.numpy as jnp
@@ -69,15 +70,15 @@ def _no_kind(name: str, kind: Any, order: Any) -> None:
 
 
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The positions that put an axis in order.
 
     >>> import calque.numpy as jnp
@@ -86,21 +87,21 @@ def argsort(
     _no_kind("argsort", kind, order)
     a, k = _along("argsort", a, axis)
     shape = typeof(a).shape
-    dtype = result_dtype(dtype, canonicalize(int))
-    if not is_integer(dtype):
-        raise TypeError(f"argsort: dtype must be an integer type, got {dtype.name}")
+    of_places = result_dtype(dtype, canonicalize(int))
+    if not is_integer(of_places):
+        raise TypeError(f"argsort: dtype must be an integer type, got {of_places.name}")
     if descending:  # ties keep their order: sort the reversed array, then count from the other end
         _, places = do.sort(
             flip(a, k),
-            do.iota(dtype=dtype, shape=shape, dimension=k, sharding=None),
+            do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
             dimension=k,
             is_stable=stable,
             num_keys=1,
         )
-        return UFUNCS["subtract"](np.asarray(shape[k] - 1, dtype), flip(places, k))
+        return UFUNCS["subtract"](np.asarray(shape[k] - 1, of_places), flip(places, k))
     return do.sort(
         a,
-        do.iota(dtype=dtype, shape=shape, dimension=k, sharding=None),
+        do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
         dimension=k,
         is_stable=stable,
         num_keys=1,
@@ -108,8 +109,13 @@ def argsort(
 
 
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """Where values belong in a sorted 1-D array.
 
     >>> import calque.numpy as jnp
@@ -145,7 +151,7 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
         right = getattr(do, "and")(right, do.lt(low, high))
         return do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
 
-    if type(n) is Dim:
+    if isinstance(n, Dim):
         bits = np.asarray(np.iinfo(i32).bits, i32)
         return fori_loop(0, do.sub(bits, do.clz(as_number(n, i32))), halved, (low, high))[0]
     for k in range(n.bit_length()):
@@ -164,7 +170,12 @@ def _before(x: Any, y: Any) -> Any:
 
 
 @python_only
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def nonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]:
     """The places of values that are not zero, an array per axis. Under jit give `size`.
 
     >>> import calque.numpy as jnp
@@ -236,15 +247,15 @@ _FAR = np.iinfo(np.int64).max  # beyond the end of any array
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Elements along an axis, by position; positions outside give `fill_value` (nan) by default.
 
     With mode "clip" they give the element at the nearest end, and negative ones are outside; with
@@ -286,14 +297,14 @@ def take(
 
 
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: Any = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
+) -> Array:
     """Elements along an axis by an array of positions of the same rank.
 
     Without `wrap_negative_indices` a negative position lies outside the array."""
@@ -341,7 +352,7 @@ def take_along_axis(
     return indexing.getitem(arr, tuple(parts), mode or "fill", fill_value)
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Values rounded to so many decimals, halves to even."""
     check_arraylike("round", a)
     if out is not None:

@@ -1,17 +1,20 @@
 """Universal functions as objects: `jnp.add.reduce`, `jnp.frompyfunc(f, 2, 1).outer`, and the class
 `jnp.ufunc`."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_integer
 from calque.core.trace import typeof
-from calque.numpy import reductions
+from calque.core.types import ArrayLike
+from calque.numpy import elementwise, reductions, ufuncs
 from calque.numpy.calls.marks import python_only
-from calque.numpy.elementwise import logaddexp, logaddexp2
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
     array_of,
@@ -24,11 +27,11 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import moveaxis, ravel, reshape
 from calque.numpy.shaping import where as where_
-from calque.numpy.ufuncs import UFUNCS
+from calque.numpy.signatures import Binary
 from calque.transforms.functions.loops import scan
 from calque.transforms.functions.vmap import vmap
 
-__all__ = ["OBJECTS", "frompyfunc", "ufunc"]
+__all__ = ["frompyfunc", "ufunc"]
 
 
 class ufunc:
@@ -57,7 +60,7 @@ class ufunc:
         reduceat: Callable[..., Any] | None = None,
     ):
         self.__doc__ = func.__doc__
-        self.__name__ = name or getattr(func, "__name__", repr(func))
+        self.__name__ = name or str(getattr(func, "__name__", repr(func)))
         self.__qualname__ = self.__name__
         self.nin, self.nout, self.identity = operator.index(nin), operator.index(nout), identity
         self.nargs = self.nin if nargs is None else operator.index(nargs)
@@ -199,7 +202,7 @@ class ufunc:
         if self.nin == 1:
             return a.at[indices].apply(self._call)
         if self._at is not None:
-            return getattr(a.at[indices], self._at)(b)
+            return self._at(a, indices, b)
         return self._one_by_one(a, indices, b)
 
     def _one_by_one(self, a: Any, indices: Any, b: Any) -> Any:
@@ -293,9 +296,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 # ---------------------------------------------------------------- the functions that JAX offers as
 
 
-def _logical(name: str) -> Callable[..., Any]:
-    fold = {"logical_and": reductions.all, "logical_or": reductions.any}[name]
-
+def _logical(fold: Callable[..., Any], combine: Callable[..., Any]) -> Callable[..., Any]:
     def reduce(
         a: Any,
         axis: Any = 0,
@@ -305,12 +306,14 @@ def _logical(name: str) -> Callable[..., Any]:
         dtype: Any = None,
     ) -> Any:
         out = fold(a, axis=axis, keepdims=keepdims, where=where)
-        return out if initial is None else UFUNCS[name](out, initial)
+        return out if initial is None else combine(out, initial)
 
     return reduce
 
 
-def _bitwise(primitive: str, name: str, identity: int) -> Callable[..., Any]:
+def _bitwise(primitive: str, combine: Binary, identity: int) -> Callable[..., Any]:
+    name = combine.__name__
+
     def reduce(
         a: Any,
         axis: Any = 0,
@@ -323,7 +326,7 @@ def _bitwise(primitive: str, name: str, identity: int) -> Callable[..., Any]:
         a = a if dtype is None else convert(a, result_dtype(dtype))
         neutral = bool(identity) if a.dtype == np.dtype(bool) else identity
         return reductions.fold(
-            name, primitive, a, axis, keepdims, where, initial, neutral, UFUNCS[name], {}
+            name, primitive, a, axis, keepdims, where, initial, neutral, combine, {}
         )
 
     return reduce
@@ -338,45 +341,67 @@ def _odd(
     dtype: Any = None,
 ) -> Any:
     a = array_of("logical_xor.reduce", a)
-    return _bitwise("reduce_xor", "logical_xor", 0)(a != 0, axis, keepdims, initial, where)
+    return _bitwise("reduce_xor", ufuncs.logical_xor, 0)(a != 0, axis, keepdims, initial, where)
 
 
 def _accumulated(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, axis=0, dtype=None: f(a, axis=axis, dtype=dtype)
 
 
-_OBJECTS: dict[str, dict[str, Any]] = {
-    "add": {
-        "identity": 0,
-        "reduce": reductions.sum,
-        "accumulate": _accumulated(reductions.cumsum),
-        "at": "add",
-    },
-    "multiply": {
-        "identity": 1,
-        "reduce": reductions.prod,
-        "accumulate": _accumulated(reductions.cumprod),
-        "at": "multiply",
-    },
-    "subtract": {"at": "subtract"},
-    "maximum": {"reduce": reductions.max, "at": "max"},
-    "minimum": {"reduce": reductions.min, "at": "min"},
-    "bitwise_and": {"identity": -1, "reduce": _bitwise("reduce_and", "bitwise_and", -1)},
-    "bitwise_or": {"identity": 0, "reduce": _bitwise("reduce_or", "bitwise_or", 0)},
-    "bitwise_xor": {"identity": 0, "reduce": _bitwise("reduce_xor", "bitwise_xor", 0)},
-    "logical_and": {"identity": True, "reduce": _logical("logical_and")},
-    "logical_or": {"identity": False, "reduce": _logical("logical_or")},
-    "logical_xor": {"identity": False, "reduce": _odd},
-    "negative": {"nin": 1},
-    "logaddexp": {"identity": -np.inf},
-    "logaddexp2": {"identity": -np.inf},
-}
+def _updating(method: str) -> Callable[..., Any]:
+    return lambda a, indices, b: getattr(a.at[indices], method)(b)
 
 
-def _object(name: str, nin: int = 2, **options: Any) -> ufunc:
-    f = {"logaddexp": logaddexp, "logaddexp2": logaddexp2}.get(name) or UFUNCS[name]
-    return ufunc(f, nin, 1, name=name, call=f, **options)
+def _object(f: Callable[..., Any], nin: int = 2, **options: Any) -> Any:
+    return ufunc(f, nin, 1, name=f.__name__, call=f, **options)
 
 
-OBJECTS = {name: _object(name, **options) for name, options in _OBJECTS.items()}
-globals().update(OBJECTS)
+if TYPE_CHECKING:
+
+    class UnaryObject(ufunc):
+        def __call__(  # type: ignore[override]
+            self, x: ArrayLike, /, *, out: None = None, where: None = None
+        ) -> Array: ...
+
+    class BinaryObject(ufunc):
+        def __call__(  # type: ignore[override]
+            self, x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None
+        ) -> Array: ...
+
+
+negative: UnaryObject = _object(ufuncs.negative, 1)
+add: BinaryObject = _object(
+    ufuncs.add,
+    identity=0,
+    reduce=reductions.sum,
+    accumulate=_accumulated(reductions.cumsum),
+    at=_updating("add"),
+)
+subtract: BinaryObject = _object(ufuncs.subtract, at=_updating("subtract"))
+multiply: BinaryObject = _object(
+    ufuncs.multiply,
+    identity=1,
+    reduce=reductions.prod,
+    accumulate=_accumulated(reductions.cumprod),
+    at=_updating("multiply"),
+)
+maximum: BinaryObject = _object(ufuncs.maximum, reduce=reductions.max, at=_updating("max"))
+minimum: BinaryObject = _object(ufuncs.minimum, reduce=reductions.min, at=_updating("min"))
+bitwise_and: BinaryObject = _object(
+    ufuncs.bitwise_and, identity=-1, reduce=_bitwise("reduce_and", ufuncs.bitwise_and, -1)
+)
+bitwise_or: BinaryObject = _object(
+    ufuncs.bitwise_or, identity=0, reduce=_bitwise("reduce_or", ufuncs.bitwise_or, 0)
+)
+bitwise_xor: BinaryObject = _object(
+    ufuncs.bitwise_xor, identity=0, reduce=_bitwise("reduce_xor", ufuncs.bitwise_xor, 0)
+)
+logical_and: BinaryObject = _object(
+    ufuncs.logical_and, identity=True, reduce=_logical(reductions.all, ufuncs.logical_and)
+)
+logical_or: BinaryObject = _object(
+    ufuncs.logical_or, identity=False, reduce=_logical(reductions.any, ufuncs.logical_or)
+)
+logical_xor: BinaryObject = _object(ufuncs.logical_xor, identity=False, reduce=_odd)
+logaddexp: BinaryObject = _object(elementwise.logaddexp, identity=-np.inf)
+logaddexp2: BinaryObject = _object(elementwise.logaddexp2, identity=-np.inf)

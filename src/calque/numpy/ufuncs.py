@@ -1,4 +1,4 @@
-"""Elementwise functions: NumPy's universal functions, one line each in a table of families."""
+"""Elementwise functions: NumPy's universal functions, one line each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
@@ -20,6 +20,7 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     as_operand,
@@ -30,36 +31,36 @@ from calque.numpy.promotion import (
     promote_numeric,
     promote_shapes,
 )
+from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
 from calque.ops.common import const, filled_like
 
-Promotion = Callable[..., list[Any]]
+Promotion = Callable[..., list[Array]]
 
 
-def operands(name: str, promotion: Promotion, *args: Any) -> list[Any]:
+def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     """Operands of one dtype and shape."""
     check_arraylike(name, *args)
     return promote_shapes(name, *promotion(*map(as_operand, args)))
 
 
-def named(f: Callable[..., Any], name: str, doc: str) -> Any:
+def named(f: AnyFunction, name: str, doc: str) -> AnyFunction:
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
     f.__module__ = "calque.numpy"
     return f
 
 
-def _parameters(f: Any, *names: str) -> Any:
+def _parameters(f: AnyFunction, *names: str) -> AnyFunction:
     """The signature of a function made by a factory, with the parameter names of its family."""
-    f.__signature__ = inspect.Signature(
-        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
-    )
+    parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
+    f.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return f
 
 
 def unary(
     name: str, apply: Callable[[Any], Any], promotion: Promotion, doc: str, parameter: str = "x"
-) -> Any:
-    def ufunc(x: Any, /) -> Any:
+) -> Unary:
+    def ufunc(x: ArrayLike, /) -> Array:
         check_arraylike(name, x)
         return to_array(apply(promotion(as_operand(x))[0]))
 
@@ -72,8 +73,8 @@ def binary(
     promotion: Promotion,
     doc: str,
     parameters: tuple[str, str] = ("x1", "x2"),
-) -> Any:
-    def ufunc(x: Any, y: Any, /) -> Any:
+) -> Binary:
+    def ufunc(x: ArrayLike, y: ArrayLike, /) -> Array:
         a, b = getattr(x, "aval", None), getattr(y, "aval", None)
         if a is b and a is not None and promotion is promote_dtypes:
             return apply(x, y)
@@ -83,10 +84,25 @@ def binary(
     return _parameters(named(ufunc, name, doc), *parameters)
 
 
+def _with_out(name: str, apply: Callable[[Any], Any], doc: str) -> UnaryWithOut:
+    """`isposinf(x, out=None)`: the predicates that JAX gives an `out`, which must stay None."""
+    f = unary(name, apply, _EXACT, doc)
+
+    def ufunc(x: ArrayLike, /, out: None = None) -> Array:
+        if out is not None:
+            raise NotImplementedError(
+                f"The 'out' argument to jnp.{name} is not supported: arrays are immutable."
+            )
+        return f(x)
+
+    return named(ufunc, name, doc)
+
+
 _EXACT, _INEXACT, _NUMERIC = promote_dtypes, promote_inexact, promote_numeric
+_AND, _OR, _NOT = (getattr(do, name) for name in ("and", "or", "not"))
 
 
-def _bools(*args: Any) -> list[Any]:
+def _bools(*args: Any) -> list[Array]:
     """Truth values: anything but zero is true."""
     return [a if typeof(a).dtype == np.dtype(bool) else do.ne(a, _zero_of(typeof(a))) for a in args]
 
@@ -95,7 +111,7 @@ def _zero_of(aval: ShapedArray) -> Any:
     return convert(0, aval.dtype, aval.weak_type)
 
 
-def _integers(*args: Any) -> list[Any]:
+def _integers(*args: Any) -> list[Array]:
     out = promote_dtypes(*args)
     dtype = typeof(out[0]).dtype
     if not is_integer(dtype) and dtype != np.dtype(bool):
@@ -158,7 +174,7 @@ def _float_floor_divide(x: Any, y: Any, dtype: Any) -> Any:
     return do.round(q, rounding_method=0)
 
 
-def promote_full(*xs: Any) -> list[Any]:
+def promote_full(*xs: Any) -> list[Array]:
     """All operands with the full common shape, scalars too."""
     shape = next((typeof(x).shape for x in xs if typeof(x).shape), ())
     return [
@@ -207,7 +223,7 @@ def _integer_power(x: Any, y: Any) -> Any:
 
 
 @python_only
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 raised to x2, elementwise. An exponent that is a Python int becomes repeated
     multiplication.
 
@@ -233,9 +249,9 @@ def _abs(x: Any) -> Any:
     return x if dtype == np.dtype(bool) or is_unsigned(dtype) else do.abs(x)
 
 
-def _rounding(prim: str) -> Callable[[Any], Any]:
+def _rounding(round_: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def apply(x: Any) -> Any:
-        return x if not is_inexact(typeof(x).dtype) else getattr(do, prim)(x)
+        return x if not is_inexact(typeof(x).dtype) else round_(x)
 
     return apply
 
@@ -290,12 +306,31 @@ def _trunc(x: Any) -> Any:
     return do.mul(do.sign(x), do.floor(do.abs(x))) if is_float(typeof(x).dtype) else x
 
 
+def _conjugate(x: Any) -> Any:
+    dtype = typeof(x).dtype
+    return do.conj(x, input_dtype=dtype) if is_complex(dtype) else x
+
+
+def _real(x: Any) -> Any:
+    return do.real(x) if is_complex(typeof(x).dtype) else x
+
+
 def _imag(x: Any) -> Any:
     return do.imag(x) if is_complex(typeof(x).dtype) else filled_like(x, 0)
 
 
 def _countable(x: Any) -> Any:
     return convert(x, np.dtype("uint8")) if typeof(x).dtype == np.dtype(bool) else x
+
+
+def _bitwise_count(x: Any) -> Any:
+    return convert(do.population_count(_countable(_abs(x))), np.dtype("uint8"))
+
+
+def _right_shift(x: Any, y: Any) -> Any:
+    if is_unsigned(typeof(x).dtype):
+        return do.shift_right_logical(x, y)
+    return do.shift_right_arithmetic(x, y)
 
 
 def _fabs(x: Any) -> Any:
@@ -357,202 +392,196 @@ def _signbit(x: Any) -> Any:
     return do.lt(do.bitcast_convert_type(x, new_dtype=bits), np.zeros((), bits))
 
 
-def _compare(prim: str) -> Callable[[Any, Any], Any]:
+def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Complex numbers are ordered by real part, then by imaginary part."""
+
     def apply(x: Any, y: Any) -> Any:
-        if is_complex(typeof(x).dtype) and prim in ("lt", "le", "gt", "ge"):
-            return _lexicographic(prim, x, y)
-        return getattr(do, prim)(x, y)
+        if not is_complex(typeof(x).dtype):
+            return compare(x, y)
+        a, b = do.real(x), do.real(y)
+        by_imaginary_part = compare(do.imag(x), do.imag(y))
+        return do.select_n(*promote_full(do.eq(a, b), compare(a, b), by_imaginary_part))
 
     return apply
 
 
-def _lexicographic(prim: str, x: Any, y: Any) -> Any:
-    """Complex numbers are ordered by real part, then by imaginary part."""
-    a, b = do.real(x), do.real(y)
-    return do.select_n(
-        *promote_full(
-            do.eq(a, b), getattr(do, prim)(a, b), getattr(do, prim)(do.imag(x), do.imag(y))
-        )
-    )
+# ---------------------------------------------------------------- functions of one operand
 
-
-# ---------------------------------------------------------------- the tables
-
-UNARY: dict[str, tuple[Callable[[Any], Any], Promotion, str]] = {
-    "negative": (_negative, _EXACT, "-x."),
-    "positive": (_positive, _EXACT, "+x."),
-    "absolute": (_abs, _EXACT, "The absolute value; the modulus of complex numbers."),
-    "sign": (lambda x: do.sign(x), _EXACT, "-1, 0 or 1; x / |x| for complex numbers."),
-    "floor": (_rounding("floor"), _EXACT, "The largest integer not above x."),
-    "ceil": (_rounding("ceil"), _EXACT, "The smallest integer not below x."),
-    "rint": (_rint, _EXACT, "The nearest integer, halves to even."),
-    "trunc": (_trunc, _EXACT, "x without its fraction."),
-    **{
-        name: (lambda x, p=prim: getattr(do, p)(x), _INEXACT, doc)
-        for name, prim, doc in (
-            ("exp", "exp", "e to the power x."),
-            ("exp2", "exp2", "2 to the power x."),
-            ("expm1", "expm1", "exp(x) - 1, precise near 0."),
-            ("log", "log", "The natural logarithm."),
-            ("log1p", "log1p", "log(1 + x), precise near 0."),
-            ("sin", "sin", "The sine."),
-            ("cos", "cos", "The cosine."),
-            ("tan", "tan", "The tangent."),
-            ("tanh", "tanh", "The hyperbolic tangent."),
-            ("sqrt", "sqrt", "The square root; nan below 0."),
-            ("cbrt", "cbrt", "The cube root."),
-            ("sinh", "sinh", "The hyperbolic sine."),
-            ("cosh", "cosh", "The hyperbolic cosine."),
-            ("arcsin", "asin", "The inverse sine."),
-            ("arccos", "acos", "The inverse cosine."),
-            ("arctan", "atan", "The inverse tangent."),
-            ("arcsinh", "asinh", "The inverse hyperbolic sine."),
-            ("arccosh", "acosh", "The inverse hyperbolic cosine."),
-            ("arctanh", "atanh", "The inverse hyperbolic tangent."),
-        )
-    },
-    "square": (_square, _EXACT, "x * x."),
-    "reciprocal": (_reciprocal, _INEXACT, "1 / x."),
-    "isnan": (_isnan, _EXACT, "Is x not a number?"),
-    "isinf": (_isinf, _EXACT, "Is x infinite?"),
-    "isfinite": (_isfinite, _EXACT, "Is x neither infinite nor nan?"),
-    "isposinf": (_sign_infinite(np.inf), _EXACT, "Is x positive infinity?"),
-    "isneginf": (_sign_infinite(-np.inf), _EXACT, "Is x negative infinity?"),
-    "signbit": (_signbit, _EXACT, "Is the sign bit of x set?"),
-    "bitwise_not": (lambda x: getattr(do, "not")(x), _integers, "The bits of x inverted."),
-    "bitwise_count": (
-        lambda x: do.convert_element_type(
-            do.population_count(_countable(_abs(x))),
-            new_dtype=np.dtype("uint8"),
-            weak_type=False,
-            sharding=None,
-        ),
-        _integers,
-        "The number of set bits of |x|.",
-    ),
-    "logical_not": (lambda x: getattr(do, "not")(x), _bools, "Is x zero?"),
-    "deg2rad": (_scale(np.pi / 180), _INEXACT, "Degrees to radians."),
-    "rad2deg": (_scale(180 / np.pi), _INEXACT, "Radians to degrees."),
-    "log2": (_log_base(2), _INEXACT, "The logarithm to base 2."),
-    "log10": (_log_base(10), _INEXACT, "The logarithm to base 10."),
-    "conjugate": (
-        lambda x: do.conj(x, input_dtype=typeof(x).dtype) if is_complex(typeof(x).dtype) else x,
-        _EXACT,
-        "The complex conjugate.",
-    ),
-    "real": (lambda x: do.real(x) if is_complex(typeof(x).dtype) else x, _EXACT, "The real part."),
-    "imag": (_imag, _EXACT, "The imaginary part."),
-}
-
-BINARY: dict[str, tuple[Callable[[Any, Any], Any], Promotion, str]] = {
-    "add": (_add, _EXACT, "x + y."),
-    "subtract": (_subtract, _EXACT, "x - y."),
-    "multiply": (_multiply, _EXACT, "x * y."),
-    "true_divide": (lambda x, y: do.div(x, y), _INEXACT, "x / y."),
-    "floor_divide": (_floor_divide, _NUMERIC, "x // y."),
-    "remainder": (_remainder, _NUMERIC, "x % y, with the sign of y."),
-    "fmod": (lambda x, y: do.rem(x, y), _NUMERIC, "The remainder with the sign of x."),
-    "maximum": (lambda x, y: do.max(x, y), _EXACT, "The larger value; nan if either is."),
-    "minimum": (lambda x, y: do.min(x, y), _EXACT, "The smaller value; nan if either is."),
-    "arctan2": (lambda x, y: do.atan2(x, y), _INEXACT, "The angle of the point (y, x)."),
-    "nextafter": (lambda x, y: do.nextafter(x, y), _INEXACT, "The next float after x towards y."),
-    "bitwise_and": (lambda x, y: getattr(do, "and")(x, y), _integers, "x & y."),
-    "bitwise_or": (lambda x, y: getattr(do, "or")(x, y), _integers, "x | y."),
-    "bitwise_xor": (lambda x, y: do.xor(x, y), _integers, "x ^ y."),
-    "left_shift": (lambda x, y: do.shift_left(x, y), _integers, "x << y."),
-    "right_shift": (
-        lambda x, y: (
-            do.shift_right_logical(x, y)
-            if is_unsigned(typeof(x).dtype)
-            else do.shift_right_arithmetic(x, y)
-        ),
-        _integers,
-        "x >> y.",
-    ),
-    "logical_and": (lambda x, y: getattr(do, "and")(x, y), _bools, "Are both true?"),
-    "logical_or": (lambda x, y: getattr(do, "or")(x, y), _bools, "Is either true?"),
-    "logical_xor": (lambda x, y: do.xor(x, y), _bools, "Is exactly one true?"),
-    **{
-        name: (_compare(prim), _EXACT, doc)
-        for name, prim, doc in (
-            ("equal", "eq", "x == y."),
-            ("not_equal", "ne", "x != y."),
-            ("less", "lt", "x < y."),
-            ("less_equal", "le", "x <= y."),
-            ("greater", "gt", "x > y."),
-            ("greater_equal", "ge", "x >= y."),
-        )
-    },
-}
-
-_XY = frozenset(
-    (
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "nextafter",
-        "left_shift",
-    )
+negative = unary("negative", _negative, _EXACT, "-x.")
+positive = unary("positive", _positive, _EXACT, "+x.")
+absolute = abs = unary(
+    "absolute", _abs, _EXACT, "The absolute value; the modulus of complex numbers."
 )
+fabs = unary("fabs", _fabs, _INEXACT, "The absolute value, in floating point.")
+sign = unary("sign", do.sign, _EXACT, "-1, 0 or 1; x / |x| for complex numbers.")
+floor = unary("floor", _rounding(do.floor), _EXACT, "The largest integer not above x.")
+ceil = unary("ceil", _rounding(do.ceil), _EXACT, "The smallest integer not below x.")
+rint = unary("rint", _rint, _EXACT, "The nearest integer, halves to even.")
+trunc = unary("trunc", _trunc, _EXACT, "x without its fraction.")
+exp = unary("exp", do.exp, _INEXACT, "e to the power x.")
+exp2 = unary("exp2", do.exp2, _INEXACT, "2 to the power x.")
+expm1 = unary("expm1", do.expm1, _INEXACT, "exp(x) - 1, precise near 0.")
+log = unary("log", do.log, _INEXACT, "The natural logarithm.")
+log1p = unary("log1p", do.log1p, _INEXACT, "log(1 + x), precise near 0.")
+log2 = unary("log2", _log_base(2), _INEXACT, "The logarithm to base 2.")
+log10 = unary("log10", _log_base(10), _INEXACT, "The logarithm to base 10.")
+sin = unary("sin", do.sin, _INEXACT, "The sine.")
+cos = unary("cos", do.cos, _INEXACT, "The cosine.")
+tan = unary("tan", do.tan, _INEXACT, "The tangent.")
+sinh = unary("sinh", do.sinh, _INEXACT, "The hyperbolic sine.")
+cosh = unary("cosh", do.cosh, _INEXACT, "The hyperbolic cosine.")
+tanh = unary("tanh", do.tanh, _INEXACT, "The hyperbolic tangent.")
+arcsin = asin = unary("arcsin", do.asin, _INEXACT, "The inverse sine.")
+arccos = acos = unary("arccos", do.acos, _INEXACT, "The inverse cosine.")
+arctan = atan = unary("arctan", do.atan, _INEXACT, "The inverse tangent.")
+arcsinh = asinh = unary("arcsinh", do.asinh, _INEXACT, "The inverse hyperbolic sine.")
+arccosh = acosh = unary("arccosh", do.acosh, _INEXACT, "The inverse hyperbolic cosine.")
+arctanh = atanh = unary("arctanh", do.atanh, _INEXACT, "The inverse hyperbolic tangent.")
+sqrt = unary("sqrt", do.sqrt, _INEXACT, "The square root; nan below 0.")
+cbrt = unary("cbrt", do.cbrt, _INEXACT, "The cube root.")
+square = unary("square", _square, _EXACT, "x * x.")
+reciprocal = unary("reciprocal", _reciprocal, _INEXACT, "1 / x.")
+deg2rad = radians = unary("deg2rad", _scale(np.pi / 180), _INEXACT, "Degrees to radians.")
+rad2deg = degrees = unary("rad2deg", _scale(180 / np.pi), _INEXACT, "Radians to degrees.")
+conjugate = conj = unary("conjugate", _conjugate, _EXACT, "The complex conjugate.")
+real = unary("real", _real, _EXACT, "The real part.", "val")
+imag = unary("imag", _imag, _EXACT, "The imaginary part.", "val")
+isnan = unary("isnan", _isnan, _EXACT, "Is x not a number?")
+isinf = unary("isinf", _isinf, _EXACT, "Is x infinite?")
+isfinite = unary("isfinite", _isfinite, _EXACT, "Is x neither infinite nor nan?")
+isposinf = _with_out("isposinf", _sign_infinite(np.inf), "Is x positive infinity?")
+isneginf = _with_out("isneginf", _sign_infinite(-np.inf), "Is x negative infinity?")
+signbit = unary("signbit", _signbit, _EXACT, "Is the sign bit of x set?")
+logical_not = unary("logical_not", _NOT, _bools, "Is x zero?")
+bitwise_not = invert = bitwise_invert = unary(
+    "bitwise_not", _NOT, _integers, "The bits of x inverted."
+)
+bitwise_count = unary("bitwise_count", _bitwise_count, _integers, "The number of set bits of |x|.")
+
+# ---------------------------------------------------------------- functions of two operands
+
+_XY = ("x", "y")  # the names of the parameters; else x1 and x2
+
+add = binary("add", _add, _EXACT, "x + y.")
+subtract = binary("subtract", _subtract, _EXACT, "x - y.")
+multiply = binary("multiply", _multiply, _EXACT, "x * y.")
+true_divide = divide = binary("true_divide", do.div, _INEXACT, "x / y.")
+floor_divide = binary("floor_divide", _floor_divide, _NUMERIC, "x // y.")
+remainder = mod = binary("remainder", _remainder, _NUMERIC, "x % y, with the sign of y.")
+fmod = binary("fmod", do.rem, _NUMERIC, "The remainder with the sign of x.")
+pow = power
+maximum = binary("maximum", do.max, _EXACT, "The larger value; nan if either is.")
+minimum = binary("minimum", do.min, _EXACT, "The smaller value; nan if either is.")
+arctan2 = atan2 = binary("arctan2", do.atan2, _INEXACT, "The angle of the point (y, x).")
+nextafter = binary("nextafter", do.nextafter, _INEXACT, "The next float after x towards y.", _XY)
+bitwise_and = binary("bitwise_and", _AND, _integers, "x & y.")
+bitwise_or = binary("bitwise_or", _OR, _integers, "x | y.")
+bitwise_xor = binary("bitwise_xor", do.xor, _integers, "x ^ y.")
+left_shift = binary("left_shift", do.shift_left, _integers, "x << y.", _XY)
+bitwise_left_shift = binary("bitwise_left_shift", do.shift_left, _integers, "x << y.", _XY)
+right_shift = bitwise_right_shift = binary("right_shift", _right_shift, _integers, "x >> y.")
+logical_and = binary("logical_and", _AND, _bools, "Are both true?")
+logical_or = binary("logical_or", _OR, _bools, "Is either true?")
+logical_xor = binary("logical_xor", do.xor, _bools, "Is exactly one true?")
+equal = binary("equal", do.eq, _EXACT, "x == y.", _XY)
+not_equal = binary("not_equal", do.ne, _EXACT, "x != y.", _XY)
+less = binary("less", _ordered(do.lt), _EXACT, "x < y.", _XY)
+less_equal = binary("less_equal", _ordered(do.le), _EXACT, "x <= y.", _XY)
+greater = binary("greater", _ordered(do.gt), _EXACT, "x > y.", _XY)
+greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT, "x >= y.", _XY)
 
 UFUNCS: dict[str, Any] = {
-    **{
-        name: unary(name, *row, "val" if name in ("real", "imag") else "x")
-        for name, row in UNARY.items()
-    },
-    **{
-        name: binary(name, *row, ("x", "y") if name in _XY else ("x1", "x2"))
-        for name, row in BINARY.items()
-    },
-    "power": power,
+    name: globals()[name]
+    for name in (
+        "abs",
+        "absolute",
+        "acos",
+        "acosh",
+        "add",
+        "arccos",
+        "arccosh",
+        "arcsin",
+        "arcsinh",
+        "arctan",
+        "arctan2",
+        "arctanh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "bitwise_and",
+        "bitwise_count",
+        "bitwise_invert",
+        "bitwise_left_shift",
+        "bitwise_not",
+        "bitwise_or",
+        "bitwise_right_shift",
+        "bitwise_xor",
+        "cbrt",
+        "ceil",
+        "conj",
+        "conjugate",
+        "cos",
+        "cosh",
+        "deg2rad",
+        "degrees",
+        "divide",
+        "equal",
+        "exp",
+        "exp2",
+        "expm1",
+        "fabs",
+        "floor",
+        "floor_divide",
+        "fmod",
+        "greater",
+        "greater_equal",
+        "imag",
+        "invert",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "isneginf",
+        "isposinf",
+        "left_shift",
+        "less",
+        "less_equal",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "maximum",
+        "minimum",
+        "mod",
+        "multiply",
+        "negative",
+        "nextafter",
+        "not_equal",
+        "positive",
+        "pow",
+        "power",
+        "rad2deg",
+        "radians",
+        "real",
+        "reciprocal",
+        "remainder",
+        "right_shift",
+        "rint",
+        "sign",
+        "signbit",
+        "sin",
+        "sinh",
+        "sqrt",
+        "square",
+        "subtract",
+        "tan",
+        "tanh",
+        "true_divide",
+        "trunc",
+    )
 }
-_ALIASES = {
-    "abs": "absolute",
-    "divide": "true_divide",
-    "mod": "remainder",
-    "invert": "bitwise_not",
-    "bitwise_invert": "bitwise_not",
-    "bitwise_right_shift": "right_shift",
-    "conj": "conjugate",
-    "pow": "power",
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atanh": "arctanh",
-    "atan2": "arctan2",
-    "degrees": "rad2deg",
-    "radians": "deg2rad",
-}
-UFUNCS.update({alias: UFUNCS[name] for alias, name in _ALIASES.items()})
-
-
-def _with_out(name: str) -> Any:
-    """`isposinf(x, out=None)`: the predicates that JAX gives an `out`, which must stay None."""
-    f = UFUNCS[name]
-
-    def ufunc(x: Any, /, out: None = None) -> Any:
-        if out is not None:
-            raise NotImplementedError(
-                f"The 'out' argument to jnp.{name} is not supported: arrays are immutable."
-            )
-        return f(x)
-
-    return named(ufunc, name, f.__doc__)
-
-
-UFUNCS.update({name: _with_out(name) for name in ("isposinf", "isneginf")})
-
-
-def _variant(name: str, of: str, promotion: Promotion, *parameters: str) -> Any:
-    """The same function of two operands under another name, with other parameter names."""
-    return binary(name, BINARY[of][0], promotion, BINARY[of][2], parameters)  # type: ignore[arg-type]
-
-
-UFUNCS["fabs"] = unary("fabs", _fabs, _INEXACT, "The absolute value, in floating point.")
-UFUNCS["bitwise_left_shift"] = _variant("bitwise_left_shift", "left_shift", _integers, "x", "y")
-globals().update(UFUNCS)

@@ -1,12 +1,16 @@
 """Functions of single elements applied to whole arrays: vectorize, apply_along_axis,
 apply_over_axes."""
 
+from __future__ import annotations
+
 import functools
 import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from calque.core.arrays import Array
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     array_of,
@@ -188,7 +192,7 @@ def _checked(
 
 @python_only
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
     """A function of 1-D arrays applied to every line along an axis.
 
@@ -198,7 +202,7 @@ def apply_along_axis(
     a = array_of("apply_along_axis", arr)
     k = canonical_axis(axis, a.ndim)
 
-    def f(line) -> Any:
+    def f(line: Any) -> Any:
         return func1d(line, *args, **kwargs)
 
     for _ in range(a.ndim - 1 - k):
@@ -209,7 +213,7 @@ def apply_along_axis(
 
 
 @python_only
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Axes | None) -> Array:
     """A function of (array, axis) applied for each axis in turn; it keeps the rank or drops the
     axis.
 

@@ -1,15 +1,20 @@
 """Window functions for spectra."""
 
+from __future__ import annotations
+
 import operator
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
-from calque.numpy.creation import arange, ones
+from calque.core.types import ArrayLike
+from calque.numpy.creation import ones
 from calque.numpy.elementwise import i0
 from calque.numpy.promotion import convert
+from calque.numpy.ranges import arange
 from calque.numpy.ufuncs import UFUNCS
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
@@ -32,7 +37,7 @@ def _cosines(M: int, *coefficients: float) -> Any:
     return out
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """The triangular window of M points.
 
     >>> import calque.numpy as jnp
@@ -42,17 +47,17 @@ def bartlett(M: int) -> Any:
     return ones((max(n, 0),)) if t is None else 1 - UFUNCS["absolute"](2 * t + 1 - n) / (n - 1)
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """The Blackman window of M points."""
     return _cosines(M, 0.42, 0.5, 0.08)
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """The Hamming window of M points."""
     return _cosines(M, 0.54, 0.46)
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """The Hann window of M points.
 
     >>> import calque.numpy as jnp
@@ -61,7 +66,7 @@ def hanning(M: int) -> Any:
     return _cosines(M, 0.5, 0.5)
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window of M points with shape `beta`."""
     n, t = _steps(M)
     if t is None:

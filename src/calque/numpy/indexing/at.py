@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from calque.core.arrays import ArrayImpl
+from calque.core.arrays import Array, ArrayImpl
 from calque.core.dtypes import iinfo, is_signed
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike
 from calque.numpy.creation import placed
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing import masked
@@ -19,7 +20,7 @@ from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops import scatter_functions as lax_scatter
-from calque.ops.indexing import GatherScatterMode
+from calque.ops.dimension_numbers import GatherScatterMode
 
 
 class At:
@@ -35,6 +36,21 @@ class At:
 
     def __repr__(self) -> str:
         return f"At({self.array!r})"
+
+
+class Update(Protocol):
+    """A method of `x.at[index]` that writes."""
+
+    def __call__(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array: ...
 
 
 class Place:
@@ -121,6 +137,15 @@ class Place:
             scatter, zero, unique_indices, indices_are_sorted, mode, wrap_negative_indices
         )
 
+    if TYPE_CHECKING:  # made below, by `_method`
+        set: Update
+        add: Update
+        subtract: Update
+        multiply: Update
+        mul: Update
+        min: Update
+        max: Update
+
     def divide(self, values: Any, **options: Any) -> Any:
         """x.at[index].divide(y): x with its elements divided by y."""
         ones = UFUNCS["true_divide"](
@@ -162,13 +187,13 @@ def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
             typeof(p).dtype
         ):
             return p
-        wide = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
+        wide: Any = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
         return where(UFUNCS["less"](wide, 0), 0 if below else iinfo(typeof(wide).dtype).max, wide)
 
     return tuple(map(part, index)) if isinstance(index, tuple) else part(index)
 
 
-def _method(name: str, scatter: Callable[..., Any], doc: str) -> Any:
+def _method(name: str, scatter: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def update(
         self: Place,
         values: Any,

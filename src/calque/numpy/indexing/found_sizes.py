@@ -40,7 +40,7 @@ def extent(n: Any, maker: str) -> Any:
 def _extent(n: Any, maker: str) -> Any:
     if is_signed(typeof(n).dtype):
 
-        def negative(found):
+        def negative(found: int) -> ValueError:
             return ValueError(f"{maker}: a size cannot be negative, got {int(found)}")
 
         raise_if(do.lt(n, np.zeros((), typeof(n).dtype)), negative, [n])
@@ -83,7 +83,10 @@ def places_found(a: Any, maker: str) -> tuple[Any, ...]:
 
 def made_as(x: Any) -> Any:
     """A key that equal computations of one program share: `x[x < 0]` twice has one size."""
-    return x._trace.made_as(x._var) if type(x) is JaxprTracer else id(x)
+    if not isinstance(x, JaxprTracer):
+        return id(x)
+    trace: Any = x._trace
+    return trace.made_as(x._var)
 
 
 def once(key: Any, reads: Sequence[Any], make: Callable[[], Any]) -> Any:
@@ -210,7 +213,7 @@ def _number(x: Any) -> Any:
 
 
 def _shown(part: slice) -> str:
-    def show(v):
+    def show(v: Any) -> str:
         return "" if v is None else "n" if isinstance(v, Tracer) else str(v)
 
     return f"{show(part.start)}:{show(part.stop)}" + (

@@ -26,7 +26,11 @@ from calque.numpy.indexing.parsing import Plan, _is_array_part, expand, mode_of,
 from calque.numpy.promotion import broadcast_to, convert, promote_dtypes
 from calque.ops import indexing as lax_indexing
 from calque.ops import scatter_functions as lax_scatter
-from calque.ops.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from calque.ops.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from calque.ops.sizes import as_number, exactly, index_dtype, places
 
 # ---------------------------------------------------------------- reading
@@ -59,7 +63,7 @@ def getitem(
 def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
     """Might a part of the index be a slice of a length that only the program knows, or lie on an
     axis of such a size?"""
-    if any(type(n) is Dim for n in shape):
+    if any(isinstance(n, Dim) for n in shape):
         return any(map(is_found, shape))
     parts = index if type(index) is tuple else (index,)
     return any(
@@ -100,7 +104,7 @@ def windows_as_places(index: Any, shape: tuple[int, ...]) -> Any:
     sizes = iter(shape)
     whole = [None if p is None else next(sizes) for p in parts]
 
-    def number(p, n):
+    def number(p: Any, n: Any) -> Any:
         return np.asarray(_place(p), np.int32) if type(p) is int and is_found(n) else p
 
     return tuple(places.get(id(p), number(p, n)) for p, n in zip(parts, whole))
@@ -201,7 +205,7 @@ def normalized(i: Any, size: int, wrap: bool, dtype: Any) -> Any:
         i = np.asarray(min(max(i, -far), far), np.int64)
     if is_concrete(i):
         n = np.asarray(to_numpy(i)).astype(np.int64 if is_signed(typeof(i).dtype) else np.uint64)
-        if type(size) is Dim and (wrap or (n.dtype == np.int64 and (n < 0).any())):
+        if isinstance(size, Dim) and (wrap or (n.dtype == np.int64 and (n < 0).any())):
             return normalized_at(n.astype(dtype), size, wrap)
         if wrap and size:
             n = n % size

@@ -1,21 +1,26 @@
 """einsum: sums of products in index notation, contracted pair by pair in a cheap order."""
 
+from __future__ import annotations
+
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dims import hint_of
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import DTypeLike
 from calque.numpy import reductions
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, placed
 from calque.numpy.promotion import arrays, convert, promote_dtypes, result_dtype
 from calque.numpy.shaping import transpose
-from calque.ops.dimension_numbers import canonical_precision
+from calque.numpy.signatures import OutSharding
+from calque.ops.dimension_numbers import PrecisionLike, canonical_precision
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -153,7 +158,7 @@ def greedy_path(inputs: Sequence[str], output: str, sizes: dict[str, int]) -> Pa
     """The pair whose product saves most memory first; pairs without a common index last."""
     terms, path = [frozenset(t) for t in inputs], []
 
-    def volume(ix):
+    def volume(ix: Collection[Any]) -> int:
         return int(np.prod([sizes[c] for c in ix], dtype=object)) if ix else 1
 
     while len(terms) > 2:
@@ -187,7 +192,7 @@ def optimal_path(inputs: Sequence[str], output: str, sizes: dict[str, int]) -> P
     terms = [frozenset(t) for t in inputs]
     everything = (1 << n) - 1
 
-    def volume(ix):
+    def volume(ix: Collection[Any]) -> int:
         return int(np.prod([sizes[c] for c in ix], dtype=object)) if ix else 1
 
     kept: dict[int, frozenset[str]] = {}
@@ -211,7 +216,8 @@ def optimal_path(inputs: Sequence[str], output: str, sizes: dict[str, int]) -> P
 
 
 def _as_path(cost: dict[int, tuple[int, int]], everything: int, n: int) -> Path:
-    live, path = [1 << i for i in range(n)], []
+    live = [1 << i for i in range(n)]
+    path: Path = []
 
     def build(mask: int) -> None:
         if not mask & (mask - 1):
@@ -390,12 +396,12 @@ def einsum(
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable[..., Any] | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """The sum of products that index notation describes: "ij,jk->ik" is a matrix product, "ii->i" a
     diagonal, "ij->" a sum.
 
@@ -439,7 +445,9 @@ def _combined(
 
 
 @python_only
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Path, str]:
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
+) -> tuple[Path, str]:
     """The order in which `einsum` would contract its operands, and a description of its cost.
 
     >>> import calque.numpy as jnp
@@ -452,7 +460,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
 
 def _description(inputs: list[str], output: str, sizes: dict[str, int], path: Path) -> str:
-    def volume(ix):
+    def volume(ix: Collection[Any]) -> float:
         return float(np.prod([float(sizes[c]) for c in ix])) if ix else 1.0
 
     lines, total, live = [], 0.0, list(inputs)

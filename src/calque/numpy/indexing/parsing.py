@@ -17,7 +17,7 @@ from calque.core.trace_state import Tracer
 from calque.numpy.indexing import found_sizes as found
 from calque.numpy.indexing.dynamic_slices import Slice, opened
 from calque.numpy.promotion import broadcast_shapes
-from calque.ops.indexing import GatherScatterMode
+from calque.ops.dimension_numbers import GatherScatterMode
 
 MODES = {
     None: None,
@@ -159,9 +159,10 @@ def check_mask_shapes(index: Any, shape: tuple[int, ...]) -> None:
 
 
 def _is_mask(p: Any) -> bool:
-    return (
-        isinstance(p, (ArrayImpl, Tracer, np.ndarray)) and p.dtype == np.dtype(bool) and p.ndim > 0
-    )
+    if not isinstance(p, (ArrayImpl, Tracer, np.ndarray)):
+        return False
+    aval = typeof(p)
+    return aval.dtype == np.dtype(bool) and aval.ndim > 0
 
 
 def parse(index: Any, shape: tuple[int, ...]) -> Plan:
@@ -182,7 +183,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> Plan:
             slices[axis] = slice_extent(p, shape[axis])
             result.append(("slice", axis))
         elif isinstance(p, (int, Dim)) and not has_arrays:
-            slices[axis] = int_extent(p, shape[axis])
+            slices[axis] = int_extent(p, shape[axis])  # type: ignore[arg-type]
         else:
             arrays[axis] = p
             places.append(position)

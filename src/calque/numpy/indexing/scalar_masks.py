@@ -12,7 +12,7 @@ from calque.core.primitives import do
 from calque.core.trace_state import Tracer
 
 _ONE, _NONE = np.zeros(1, np.int32), np.zeros(0, np.int32)
-_ARRAYS = (ArrayImpl, Tracer, np.ndarray, np.generic)
+_ARRAYS: tuple[Any, ...] = (ArrayImpl, Tracer, np.ndarray, np.generic)
 
 
 def is_scalar_mask(p: Any) -> bool:

@@ -1,11 +1,15 @@
 """Decompositions of matrices: Cholesky, QR, eigenvalues, singular values."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.numpy import reductions
 from calque.numpy.creation import asarray, zeros
 from calque.numpy.promotion import array_of, broadcast_to, convert, promote_inexact
@@ -60,7 +64,7 @@ _RANKED = frozenset(
 )  # what refuses arrays of a lower rank by a TypeError, as JAX's primitives do
 
 
-def matrices(name: str, a: Any, square: bool = False) -> Any:
+def matrices(name: str, a: Any, square: bool = False) -> Array:
     """A batch of matrices of floats (half precision is widened by nobody: LAPACK has none)."""
     (a,) = promote_inexact(array_of(name, a))
     a = asarray(a)
@@ -79,12 +83,12 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
     return a
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Any) -> Array:
     """The conjugate transpose."""
     return UFUNCS["conjugate"](matrix_transpose(x))
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The triangular factor L of a Hermitian positive-definite matrix L L^H (its adjoint if
     `upper`); nan where it is not one.
 
@@ -98,7 +102,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return adjoint(lower) if upper else lower
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and the upper triangular R. Modes: "reduced", "complete", "r"
     (only R), "raw" (reflections).
 
@@ -169,7 +173,7 @@ def _real(x: Any) -> Any:
 # ---------------------------------------------------------------- eigenvalues
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and eigenvectors (columns) of a square matrix: complex.
 
     >>> import calque.numpy as jnp
@@ -179,7 +183,7 @@ def eig(a: Any) -> EigResult:
     return EigResult(w, v)
 
 
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of a square matrix: complex."""
     return linalg_spectral.eig(
         matrices("eigvals", a, square=True),
@@ -188,7 +192,7 @@ def eigvals(a: Any) -> Any:
     )[0]
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues in ascending order and eigenvectors (columns) of a Hermitian matrix.
 
     >>> import calque.numpy as jnp
@@ -202,7 +206,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(w, v)
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of a Hermitian matrix, in ascending order."""
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
@@ -211,7 +215,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -246,6 +250,6 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> 
     return SVDResult(u, s, adjoint(u * convert(sign, u.dtype)[..., None, :]))
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values, in descending order."""
     return svd(x, compute_uv=False)

@@ -1,13 +1,17 @@
 """Norms of vectors and matrices, condition numbers, ranks. Derivatives at zero vectors are zero,
 not nan."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes
 from calque.numpy import reductions
 from calque.numpy.creation import asarray
 from calque.numpy.linalg.factors import matrices, svd, svdvals
@@ -35,7 +39,12 @@ def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return safe_root(reductions.sum(_squares(x), axis=axes, keepdims=keepdims))
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(
+    x: ArrayLike,
+    ord: int | float | str | None = None,
+    axis: Axes | None = None,
+    keepdims: bool = False,
+) -> Array:
     """The norm of vectors along one axis, or of matrices along two; of the flattened array by
     default.
 
@@ -114,7 +123,9 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro"
+) -> Array:
     """The norm of the matrices in the last two axes.
 
     >>> import calque.numpy as jnp
@@ -123,7 +134,14 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: ArrayLike,
+    /,
+    *,
+    axis: Axes | None = None,
+    keepdims: bool = False,
+    ord: int | float | str | None = 2,
+) -> Array:
     """The norm of vectors along axes, of the flattened array for None.
 
     >>> import calque.numpy as jnp
@@ -134,7 +152,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _vector_norm(x, 2 if ord is None else ord, canonical_axes(axis, x.ndim), keepdims)
 
 
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """The condition number: the norm of a matrix times that of its inverse; by singular values for
     p None, 2 and -2.
 
@@ -158,7 +176,13 @@ def cond(x: Any, p: Any = None) -> Any:
     return where(bad, np.asarray(np.inf, out.dtype), out)
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """How many singular values are larger than rtol times the largest; `tol` is an absolute limit.
 
     >>> import calque.numpy as jnp

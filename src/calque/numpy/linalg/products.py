@@ -1,12 +1,16 @@
 """Products of vectors and matrices, in the names of `numpy.linalg`."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import contractions
 from calque.numpy.contractions import dot, vecdot
 from calque.numpy.creation import placed
@@ -22,6 +26,8 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.promotion import arrays as operands
 from calque.numpy.shaping import matrix_transpose, moveaxis
+from calque.numpy.signatures import OutSharding
+from calque.ops.dimension_numbers import PrecisionLike
 
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",
@@ -30,8 +36,13 @@ __all__ = [
 
 
 def cross_product(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
     """The vector product of vectors with 2 or 3 components.
 
     >>> import calque.numpy as jnp
@@ -59,7 +70,7 @@ def cross_product(
     return moveaxis(concatenate([p[..., None] for p in parts], axis=-1), -1, axisc)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The vector product of vectors with 3 components.
 
     >>> import calque.numpy as jnp
@@ -75,8 +86,13 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def matmul(
-    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The matrix product; leading axes broadcast."""
     return contractions.matmul(
         x1, x2, precision=precision, preferred_element_type=preferred_element_type
@@ -85,22 +101,22 @@ def matmul(
 
 @placed
 def tensordot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
-    axes: Any = 2,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    axes: SupportsIndex | Sequence[SupportsIndex] | Sequence[Sequence[SupportsIndex]] = 2,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The sum of products over pairs of axes."""
     return contractions.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """All products of elements of two vectors."""
     x1, x2 = operands("linalg.outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -110,17 +126,17 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return x1[:, None] * x2[None, :]
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """A diagonal of the last two axes."""
     return contractions.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sum along a diagonal of the last two axes."""
     return contractions.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """A square matrix raised to a whole power, by repeated squaring.
 
     >>> import calque.numpy as jnp
@@ -140,7 +156,7 @@ def matrix_power(a: Any, n: int) -> Any:
         return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     if n < 0:
         a, n = inv(a), -n
-    out = None
+    out: Any = None
     while n:
         n, odd = divmod(n, 2)
         if odd:
@@ -150,7 +166,7 @@ def matrix_power(a: Any, n: int) -> Any:
     return out
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
     """The product of several matrices in the order that costs least; the first and the last may be
     vectors.
 

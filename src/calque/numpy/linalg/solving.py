@@ -1,12 +1,16 @@
 """Determinants, inverses and linear systems."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes
 from calque.numpy import reductions
 from calque.numpy.contractions import matmul
 from calque.numpy.creation import asarray
@@ -22,7 +26,7 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
 )
-from calque.numpy.shaping import matrix_transpose, reshape, where
+from calque.numpy.shaping import matrix_transpose, reshape, transpose, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.sizes import places
@@ -53,7 +57,7 @@ def _parity(pivots: Any, dtype: Any) -> Any:
     return convert(where(moved % 2 == 1, -1, 1), dtype)
 
 
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its size. Methods: "lu" (default) and "qr".
 
     >>> import calque.numpy as jnp
@@ -97,7 +101,7 @@ def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
     return (sign, log), (sign * 0, rate)
 
 
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinant.
 
     >>> import calque.numpy as jnp
@@ -117,7 +121,7 @@ def det(a: Any) -> Any:
 
 
 def _cross(x: Any, y: Any) -> Any:
-    def turn(v, k):
+    def turn(v: Any, k: int) -> Any:
         return v[..., np.array([k, k + 1, k + 2], np.int32) % 3]
 
     return turn(x, 1) * turn(y, 2) - turn(x, 2) * turn(y, 1)
@@ -136,10 +140,10 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     out = _det(a)
     singular = (out == 0).any()
 
-    def regular(a, t):
+    def regular(a: Any, t: Any) -> Any:
         return out * reductions.sum(_diagonal(solve(a, t)), axis=-1)
 
-    def general(a, t):
+    def general(a: Any, t: Any) -> Any:
         return reductions.sum(UFUNCS["conjugate"](_cofactors(a)) * t, axis=(-2, -1))
 
     return out, cond(singular, general, regular, a, t)
@@ -155,7 +159,7 @@ def _cofactors(a: Any) -> Any:
     after = reductions.cumprod(concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     others = convert(before * after, a.dtype)
 
-    def unit(m):
+    def unit(m: Any) -> Any:
         return _det(m) if n > 3 else det(m)
 
     phase = unit(u) * unit(vh)
@@ -165,7 +169,7 @@ def _cofactors(a: Any) -> Any:
 # ---------------------------------------------------------------- systems
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solution x of a x = b, by LU. `b` is a vector if it has one axis, else matrices.
 
     >>> import calque.numpy as jnp
@@ -243,7 +247,7 @@ def _rows(b: Any, order: Any) -> Any:
     return b[(*lead, order)]
 
 
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverse of a square matrix.
 
     >>> import calque.numpy as jnp
@@ -257,7 +261,13 @@ def inv(a: Any) -> Any:
 # ---------------------------------------------------------------- least squares
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """The Moore-Penrose inverse; singular values below rtol times the largest count as zero.
 
     >>> import calque.numpy as jnp
@@ -313,8 +323,8 @@ def _pinv_of(hermitian: bool) -> Any:
 
 
 def lstsq(
-    a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """The least-squares solution of a x = b, its residuals, the rank of `a`, and its singular
     values.
 
@@ -371,7 +381,7 @@ def lstsq(
 # ---------------------------------------------------------------- tensors
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of the map that `tensordot(a, b, ind)` is.
 
     >>> import calque.numpy as jnp
@@ -390,7 +400,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return reshape(inv(reshape(a, (n, n))), (*tail, *head))
 
 
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Axes | None = None) -> Array:
     """The solution x of tensordot(a, x, x.ndim) = b, after moving `axes` of `a` to its end.
 
     >>> import calque.numpy as jnp
@@ -398,8 +408,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     (2, 2)"""
     a, b = arrays("tensorsolve", a, b)
     if axes is not None:
-        moved = canonical_axes(tuple(axes), a.ndim)
-        a = do.transpose(a, permutation=(*[i for i in range(a.ndim) if i not in moved], *moved))
+        moved = canonical_axes(tuple(axes), a.ndim)  # type: ignore[arg-type]
+        a = transpose(a, (*[i for i in range(a.ndim) if i not in moved], *moved))
     out = a.shape[b.ndim :]
     n = int(np.prod(out, dtype=np.int64))
     if a.shape[: b.ndim] != b.shape or n != b.size:

@@ -6,7 +6,7 @@ values works inside it."""
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from calque.core import pytrees, reference, trace_state
@@ -394,7 +394,7 @@ class _Rule:
         given = self.given
         ts = [as_seen(t, self.symbolic_zeros) for t in tangents]
 
-        def unflat(leaves: Sequence[Any]) -> tuple[Any, ...]:
+        def unflat(leaves: Iterable[Any]) -> tuple[Any, ...]:
             return tuple(pytrees.unflatten(given.tree, leaves))
 
         pair = self.rule(*given.fixed.values(), unflat(list(map(handed, primals))), unflat(ts))
