@@ -186,8 +186,10 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     )
 
 
-Tanh, Relu, Exp, Softplus, Sigmoid = map(elementwise, (jnp.tanh, relu, jnp.exp, softplus, sigmoid))
-Elu, LeakyRelu, Selu, Gelu = map(elementwise, (elu, leaky_relu, selu, gelu))
+Tanh, Relu, Exp = elementwise(jnp.tanh), elementwise(relu), elementwise(jnp.exp)
+Softplus, Sigmoid = elementwise(softplus), elementwise(sigmoid)
+Elu, LeakyRelu = elementwise(elu), elementwise(leaky_relu)
+Selu, Gelu = elementwise(selu), elementwise(gelu)
 LogSoftmax, Softmax = elementwise(log_softmax, axis=-1), elementwise(softmax, axis=-1)
 Identity = elementwise(lambda x: x)
 Flatten: Layer = (

@@ -119,11 +119,11 @@ def _pow(self: BCOO, exponent: Any) -> BCOO:
     return sparsify(lambda x: jnp.power(x, exponent))(self)
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "truediv": jnp.true_divide,
     "matmul": jnp.matmul,
 }  # fmt: skip
-_COMPARISONS = {
+_COMPARISONS: dict[str, Callable[..., Any]] = {
     "gt": jnp.greater, "ge": jnp.greater_equal, "lt": jnp.less, "le": jnp.less_equal,
     "eq": jnp.equal, "ne": jnp.not_equal,
 }  # fmt: skip

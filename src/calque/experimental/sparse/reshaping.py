@@ -16,6 +16,7 @@ from calque.experimental.sparse.layouts import (
     bcoo_transpose,
     bcoo_update_layout,
 )
+from calque.numpy.signatures import OutSharding
 from calque.transforms.functions.vmap import vmap
 
 
@@ -74,7 +75,7 @@ def bcoo_reshape(
     *,
     new_sizes: Sequence[int],
     dimensions: Sequence[int] | None = None,
-    sharding: Any = None,
+    sharding: OutSharding = None,
 ) -> BCOO:
     """A BCOO array with other sizes; batch, sparse and dense dimensions are reshaped each among
     themselves.
@@ -159,7 +160,11 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_broadcast_in_dim(
-    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+    mat: BCOO,
+    *,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    sharding: OutSharding = None,
 ) -> BCOO:
     """A BCOO array with more or larger dimensions: `broadcast_dimensions` says where the old ones
     are.
@@ -265,7 +270,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     if axis < n:
         nse = max(m.nse for m in mats)
         parts = [_with_nse(m, nse) for m in mats]
-        return BCOO(tuple(jnp.concatenate(p, axis=axis) for p in zip(*parts)), shape=shape)
+        data, indices = (jnp.concatenate(p, axis=axis) for p in zip(*parts))
+        return BCOO((data, indices), shape=shape)
     whole = [(jnp.broadcast_to(m.data, m.batch_shape + m.data.shape[n:]),
     jnp.broadcast_to(m.indices, m.batch_shape + m.indices.shape[n:])) for m in mats]  # fmt: skip
     data, indices = [d for d, _ in whole], [i for _, i in whole]

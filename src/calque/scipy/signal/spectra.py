@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.core.lazy import LazyModule
+from calque.core.types import ArrayLike
 from calque.numpy import fft
 from calque.numpy.promotion import array_of, arrays, canonical_axis, promote_inexact
 from calque.scipy.signal.trends import detrend as without_trend
@@ -214,8 +216,8 @@ def _scale(
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
@@ -225,7 +227,7 @@ def stft(
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform: frequencies, times, and the transform of each windowed
     segment.
 
@@ -241,9 +243,9 @@ def stft(
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    y: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -253,7 +255,7 @@ def csd(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The cross spectral density by Welch's method: frequencies, and the density, averaged over
     segments. With y None that of x itself.
 
@@ -279,8 +281,8 @@ def csd(
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -290,7 +292,7 @@ def welch(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The power spectral density by Welch's method: frequencies, and the power at each, averaged
     over segments.
 
@@ -344,8 +346,8 @@ def _median_bias(n: int) -> float:
 
 
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -354,7 +356,7 @@ def istft(
     boundary: bool = True,
     time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The inverse of `stft`: times, and the signal. The times count along the first axis of the
     signal.
 
