@@ -12,15 +12,14 @@ from calque.core.pause import importing as _importing
 
 with _importing():
     from calque import ops as _ops
-    from calque.core import backends as _backends
     from calque.core import lazy as _lazy
     from calque.core import printing as _printing  # the printed form of jaxprs
     from calque.core import tracebacks as _tracebacks
+    from calque.core.backends import known as _backends
     from calque.core.config import config
-    from calque.core.trace import set_evaluator as _set_evaluator
+    from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
-    from calque.transforms.functions import debug_nans as _debug_nans
-    from calque.transforms.jit.control_flow import set_converter as _set_converter
+    from calque.transforms.jit.control_flow import converter as _converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque import (
@@ -188,11 +187,10 @@ __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
-_set_evaluator(_lazy.function("calque.native.eager.execution", "evaluate"))
-_set_converter(_lazy.function("calque.converting", "convert"))
+_evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
+_converter.install(_lazy.function("calque.converting", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )
-_debug_nans.install()
 _tracebacks.install()
 __version__ = "0.1.0"

@@ -1,8 +1,10 @@
 """Several processes as one machine. On the native backend there is one process."""
 
-from typing import Any
+from typing import Any, Final
 
-_started = False
+from calque.machine.state import Value, process
+
+_started: Final[Value[bool]] = process.value("distributed.initialize", False)
 
 
 def initialize(
@@ -20,8 +22,7 @@ def initialize(
 ) -> None:
     """Join the other processes; there are none, so `num_processes` can only be 1:
     `initialize(num_processes=1)`"""
-    global _started
-    if _started:
+    if _started.value:
         raise RuntimeError("distributed.initialize should only be called once.")
     others = {
         "cluster_detection_method": cluster_detection_method,
@@ -51,15 +52,14 @@ def initialize(
     ):
         if seconds <= 0:
             raise ValueError(f"distributed.initialize: {name} must be positive, got {seconds}")
-    _started = True
+    _started.value = True
 
 
 def is_initialized() -> bool:
     """Has `initialize` been called?"""
-    return _started
+    return _started.value
 
 
 def shutdown() -> None:
     """Leave the other processes."""
-    global _started
-    _started = False
+    _started.value = False

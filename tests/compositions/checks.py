@@ -169,12 +169,12 @@ def run(f: Callable[..., Sequence[Any]], xs: Sequence[Any]) -> Outs:
 @contextlib.contextmanager
 def on_reference() -> Iterator[None]:
     """Programs and single operations run their NumPy meanings."""
-    before = trace._evaluator, backends._default
-    trace._evaluator, backends._default = reference.evaluate, "reference"
+    before = trace.evaluator.call, backends.known.default
+    trace.evaluator.call, backends.known.default = reference.evaluate, "reference"
     try:
         yield
     finally:
-        trace._evaluator, backends._default = before
+        trace.evaluator.call, backends.known.default = before
 
 
 # ---------------------------------------------------------------- checks

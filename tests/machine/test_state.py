@@ -14,9 +14,27 @@ def test_hooks_have_a_default_and_can_be_replaced():
     assert hook.call(1) == 10
     hook.remove()
     assert hook.call(1) == 2
-    assert "test of hooks" in process.hooks()
+    assert "test of hooks" in process.declared()
     with pytest.raises(ValueError, match="test of hooks"):
         process.hook("test of hooks", lambda x: x)
+
+
+def test_a_hook_can_be_intercepted_whatever_is_installed():
+    hook = process.hook("test of interceptions", lambda x: x + 1)
+    hook.intercept(lambda function, x: -function(x))
+    assert hook.call(1) == -2
+    hook.install(lambda x: x * 10)
+    assert hook.call(1) == -10
+    hook.intercept(None)
+    assert hook.call(1) == 10
+
+
+def test_values_are_declared_once():
+    value = process.value("test of values", 3)
+    value.value += 1
+    assert value.value == 4 and "test of values" in process.declared()
+    with pytest.raises(ValueError, match="test of values"):
+        process.value("test of values", 0)
 
 
 def test_listeners_are_told_in_order():

@@ -28,7 +28,7 @@ for _module in pkgutil.walk_packages(calque.ops.__path__, "calque.ops."):
 @pytest.fixture
 def reference_backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Programs and single operations run their NumPy meanings."""
-    monkeypatch.setattr(trace, "_evaluator", reference.evaluate)
+    monkeypatch.setattr(trace.evaluator, "call", reference.evaluate)
     monkeypatch.setattr(backends, "_default", "reference")
     yield
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from calque.core import reference
 from calque.core.arrays import from_numpy
@@ -47,15 +47,29 @@ class Executable(Protocol):
 
 Compiler = Callable[[ClosedJaxpr, Options], Executable]
 
-_backends: dict[str, Compiler] = {}
-_default = "reference"
+SymbolicCompiler = Callable[[ClosedJaxpr, Options, Symbols], Any]
 
 
-def register(name: str, compiler: Compiler, default: bool = False) -> None:
-    global _default
-    _backends[name] = compiler
-    if default:
-        _default = name
+class Backends:
+    """The backends by name, and which of them compiles."""
+
+    def __init__(self) -> None:
+        self.compilers: dict[str, Compiler] = {}
+        self.symbolic: dict[str, SymbolicCompiler] = {}  # of programs with free sizes
+        self.default = ""
+
+    def register(self, name: str, compiler: Compiler, default: bool = False) -> None:
+        """From now on there is such a backend."""
+        self.compilers[name] = compiler
+        if default:
+            self.default = name
+
+    def register_symbolic(self, name: str, compiler: SymbolicCompiler) -> None:
+        """The backend can compile programs with free sizes."""
+        self.symbolic[name] = compiler
+
+
+known: Final = Backends()
 
 
 _before_compiling: list[Callable[[], None]] = []
@@ -71,39 +85,30 @@ def compile_program(
 ) -> Executable:
     for ask in _before_compiling:
         ask()
-    name = backend or _default
+    name = backend or known.default
     symbols = found_symbols(closed.jaxpr)
-    if symbols is not None and name in _symbolic:
-        found: Executable = _symbolic[name](closed, options, symbols)
+    if symbols is not None and name in known.symbolic:
+        found: Executable = known.symbolic[name](closed, options, symbols)
         return found
     try:
-        compiler = _backends[name]
+        compiler = known.compilers[name]
     except KeyError:
         raise RuntimeError(
-            f"Unknown backend {name!r}; the backends are {', '.join(sorted(_backends))}"
+            f"Unknown backend {name!r}; the backends are {', '.join(sorted(known.compilers))}"
         ) from None
     return compiler(closed, options)
 
 
-SymbolicCompiler = Callable[[ClosedJaxpr, Options, Symbols], Any]
-_symbolic: dict[str, SymbolicCompiler] = {}
-
-
-def register_symbolic(name: str, compiler: SymbolicCompiler) -> None:
-    """The backend can compile programs with free sizes."""
-    _symbolic[name] = compiler
-
-
 def compile_symbolic(closed: ClosedJaxpr, options: Options, symbols: Symbols) -> Any:
-    return _symbolic[_default](closed, options, symbols)
+    return known.symbolic[known.default](closed, options, symbols)
 
 
 def has_symbolic() -> bool:
-    return _default in _symbolic
+    return known.default in known.symbolic
 
 
 def default_name() -> str:
-    return _default
+    return known.default
 
 
 @dataclass(frozen=True)
@@ -167,4 +172,4 @@ def traffic(closed: ClosedJaxpr) -> int:
     return sum(nbytes(a) for a in (*closed.in_avals, *closed.out_avals))
 
 
-register("reference", ReferenceExecutable, default=True)
+known.register("reference", ReferenceExecutable, default=True)

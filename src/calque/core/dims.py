@@ -24,6 +24,7 @@ import numpy as np
 from calque.core.errors import ConcretizationTypeError
 from calque.core.polynomials import Monomial, Poly, divided, multiplied, summed
 from calque.core.source import asked_by_user, here
+from calque.machine.state import Hook, process
 
 INFINITE: Final = 1 << 62
 _NAMES: Final = "nmkhwdbtuvpqr"
@@ -234,8 +235,6 @@ class Symbols:
             ):
                 return False
             self.guards[kind, poly] = answer
-            if _on_guard is not None:
-                _on_guard(self, kind, poly, answer)
         return answer
 
     def unanswered(self, kind: str, poly: Poly) -> Exception:
@@ -325,13 +324,6 @@ _RELATED: Final = ("floordiv", "found", "min", "max")
 LARGEST_HINT: Final = 1 << 16  # of a found size
 LARGEST: Final = 1 << 47  # that a found size can be
 _found_numbers = itertools.count()
-_on_guard: Callable[[Symbols, str, Poly, bool], None] | None = None
-
-
-def watch_guards(listener: Callable[[Symbols, str, Poly, bool], None] | None) -> None:
-    """`listener` is told of every new guard."""
-    global _on_guard
-    _on_guard = listener
 
 
 def _times(a: int, b: int) -> int:
@@ -562,18 +554,13 @@ class Dim:
         return int, (self.hint,)
 
 
-_value_of: Callable[[Dim], Any] = int
+# what makes a traced number of a size
+traced_value: Final[Hook[Callable[[Dim], Any]]] = process.hook("number of a free size", int)
 
 
 def value_of(d: Dim) -> Any:
     """A free size as a number of the running program."""
-    return int(d) if d.symbols.pins else _value_of(d)
-
-
-def set_value_of(f: Callable[[Dim], Any]) -> None:
-    """Install what makes a traced number of a size."""
-    global _value_of
-    _value_of = f
+    return int(d) if d.symbols.pins else traced_value.call(d)
 
 
 def is_symbolic(shape: Iterable[Any]) -> bool:

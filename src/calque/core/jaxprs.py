@@ -3,13 +3,14 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import Symbols
 from calque.core.primitives import Primitive
 from calque.core.source import Source
+from calque.machine.state import Hook, process
 
 
 class Var:
@@ -126,8 +127,7 @@ class Jaxpr:
         return str(self)
 
     def __str__(self) -> str:
-        from_printer = _printer
-        return from_printer(self) if from_printer else object.__repr__(self)
+        return printer.call(self)
 
     __repr__ = __str__
 
@@ -189,12 +189,7 @@ class ClosedJaxpr:
     __repr__ = __str__
 
 
-_printer: Any = None
-
-
-def set_printer(printer: Any) -> None:
-    global _printer
-    _printer = printer
+printer: Final[Hook[Callable[[Any], str]]] = process.hook("printed programs", object.__repr__)
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:

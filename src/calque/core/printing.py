@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.dtypes import ExtendedDType
-from calque.core.jaxprs import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, set_printer
+from calque.core.jaxprs import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, printer
 
 WIDTH = 88
 
@@ -133,4 +133,4 @@ def as_lists(value: Any) -> Any:
     return list(value) if inner else tuple(map(as_lists, value))
 
 
-set_printer(print_jaxpr)
+printer.install(print_jaxpr)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from calque.machine.caches import Table
+from calque.machine.state import PerThread
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: Final[Table[CodeType, bool]] = Table("whose code it is", 16_384)
@@ -80,7 +80,7 @@ def user_frame() -> FrameType | None:
     return None
 
 
-class _Place(threading.local):
+class _Place(PerThread):
     """A place to name instead of the one that is running: rewritten equations keep the line of the
     first."""
 

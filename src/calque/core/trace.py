@@ -4,7 +4,7 @@ a jaxpr."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
+from calque.machine.state import Hook, process
 
 # ---------------------------------------------------------------- the types of values
 
@@ -75,26 +76,21 @@ _PYTHON_AVALS: dict[type, Callable[[Any], ShapedArray]] = {
 Evaluator = Callable[[Primitive, Sequence[Any], dict[str, Any]], Any]
 
 
+def _no_evaluator(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    raise RuntimeError("no backend is installed: import calque")
+
+
+# what runs a primitive on concrete arrays
+evaluator: Final[Hook[Evaluator]] = process.hook("evaluation of a primitive", _no_evaluator)
+
+
 class EvalTrace(Trace):
     """The bottom: operations run at once, on whatever backend is installed."""
 
     level = 0
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        return _evaluator(primitive, args, params)
-
-
-def _no_evaluator(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    raise RuntimeError("no backend is installed: import calque")
-
-
-_evaluator: Evaluator = _no_evaluator
-
-
-def set_evaluator(evaluator: Evaluator) -> None:
-    """Install what runs a primitive on concrete arrays."""
-    global _evaluator
-    _evaluator = evaluator
+        return evaluator.call(primitive, args, params)
 
 
 trace_state.set_base(EvalTrace())

@@ -6,13 +6,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.dims import Symbols
 from calque.machine.once import Turns
+from calque.machine.state import PerThread, Value, process
 
 
 class Trace:
@@ -36,7 +36,7 @@ class Tracer:
     aval: ShapedArray
 
 
-class _State(threading.local):
+class _State(PerThread):
     dynamic: Trace
     depth: int = 0
     tracing: int = 0
@@ -45,9 +45,9 @@ class _State(threading.local):
 
 
 _state = _State()
-_listeners: list[Callable[[bool], None]] = []
-_active = 0
-_collecting = False
+_listeners: Final = process.listeners("recording begins or ends")
+_active: Final[Value[int]] = process.value("programs that are being recorded", 0)
+_collecting: Final[Value[bool]] = process.value("collection of garbage before recording", False)
 _turns = Turns()
 
 
@@ -80,13 +80,13 @@ def is_evaluating() -> bool:
 
 def any_recording() -> bool:
     """Does any thread record a program?"""
-    return _active > 0
+    return _active.value > 0
 
 
 def on_tracing(listener: Callable[[bool], None]) -> None:
     """`listener(True)` when any thread begins to record a program, `listener(False)` when none does
     any more."""
-    _listeners.append(listener)
+    _listeners.add(listener)
 
 
 @contextlib.contextmanager
@@ -105,15 +105,14 @@ def entered(trace: Trace) -> Iterator[None]:
 def recording(trace: Trace) -> Iterator[None]:
     """As `entered`, and every operation inside belongs to `trace` unless a higher trace takes
     it."""
-    global _active
     with entered(trace):
         before, _state.dynamic = _state.dynamic, trace
         symbols = _state.symbols
         with _turns.taken():
-            _active += 1
+            _active.value += 1
             _state.recordings += 1
-            if _active == 1:
-                _notify(True)
+            if _active.value == 1:
+                _listeners.tell(True)
                 _pause_collection()
         try:
             yield
@@ -121,10 +120,10 @@ def recording(trace: Trace) -> Iterator[None]:
             _state.dynamic = before
             _state.symbols = symbols if before.level == 0 else _state.symbols
             with _turns.taken():
-                _active -= 1
+                _active.value -= 1
                 _state.recordings -= 1
-                if _active == 0:
-                    _notify(False)
+                if _active.value == 0:
+                    _listeners.tell(False)
                     _resume_collection()
 
 
@@ -151,13 +150,12 @@ def symbols_of_recording() -> Symbols | None:
 def _pause_collection() -> None:
     """Equations are many small objects that live until the program is done: searching them for
     garbage doubles the time."""
-    global _collecting
-    _collecting = gc.isenabled()
+    _collecting.value = gc.isenabled()
     gc.disable()
 
 
 def _resume_collection() -> None:
-    if _collecting:
+    if _collecting.value:
         gc.enable()
 
 
@@ -172,17 +170,11 @@ def evaluating() -> Iterator[None]:
         _state.dynamic = before
 
 
-def _notify(active: bool) -> None:
-    for listener in _listeners:
-        listener(active)
-
-
 def _after_fork_in_child() -> None:
     """The threads that were recording do not exist here."""
-    global _active
-    before, _active = _active, _state.recordings
-    if before and not _active:
-        _notify(False)
+    before, _active.value = _active.value, _state.recordings
+    if before and not _active.value:
+        _listeners.tell(False)
         _resume_collection()
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -20,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 from calque.core.config import config
 from calque.core.source import is_internal
+from calque.machine.state import PerThread
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,7 +33,7 @@ class UnfilteredStackTrace(Exception):
     """Holds the whole traceback of an exception whose own has been filtered."""
 
 
-class _Depth(threading.local):
+class _Depth(PerThread):
     inside = False
 
 

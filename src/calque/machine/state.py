@@ -9,29 +9,56 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from calque.machine.caches import Caches, Table, caches
 from calque.machine.once import Turns
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Hook(Generic[F]):
     """A function that a lower floor calls and an upper one provides: `hook.call(...)`."""
 
-    __slots__ = ("call", "default", "name")
+    __slots__ = ("_around", "_function", "call", "default", "name")
 
     def __init__(self, name: str, default: F) -> None:
-        self.name, self.call, self.default = name, default, default
+        self.name, self.default = name, default
+        self._function = default
+        self._around: Callable[..., Any] | None = None
+        self.call = default
 
     def install(self, function: F) -> None:
         """From now on this is called."""
-        self.call = function
+        self._function = function
+        self._connect()
 
     def remove(self) -> None:
         """From now on the default is called."""
-        self.call = self.default
+        self.install(self.default)
+
+    def intercept(self, around: Callable[..., Any] | None) -> None:
+        """From now on `around(function, ...)` is called in place of `function(...)`; None: no
+        longer."""
+        self._around = around
+        self._connect()
+
+    def _connect(self) -> None:
+        call: Any = self._function
+        if self._around is not None:
+            call = partial(self._around, call)
+        self.call = call
+
+
+class Value(Generic[T]):
+    """One value of the process."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: T) -> None:
+        self.name, self.value = name, value
 
 
 class Listeners(Generic[F]):
@@ -88,12 +115,12 @@ class PerThread(threading.local):
 
 
 class Process:
-    """Owns the state of the process; hooks and listeners are declared once, by name."""
+    """Owns the state of the process; hooks, listeners and values are declared once, by name."""
 
     def __init__(self) -> None:
         self.caches: Caches = caches
         self.epochs = Epochs()
-        self._declared: dict[str, Hook[Any] | Listeners[Any]] = {}
+        self._declared: dict[str, Hook[Any] | Listeners[Any] | Value[Any]] = {}
 
     def hook(self, name: str, default: F) -> Hook[F]:
         """A new hook."""
@@ -107,13 +134,19 @@ class Process:
         self._declare(name, made)
         return made
 
-    def _declare(self, name: str, made: Hook[Any] | Listeners[Any]) -> None:
+    def value(self, name: str, initial: T) -> Value[T]:
+        """A new value."""
+        made = Value(name, initial)
+        self._declare(name, made)
+        return made
+
+    def _declare(self, name: str, made: Hook[Any] | Listeners[Any] | Value[Any]) -> None:
         if name in self._declared:
-            raise ValueError(f"there is a hook named {name!r} already")
+            raise ValueError(f"there is a state named {name!r} already")
         self._declared[name] = made
 
-    def hooks(self) -> tuple[str, ...]:
-        """The names of all hooks and lists of listeners."""
+    def declared(self) -> tuple[str, ...]:
+        """The names of all hooks, lists of listeners and values."""
         return tuple(sorted(self._declared))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, origin, typeof
 from calque.core.trace_state import Tracer
+from calque.machine.state import Value, process
 from calque.numpy import contractions, reductions, shaping, sorting
 from calque.numpy.calls.cached import cached, with_call_path
 from calque.numpy.calls.marks import python_only
@@ -174,12 +175,12 @@ def _hash(self: Any) -> int:
     )
 
 
-_namespace: list[Any] = []
+_namespace: Final[Value[Any]] = process.value("module of array functions", None)
 
 
 def set_namespace(module: Any) -> None:
     """Tells arrays the module of their functions."""
-    _namespace[:] = [module]
+    _namespace.value = module
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
@@ -188,7 +189,7 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
         raise ValueError(
             f"{api_version=} is not available; available versions are: {list(versions)}"
         )
-    return _namespace[0]
+    return _namespace.value
 
 
 _from = {

@@ -26,7 +26,7 @@ def value_of(d: dims.Dim) -> Any:
     return do.size_value(dim=d)
 
 
-dims.set_value_of(value_of)
+dims.traced_value.install(value_of)
 
 
 def index_dtype(*sizes: Any) -> np.dtype:

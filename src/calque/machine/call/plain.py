@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.machine.driver.interpreter import DONATES, Header, calque_run
 from calque.machine.objects.plain import (
@@ -20,8 +20,9 @@ from calque.machine.objects.plain import (
     move,
     new_array,
 )
+from calque.machine.state import Value, process
 
-_epoch = 0
+_epoch: Final[Value[int]] = process.value("epoch of plain calls", 0)
 
 
 class _Callable:
@@ -85,13 +86,12 @@ def calls_served() -> int:
 
 def epoch() -> int:
     """The epoch that entries would have to be made for."""
-    return _epoch
+    return _epoch.value
 
 
 def set_epoch(number: int) -> None:
     """Note the epoch."""
-    global _epoch
-    _epoch = number
+    _epoch.value = number
 
 
 # ---- running a program ----

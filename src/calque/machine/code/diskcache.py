@@ -18,9 +18,11 @@ import os
 import stat
 import sys
 import time
+from typing import Final
 
 from calque.machine.code.digest import BYTES, hexdigest
 from calque.machine.code.digest import digest as digest_of
+from calque.machine.state import Value, process
 
 _MAGIC = b"calque\x00\x02"
 _HEADER = len(_MAGIC) + BYTES
@@ -43,7 +45,7 @@ class _Folder:
         self.bytes_written = [0] * _SHARDS
 
 
-_folder: _Folder | None = None
+_folder: Final[Value[_Folder | None]] = process.value("folder of the disk cache", None)
 
 
 def get(key: str, kind: str) -> bytes | None:
@@ -88,8 +90,7 @@ def reason() -> str:
 
 def reload() -> None:
     """Read the environment again."""
-    global _folder
-    _folder = None
+    _folder.value = None
 
 
 def clear() -> None:
@@ -115,10 +116,10 @@ def size() -> int:
 
 
 def _current() -> _Folder:
-    global _folder
-    if _folder is None:
-        _folder = _open_folder()
-    return _folder
+    folder = _folder.value
+    if folder is None:
+        folder = _folder.value = _open_folder()
+    return folder
 
 
 def _open_folder() -> _Folder:

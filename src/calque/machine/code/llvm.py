@@ -15,11 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from calque.machine.code import diskcache, image, target
 from calque.machine.code.digest import hexdigest
 from calque.machine.lazy import LazyModule
+from calque.machine.state import Value, process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
@@ -56,9 +57,9 @@ class Stats:
 
 stats = Stats()
 _lock = threading.RLock()
-_linker: Any = None
-_machines: dict[int, Any] = {}
-_numbers = itertools.count()
+_linker: Final[Value[Any]] = process.value("linker of LLVM", None)
+_machines: Final[dict[int, Any]] = {}  # by level of code generation: four at most
+_numbers: Final = itertools.count()
 
 
 def link_module(
@@ -248,14 +249,13 @@ def _link_with_llvm(
 
 
 def _the_linker() -> Any:
-    global _linker
-    if _linker is None:
+    if _linker.value is None:
         target.initialize()
-        _linker = llvm.create_lljit_compiler(
+        _linker.value = llvm.create_lljit_compiler(
             target.create_machine(2), use_jit_link=True, suppress_errors=True
         )
-        _linker._owned = True  # as the libraries: never disposed of
-    return _linker
+        _linker.value._owned = True  # as the libraries: never disposed of
+    return _linker.value
 
 
 def _missing_symbols(ir_text: str, imports: Mapping[str, int]) -> list[str]:

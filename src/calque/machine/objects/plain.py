@@ -6,11 +6,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calque.machine import memory
+from calque.machine.state import Hook, process
 
 
 class _Deleted:
@@ -59,7 +60,7 @@ class Array:
         raise refused(name)
 
     def __getitem__(self, index: Any) -> Any:
-        return _subscript[0](self, index)
+        return _subscript.call(self, index)
 
 
 def refused(name: str) -> AttributeError:
@@ -71,7 +72,13 @@ def refused(name: str) -> AttributeError:
 
 Array.__module__ = "calque"
 ArrayImpl: Any = Array
-_subscript: list[Callable[[Any, Any], Any]] = []
+
+
+def _not_indexed(array: Any, index: Any) -> Any:
+    raise RuntimeError("nothing indexes arrays: import calque")
+
+
+_subscript: Final[Hook[Callable[[Any, Any], Any]]] = process.hook("subscripts", _not_indexed)
 
 
 def make(aval: Any, address: int, owner: Any) -> Any:
@@ -201,4 +208,4 @@ def basic_part(x: Any, index: Any) -> Any:
 
 def set_fallback(function: Callable[[Any, Any], Any]) -> None:
     """What indexes an array."""
-    _subscript[:] = [function]
+    _subscript.install(function)

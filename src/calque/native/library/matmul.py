@@ -6,8 +6,9 @@ fused into it.
             for panels: for tiles of MR rows: for j < NR @vector: for k: MR sums in registers; then
             the epilogue and the stores
 
-Every element is summed in the order of k in one accumulator, whatever the tile: the result does not
-depend on the machine.
+Every element is summed in the order of k, whatever the tile: in rounds (`loops.ROUND`), each in one
+accumulator, whose sums are added one after the other. So the result does not depend on the machine,
+panels stay near, and long sums lose few digits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
-from calque.native.loops.tree import Acc, Body, For, Store
+from calque.native.loops.tree import ROUND, Acc, Body, For, Let, Store, round_of
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.layout import guarded, reindex
 from calque.native.lower.rules import Index, View
@@ -43,7 +44,6 @@ from calque.native.scalars.expr import (
     walk,
 )
 
-DEPTH: Final = 2048  # bytes of a row: longer sums are taken in rounds, so that a panel stays near
 TILES: Final = 4  # tiles of rows of a block in a long product
 PADDING: Final = (
     16  # keeps rows that are a power of two long from falling on each other in the cache
@@ -102,7 +102,9 @@ class Product:
         self.batched = size.batch is not None
         self.batch = size.batch or 1
         self.tile = tile_for(self.m, self.n, n.dtype, self.most_rows)
-        self.depth = DEPTH // item_size(n.dtype)
+        self.depth = ROUND // item_size(n.dtype)
+        most = p.sizes.interval(p.sizes.dim(self.k))[1]
+        self.round = 0 if most <= round_of(n.dtype) else round_of(n.dtype)
         self.masks = describe().vector_bytes == MASKED
         self.rows: Buffer | None = None
         dim = p.sizes.dim
@@ -323,7 +325,7 @@ class Product:
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         ok = self.inside(column)
         at = ex("add", start, k)
-        accs, stores = [], []
+        accs, lets, stores = [], [], []
         for m in range(
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
@@ -339,16 +341,23 @@ class Product:
                     name,
                     "sum",
                     ex("mul", left, self.element(at, q, j)),
-                    init=self.before(part, start, row, column, ok),
                     order="sequential",
+                    round=self.round if part == "all" else 0,
                 )
             )
             total = ref(name, self.node.dtype)
+            if part != "all":  # before the first is stored: the last rows may be one and the same
+                lets.append(Let(f"{name}.t", self.so_far(part, start, row, column, ok, total)))
+                total = ref(f"{name}.t", self.node.dtype)
             done = total if part == "some" else self.epilogue(row, column, total, ok)
             stores.append(
                 Store(self.home.buf, self.place(row, column), done, None if ok is TRUE else ok)
             )
-        return (For(j, (For(k, (), tuple(accs)), *stores), kind="vector", width=self.tile.columns),)
+        return (
+            For(
+                j, (For(k, (), tuple(accs)), *lets, *stores), kind="vector", width=self.tile.columns
+            ),
+        )
 
     def steps(self) -> list[Step]:
         """The steps: packing and the product; where a size tells whether the right side is near,
@@ -362,13 +371,13 @@ class Product:
         self.where_it_stands = True
         return [Switch(self.nearness(), [steps, [Nest(self.nest(), vectors=True, stands_in=True)]])]
 
-    def before(self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr) -> Expr | None:
-        """The sum so far."""
-        if part == "all":
-            return None
+    def so_far(
+        self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr, total: Expr
+    ) -> Expr:
+        """The sum after a round."""
         first = part == "some" or is_symbolic((self.k,))  # may this be the first round?
         there = both(guard, ex("gt", start, ZERO)) if first else guard
-        return load(self.home.buf, self.place(row, column), there)
+        return ex("add", load(self.home.buf, self.place(row, column), there), total)
 
     def place(self, row: Expr, column: Expr) -> Index:
         """Where an element goes: in another shape it is the same distance from the first one, all

@@ -16,7 +16,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from calque.native.scalars.expr import Buffer, Expr, const, ex, is_float, ref, show, walk
+from calque.native.scalars.expr import (
+    Buffer,
+    Expr,
+    const,
+    ex,
+    is_float,
+    item_size,
+    ref,
+    show,
+    walk,
+)
 
 Kind = Literal["serial", "vector", "parallel", "tile"]
 # In which order a fold takes what it folds: turn by turn, or in blocks of a fixed width.
@@ -27,6 +37,7 @@ BLOCK: Final = 64  # the vector width at which floats are summed, and ...
 # ... the partial sums kept: a block is added halves upon halves down to LANES values, which are
 # added to those
 LANES: Final = 16
+ROUND: Final = 2048  # bytes of what a sum in the order of its loop takes before it is set aside
 SCAN_BLOCK: Final = (
     16  # a running float sum is taken in blocks of this many elements, by doubling steps
 )
@@ -38,11 +49,12 @@ class Acc:
     ``ref(name)`` is the result.
 
     The order of a float sum (or product) is part of its meaning. ``sequential``: that of the loop,
-    which is serial. ``blocked``: that of a vector loop: for every ``BLOCK`` elements (the last one
-    filled up with the identity) 64 -> 32 -> 16 by adding halves, that to ``LANES`` partial sums, in
-    the end 16 -> 8 -> 4 -> 2 -> 1. ``running``: inside the body ``ref(name)`` is the fold up to and
-    including this iteration; in blocks the width is ``SCAN_BLOCK``. ``init``: a start value, else
-    the identity."""
+    which is serial; with ``round`` that many turns make a sum of their own, and those are added in
+    their order, so that a long sum loses few digits. ``blocked``: that of a vector loop: for every
+    ``BLOCK`` elements (the last one filled up with the identity) 64 -> 32 -> 16 by adding halves,
+    that to ``LANES`` partial sums, in the end 16 -> 8 -> 4 -> 2 -> 1. ``running``: inside the body
+    ``ref(name)`` is the fold up to and including this iteration; in blocks the width is
+    ``SCAN_BLOCK``. ``init``: a start value, else the identity."""
 
     name: str
     op: str
@@ -50,6 +62,7 @@ class Acc:
     running: bool = False
     init: Expr | None = None
     order: Order = "blocked"
+    round: int = 0
 
     def __post_init__(self) -> None:
         if self.op == "scan":  # a running sum
@@ -319,6 +332,11 @@ def _map_statement(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
         return Let(s.name, f(s.value))
     outs = tuple(Out(o.name, f(o.then), f(o.orelse)) for o in s.outs)
     return If(f(s.cond), map_exprs(s.then, f), map_exprs(s.orelse, f), outs)
+
+
+def round_of(dtype: str) -> int:
+    """How many floats of this type are added in one go."""
+    return ROUND // item_size(dtype) if is_float(dtype) else 0
 
 
 def map_acc(a: Accumulator, f: Callable[[Expr], Expr]) -> Accumulator:

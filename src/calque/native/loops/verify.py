@@ -225,6 +225,8 @@ class _Verifier:
         """Does the loop fold in the order that the fold asks for?"""
         self.need(a.order in ("sequential", "blocked"), f"no order {a.order!r}")
         names = ", ".join(a.names)
+        if isinstance(a, Acc) and self.scheduled:
+            self.need(not a.round, f"{names} goes in rounds of {s.name}, which is one loop")
         if a.order == "sequential":
             self.need(
                 s.kind == "serial",

@@ -20,7 +20,7 @@ from calque.native.lower.layout import reindex
 from calque.native.lower.reductions import convert, reshape, started, with_shape
 from calque.native.lower.renamed import filled
 from calque.native.lower.rules import Index, Lower, Value, View
-from calque.native.lower.stages import MAKERS, Stage, accumulate, loops_of, parts_of
+from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, sum_in_order
 from calque.native.scalars.expr import ZERO, Expr, const, ex
 from calque.ops.padding import dilated
 from calque.ops.products.dot import compute_dtype
@@ -231,7 +231,7 @@ def conv_stage(low: Lower, n: Node, home: View) -> list[Stage]:
         return [
             Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))
         ]
-    accs, result = accumulate(f"r.{home.buf.name}", "sum", value, "sequential")
+    accs, result = sum_in_order(low, f"r.{home.buf.name}", value, k)
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from calque.core.arrays import to_numpy
 from calque.core.dims import surely_equal
 from calque.core.jaxprs import ClosedJaxpr
-from calque.native.loops.tree import Acc, Accumulator, Fold, Order
+from calque.native.loops.tree import Acc, Accumulator, Fold, Order, round_of
 from calque.native.lower.cost import operation_weight, operations
 from calque.native.lower.dot import times
 from calque.native.lower.graph import REAL_PART, Node, graph_of
@@ -141,7 +141,7 @@ def stages_of(low: Lower, n: Node, home: View) -> list[Stage]:
 
 
 def accumulate(
-    name: str, kind: str, value: Value, order: Order = "blocked"
+    name: str, kind: str, value: Value, order: Order = "blocked", round_: int = 0
 ) -> tuple[tuple[Accumulator, ...], Value]:
     """Accumulators for a fold of `value` in this order, and the result in terms of them. What is
     not an elementary fold goes turn by turn."""
@@ -149,11 +149,13 @@ def accumulate(
         op = kind
         if value.dtype == "i1":
             op = {"max": "or", "min": "and", "sum": "or", "prod": "and"}.get(kind, kind)
-        return (Acc(name, op, value, order=order),), ref(name, value.dtype)
+        return (Acc(name, op, value, order=order, round=round_),), ref(name, value.dtype)
     d = value.re.dtype
     if kind == "sum":
         parts = (("re", value.re), ("im", value.im))
-        accs = tuple([Acc(f"{name}.{part}", kind, v, order=order) for part, v in parts])
+        accs = tuple(
+            [Acc(f"{name}.{part}", kind, v, order=order, round=round_) for part, v in parts]
+        )
         return accs, Cx(ref(f"{name}.re", d), ref(f"{name}.im", d))
     left, right = (Cx(ref(f"{name}.{s}re", d), ref(f"{name}.{s}im", d)) for s in "lr")
     both = combine(kind, left, right)
@@ -167,6 +169,17 @@ def accumulate(
         order="sequential",
     )
     return (fold,), Cx(ref(f"{name}.re", d), ref(f"{name}.im", d))
+
+
+def sum_in_order(
+    low: Lower, name: str, value: Value, loop: Expr
+) -> tuple[tuple[Accumulator, ...], Value]:
+    """Accumulators for a sum of `value` in the order of a loop, which is taken in rounds where it
+    may be long."""
+    dtype = value.re.dtype if isinstance(value, Cx) else value.dtype
+    turns = round_of(dtype)
+    short = low.sizes.interval(loop.attr[1])[1] <= turns
+    return accumulate(name, "sum", value, "sequential", 0 if short else turns)
 
 
 def reduce_stage(low: Lower, n: Node, home: View) -> list[Stage]:
@@ -283,7 +296,7 @@ def matmul_stage(low: Lower, n: Node, home: View) -> list[Stage]:
         return [
             Stage(home.buf, dims, len(dims), home.prefix + idx, parts_of(started("sum", value, n)))
         ]
-    accs, result = accumulate(f"r.{home.buf.name}", "sum", value, "sequential")
+    accs, result = sum_in_order(low, f"r.{home.buf.name}", value, k)
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
 
 

@@ -19,7 +19,7 @@ from calque.native.lower.layout import choose, guarded
 from calque.native.lower.reductions import expand_reduce, identity_of, reshape, with_shape
 from calque.native.lower.renamed import filled
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
-from calque.native.lower.stages import MAKERS, Stage, accumulate, loops_of, parts_of
+from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, sum_in_order
 from calque.native.scalars.expr import DTYPES, TRUE, ZERO, Expr, both, cast, const, ex
 from calque.ops.padding import dilated
 
@@ -214,9 +214,7 @@ def window_sum(low: Lower, n: Node, home: View) -> list[Stage]:
     """The terms, added in their order."""
     dims, idx = loops_of(low, n.shape)
     inner, (k,) = loops_of(low, n.args[0].shape[-1:], len(dims))
-    accs, result = accumulate(
-        f"r.{home.buf.name}", "sum", low.at(n.args[0], (*idx, k)), "sequential"
-    )
+    accs, result = sum_in_order(low, f"r.{home.buf.name}", low.at(n.args[0], (*idx, k)), k)
     return [Stage(home.buf, dims + inner, len(dims), home.prefix + idx, parts_of(result), accs)]
 
 

@@ -13,6 +13,7 @@ from math import prod
 from typing import Final
 
 from calque.native.loops.tree import (
+    Acc,
     Accumulator,
     Body,
     For,
@@ -87,6 +88,8 @@ class Run:
             return False
         if folds(s, k) and any(folds(p, k) and p.running != s.running for p in self.stages):
             return False  # a running fold and a sum go over the loop in blocks of different sizes
+        if folds(s, k) and any(folds(p, k) and rounds(p) != rounds(s) for p in self.stages):
+            return False  # sums in rounds of different length
         related = False
         for e in s.reads:
             p = self.made.get(e.attr)
@@ -130,6 +133,11 @@ def folds(s: Stage, k: int) -> bool:
 def in_blocks(s: Stage) -> bool:
     """Is the result of a stage known by the blocks in which it was folded?"""
     return any(a.ordered and a.order == "blocked" for a in s.accs)
+
+
+def rounds(s: Stage) -> set[int]:
+    """In rounds of how many turns does a stage fold?"""
+    return {a.round if isinstance(a, Acc) else 0 for a in s.accs}
 
 
 def group(stages: Sequence[Stage], k: int, sizes: Sizes) -> list[Run]:

@@ -9,6 +9,7 @@ from calque.native.loops.tree import Body, For
 from calque.native.lower.cost import nanoseconds
 from calque.native.lower.sizes import Sizes
 from calque.native.scalars.expr import Expr
+from calque.native.schedule.rounds import in_rounds
 from calque.native.schedule.threads import shared_out
 from calque.native.schedule.unroll import unrolled
 from calque.native.schedule.vectors import vectorized
@@ -36,6 +37,7 @@ def schedule(nest: Body, sizes: Sizes) -> Schedule:
 def distributed(body: Body, sizes: Sizes, slower: float = 1.0) -> Schedule:
     """The kernel of a body whose vectors are there already; it takes `slower` times as long as its
     operations say."""
+    body = in_rounds(body, sizes)
     ns = slower * nanoseconds(body, sizes)
     if len(body) == 1 and isinstance(body[0], For):
         shared = shared_out(body[0], ns, sizes)

@@ -6,15 +6,15 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calque.core.devices import DEVICES, Device
+from calque.machine.state import PerThread, Value, process
 
 
 class AxisType(enum.Enum):
@@ -286,7 +286,7 @@ def grid_of(devices: Sequence[Device], shape: Sequence[int]) -> np.ndarray:
 # ---------------------------------------------------------------- the current mesh
 
 
-class _Current(threading.local):
+class _Current(PerThread):
     meshes: tuple[
         tuple[Mesh, bool], ...
     ] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
@@ -295,7 +295,7 @@ class _Current(threading.local):
 
 
 _current = _Current()
-_globally: list[Mesh] = []
+_globally: Final[Value[Mesh]] = process.value("mesh", EMPTY)
 
 
 @contextlib.contextmanager
@@ -318,12 +318,12 @@ class set_mesh:
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `calque.sharding.Mesh`. Got {type(mesh)}")
-        self._before, self._mesh = list(_globally), mesh
-        _globally[:] = [] if mesh is None else [mesh]
+        self._before, self._mesh = _globally.value, mesh
+        _globally.value = EMPTY if mesh is None else mesh
         self._entry: Any = None
 
     def __enter__(self) -> Mesh | None:
-        _globally[:] = self._before
+        _globally.value = self._before
         if self._mesh is not None:
             self._entry = _entered(self._mesh, sets=True)
             self._entry.__enter__()
@@ -367,7 +367,7 @@ def current_mesh() -> Mesh:
     none."""
     if _current.meshes:
         return _current.meshes[-1][0]
-    return _globally[0] if _globally else EMPTY
+    return _globally.value
 
 
 def get_mesh() -> Mesh:
@@ -376,7 +376,7 @@ def get_mesh() -> Mesh:
     for mesh, sets in reversed(_current.meshes):
         if sets:
             return mesh
-    return _globally[0] if _globally else EMPTY
+    return _globally.value
 
 
 def get_abstract_mesh() -> AbstractMesh:

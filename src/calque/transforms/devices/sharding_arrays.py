@@ -4,7 +4,7 @@ them from parts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from calque.core.devices import DEVICES, Device, Space
 from calque.core.dtypes import canonicalize
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.machine.state import Hook, process
 from calque.transforms.devices.mesh import consult_mesh
 from calque.transforms.devices.sharding import (
     DEFAULT,
@@ -139,12 +140,14 @@ def _check_targets(tree: Any) -> None:
             )
 
 
-_constrain: list[Callable[[Any, Sharding], Any]] = []
+def _not_constrained(value: Any, sharding: Sharding) -> Any:
+    raise RuntimeError("nothing places traced values: import calque")
 
 
-def on_constraint(constrain: Callable[[Any, Sharding], Any]) -> None:
-    """Install what places a traced value."""
-    _constrain[:] = [constrain]
+# what places a traced value
+constraint: Final[Hook[Callable[[Any, Sharding], Any]]] = process.hook(
+    "places of traced values", _not_constrained
+)
 
 
 def _put(x: Any, target: Any) -> Any:
@@ -158,7 +161,9 @@ def _put(x: Any, target: Any) -> Any:
         )
     sharding = resolved(target, "device_put", mesh)
     check_shape("One of device_put args", sharding, typeof(value).shape)
-    return _constrain[0](value, sharding) if isinstance(value, Tracer) else placed(value, sharding)
+    return (
+        constraint.call(value, sharding) if isinstance(value, Tracer) else placed(value, sharding)
+    )
 
 
 def check_shape(what: str, sharding: Sharding, shape: Sequence[int]) -> None:

@@ -21,7 +21,7 @@ from calque.transforms.devices.sharding import (
     SingleDeviceSharding,
     resolved,
 )
-from calque.transforms.devices.sharding_arrays import check_shape, on_constraint, placed
+from calque.transforms.devices.sharding_arrays import check_shape, constraint, placed
 from calque.transforms.engines.axes import PlacingPrimitive
 
 
@@ -73,7 +73,7 @@ sharding_constraint_p = PlacingPrimitive(
 )
 
 
-on_constraint(constrained)
+constraint.install(constrained)
 
 
 def _is_sharding(x: Any) -> bool:

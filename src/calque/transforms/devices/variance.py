@@ -28,7 +28,7 @@ from calque.ops.common import front, scalar_of, zero_like
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective
 from calque.transforms.engines.batching import BatchTracer, Dim
-from calque.transforms.engines.jvp import JVPTracer, on_mixing
+from calque.transforms.engines.jvp import JVPTracer, mixing
 
 Names = tuple[Hashable, ...]
 _ALONE = NotApplicable("a value varies only along the axes of a map: inside shard_map")
@@ -224,7 +224,7 @@ def _mixed_later(primals: Sequence[Any], tangents: Sequence[Any], names: Names) 
     return out
 
 
-on_mixing(mixed)
+mixing.install(mixed)
 
 
 # ---------------------------------------------------------------- for users

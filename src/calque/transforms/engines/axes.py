@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from calque.core import trace_state
 from calque.core.primitives import Primitive
+from calque.machine.state import PerThread
 
 
 class Axis(NamedTuple):
@@ -32,7 +32,7 @@ class Frame(NamedTuple):
     trace: trace_state.Trace | None
 
 
-class _Scope(threading.local):
+class _Scope(PerThread):
     frames: tuple[Frame, ...] = ()
 
 

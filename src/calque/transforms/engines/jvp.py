@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import leaks, pytrees, trace_state
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
 from calque.core.trace_state import Trace, Tracer
+from calque.machine.state import Hook, process
 from calque.transforms.engines.zeros import (
     instantiate,
     nonzero,
@@ -31,14 +32,8 @@ def _unmixed(
     return tangents
 
 
-_mixing = _unmixed
-
-
-def on_mixing(rule: Callable[..., list[Any]]) -> None:
-    """Install what happens to the tangents of operands of which only some vary along the axes of a
-    `shard_map`."""
-    global _mixing
-    _mixing = rule
+# what happens to the tangents of operands of which only some vary along the axes of a `shard_map`
+mixing: Final[Hook[Callable[..., list[Any]]]] = process.hook("mixed tangents", _unmixed)
 
 
 class JVPTracer(Tracer):
@@ -73,7 +68,7 @@ class JVPTrace(Trace):
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         primals, tangents = self.unzip(args)
         if len(args) > 1:
-            tangents = _mixing(self.level, primitive, primals, tangents, params)
+            tangents = mixing.call(self.level, primitive, primals, tangents, params)
         outs, out_tangents = primitive.jvp(primals, tangents, **params)
         if primitive.multiple_results:
             return [self.tracer(p, t) for p, t in zip(outs, out_tangents, strict=True)]

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import backends, trace
+from calque.core import backends
 from calque.core.arrays import from_numpy, to_array, to_numpy
 from calque.core.config import config
 from calque.core.dtypes import is_inexact
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.core.primitives import Primitive
 from calque.core.source import here
-from calque.core.trace import eval_jaxpr, typeof
+from calque.core.trace import Evaluator, eval_jaxpr, evaluator, typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.primitives.flow import split
 
@@ -82,9 +82,11 @@ def blame(name: str) -> None:
 # ---------------------------------------------------------------- operations
 
 
-def _checked(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def _checked(
+    evaluate: Evaluator, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
     """Evaluate one primitive and look at the result."""
-    out = _plain(primitive, args, params)
+    out = evaluate(primitive, args, params)
     kind = _first_bad(out if primitive.multiple_results else (out,))
     if kind is not None:
         rerun = _RERUNS.get(primitive.name)
@@ -164,20 +166,11 @@ _RERUNS: dict[str, Any] = {
 
 # ---------------------------------------------------------------- switching
 
-_plain: trace.Evaluator = trace._evaluator
-
 
 def _switch() -> None:
     """Look at results, or no longer."""
-    global _plain
-    if active() and trace._evaluator is not _checked:
-        _plain = trace._evaluator
-        trace.set_evaluator(_checked)
-    elif not active() and trace._evaluator is _checked:
-        trace.set_evaluator(_plain)
+    evaluator.intercept(_checked if active() else None)
 
 
-def install() -> None:
-    """Heed the flags, now that there is an evaluator."""
-    config.on_change(_switch)
-    _switch()
+config.on_change(_switch)
+_switch()

@@ -2,13 +2,16 @@
 how."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-_converters: list[Callable[[Any], Any]] = []
+from calque.machine.state import Hook, process
 
 
-def set_converter(convert: Callable[[Any], Any]) -> None:
-    _converters[:] = [convert]
+def _no_converter(fun: Any) -> Any:
+    raise RuntimeError("nothing converts control flow: import calque")
+
+
+converter: Final[Hook[Callable[[Any], Any]]] = process.hook("control flow", _no_converter)
 
 
 def converted(fun: Any, control_flow: str | None) -> Any:
@@ -17,4 +20,4 @@ def converted(fun: Any, control_flow: str | None) -> Any:
         return fun
     if control_flow != "convert":
         raise ValueError(f'jit: control_flow must be None or "convert", got {control_flow!r}')
-    return _converters[0](fun)
+    return converter.call(fun)

@@ -12,6 +12,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dims import is_symbolic
 from calque.core.source import here
+from calque.machine.state import Value, process
 
 MOST: Final = 1000  # events of the process that are remembered
 OF_A_FUNCTION: Final = 32
@@ -85,8 +86,8 @@ def tree_text(tree: pytrees.PyTreeDef) -> str:
     return str(tree).removeprefix("PyTreeDef")
 
 
-_events: deque[tuple[Event, str]] = deque(maxlen=MOST)
-_forbidden = 0
+_events: Final[deque[tuple[Event, str]]] = deque(maxlen=MOST)
+_forbidding: Final[Value[int]] = process.value("blocks of no_retrace", 0)
 
 
 def record(history: deque[Event], event: Event) -> None:
@@ -94,7 +95,7 @@ def record(history: deque[Event], event: Event) -> None:
     error."""
     event.names = list(event.names) if history else ()  # not the function itself: it may die
     reason = event.reason(list(history))
-    if _forbidden and history:
+    if _forbidding.value and history:
         raise RetraceError(f"{event.function} is traced again, at {event.where}: {reason}")
     _events.append((event, reason))
     history.append(event)
@@ -111,12 +112,11 @@ def no_retrace() -> Iterator[None]:
     >>> with calque.no_retrace():
     ...     f(jnp.ones(3)).shape
     (3,)"""
-    global _forbidden
-    _forbidden += 1
+    _forbidding.value += 1
     try:
         yield
     finally:
-        _forbidden -= 1
+        _forbidding.value -= 1
 
 
 class Retraces(list[tuple[Event, str]]):

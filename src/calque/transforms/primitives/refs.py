@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
+from calque.machine.state import PerThread
 from calque.ops.common import zeros
 from calque.transforms.engines.trees import FlatFunction, name_of
 
@@ -69,7 +69,7 @@ class RefTouched(ValueError):
     """A function that is being staged touches a Ref from outside."""
 
 
-class _Trials(threading.local):
+class _Trials(PerThread):
     """For each trial that runs in this thread, the Refs from outside that it touched, with what
     they held."""
 
