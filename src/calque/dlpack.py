@@ -40,7 +40,7 @@ def from_dlpack(external_array: ArrayLike, device: Any = None, copy: bool | None
 
 
 def is_supported_dtype(dtype: DTypeLike) -> bool:
-    """Can arrays of this dtype be shared?
+    """Whether arrays of this dtype can be shared.
 
     >>> import calque
     >>> calque.dlpack.is_supported_dtype("float32")

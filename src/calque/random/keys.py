@@ -119,7 +119,8 @@ def wrapped(k: ArrayLike, name: str, single: bool = True) -> tuple[Array, bool]:
 
 
 def _is_inner() -> bool:
-    """Is this a function of the package that another one calls? Its key was counted by that one."""
+    """Whether this is a function of the package that another one calls. Its key was counted by that
+    one."""
     frame = sys._getframe(2).f_back
     while frame is not None and is_internal(frame.f_code):
         if frame.f_code.co_filename.startswith(_HERE):

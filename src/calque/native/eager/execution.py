@@ -127,7 +127,7 @@ class Template:
         return Pattern(b.build(), [i for i, _ in varying]), [key for _, key in varying]
 
     def serves(self, dims: Sequence[Any]) -> bool:
-        """Do these sizes give the answers that the kernel was made with?"""
+        """Whether these sizes give the answers that the kernel was made with."""
         return not self.guards or self.holds(*dims, *HINTS[len(dims) :]) == self.guards
 
     def emit_with(
