@@ -4,7 +4,6 @@ import pytest
 
 from calque.core.dims import (
     Dim,
-    Symbols,
     hint_of,
     product,
     surely_divides,
@@ -13,6 +12,7 @@ from calque.core.dims import (
 )
 from calque.core.errors import ConcretizationTypeError
 from calque.core.extents import larger, slice_bounds, smaller
+from calque.core.symbols import Symbols
 
 
 def sizes(*hints):

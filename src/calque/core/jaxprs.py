@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import Symbols
 from calque.core.primitives import Primitive
 from calque.core.source import Source
+from calque.core.symbols import Symbols
 from calque.machine.state import Hook, process
 
 

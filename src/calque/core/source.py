@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ _ours: Final[Table[CodeType, bool]] = Table("whose code it is", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
-excluded_files: list[str] = []
+excluded_files: Final[list[str]] = []
 
 
 def register_exclusion(path: str) -> None:
@@ -91,10 +91,10 @@ class _Place(PerThread):
 _place = _Place()
 
 
-def asked_by_user(file: str) -> bool:
-    """Whether the innermost frame that is not of this file is one of the user."""
+def asked_by_user(files: Collection[str]) -> bool:
+    """Is the innermost frame that is not of these files one of the user?"""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename == file:
+    while frame is not None and frame.f_code.co_filename in files:
         frame = frame.f_back
     return frame is not None and not is_internal(frame.f_code)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import Symbols
+from calque.core.symbols import Symbols
 from calque.machine.once import Turns
 from calque.machine.state import PerThread, Value, process
 

@@ -188,8 +188,7 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
 
 Tanh, Relu, Exp = elementwise(jnp.tanh), elementwise(relu), elementwise(jnp.exp)
 Softplus, Sigmoid = elementwise(softplus), elementwise(sigmoid)
-Elu, LeakyRelu = elementwise(elu), elementwise(leaky_relu)
-Selu, Gelu = elementwise(selu), elementwise(gelu)
+Elu, LeakyRelu, Selu, Gelu = map(elementwise, (elu, leaky_relu, selu, gelu))
 LogSoftmax, Softmax = elementwise(log_softmax, axis=-1), elementwise(softmax, axis=-1)
 Identity = elementwise(lambda x: x)
 Flatten: Layer = (

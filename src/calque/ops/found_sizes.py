@@ -18,6 +18,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.errors import DataDependentSizeError
 from calque.core.primitives import NotApplicable, Primitive, do
+from calque.core.symbols import LARGEST
 from calque.core.trace import origin, typeof
 from calque.core.trace_state import symbols_of_recording
 from calque.ops.common import zero_like
@@ -74,7 +75,7 @@ def found_size(n: Any, maker: str, most: Any = None) -> Any:
             f" vmap, or is not known.{origin(n)}\nGive the keyword size= where there is one."
         )
     if most is None:
-        most = min(int(np.iinfo(typeof(n).dtype).max) - 1, dims.LARGEST)
+        most = min(int(np.iinfo(typeof(n).dtype).max) - 1, LARGEST)
     size = symbols.found(maker, most)
     do.let_size(n, size=size)
     return size

@@ -9,6 +9,7 @@ preorder. All of it is data: the machine code that walks it is the same for ever
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 
@@ -124,7 +125,7 @@ class Kind(IntEnum):
     BOOL = 12
 
 
-KIND_OF_DTYPE = {
+KIND_OF_DTYPE: Final = {
     np.dtype(name): Kind[kind]
     for name, kind in {
         "float32": "F32",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from array import array
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,14 +25,14 @@ from calque.machine.objects.array_type import ArrayImpl
 from calque.machine.objects.pyapi import slot_offset
 
 DEEPEST = 100  # nesting of containers: the machine code recurses
-SCALARS = {
+SCALARS: Final = {
     "pyfloat": Match.FLOAT,
     "fraction": Match.FRACTION,
     "pyint": Match.INT,
     "pybool": Match.BOOL,
     "pycomplex": Match.COMPLEX,
 }
-SCALAR_TYPES = {
+SCALAR_TYPES: Final = {
     "pyfloat": float,
     "fraction": float,
     "pyint": int,
@@ -346,7 +346,7 @@ def _check_slots(slots: dict[int, str], n_in: int) -> None:
         raise ValueError(f"no argument is input {missing[0]} (the program takes {n_in})")
 
 
-_FIELDS = list(ProgramHeader.fields)
+_FIELDS: Final = list(ProgramHeader.fields)
 _WORDS = f"{len(_FIELDS)}q"
 
 

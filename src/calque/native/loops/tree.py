@@ -393,7 +393,9 @@ def as_fold(a: Accumulator) -> Fold:
 
 
 @dataclass
-class _Printer:
+class Printer:
+    """Writes statements and expressions as lines."""
+
     lines: list[str] = field(default_factory=list)
     counter: int = 0
 
@@ -503,6 +505,6 @@ class _Printer:
 
 def pretty(body: Body) -> str:
     """Readable text of a body."""
-    p = _Printer()
+    p = Printer()
     p.body(body, 0)
     return "\n".join(p.lines)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from calque.core.dims import Dim, Symbols
+from calque.core.dims import Dim
 from calque.core.polynomials import Poly
+from calque.core.symbols import Symbols
 from calque.native.scalars.expr import Expr, const, ex, var, walk
 from calque.native.scalars.index import terms
 

@@ -12,9 +12,10 @@ from calque.core import backends
 from calque.core.arrays import to_array
 from calque.core.at_sizes import at_sizes, free_in
 from calque.core.avals import ShapedArray
-from calque.core.dims import Dim, Symbols
+from calque.core.dims import Dim
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
 from calque.core.polynomials import Poly
+from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr
 from calque.native.passes.inline import inline_calls
 from calque.transforms.primitives.checks import Fail, raise_when

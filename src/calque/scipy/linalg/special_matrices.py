@@ -2,7 +2,7 @@
 
 import math
 import operator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -302,7 +302,7 @@ def invhilbert(n: int) -> Array:
     return _constant(out)
 
 
-_KINDS = ["symmetric", "lower", "upper"]
+_KINDS: Final = ["symmetric", "lower", "upper"]
 
 
 def _binomials(n: int) -> np.ndarray:

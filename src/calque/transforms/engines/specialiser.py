@@ -22,9 +22,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from calque.core.avals import ShapedArray
-from calque.core.dims import Symbols
 from calque.core.pause import no_collection
 from calque.core.polynomials import Poly
+from calque.core.symbols import Symbols
 from calque.machine.caches import Entries, Tables
 
 MOST_PROGRAMS: Final = 8  # generic ones of a family; then sizes stay fixed
