@@ -101,7 +101,7 @@ class _Verifier:
             return known
         if isinstance(s, Nest):
             try:
-                verify_body(s.body, scheduled=s.vectors)
+                verify_body(s.body, chosen="vectors" if s.vectors else "nothing")
             except MalformedKernel as error:
                 raise MalformedSteps(str(error)) from None
         self.reads(s, s.reads() - s.writes(), known)
@@ -148,6 +148,6 @@ def verify_stage(s: Stage, counters: Collection[str] = ()) -> None:
     if s.marks:
         need(s.guard is not None and not s.accs and s.buf.dtype == "i1", "it marks no cell")
     try:
-        verify_body(tuple(fuse.nest([s], 0, Sizes())), scheduled=False)
+        verify_body(tuple(fuse.nest([s], 0, Sizes())), chosen="nothing")
     except MalformedKernel as error:
         raise MalformedSteps(f"{error}, in\n" + "\n".join(stage_lines(s))) from None
