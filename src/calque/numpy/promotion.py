@@ -21,8 +21,8 @@ from calque.core.dtypes import (
     TypePromotionError,
     as_dtype,
     canonicalize,
+    inexact_of,
     is_complex,
-    is_inexact,
     is_integer,
     promote,
 )
@@ -146,8 +146,7 @@ def promote_dtypes(*args: Any) -> list[Array]:
 def promote_inexact(*args: Any) -> list[Array]:
     """As `promote_dtypes`, with integers and bools becoming floats."""
     dtype, weak = common_type(*args)
-    if not is_inexact(dtype):
-        dtype = canonicalize(float)
+    dtype = inexact_of(dtype)
     return [convert(a, dtype, weak) for a in args]
 
 
@@ -156,14 +155,14 @@ def promote_inexact_strong(*args: Any) -> list[Array]:
     Python number."""
     dtype, weak = common_type(*args)
     weak = weak and all([type(x) in PYTHON_SCALARS or typeof(x).weak_type for x in args])
-    return [convert(x, dtype if is_inexact(dtype) else canonicalize(float), weak) for x in args]
+    return [convert(x, inexact_of(dtype), weak) for x in args]
 
 
 def promote_numeric(*args: Any) -> list[Array]:
     """As `promote_dtypes`, with bools becoming integers."""
     dtype, weak = common_type(*args)
     if dtype == np.dtype(bool):
-        dtype = canonicalize(int)
+        dtype = np.dtype("int32")
     return [convert(a, dtype, weak) for a in args]
 
 

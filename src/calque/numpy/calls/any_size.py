@@ -84,8 +84,8 @@ class AnySize:
         self.families, self.counts = new_families(), CallCounts(HOT_AFTER)
 
     def is_hot(self, key: Sequence[Any], sizes: tuple[int, ...]) -> bool:
-        """Did an entry for all sizes serve these ones so often that they shall have one of their
-        own? It is asked once."""
+        """Whether an entry for all sizes served these ones so often that they shall have one of
+        their own. It is asked once."""
         family = self.families.get(key_of(key))
         for program in () if family is None else family.programs:
             values = program.values(sizes)

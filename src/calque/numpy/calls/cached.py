@@ -120,7 +120,7 @@ class Teacher:
         return self.f(*args, **kwargs)
 
     def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Has a function that is seldom taught been called seldom with such arguments?"""
+        """Whether a function that is seldom taught has been called seldom with such arguments."""
         try:
             key = (epoch(), args, *kwargs.items())
             n = self.calls[key] = (self.calls.find(key) or 0) + 1
@@ -129,7 +129,7 @@ class Teacher:
         return n <= TURNS
 
     def learns(self, arguments: Arguments, key: Any, known: int | None) -> bool:
-        """Is there an entry for such arguments now?"""
+        """Whether there is an entry for such arguments now."""
         if known is None and arguments.sizes:
             self.seen[key] = 1
             if self.any_size.is_hot(key, arguments.sizes):

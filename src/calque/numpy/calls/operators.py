@@ -61,8 +61,8 @@ class Operands:
         self.first, self.kernel = first, None
 
     def want_kernel(self, shape: Shape, counts: CallCounts) -> bool:
-        """Is it time for an entry that serves all sizes? With the second shape; and anew when the
-        entry is gone."""
+        """Whether it is time for an entry that serves all sizes: with the second shape, and anew
+        when the entry is gone."""
         if self.kernel is not None and not counts.is_hot(self.kernel, shape):
             self.first, self.kernel = shape, None
             return False

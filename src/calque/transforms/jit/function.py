@@ -201,8 +201,8 @@ class JittedFunction:
         )
 
     def is_stale(self, traced: Traced) -> bool:
-        """Must the function be traced anew, because of what it captured? A function made anew sees
-        new values without a word."""
+        """Whether the function must be traced anew, because of what it captured. A function made
+        anew sees new values without a word."""
         changed = traced.captures.changed()
         if not changed:
             return False
@@ -316,7 +316,7 @@ class JittedFunction:
         return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
 
     def watches(self, traced: Traced) -> bool:
-        """Can the machine code see whether a captured value has changed?"""
+        """Whether the machine code can see that a captured value has changed."""
         return self.on_stale == "ignore" or traced.captures.watchable()
 
     def guards(self, traced: Traced) -> list[tuple[Any, ...]]:
