@@ -89,3 +89,39 @@ def test_every_room_stands_on_one_floor(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_floors_name_every_room() -> None:
     assert not house.unlisted(house.modules())
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("NAMES: Final = {'a': 1}", ""),
+        ("NAMES: Final[dict[str, int]] = {'a': 1}", ""),
+        ("__all__ = ['f']", ""),
+        ("known = Table('known', 8)", ""),
+        ("def f():\n    found = []", ""),
+        ("class A:\n    slots = []", ""),
+        ("names = {'a': 1}", "can be changed"),
+        ("names: dict[str, int] = {'a': 1} | other", "can be changed"),
+        ("names = [n for n in x]", "can be changed"),
+        ("if x:\n    names = list(y)", "can be changed"),
+        ("found: Final = {}", "is filled later"),
+        ("found: Final[list[int]] = []", "is filled later"),
+        ("found: Final = set()", "is filled later"),
+        ("seen: Final = deque(maxlen=3)", "is filled later"),
+        ("numbers: Final = itertools.count()", "is filled later"),
+        ("n = 0\ndef f():\n    global n", "global n"),
+    ],
+)
+def test_state_has_an_owner(text: str, problem: str) -> None:
+    found = house.loose_state("calque.core.x", pathlib.Path("x.py"), ast.parse(text))
+    assert len(found) == bool(problem) and all(problem in p for p in found)
+
+
+def test_containers_that_are_filled_later_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = house.modules()
+    owned, found = house.OWNED, []
+    monkeypatch.setattr(house, "OWNED", {})
+    for module, path in known.items():
+        problems = house.loose_state(module, path, ast.parse(path.read_text()))
+        found += [f"{module} {p.split(': ')[1].split()[0]}" for p in problems]
+    assert sorted(found) == sorted(f"{m} {n}" for m, names in owned.items() for n in names.split())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the rules of the house: import floors (of lazy imports too), no import cycles, no imports
-inside functions, sizes of files and functions.
+inside functions, no state that nobody owns, sizes of files and functions.
 
 python tools/check_house.py            prints what breaks a rule and exits 1, or exits 0
 """
@@ -9,7 +9,7 @@ import ast
 import pathlib
 import statistics
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "src"
 FILE_LINES, FUNCTION_LINES, FUNCTION_P95, FUNCTION_MEDIAN = 600, 100, 40, 8
@@ -53,8 +53,8 @@ FLOORS = {
     ],
     "calque.core": [
         "config errors lazy pause polynomials pytrees source vocabulary",
-        "devices dims dtypes key_use tracebacks",
-        "adopting avals extents symbols",
+        "devices dims dtypes key_use symbols tracebacks",
+        "adopting avals extents",
         "trace_state",
         "leaks primitives",
         "jaxprs",
@@ -100,6 +100,50 @@ FLOORS = {
         "segments",
     ],
     "calque.random": ["keys", "uniform", "counts distributions", "choosing gamma matrices"],
+}
+
+# Calls that make something that can be changed.
+CONTAINERS = {
+    *("dict", "list", "set", "bytearray", "OrderedDict", "Counter", "defaultdict", "deque"),
+    *("WeakSet", "WeakKeyDictionary", "WeakValueDictionary", "count", "local"),
+}
+
+# Containers that modules may fill later, by reason.
+OWNED = {
+    # rules that modules add while they are imported
+    "calque.core.primitives": "REGISTRY",
+    "calque.machine.lang.intrinsics": "INTRINSICS",
+    "calque.native.emit.statements": "STATEMENTS",
+    "calque.native.emit.values": "OPERATIONS FLOAT_OPERATIONS INTEGER_OPERATIONS",
+    "calque.native.lower.graph": "EXPANSIONS",
+    "calque.native.lower.rules": "RULES LIMITS",
+    "calque.transforms.engines.slices": "dead_code_rules dependence_rules",
+    "calque.transforms.functions.jet": "given_rules rules program_rules",
+    "calque.transforms.primitives.lanes": "together_rules",
+    # what users register: tables of JAX's API, types of their own
+    "calque.compat.private.xla_bridge": "_backends",
+    "calque.core.pytrees": "_registered_classes _keys_of",
+    "calque.core.source": "excluded_files",
+    "calque.experimental.hijax": "_types",
+    "calque.experimental.layout": "_said",
+    "calque.experimental.mesh_utils": "device_kind_handler_dict",
+    "calque.interpreters.mlir": "lowerings constant_handlers ir_type_handlers ir_tree_registry",
+    "calque.interpreters.partial_eval": "custom_partial_eval_rules"
+    " partial_eval_jaxpr_custom_rules dce_rules",
+    # numbers that are given once
+    "calque.contexts": "_numbers",
+    "calque.core.symbols": "_found_numbers",
+    "calque.machine.code.diskcache": "_temporary_numbers",
+    # what machine code points to or has linked, as long as the process lives
+    "calque.machine.call.subscript": "_kept",
+    "calque.machine.code.llvm": "_machines _numbers",
+    "calque.machine.objects.pyapi": "_keep_alive",
+    "calque.native.emit.kernels": "_addresses",
+    # what there is now: devices, imports under way, Refs that live, the last traces
+    "calque.core.devices": "DEVICES",
+    "calque.machine.lazy": "_importing",
+    "calque.transforms.jit.retraces": "_events",
+    "calque.transforms.primitives.refs": "_alive",
 }
 
 # Calls that import a module by its name, when it is first used.
@@ -244,6 +288,71 @@ def without_type_imports(tree: ast.Module) -> ast.Module:
     return Strip().visit(tree)
 
 
+def is_container(value: ast.AST | None) -> bool:
+    """Does the expression make a container or counter that can be changed?"""
+    if isinstance(value, ast.Call):
+        name = ast.unparse(value.func).rpartition(".")[2]
+        return name in CONTAINERS
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        return is_container(value.left) or is_container(value.right)
+    if isinstance(value, ast.Subscript):  # defaultdict[str, int](...)
+        return is_container(value.value)
+    kinds = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+    return isinstance(value, kinds)
+
+
+def is_empty(value: ast.AST) -> bool:
+    """Is a container empty when it is made? Then it is there to be filled: it is state."""
+    if isinstance(value, ast.Call):
+        name = ast.unparse(value.func).rpartition(".")[2]
+        return name not in ("dict", "list", "set") or not (value.args or value.keywords)
+    parts = [*getattr(value, "keys", ()), *getattr(value, "elts", ())]
+    return not parts and isinstance(value, (ast.Dict, ast.List, ast.Set))
+
+
+def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run when the module is imported, outside functions and classes."""
+    todo = list(reversed(tree.body))
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, (ast.If, ast.For, ast.While, ast.With, ast.Try)):
+            todo.extend(
+                reversed([n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)])
+            )
+
+
+def loose_state(module: str, path: pathlib.Path, tree: ast.Module) -> list[str]:
+    """State of the process that nobody owns: global names that functions set, containers of modules
+    that are no constants. Caches are declared by `machine.caches`, all else by `machine.state`."""
+    problems = [
+        f"{path}:{node.lineno}: global {', '.join(node.names)}: declare it with process.value"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Global)
+    ]
+    for node in module_level(tree):
+        if isinstance(node, ast.AnnAssign):
+            targets, is_final = [node.target], ast.unparse(node.annotation).startswith("Final")
+        elif isinstance(node, ast.Assign):
+            targets, is_final = node.targets, False
+        else:
+            continue
+        for target in targets:
+            name = ast.unparse(target)
+            owned = name in OWNED.get(module, "").split() or name == "__all__"
+            if not is_container(node.value) or owned or not isinstance(target, ast.Name):
+                continue
+            assert node.value is not None
+            if is_empty(node.value):
+                problems.append(
+                    f"{path}:{node.lineno}: {name} is filled later: a cache is declared with"
+                    " machine.caches, a value with process.value"
+                )
+            elif not is_final:
+                problems.append(f"{path}:{node.lineno}: {name} can be changed: make it Final")
+    return problems
+
+
 def check_module(
     module: str, path: pathlib.Path, known: dict[str, pathlib.Path], lengths: list[int]
 ) -> tuple[list[str], set[str]]:
@@ -253,6 +362,7 @@ def check_module(
     problems = [f"{path}: {lines} lines, at most {FILE_LINES}"] if lines > FILE_LINES else []
     tree = ast.parse(text)
     typed = {t for node in ast.walk(tree) for t in imported(node, known)}
+    problems += loose_state(module, path, tree)
     targets: set[str] = set()
     lazily: set[str] = set()
     for node in ast.walk(without_type_imports(tree)):

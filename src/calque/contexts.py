@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from calque.core import trace_state
 from calque.core.config import config
@@ -135,7 +135,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 # ---------------------------------------------------------------- contexts of the user
 
-_numbers = itertools.count()
+_numbers: Final = itertools.count()
 
 
 class UserContext:

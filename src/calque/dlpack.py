@@ -1,6 +1,6 @@
 """Sharing memory with other libraries."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from calque.numpy import sharing
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-_SUPPORTED = {
+_SUPPORTED: Final = {
     np.dtype(n)
     for n in (
         "bool",

@@ -4,7 +4,7 @@ import enum
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class ResizeMethod(enum.Enum):
         return _NAMES[s]
 
 
-_NAMES = {
+_NAMES: Final = {
     "nearest": ResizeMethod.NEAREST,
     **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
     "lanczos3": ResizeMethod.LANCZOS3,
@@ -68,7 +68,7 @@ def _cubic(a: float, x: Any) -> Any:
     return jnp.where(x >= 2, 0.0, jnp.where(x >= 1, outer, inner))
 
 
-_KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
+_KERNELS: Final[dict[ResizeMethod, Callable[[Any], Any]]] = {
     ResizeMethod.LINEAR: _triangle,
     ResizeMethod.LANCZOS3: functools.partial(_lanczos, 3),
     ResizeMethod.LANCZOS5: functools.partial(_lanczos, 5),

@@ -1,11 +1,11 @@
 """Events that code reports and listeners hear of, in JAX's names. calque itself reports none."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 Listener = Callable[..., None]
 _KINDS = ("event", "duration", "time span", "scalar")
-_listeners: dict[str, list[Listener]] = {kind: [] for kind in _KINDS}
+_listeners: Final[dict[str, list[Listener]]] = {kind: [] for kind in _KINDS}
 
 
 def _report(kind: str, *values: Any, **details: Any) -> None:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from calque.transforms.functions.autodiff import jvp, vjp
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 EPS = 1e-4
-_TOLERANCE = {
+_TOLERANCE: Final = {
     "float16": 1e-2,
     "bfloat16": 1e-1,
     "float32": 1e-1,

@@ -2,6 +2,7 @@
 instead."""
 
 import functools
+import linecache
 
 import numpy as np
 import pytest
@@ -339,3 +340,20 @@ def test_variables_are_as_before_after_an_error():
 def test_the_error_without_the_option_mentions_it():
     with pytest.raises(TracerBoolConversionError, match='control_flow="convert"'):
         jax.jit(lambda x: 1 if x > 0 else 2)(1.0)
+
+
+def test_a_text_of_that_name_is_of_another_code():
+    """Some interpreters keep the text of `python -c` under the name that `exec` gives too."""
+    space: dict[str, object] = {}
+    exec("def unseen(x):\n    return x if x > 0 else -x", space)
+    unseen = space["unseen"]
+    for text in (
+        "import sys\nprint(1)\n",
+        "def unseen(x, y):\n    return x\n",
+        "this is no Python (",
+    ):
+        linecache.cache["<string>"] = len(text), None, text.splitlines(True), "<string>"
+        try:
+            refused(lambda x: unseen(x), TracerBoolConversionError, 1.0)
+        finally:
+            del linecache.cache["<string>"]

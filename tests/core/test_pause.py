@@ -33,10 +33,10 @@ def test_the_first_full_collection_thaws_what_the_import_froze() -> None:
         gc.collect(1)
         assert gone() is not None and gc.get_freeze_count() > 1000
         gc.collect()
-        assert gone() is None and gc.get_freeze_count() == 0
+        assert gone() is None and gc.get_freeze_count() < 1000
         gc.freeze()
         gc.collect()
-        assert gc.get_freeze_count() > 0
+        assert gc.get_freeze_count() > 1000
         print("as it should be")
     """
     assert run(code) == "as it should be\n"
@@ -53,5 +53,5 @@ def test_the_first_full_collection_thaws_what_the_import_froze() -> None:
     ],
 )
 def test_what_programs_decide_for_themselves_stays(before: str, after: str, frozen: bool) -> None:
-    code = f"import gc\n{before}\nimport calque\n{after}\nprint(gc.get_freeze_count() > 0)"
+    code = f"import gc\n{before}\nimport calque\n{after}\nprint(gc.get_freeze_count() > 1000)"
     assert run(code) == f"{frozen}\n"

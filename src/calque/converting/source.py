@@ -22,12 +22,24 @@ def refusal(code: types.CodeType) -> str | None:
             "it is a generator or a coroutine: write the control flow in a plain function that it"
             " calls"
         )
-    if not linecache.getlines(code.co_filename):
+    if not _has_source(code):
         return (
             f"its source ({code.co_filename}) is not available: put the function into a file, or"
             " write lax.cond, lax.while_loop and lax.scan yourself"
         )
     return None
+
+
+def _has_source(code: types.CodeType) -> bool:
+    """Whether there is a text of that name; one that is no file, such as "<string>", may be of
+    another code by now."""
+    lines = linecache.getlines(code.co_filename)
+    if not lines or not code.co_filename.startswith("<"):
+        return bool(lines)
+    try:
+        return any(_matches(n, code) and _fits(n, code) for n in _definitions("".join(lines)))
+    except SyntaxError:
+        return False
 
 
 def tree_of(function: types.FunctionType) -> Node:

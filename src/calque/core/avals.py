@@ -101,7 +101,7 @@ def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
         return _interned.setdefault((shape, dtype, weak), self)
 
 
-_SETTERS = [
+_SETTERS: Final = [
     vars(ShapedArray)[name].__set__
     for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind")
 ]

@@ -13,6 +13,7 @@ from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import hint_of
 from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
 from calque.core.symbols import Symbols
+from calque.machine.state import process
 
 
 @dataclass(frozen=True)
@@ -73,19 +74,18 @@ class Backends:
 known: Final = Backends()
 
 
-_before_compiling: list[Callable[[], None]] = []
+_before_compiling: Final = process.listeners("before compiling")
 
 
 def before_compiling(ask: Callable[[], None]) -> None:
     """Call this before each compilation; what it raises reaches the caller."""
-    _before_compiling.append(ask)
+    _before_compiling.add(ask)
 
 
 def compile_program(
     closed: ClosedJaxpr, options: Options, backend: str | None = None
 ) -> Executable:
-    for ask in _before_compiling:
-        ask()
+    _before_compiling.tell()
     name = backend or known.default
     symbols = found_symbols(closed.jaxpr)
     if symbols is not None and name in known.symbolic:

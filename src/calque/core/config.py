@@ -8,7 +8,7 @@ process, not to a thread.
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 TRANSFERS = (
     "transfer_guard",
@@ -17,7 +17,7 @@ TRANSFERS = (
     "transfer_guard_device_to_host",
 )
 
-_CHOICES = {
+_CHOICES: Final = {
     "numpy_dtype_promotion": ("standard", "strict"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "default_matmul_precision": (
@@ -53,7 +53,7 @@ _CHOICES = {
 }
 
 # Values that other machines give a meaning to: asking for them here is refused, with the reason.
-_REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
+_REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "array_garbage_collection_guard": (
         ("log", "fatal"),
         "arrays that are part of reference cycles are not reported",
@@ -64,7 +64,7 @@ _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 # name -> (default, part of the trace key)
-_FLAGS: dict[str, tuple[Any, bool]] = {
+_FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "enable_x64": (False, True),
     "exact": (False, True),
     "disable_jit": (False, True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import os
-from typing import Any
+from typing import Any, Final
 
 from calque.core.config import config
 
@@ -112,7 +112,7 @@ def _count() -> int:
     return int(text)
 
 
-DEVICES: list[Device] = []
+DEVICES: Final[list[Device]] = []
 
 
 def _adjust() -> None:

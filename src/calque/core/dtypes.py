@@ -3,7 +3,7 @@ names."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -43,17 +43,17 @@ UNSIGNED = (*UINT4, *(np.dtype(f"uint{n}") for n in (8, 16, 32, 64)))
 FLOATS = (*FLOAT8, bfloat16, np.dtype("float16"), np.dtype("float32"), np.dtype("float64"))
 COMPLEX = (np.dtype("complex64"), np.dtype("complex128"))
 ALL = (bool_, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)
-_KNOWN = frozenset(ALL) | {float0}
+_KNOWN: Final = frozenset(ALL) | {float0}
 _INEXACT = frozenset(FLOATS) | frozenset(COMPLEX)
 
-_NARROW = {
+_NARROW: Final = {
     np.dtype("int64"): np.dtype("int32"),
     np.dtype("uint64"): np.dtype("uint32"),
     np.dtype("float64"): np.dtype("float32"),
     np.dtype("complex128"): np.dtype("complex64"),
 }
-_PYTHON = {bool: "bool", int: "int", float: "float", complex: "complex"}
-_PYTHON_WIDE = {
+_PYTHON: Final = {bool: "bool", int: "int", float: "float", complex: "complex"}
+_PYTHON_WIDE: Final = {
     bool: bool_,
     int: np.dtype("int64"),
     float: np.dtype("float64"),
@@ -125,7 +125,7 @@ def _scalar_alias(dtype: Any) -> Any:
     )
 
 
-_SHORT = {
+_SHORT: Final = {
     "bool": "bool",
     "bfloat16": "bf16",
     "complex64": "c64",
@@ -270,8 +270,8 @@ class TypePromotionError(ValueError):
     """Two dtypes have no common type in the promotion lattice."""
 
 
-_WEAK_NODE = {"b": bool_, "i": "int", "u": "int", "f": "float", "c": "complex", "V": "float"}
-_WEAK_DTYPE = {
+_WEAK_NODE: Final = {"b": bool_, "i": "int", "u": "int", "f": "float", "c": "complex", "V": "float"}
+_WEAK_DTYPE: Final = {
     "int": np.dtype("int64"),
     "float": np.dtype("float64"),
     "complex": np.dtype("complex128"),

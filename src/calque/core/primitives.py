@@ -9,7 +9,7 @@ that reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import trace_state, vocabulary
 from calque.core.avals import ShapedArray
@@ -53,7 +53,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval.str_short()})"
 
 
-REGISTRY: dict[str, Primitive] = {}
+REGISTRY: Final[dict[str, Primitive]] = {}
 
 
 class Primitive:

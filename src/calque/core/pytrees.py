@@ -7,13 +7,13 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import optree
 
 NAMESPACE = "calque"
-_registered_classes: set[type] = set()
-_keys_of: dict[type, Callable[[Any], Sequence[Any]]] = {}  # classes that name their children
+_registered_classes: Final[set[type]] = set()
+_keys_of: Final[dict[type, Callable[[Any], Sequence[Any]]]] = {}  # classes that name their children
 
 
 class PyTreeDef:

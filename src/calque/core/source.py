@@ -17,7 +17,7 @@ _ours: Final[Table[CodeType, bool]] = Table("whose code it is", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
-excluded_files: list[str] = []
+excluded_files: Final[list[str]] = []
 
 
 def register_exclusion(path: str) -> None:

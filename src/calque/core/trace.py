@@ -62,7 +62,7 @@ def _python_int(x: int) -> ShapedArray:
     return ShapedArray((), dtype, True)
 
 
-_PYTHON_AVALS: dict[type, Callable[[Any], ShapedArray]] = {
+_PYTHON_AVALS: Final[dict[type, Callable[[Any], ShapedArray]]] = {
     bool: lambda x: ShapedArray((), np.dtype(bool), False),
     int: _python_int,
     float: lambda x: ShapedArray((), canonicalize(float), True),

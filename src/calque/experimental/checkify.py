@@ -8,7 +8,7 @@ import functools
 import itertools
 import string
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -519,7 +519,7 @@ def _while(
     return carry, [*test.found(found_test), *inner.found(found)]
 
 
-_RULES: dict[str, Callable[..., Result]] = {
+_RULES: Final[dict[str, Callable[..., Result]]] = {
     "jit": _jit,
     "cond": _cond,
     "scan": _scan,

@@ -6,7 +6,7 @@ one says so."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from calque.core.avals import AbstractValue, ShapedArray
 from calque.core.primitives import UndefinedPrimal, Zero
@@ -98,7 +98,7 @@ class VJPHiPrimitive:
         _refuse(type(self).__name__)
 
 
-_types: dict[type, Callable[[Any], Any]] = {}
+_types: Final[dict[type, Callable[[Any], Any]]] = {}
 
 
 def register_hitype(value_type: type, typeof_fn: Callable[[Any], Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import pytrees
 from calque.core.trace import typeof
@@ -94,7 +94,7 @@ class Format:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
 
-_said: set[Layout] = set()
+_said: Final[set[Layout]] = set()
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:

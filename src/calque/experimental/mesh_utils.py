@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from calque.core.devices import DEVICES
 from calque.transforms.devices.mesh import grid_of
 
 Handler = Callable[..., Any]
-device_kind_handler_dict: dict[
-    str, Handler
+device_kind_handler_dict: Final[
+    dict[str, Handler]
 ] = {}  # kind of device -> what arranges devices of this kind, or None to leave them
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class DebugInfo(NamedTuple):
 
 
 no_effects: frozenset[Effect] = frozenset()
-array_types: set[type] = {
+array_types: Final[set[type]] = {
     np.ndarray, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
     np.uint64, np.float16, np.float32,
     np.float64, np.complex64, np.complex128, np.longlong, np.intc,

@@ -3,7 +3,7 @@ The rest of JAX's module builds MLIR, which calque's compiler does not have: it 
 called."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from calque.core.primitives import Primitive
 from calque.transforms.devices.mesh import Mesh
@@ -26,10 +26,10 @@ _CLASSES = (
 DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 
 # Rules for MLIR that were registered, by (primitive, platform), for an engine that has it.
-lowerings: dict[tuple[Any, str | None], Callable[..., Any]] = {}
-constant_handlers: dict[type, Callable[..., Any]] = {}
-ir_type_handlers: dict[type, Callable[..., Any]] = {}
-ir_tree_registry: dict[type, Any] = {}
+lowerings: Final[dict[tuple[Any, str | None], Callable[..., Any]]] = {}
+constant_handlers: Final[dict[type, Callable[..., Any]]] = {}
+ir_type_handlers: Final[dict[type, Callable[..., Any]]] = {}
+ir_tree_registry: Final[dict[type, Any]] = {}
 
 
 class _Effects:

@@ -1,7 +1,7 @@
 """Programs recorded and pruned."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr
 from calque.core.trace import JaxprTracer, trace_to_jaxpr
@@ -12,9 +12,9 @@ DynamicJaxprTracer = JaxprTracer
 # Rules by which JAX separates what is known of an equation, or prunes it. calque separates programs
 # by jvp and transposition, and prunes whole equations; what libraries enter here is kept for those
 # that read it.
-custom_partial_eval_rules: dict[Any, Callable[..., Any]] = {}
-partial_eval_jaxpr_custom_rules: dict[Any, Callable[..., Any]] = {}
-dce_rules: dict[Any, Callable[..., Any]] = {}
+custom_partial_eval_rules: Final[dict[Any, Callable[..., Any]]] = {}
+partial_eval_jaxpr_custom_rules: Final[dict[Any, Callable[..., Any]]] = {}
+dce_rules: Final[dict[Any, Callable[..., Any]]] = {}
 
 
 class PartialVal(tuple[Any, Any]):

@@ -12,14 +12,14 @@ import importlib
 import os
 import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 _LONGEST_WAIT = (
     10.0  # seconds: an import that waits for the forking thread must not stop it for good
 )
 
 _changed = threading.Condition()
-_importing: dict[int, int] = {}  # thread -> how many imports it is in
+_importing: Final[dict[int, int]] = {}  # thread -> how many imports it is in
 
 
 def imported(name: str) -> ModuleType:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.backends import MemoryStats, Options, flops, traffic
+from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
+from calque.core.lazy import LazyModule
 from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
 from calque.native import views
 from calque.native.control.forms import EMITTERS
 from calque.native.emit import kernels
-from calque.native.lower.graph import Graph, graph_of
+from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
@@ -26,7 +28,21 @@ from calque.native.plan.scheduling import scheduled
 from calque.native.plan.steps import Call, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
 
+if TYPE_CHECKING:
+    from calque.native.plan.verify import Form
+
+checks = LazyModule("calque.native.plan.verify")
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
+
+
+class Lowered(NamedTuple):
+    """A program in stages: where its arguments and results live, what is to be done, and what
+    lowering knows of it."""
+
+    planner: Planner
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[tuple[Buffer, ShapedArray], ...]
+    steps: tuple[Step, ...]
 
 
 class Planned:
@@ -40,10 +56,10 @@ class Planned:
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
         self.simplified = run_passes(closed)
-        self.planner = Planner(sizes, EMITTERS)
-        stages = self.lowered(graph_of(self.simplified))
-        nests = fused(stages, self.planner.mutable, sizes)
-        self.steps = scheduled(nests, sizes)
+        lowered = self.lowered(sizes)
+        self.planner = lowered.planner
+        self.inputs, self.outputs = lowered.inputs, lowered.outputs
+        self.steps = self.checked("steps", scheduled(self.nests(lowered), sizes), lowered)
         self.homes: dict[Buffer, Buffer] = {}
         if sizes.known:
             self.share_memory()
@@ -54,18 +70,33 @@ class Planned:
         self.code = dict(zip(schedules, self.kernels))
         self.host_calls = list(self.planner.host_calls)
 
-    def lowered(self, g: Graph) -> list[Step]:
+    def lowered(self, sizes: Sizes) -> Lowered:
         """Homes for what comes in and goes out, and the stages between."""
-        p = self.planner
-        self.inputs: list[Buffer] = []
+        p, g = Planner(sizes, EMITTERS), graph_of(self.simplified)
+        inputs: list[Buffer] = []
         for n, value in zip(g.consts, self.simplified.consts):
             p.constant_array(n, value)
         for n in g.inputs:
-            self.inputs.append(p.buffer(n, "in"))
-            p.view[n] = View(self.inputs[-1])
-        p.donated = {self.inputs[i] for i in self.options.donated}
-        self.outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
-        return p.block([(n, View(b)) for n, (b, _) in zip(g.outputs, self.outputs)], g.effects)
+            inputs.append(p.buffer(n, "in"))
+            p.view[n] = View(inputs[-1])
+        p.donated = {inputs[i] for i in self.options.donated}
+        outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
+        homes = [(n, View(b)) for n, (b, _) in zip(g.outputs, outputs)]
+        made = Lowered(p, tuple(inputs), tuple(outputs), tuple(p.block(homes, g.effects)))
+        self.checked("stages", made.steps, made)
+        return made
+
+    def nests(self, lowered: Lowered) -> Sequence[Step]:
+        """Stages that share loops as one nest each."""
+        p = lowered.planner
+        return self.checked("nests", fused(lowered.steps, p.mutable, p.sizes), lowered)
+
+    def checked(self, form: Form, steps: Sequence[Step], lowered: Lowered) -> Sequence[Step]:
+        """The steps; in tests they are verified."""
+        if config.verify_kernels:
+            given = [*lowered.inputs, *[b for b, _ in lowered.planner.consts]]
+            checks.verify_steps(steps, form, given, [b for b, _ in lowered.outputs])
+        return steps
 
     def share_memory(self) -> None:
         """Let results take the memory of what dies with them, that of donated inputs above all."""

@@ -168,11 +168,11 @@ class SymbolicAssembler(Assembler):
         self.builder.arena_bytes = total
 
     def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
-        if next(free_in([s.arg_avals, s.out_avals, s.node.params]), None) is not None:
+        if next(free_in([s.arg_avals, s.out_avals, s.params]), None) is not None:
             found = [n for n in self.sizes.found if n in self.counters]
             self.hosts.append((s, found))
             words: list[Slot | Reg | int] = [*args, *[self.counters[n] for n in found]]
-            self.builder.host(function, words, name=s.node.op, key=("host", len(self.hosts) - 1))
+            self.builder.host(function, words, name=s.op, key=("host", len(self.hosts) - 1))
         else:
             super().host_call(s, function, args)
 
@@ -201,7 +201,7 @@ def places(rooms: Sequence[int]) -> tuple[list[int], int]:
     return out, at
 
 
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
+_SIGNS: Final = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 
 
 def python_text(e: Expr) -> str:
@@ -214,75 +214,71 @@ def python_text(e: Expr) -> str:
     return f"({a} {_SIGNS[e.op]} {b})" if e.op in _SIGNS else f"{e.op}({a}, {b})"
 
 
-class SymbolicExecutable(Planned):
-    """A program with free sizes; `resized` makes the program for some."""
+class Resizable:
+    """A driver program with free sizes, as `assembler` wrote it, with results of these types;
+    `resized` makes the program for some sizes."""
 
-    def __init__(self, closed: ClosedJaxpr, options: Options, symbols: Symbols) -> None:
-        super().__init__(closed, options, Sizes())
-        self.symbols = symbols
-        p = self.planner
-        self.assembler = SymbolicAssembler(p.sizes, p.params, p.bytes, self.code)
-        self.template: Program = self.assembler.program(
-            self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self)
-        )
-        self.program: Any = self.template
+    def __init__(
+        self,
+        assembler: SymbolicAssembler,
+        program: Program,
+        out_avals: Sequence[ShapedArray],
+        symbols: Symbols,
+    ) -> None:
+        self.assembler, self.program = assembler, program
+        self.out_avals, self.symbols = out_avals, symbols
         self.words = self.evaluator()
-        self.pattern = Pattern(self.template, self.places)
-        self.kinds = [(a.ndim, a.dtype, a.weak_type, int(a.dtype.itemsize)) for a in self.out_avals]
+        self.makers = [self.maker(s, found) for s, found in assembler.hosts]
+        self.pattern = Pattern(program, self.places)
+        self.kinds = [(a.ndim, a.dtype, a.weak_type, int(a.dtype.itemsize)) for a in out_avals]
 
-    @property
-    def driver(self) -> Program:
-        return self.template
-
-    def evaluator(self) -> Callable[..., list[int]]:
+    def evaluator(self) -> Callable[..., tuple[int, ...]]:
         """A function of the sizes: varying immediates, parts of the arena, dimensions of the
         results."""
-        builder = self.assembler.builder
+        builder, sizes = self.assembler.builder, self.assembler.sizes
         varying = [(i, e) for i, e in builder.varying() if isinstance(e, Expr)]
         self.places = [i for i, _ in varying] + [
             i for i, key in builder.varying() if not isinstance(key, Expr)
         ]
         self.varying = len(varying)
         exprs = [e for _, e in varying] + self.assembler.rooms
-        found = {i for i, _ in self.assembler.given}
+        self.dimensions_at = len(exprs)
+        found = self.found = {i for i, _ in self.assembler.given}
         exprs += [
-            self.planner.sizes.dim(d)
-            for i, a in enumerate(self.out_avals)
-            if i not in found
-            for d in a.shape
+            sizes.dim(d) for i, a in enumerate(self.out_avals) if i not in found for d in a.shape
         ]
         names = ", ".join(f"n{i}" for i in range(len(self.symbols.hints)))
-        sizes = self.planner.sizes
         scope: dict[str, Any] = {
             name: n for name, n in sizes.values.items() if name not in sizes.free
         }
-        exec(f"def words({names}):\n return [{', '.join(map(python_text, exprs))}]", scope)
-        words: Callable[..., list[int]] = scope["words"]
+        values = "".join([f"{python_text(e)}, " for e in exprs])
+        exec(f"def words({names}):\n return ({values})", scope)
+        words: Callable[..., tuple[int, ...]] = scope["words"]
         return words
 
     def resized(self, sizes: Sequence[int]) -> Sized | SizedByProgram:
         """The program for these sizes."""
         words = self.words(*sizes)
-        n, rooms = self.varying, self.assembler.rooms
-        at, values = n + len(rooms), words[:n]
-        outputs, arena, total = [], None, 0
-        found = dict(self.assembler.given)
+        at, values = self.dimensions_at, words[: self.varying]
+        outputs, arena, total, kept = [], None, 0, []
         for i, (rank, dtype, weak, item) in enumerate(self.kinds):
-            if i in found:
+            if i in self.found:
                 outputs.append((OF_FOUND_SIZE, -1))
                 continue
-            shape = tuple(words[at : at + rank])
+            aval = ShapedArray(words[at : at + rank], dtype, weak)
             at += rank
-            aval = ShapedArray(shape, dtype, weak)
             outputs.append((aval, aval.size * item))
-        outputs += self.template.outputs[len(self.kinds) :]
-        if rooms:
-            starts, total = places(words[n : n + len(rooms)])
+        if self.found:
+            outputs += self.program.outputs[len(self.kinds) :]
+        if self.assembler.rooms:
+            starts, total = places(words[self.varying : self.dimensions_at])
             arena = [starts[r] for r in self.assembler.room_of]
-        kept = self.made_for(sizes)
-        values += [x.ctypes.data if isinstance(x, np.ndarray) else id(x) for x in kept]
+        if self.makers:
+            kept = [make(*sizes) for make in self.makers]
+            pointers = [x.ctypes.data if isinstance(x, np.ndarray) else id(x) for x in kept]
+            values = (*values, *pointers)
         program = self.pattern.program(outputs, values, None, arena, total, kept)
-        return SizedByProgram(program, self, sizes) if found else Sized(program)
+        return SizedByProgram(program, self, sizes) if self.found else Sized(program)
 
     def shapes_found(self, sizes: Sequence[int], found: Sequence[int]) -> dict[int, ShapedArray]:
         """The types of the results whose size the program has found."""
@@ -303,39 +299,62 @@ class SymbolicExecutable(Planned):
         """The atom of each found size, by the name that it has in kernels."""
         return {f"f{a}": i for i, (op, a, _) in enumerate(self.symbols.atoms) if op == "found"}
 
-    def made_for(self, sizes: Sequence[int]) -> list[Any]:
-        """The host calls and the constants for these sizes."""
-        return [
-            self.constant(s, sizes) if isinstance(s, Made) else self.host_function(s, found, sizes)
-            for s, found in self.assembler.hosts
-        ]
+    def maker(self, s: Host | Made, found: list[str]) -> Callable[..., Any]:
+        """What makes a host call, or a constant, for given sizes."""
+        return self.constants(s) if isinstance(s, Made) else self.host_calls(s, found)
 
-    def constant(self, s: Made, sizes: Sequence[int]) -> np.ndarray:
-        """A constant for these sizes."""
+    def constants(self, s: Made) -> Callable[..., np.ndarray]:
+        """A constant for given sizes."""
         numbers = self.symbols.program([("value", poly_of(n) or ()) for n in s.sizes])
-        return s.function(*numbers(*sizes))
+        return lambda *sizes: s.function(*numbers(*sizes))
 
-    def host_function(self, s: Host, found: list[str], sizes: Sequence[int]) -> Callable[..., None]:
-        """A host call for these sizes; those that the program has found come after the
+    def host_calls(self, s: Host, found: list[str]) -> Callable[..., Callable[..., None]]:
+        """A host call for given sizes; those that the program has found come after the
         addresses."""
-        atoms, described = self.numbers_of_found(), (s.node.params, s.arg_avals, s.out_avals)
+        atoms, described = self.numbers_of_found(), (s.params, s.arg_avals, s.out_avals)
         used = list(dict.fromkeys(free_in(described)))
         polys = [d.poly for d in used]
-        numbers, needed = (
-            self.symbols.program([("value", p) for p in polys]),
-            set(self.symbols.needed(polys)),
-        )
+        numbers = self.symbols.program([("value", p) for p in polys])
+        needed = set(self.symbols.needed(polys))
 
-        def at(words: Sequence[int]) -> Callable[..., None]:
+        def at(sizes: Sequence[int], words: Sequence[int]) -> Callable[..., None]:
             known = {f"a{atoms[f]}": v for f, v in zip(found, words) if atoms[f] in needed}
             number = dict(zip(used, numbers(*sizes, **known))).__getitem__
             return host_function(s, *[at_sizes(x, number) for x in described])
 
         if not found:
-            return at(())
-        return lambda *words: at(words[len(words) - len(found) :])(
-            *words[: len(words) - len(found)]
+            return lambda *sizes: at(sizes, ())
+
+        def making(*sizes: int) -> Callable[..., None]:
+            def call(*words: int) -> None:
+                split = len(words) - len(found)
+                at(sizes, words[split:])(*words[:split])
+
+            return call
+
+        return making
+
+
+class SymbolicExecutable(Planned):
+    """A program with free sizes; `resized` makes the program for some."""
+
+    def __init__(self, closed: ClosedJaxpr, options: Options, symbols: Symbols) -> None:
+        super().__init__(closed, options, Sizes())
+        p = self.planner
+        assembler = SymbolicAssembler(p.sizes, p.params, p.bytes, self.code)
+        self.template: Program = assembler.program(
+            self.inputs, self.outputs, p.consts, p.mutable, self.steps, is_long(self)
         )
+        self.program: Any = self.template
+        self.resizable = Resizable(assembler, self.template, self.out_avals, symbols)
+
+    @property
+    def driver(self) -> Program:
+        return self.template
+
+    def resized(self, sizes: Sequence[int]) -> Sized | SizedByProgram:
+        """The program for these sizes."""
+        return self.resizable.resized(sizes)
 
 
 class Sized:
@@ -355,9 +374,7 @@ class SizedByProgram:
     """As `Sized`, with results whose sizes the program finds: it is called from Python, which makes
     their types."""
 
-    def __init__(
-        self, program: SizedProgram, executable: SymbolicExecutable, sizes: Sequence[int]
-    ) -> None:
+    def __init__(self, program: SizedProgram, executable: Resizable, sizes: Sequence[int]) -> None:
         self.program = None  # none for the machine's call path
         self.running, self.executable, self.sizes = program, executable, tuple(sizes)
         self.out_avals = executable.out_avals

@@ -4,20 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
+from calque.native.lower.graph import graph_of, graph_text
+from calque.native.lower.sizes import Sizes
 from calque.native.plan.steps import Call, walk
+from calque.native.plan.text import steps_text
 
-STAGES = ("jaxpr", "passes", "loops", "llvm", "asm", "driver")
+STAGES = (
+    "jaxpr",
+    "passes",
+    "graph",
+    "stages",
+    "nests",
+    "steps",
+    "loops",
+    "llvm",
+    "asm",
+    "driver",
+)
 
 
 def text(executable: Any, stage: str | None) -> str:
-    """A stage as text: jaxpr (as traced), passes (simplified), loops, llvm, asm, driver. None:
-    passes and loops."""
+    """A stage as text: jaxpr (as traced), passes (simplified), graph (its nodes), stages (what is
+    stored, and how it is made), nests (stages that share loops), steps (loops as they run), loops
+    (kernels), llvm, asm, driver (as it is interpreted). None: passes and loops."""
     if stage is None:
         return f"{executable.simplified}\n\n{kernels_text(executable, 'loops')}"
     if stage == "jaxpr":
         return str(executable.closed)
     if stage == "passes":
         return str(executable.simplified)
+    if stage == "graph":
+        return graph_text(graph_of(executable.simplified))
+    if stage in ("stages", "nests"):
+        lowered = executable.lowered(Sizes(executable.planner.sizes.known))
+        return steps_text(lowered.steps if stage == "stages" else executable.nests(lowered))
+    if stage == "steps":
+        return steps_text(executable.steps)
     if stage == "driver":
         return str(executable.driver.text())
     if stage in ("loops", "llvm", "asm"):

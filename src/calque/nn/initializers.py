@@ -3,7 +3,7 @@ dtype)."""
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def _fans(
     return sizes[0] * field, sizes[1] * field
 
 
-_MEANS: dict[str, Callable[[float, float], float]] = {
+_MEANS: Final[dict[str, Callable[[float, float], float]]] = {
     "fan_in": lambda a, b: a,
     "fan_out": lambda a, b: b,
     "fan_avg": lambda a, b: (a + b) / 2,
@@ -204,7 +204,7 @@ def _in_disc(key: Any, shape: tuple[int, ...], d: Any, cut: float | None) -> Any
     return do.complex(radius * jnp.cos(angle), radius * jnp.sin(angle))
 
 
-_DRAWS: dict[str, Callable[..., Any]] = {
+_DRAWS: Final[dict[str, Callable[..., Any]]] = {
     "truncated_normal": _cut_normal,
     "normal": lambda key, shape, d, variance: _times(
         normal_values(key, shape, d), np.sqrt(variance)

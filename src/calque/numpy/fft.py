@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -209,7 +209,7 @@ rfftn = _many(
 )
 irfftn = _many("irfftn", "IRFFT", "The real inverse of `rfftn`.")
 
-_OTHER = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+_OTHER: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:

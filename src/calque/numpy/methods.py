@@ -47,7 +47,7 @@ def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any],
     return method
 
 
-_BINARY = {
+_BINARY: Final = {
     "add": "add",
     "sub": "subtract",
     "mul": "multiply",
@@ -61,7 +61,7 @@ _BINARY = {
     "lshift": "left_shift",
     "rshift": "right_shift",
 }
-_COMPARE = {
+_COMPARE: Final = {
     "eq": "equal",
     "ne": "not_equal",
     "lt": "less",
@@ -69,7 +69,7 @@ _COMPARE = {
     "gt": "greater",
     "ge": "greater_equal",
 }
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
+_UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
 
 
 def _divmod(x: Any, y: Any) -> Any:
@@ -192,7 +192,7 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     return _namespace.value
 
 
-_from = {
+_from: Final = {
     "sum": reductions.sum, "prod": reductions.prod, "max": reductions.max, "min": reductions.min,
     "mean": reductions.mean,
     "var": reductions.var, "std": reductions.std, "all": reductions.all, "any": reductions.any,
@@ -208,7 +208,7 @@ _from = {
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
 }  # fmt: skip
 
-METHODS: dict[str, Any] = {
+METHODS: Final[dict[str, Any]] = {
     **operators(),
     **_from,
     "astype": astype,
@@ -357,7 +357,7 @@ def _dlpack(
     return sharing.export(self, max_version, dl_device, copy)
 
 
-CONCRETE: dict[str, Any] = {
+CONCRETE: Final[dict[str, Any]] = {
     "__repr__": _repr,
     "__str__": lambda self: (
         _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self))
@@ -443,7 +443,7 @@ def _tracer_repr(self: Any) -> str:
     return f"{kind}({weak}{dtype}[{sizes}]{held})"
 
 
-TRACED: dict[str, Any] = {
+TRACED: Final[dict[str, Any]] = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
     "__format__": lambda self, spec: format(_tracer_repr(self), spec),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Final
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from calque.numpy.shaping import moveaxis, ravel, reshape
 
 __all__ = ["packbits", "unpackbits"]
 
-_SHIFTS = {"big": np.arange(7, -1, -1, dtype=np.uint8), "little": np.arange(8, dtype=np.uint8)}
+_SHIFTS: Final = {
+    "big": np.arange(7, -1, -1, dtype=np.uint8),
+    "little": np.arange(8, dtype=np.uint8),
+}
 
 
 def _shifts(name: str, bitorder: str) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ __all__ = ["pad"]
 
 Pairs = tuple[tuple[int, int], ...]
 
-_OPTIONS = {
+_OPTIONS: Final = {
     "constant": ("constant_values",),
     "linear_ramp": ("end_values",),
     "maximum": ("stat_length",),
@@ -306,7 +306,7 @@ def _filled(
     return convert(asarray(out), line.dtype)
 
 
-_MODES: dict[str, Callable[..., Any]] = {
+_MODES: Final[dict[str, Callable[..., Any]]] = {
     "constant": _constant,
     "empty": _constant,
     "edge": _edge,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from calque.core.trace_state import Tracer
 
 _ARRAYS = (ArrayImpl, Tracer)
 _FLOAT32 = np.dtype("float32")
-_PYTHON_OF_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex, "V": float}
+_PYTHON_OF_KIND: Final = {"b": bool, "i": int, "u": int, "f": float, "c": complex, "V": float}
 
 
 def check_arraylike(name: str, *args: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -159,7 +159,7 @@ def _is_concrete(cls: type) -> bool:
     return cls not in (*_ABSTRACT, np.flexible, np.character)
 
 
-_KINDS = {
+_KINDS: Final = {
     "bool": lambda d: d == np.dtype(bool),
     "signed integer": is_signed,
     "unsigned integer": lambda d: is_integer(d) and not is_signed(d),

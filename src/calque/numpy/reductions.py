@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def accumulator_dtype(dtype: Any, promote_integers: bool = True) -> Any:
     return dtype
 
 
-_ACROSS = {
+_ACROSS: Final = {
     "reduce_sum": "psum",
     "reduce_max": "pmax",
     "reduce_min": "pmin",

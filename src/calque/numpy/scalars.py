@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -98,7 +98,7 @@ _NAMED_ONLY = tuple(
     for n in ("float6_e2m3fn", "float6_e3m2fn", "int1", "uint1")
     if hasattr(ml_dtypes, n)
 )
-SCALAR_TYPES = {d.name: scalar_type(d) for d in (*dtypes.ALL, *_NAMED_ONLY)}
+SCALAR_TYPES: Final = {d.name: scalar_type(d) for d in (*dtypes.ALL, *_NAMED_ONLY)}
 
 bfloat16: ScalarType
 float16: ScalarType

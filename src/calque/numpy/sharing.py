@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from calque.numpy.signatures import Placement
 __all__ = ["export", "from_dlpack"]
 
 _BFLOAT = 4  # DLPack's number of the kind of dtype
-_OFFSETS = {
+_OFFSETS: Final = {
     b"dltensor": 20,
     b"dltensor_versioned": 52,
 }  # from the start of the managed tensor to the code of its dtype

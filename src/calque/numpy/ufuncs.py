@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -481,7 +481,7 @@ less_equal = binary("less_equal", _ordered(do.le), _EXACT, "x <= y.", _XY)
 greater = binary("greater", _ordered(do.gt), _EXACT, "x > y.", _XY)
 greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT, "x >= y.", _XY)
 
-UFUNCS: dict[str, Any] = {
+UFUNCS: Final[dict[str, Any]] = {
     name: globals()[name]
     for name in (
         "abs",

@@ -55,7 +55,7 @@ SIGNED_NUMBER = Accepts("floating, complexfloating, signedinteger", (*SIGNED, *F
 PLAIN = Accepts("integer, floating, complexfloating, bool", (*NUMBER.dtypes, bool_))
 ANY = Accepts("anything", (*NUMBER.dtypes, bool_, float0), extended=True)
 
-_REMEDY = {
+_REMEDY: Final = {
     FLOAT: "convert it first, for example with x.astype(jnp.float32)",
     INEXACT: "convert it first, for example with x.astype(jnp.float32)",
     NUMBER: "use the logical operations, or convert it first with x.astype(jnp.int32)",
@@ -77,7 +77,7 @@ def refuse_dtype(name: str, dtype: Any, accepts: Accepts, position: int | None =
 
 # ---------------------------------------------------------------- constants and zeros
 
-_PYTHON_KIND: dict[str, type] = {
+_PYTHON_KIND: Final[dict[str, type]] = {
     "f": float,
     "V": float,
     "i": int,
@@ -358,7 +358,7 @@ def python_scalar(name: str, x: Any, dtype: Any, weak: bool) -> Any:
     return scalar_of(dtype, x)
 
 
-_KIND_RANK: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
+_KIND_RANK: Final[dict[type, int]] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def _dtype_rank(dtype: Any) -> int:

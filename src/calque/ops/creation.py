@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     )
 
 
-_PYTHON_KIND: dict[str, Callable[[Any], Any]] = {"i": int, "f": float, "c": complex}
+_PYTHON_KIND: Final[dict[str, Callable[[Any], Any]]] = {"i": int, "f": float, "c": complex}
 
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from calque.core.config import config
 
@@ -68,7 +68,7 @@ class GatherScatterMode(enum.Enum):
             raise ValueError(f'Unknown gather mode "{s}"') from None
 
 
-_MODES: dict[str | None, GatherScatterMode] = {
+_MODES: Final[dict[str | None, GatherScatterMode]] = {
     "clip": GatherScatterMode.CLIP,
     None: GatherScatterMode.FILL_OR_DROP,
     "fill": GatherScatterMode.FILL_OR_DROP,
@@ -160,7 +160,7 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
 
-_PRECISIONS = {
+_PRECISIONS: Final = {
     "highest": Precision.HIGHEST,
     "float32": Precision.HIGHEST,
     "high": Precision.HIGH,

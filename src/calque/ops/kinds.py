@@ -8,7 +8,7 @@ primitives have in common.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,7 +34,7 @@ Tangent = Callable[..., Any]
 
 # ---------------------------------------------------------------- meaning
 
-_WIDE: dict[Any, Any] = {
+_WIDE: Final[dict[Any, Any]] = {
     **{d: np.dtype("float64") for d in FLOATS},
     COMPLEX[0]: np.dtype("complex128"),
     COMPLEX[1]: np.dtype("complex128"),

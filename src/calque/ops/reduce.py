@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -223,7 +223,7 @@ reduce_p = Primitive(
 
 # ---------------------------------------------------------------- public function
 
-_KNOWN = {
+_KNOWN: Final = {
     "add": "reduce_sum",
     "mul": "reduce_prod",
     "max": "reduce_max",

@@ -8,7 +8,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce as fold_left
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def _number(n: int) -> Callable[[Any], Any]:
     return lambda dtype: n
 
 
-IDENTITY: dict[str, Callable[[Any], Any]] = {
+IDENTITY: Final[dict[str, Callable[[Any], Any]]] = {
     "add": _number(0),
     "mul": _number(1),
     "max": smallest,
@@ -89,7 +89,7 @@ IDENTITY: dict[str, Callable[[Any], Any]] = {
 
 # ---------------------------------------------------------------- meaning
 
-_UFUNCS = {
+_UFUNCS: Final = {
     "add": np.add,
     "mul": np.multiply,
     "max": np.maximum,

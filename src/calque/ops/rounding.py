@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def _round_meaning(x: np.ndarray, *, rounding_method: int) -> np.ndarray:
     return np.where(np.isfinite(w), np.copysign(np.abs(whole) + up, w), w).astype(x.dtype)
 
 
-_EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
+_EXPONENT_BITS: Final = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
 
 
 def _reduce_precision_meaning(

@@ -4,7 +4,7 @@ scalars."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -349,7 +349,11 @@ reduce_window_p = Primitive(
 
 # ---------------------------------------------------------------- lax functions
 
-_MONOIDS = {"add": "reduce_window_sum", "max": "reduce_window_max", "min": "reduce_window_min"}
+_MONOIDS: Final = {
+    "add": "reduce_window_sum",
+    "max": "reduce_window_max",
+    "min": "reduce_window_min",
+}
 
 
 def _monoid(jaxpr: Jaxpr, init: Any, dtype: Any) -> str | None:

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 _NORMS = (None, "backward", "ortho", "forward")
-_INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+_INVERSE: Final = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def _operand(name: str, x: Any, type: int, norm: str | None) -> Any:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque import numpy as jnp
 from calque.core.dtypes import is_integer
@@ -24,7 +24,7 @@ def _reflected(index: Any, size: int) -> Any:
     return jnp.minimum(place, 2 * size - 1 - place)
 
 
-_MODES: dict[str, Callable[[Any, int], Any]] = {
+_MODES: Final[dict[str, Callable[[Any, int], Any]]] = {
     "constant": lambda index, size: index,
     "nearest": lambda index, size: jnp.clip(index, 0, size - 1),
     "wrap": lambda index, size: index % size,

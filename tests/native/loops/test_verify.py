@@ -38,9 +38,9 @@ def test_a_fold_stands_in_a_loop_of_its_order(make) -> None:
 
 
 def test_nests_are_not_vectors_yet() -> None:
-    verify(summed("blocked"), scheduled=False)
+    verify(summed("blocked"), chosen="nothing")
     with pytest.raises(MalformedKernel, match="which is vector"):
-        verify(summed("sequential", "vector", 64), scheduled=False)
+        verify(summed("sequential", "vector", 64), chosen="nothing")
 
 
 def test_where_the_order_shows_in_no_bit_any_loop_will_do() -> None:
@@ -57,3 +57,11 @@ def test_turns_that_collide_are_serial(kind) -> None:
     verify((For(i, body, (), kind, width),))
     with pytest.raises(MalformedKernel, match="may write the same place"):
         verify((For(i, body, (), kind, width, colliding=True),))
+
+
+def test_folds_in_rounds_are_two_loops_in_the_end() -> None:
+    body = (For(i, (), (Acc("s", "sum", load(X, (i,)), order="sequential", round=16),)),)
+    verify(body, chosen="nothing")
+    verify(body, chosen="vectors")
+    with pytest.raises(MalformedKernel, match=r"goes in rounds of ., which is one loop"):
+        verify(body)

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque import numpy as jnp
 from calque import random
@@ -17,7 +17,7 @@ from calque.experimental.sparse.matrices import COO, CSC, CSR
 from calque.numpy.promotion import array_of
 from calque.transforms.functions.vmap import vmap
 
-_FORMATS: dict[str, Any] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
+_FORMATS: Final[dict[str, Any]] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
 
 
 def _format(name: str, sparse_format: str) -> Any:

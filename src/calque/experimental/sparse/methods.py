@@ -1,7 +1,7 @@
 """The methods and operators of sparse arrays, attached to the classes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -119,11 +119,11 @@ def _pow(self: BCOO, exponent: Any) -> BCOO:
     return sparsify(lambda x: jnp.power(x, exponent))(self)
 
 
-_OPERATORS: dict[str, Callable[..., Any]] = {
+_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
     "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "truediv": jnp.true_divide,
     "matmul": jnp.matmul,
 }  # fmt: skip
-_COMPARISONS = {
+_COMPARISONS: Final = {
     "gt": jnp.greater, "ge": jnp.greater_equal, "lt": jnp.less, "le": jnp.less_equal,
     "eq": jnp.equal, "ne": jnp.not_equal,
 }  # fmt: skip

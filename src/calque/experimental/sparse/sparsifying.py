@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque import lax
 from calque import numpy as jnp
@@ -280,7 +280,7 @@ def _scan(
     return [*carry, *ys]
 
 
-RULES: dict[str, Rule] = {
+RULES: Final[dict[str, Rule]] = {
     **{name: _on_values(name, True) for name in _LINEAR if name in REGISTRY},
     **{name: _on_values(name, False) for name in _ZERO_AT_ZERO if name in REGISTRY},
     "integer_pow": _integer_pow,

@@ -9,6 +9,7 @@ preorder. All of it is data: the machine code that walks it is the same for ever
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 
@@ -106,7 +107,7 @@ class Build(IntEnum):
     CALL = 8  # function, count, items...
 
 
-class Kind(IntEnum):
+class ScalarKind(IntEnum):
     """How a Python scalar is stored."""
 
     F32 = 0
@@ -124,8 +125,8 @@ class Kind(IntEnum):
     BOOL = 12
 
 
-KIND_OF_DTYPE = {
-    np.dtype(name): Kind[kind]
+SCALAR_KINDS: Final = {
+    np.dtype(name): ScalarKind[kind]
     for name, kind in {
         "float32": "F32",
         "float64": "F64",

@@ -11,7 +11,7 @@ A large result that lies in one piece shares the memory of its array, a small on
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from calque.machine.call.layout import CHECKED, HASH_FACTOR
 from calque.machine.call.match import int_type
@@ -431,7 +431,7 @@ basic_shape: Callable[[Any, Any], tuple[int, ...] | None] = make_builtin(_basic_
 basic_part: Callable[[Any, Any], Any] = make_builtin(_basic_part)
 learn_source: Callable[[Any, tuple[int, ...], int], None] = make_builtin(_learn_source)
 learn_result: Callable[[Any, tuple[int, ...], Any], None] = make_builtin(_learn_result)
-_kept: list[Any] = []
+_kept: Final[list[Any]] = []
 
 
 def set_fallback(function: Callable[[Any, Any], Any]) -> None:

@@ -33,7 +33,7 @@ _TOUCH_SECONDS = 3600.0
 _STALE_SECONDS = 3600.0
 _DEFAULT_SIZE = 512 << 20
 _OFF = ("off", "0", "no", "false")
-_temporary_numbers = itertools.count()
+_temporary_numbers: Final = itertools.count()
 
 
 class _Folder:

@@ -12,7 +12,7 @@ import marshal
 import os
 import platform
 import sys
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from calque.machine.code import diskcache, image
 from calque.machine.code.digest import hexdigest
@@ -22,8 +22,8 @@ from calque.machine.once import once
 llvm: Any = LazyModule("llvmlite.binding")
 
 _FORMAT = "target-1"
-_SHARED_LEVELS = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64}
-_DEFAULT_CACHES = {1: 32 << 10, 2: 1 << 20, 3: 16 << 20}
+_SHARED_LEVELS: Final = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64}
+_DEFAULT_CACHES: Final = {1: 32 << 10, 2: 1 << 20, 3: 16 << 20}
 
 
 class Target(NamedTuple):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from calque.machine.integers import Kind
 
 __all__ = ["ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
 
-_KINDS = {
+_KINDS: Final = {
     "i1": Kind.U8,
     "i8": Kind.I8,
     "u8": Kind.U8,
@@ -55,7 +55,7 @@ _KINDS = {
     "i64": Kind.I64,
     "u64": Kind.I64,
 }
-_SYMBOLS = {
+_SYMBOLS: Final = {
     Op.ADD: "+",
     Op.SUB: "-",
     Op.MUL: "*",

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.machine.driver.interpreter import RELEASE_GIL, Header
 from calque.machine.driver.program import Program
 from calque.machine.driver.verify import ProgramError
 
-_NAMES = list(Header.fields)
+_NAMES: Final = list(Header.fields)
 _NBYTES, _AVALS, _FLAGS, _TEMPLATE = (
     _NAMES.index(n) for n in ("out_nbytes", "out_avals", "flags", "template")
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from calque.machine.integers import Kind
 # The operands of each operation: pointer or integer read (p, i), written (P, I), either (w, W),
 # owned slot (o), raw number (n), jump target (t), exchanged (S), the function and result of a host
 # call (h, r) and count followed by as many integers or pointers (a) or targets (T).
-OPERANDS = {
+OPERANDS: Final = {
     Op.END: "",
     Op.CALL: "na",
     Op.CALL_RANGE: "niiia",
@@ -39,7 +40,7 @@ OPERANDS = {
 } | {op: "Iii" for op in Op if op >= Op.ADD}
 
 _POINTERS = ("in", "out", "own", "slot", "const", "arena")
-_REGIONS = {
+_REGIONS: Final = {
     "p": _POINTERS,
     "P": ("in", "out", "slot", "arena"),
     "S": ("in", "out", "own", "slot", "arena"),
@@ -54,7 +55,7 @@ _REGIONS = {
 }
 _WRITES = "POWI"
 _EMPTY_AT_FIRST = ("own", "slot")
-_OPS = {int(op): op for op in Op}
+_OPS: Final = {int(op): op for op in Op}
 _CHECKED = (
     Op.MOVE,
     Op.CALL,

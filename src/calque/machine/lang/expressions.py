@@ -6,7 +6,7 @@ import ast
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from calque.machine.lang.intrinsics import INTRINSICS
 from calque.machine.lang.types import (
@@ -28,8 +28,15 @@ from calque.machine.lang.types import (
 if TYPE_CHECKING:
     from calque.machine.lang.emit import ModuleParts
 
-COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-INTEGER = {
+COMPARE: Final = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+INTEGER: Final = {
     ast.Add: "add",
     ast.Sub: "sub",
     ast.Mult: "mul",
@@ -39,7 +46,7 @@ INTEGER = {
     ast.LShift: "shl",
     ast.RShift: "ashr",
 }
-FLOAT = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
+FLOAT: Final = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import ast
 import platform
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from calque.machine.lang.types import F32, F64, I1, I8, I16, I32, I64, PTR, Cell, Layout, Type, Var
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from calque.machine.lang.expressions import Expressions, Value
 
 Emit = Callable[["Expressions", ast.Call], "Value"]
-INTRINSICS: dict[str, Emit] = {}
+INTRINSICS: Final[dict[str, Emit]] = {}
 
 
 def _arguments(e: Expressions, node: ast.Call, *types: Type | None) -> list[Value]:

@@ -12,7 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from calque.machine.code import image
 from calque.machine.syntax import syntax_tree
@@ -59,7 +59,7 @@ I64 = Type("i64", "i64", 8, ctypes.c_int64)
 F32 = Type("f32", "float", 4, ctypes.c_float)
 F64 = Type("f64", "double", 8, ctypes.c_double)
 PTR = Type("ptr", "ptr", 8, ctypes.c_void_p)
-TYPES = {t.name: t for t in (I1, I8, I16, I32, I64, F32, F64, PTR)}
+TYPES: Final = {t.name: t for t in (I1, I8, I16, I32, I64, F32, F64, PTR)}
 
 
 def as_type(value: object) -> Type | None:

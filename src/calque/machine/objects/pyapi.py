@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def new_reference(p: ptr) -> ptr:
 METH_FASTCALL, METH_O, METH_NOARGS = 0x80, 0x8, 0x4
 FLAGS_DEFAULT, FLAGS_BASETYPE, FLAGS_HAVE_GC = 1 << 18, 1 << 10, 1 << 14
 FLAGS_VECTORCALL, FLAGS_METHOD_DESCRIPTOR, FLAGS_NO_NEW = 1 << 11, 1 << 17, 1 << 7
-SLOTS = {
+SLOTS: Final = {
     "mp_subscript": 5,
     "tp_call": 50,
     "tp_clear": 51,
@@ -131,7 +131,7 @@ OBJECT, ULONGLONG, PYSSIZET = 6, 18, 19  # kinds of PyMemberDef
 READONLY = 1
 
 fastcall = signature(ptr, ptr, ptr, i64)  # (self, arguments, count) of METH_FASTCALL
-_keep_alive: list[Any] = []  # definitions that C objects point to
+_keep_alive: Final[list[Any]] = []  # definitions that C objects point to
 
 
 class _MethodDef(ctypes.Structure):

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.native.lower.dot import transposed
-from calque.native.lower.graph import Graph, Node, graph_of
+from calque.native.lower.graph import Graph, GraphBuilder, Node, graph_of
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.plan.blocks import Block, Planner
@@ -146,7 +146,7 @@ def turn_matrices(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
                 and x.shape[0] >= WORTH
             ):
                 outer = p.alias[x][0]
-                g = Graph(block.order[-1].id + 1)
+                g = GraphBuilder(block.order[-1].id + 1)
                 t = transposed(g, outer, (1, 0))
                 view = View(p.temporary(t))
                 steps += p.block([(t, view)])

@@ -25,7 +25,7 @@ from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine.caches import Table
 from calque.machine.call.functions import run_program
-from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
+from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
@@ -34,13 +34,13 @@ from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
 from calque.native.library import linalg, sorting
-from calque.native.library.routines import EAGER
+from calque.native.library.routines import ROUTINES
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
-from calque.native.plan.program import raw_bits
-from calque.native.plan.steps import Call
+from calque.native.plan.program import Assembler, raw_bits
+from calque.native.plan.steps import Call, Routine
 from calque.native.scalars import elements
-from calque.native.scalars.expr import Expr
+from calque.native.scalars.expr import Buffer, Expr
 from calque.native.symbolic import python_text
 from calque.transforms.devices.sharding_propagation import place_one
 
@@ -99,11 +99,7 @@ class Template:
         if not isinstance(call, Call) or closed.consts:
             raise ValueError("not one kernel")
         sizes = planned.planner.sizes
-        self.symbols, self.out_avals, self.kernel = (
-            symbols,
-            closed.out_avals,
-            planned.code[call.schedule],
-        )
+        self.out_avals, self.kernel = closed.out_avals, planned.code[call.schedule]
         places = {buf: ("in", i) for i, buf in enumerate(planned.inputs)}
         places |= {buf: ("out", i) for i, (buf, _) in enumerate(planned.outputs)}
         self.places = [places[buf] for buf in self.kernel.buffers]
@@ -120,10 +116,11 @@ class Template:
 
     def driver(self, n_in: int) -> tuple[Pattern, list[Any]]:
         """The program of the call alone, and what stands at each of its varying words."""
-        b = ProgramBuilder(n_in, [(a, 0) for a in self.out_avals])
-        ins = [b.input(i) for i in range(n_in)]
-        outs = [b.output(i) for i in range(len(self.out_avals))]
-        self.emit_with(b, ins, outs, [Varying(HINTS[i], i) for i in self.sizes], Varying(2, TURNS))
+        b, k = ProgramBuilder(n_in, [(a, 0) for a in self.out_avals]), self.kernel
+        slots = [b.input(i) if kind == "in" else b.output(i) for kind, i in self.places]
+        sizes = [Varying(HINTS[i], i) for i in self.sizes]
+        turns = 1 if self.turns is None else Varying(2, TURNS)
+        b.call(k.address, [*slots, *sizes, *self.bits], 0, turns, name=k.symbol, asks=k.polls)
         varying = b.varying()
         return Pattern(b.build(), [i for i, _ in varying]), [key for _, key in varying]
 
@@ -131,26 +128,12 @@ class Template:
         """Do these sizes give the answers that the kernel was made with?"""
         return not self.guards or self.holds(*dims, *HINTS[len(dims) :]) == self.guards
 
-    def emit_with(
-        self,
-        b: ProgramBuilder,
-        ins: Sequence[Slot],
-        outs: Sequence[Slot],
-        sizes: Sequence[Any],
-        turns: Any,
-    ) -> None:
-        args: list[Any] = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
-        args += [*sizes, *self.bits]
-        k = self.kernel
-        end = 1 if self.turns is None else turns
-        b.call(k.address, args, 0, end, name=k.symbol, asks=k.polls)
-
-    def emit(
-        self, b: ProgramBuilder, ins: Sequence[Slot], outs: Sequence[Slot], dims: Sequence[Any]
-    ) -> None:
+    def step(self, ins: Sequence[Buffer], outs: Sequence[Buffer], dims: Sequence[Any]) -> Routine:
         """The call as a step of a larger program."""
-        turns = 1 if self.turns is None else self.turns(*dims)
-        self.emit_with(b, ins, outs, [dims[i] for i in self.sizes], turns)
+        buffers = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
+        words = [*buffers, *[dims[i] for i in self.sizes], *self.bits]
+        turns, k = 1 if self.turns is None else self.turns(*dims), self.kernel
+        return Routine(k.symbol, k.address, words, ins, outs, turns=turns, grain=0, asks=k.polls)
 
     def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
@@ -266,7 +249,7 @@ def counting(
     return Form((p, tuple({**rest, "shape": kept}.items())), (), at, tuple(whole))
 
 
-NORMAL: dict[str, Callable[..., Form | None]] = {
+NORMAL: Final[dict[str, Callable[..., Form | None]]] = {
     **{name: along_axes for name in (*REDUCTIONS, *POSITIONS, *RUNNING)},
     "dot_general": product,
     "iota": counting,
@@ -353,7 +336,7 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
             return results(sized, p.multiple_results)
     if p.name in COMPILED:
         return of_program(p, avals, params)
-    if p.name in EAGER:
+    if p.name in ROUTINES:
         program = routine_program(p.name, params, avals, outs)
         if program is not None:
             return results(program, p.multiple_results)
@@ -379,10 +362,17 @@ def small(avals: Sequence[ShapedArray]) -> bool:
 def routine_program(
     name: str, params: dict[str, Any], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Program | None:
+    """The call of a routine as a program of its own."""
     b = ProgramBuilder(len(avals), [(a, nbytes(a)) for a in outs])
-    ins = [b.input(i) for i in range(len(avals))]
-    if not EAGER[name](b, name, params, ins, avals, [b.output(i) for i in range(len(outs))]):
+    buffers = {Buffer(f"in{i}", (), "u8"): b.input(i) for i in range(len(avals))}
+    ins = list(buffers)
+    buffers |= {Buffer(f"out{i}", (), "u8"): b.output(i) for i in range(len(outs))}
+    step = ROUTINES[name](name, params, avals, ins, list(buffers)[len(ins) :])
+    if step is None:
         return None
+    assembler = Assembler(Sizes(), {}, {}, {})
+    assembler.builder, assembler.slots = b, buffers
+    assembler.routine(step)
     return b.build(release_gil=avals[0].size > SMALL or linalg.is_long(name, avals))
 
 

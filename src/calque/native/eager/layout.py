@@ -8,10 +8,12 @@ from typing import Any, Final, NamedTuple
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import storage
 from calque.machine.caches import memo
-from calque.machine.driver.builder import ProgramBuilder, Slot, Varying
+from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
 from calque.machine.objects.strided import Axis, merged
+from calque.native.plan.steps import Routine
+from calque.native.scalars.expr import Buffer
 
 
 class View(NamedTuple):
@@ -74,22 +76,13 @@ VIEWS: Final[dict[str, Callable[..., View]]] = {
 }
 
 
-def emit_copy(
-    b: ProgramBuilder,
-    to: Slot,
-    source: Slot,
-    axes: Sequence[Axis],
-    size: int,
-    at: int = 0,
-    offset: int = 0,
-) -> None:
+def copy(
+    to: Buffer, source: Buffer, axes: Sequence[Axis], size: int, at: Any = 0, offset: Any = 0
+) -> Routine:
     """A call of the strided copy."""
-    words = [n for axis in axes for n in axis]
-    b.call(
-        strided.calque_strided_copy.address,
-        [to, source, size, at, offset, len(axes), *words],
-        name="copy",
-    )
+    words = [to, source, size, at, offset, len(axes), *[n for axis in axes for n in axis]]
+    address = strided.calque_strided_copy.address
+    return Routine("copy", address, words, (source,), (to,), grain=0, asks=False)
 
 
 @memo("programs of strided copies", 64, programs=True)
@@ -113,39 +106,28 @@ def view_program(
     return copy_pattern(len(axes)).program([(out, out.size * size)], words)
 
 
-def emit(
-    b: ProgramBuilder,
+def copies(
     name: str,
     params: dict[str, Any],
-    ins: Sequence[Slot],
+    ins: Sequence[Buffer],
     avals: Sequence[ShapedArray],
-    to: Slot,
+    to: Buffer,
     out: ShapedArray,
-) -> bool:
-    """The steps of a layout primitive, if it is one."""
+) -> list[Routine] | None:
+    """The steps of a layout primitive; None if it is none."""
     size = storage(out.dtype).itemsize
+    if name not in VIEWS and name != "concatenate":
+        return None
     if out.size == 0:
-        return name in VIEWS or name == "concatenate"
+        return []
     if name in VIEWS:
-        x = avals[0]
-        view = VIEWS[name](x, dense(x.shape, size), **params)
-        emit_copy(
-            b,
-            to,
-            ins[0],
-            merged(list(zip(out.shape, dense(out.shape, size), view.strides))),
-            size,
-            0,
-            view.offset,
-        )
-        return True
-    if name != "concatenate":
-        return False
-    at, strides = 0, dense(out.shape, size)
-    for slot, x in zip(ins, avals):
+        view = VIEWS[name](avals[0], dense(avals[0].shape, size), **params)
+        axes = merged(list(zip(out.shape, dense(out.shape, size), view.strides)))
+        return [copy(to, ins[0], axes, size, 0, view.offset)]
+    steps, at, strides = [], 0, dense(out.shape, size)
+    for source, x in zip(ins, avals):
         if x.size:
-            emit_copy(
-                b, to, slot, merged(list(zip(x.shape, strides, dense(x.shape, size)))), size, at
-            )
+            axes = merged(list(zip(x.shape, strides, dense(x.shape, size))))
+            steps.append(copy(to, source, axes, size, at))
         at += x.shape[params["dimension"]] * strides[params["dimension"]]
-    return True
+    return steps

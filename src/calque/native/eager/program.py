@@ -13,16 +13,22 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.avals import ShapedArray
+from calque.core.dims import hint_of
 from calque.core.dtypes import is_extended
-from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
-from calque.core.primitives import Primitive
-from calque.machine.driver.builder import ProgramBuilder, Slot
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from calque.machine.driver.program import Program
 from calque.native.eager import execution as eager
 from calque.native.eager import layout as eager_layout
-from calque.native.library.routines import EAGER
+from calque.native.library.routines import ROUTINES
+from calque.native.lower.graph import memory_type
+from calque.native.lower.rules import buffer_of
+from calque.native.lower.sizes import Sizes
 from calque.native.passes.pipeline import run as run_passes
-from calque.native.plan.program import array_at
+from calque.native.plan.memory import ALIGN
+from calque.native.plan.program import Assembler
+from calque.native.plan.steps import Copy, Host, Step, WriteSize
+from calque.native.scalars.expr import Buffer, Expr
 
 ALIASES: Final = frozenset(
     ("reshape", "squeeze", "copy", "copy_p", "stop_gradient", "optimization_barrier")
@@ -35,135 +41,120 @@ class Inexpressible(Exception):
     """The function needs more than these steps."""
 
 
-class Assembler:
-    """Places for the values of a program, and its steps."""
+class Steps:
+    """A program as one step for each equation, with a buffer for each value."""
 
-    def __init__(self, closed: ClosedJaxpr, out_avals: Sequence[Any]):
-        jaxpr = closed.jaxpr
-        if closed.consts or len(jaxpr.eqns) > MOST_STEPS:
-            raise Inexpressible
-        self.builder = self.begin(len(jaxpr.invars), [(aval, bytes_of(aval)) for aval in out_avals])
-        self.slots: dict[Any, Slot] = {v: self.builder.input(i) for i, v in enumerate(jaxpr.invars)}
-        self.homes: dict[Var, Slot] = {}
-        self.used = 0
-        for i, a in enumerate(jaxpr.outvars):
-            if isinstance(a, Var) and a not in self.slots:
-                self.homes.setdefault(a, self.builder.output(i))
+    def __init__(self, jaxpr: Jaxpr, out_avals: Sequence[ShapedArray], sizes: Sizes) -> None:
+        self.sizes = sizes
+        self.kinds: dict[ShapedArray, tuple[tuple[Expr, ...], str, int]] = {}
+        self.bytes: dict[Buffer, int] = {}
+        self.consts: list[tuple[Buffer, np.ndarray]] = []
+        self.temporaries: set[Buffer] = set()
+        self.used = 0  # bytes of them
+        self.steps: list[Step] = []
+        self.inputs = [self.buffer(v.aval) for v in jaxpr.invars]
+        self.outputs = [(self.buffer(aval), aval) for aval in out_avals]
+        self.buffers: dict[Any, Buffer] = dict(zip(jaxpr.invars, self.inputs))
+        self.homes: dict[Var, Buffer] = {}
+        for a, (home, _) in zip(jaxpr.outvars, self.outputs):
+            if isinstance(a, Var) and a not in self.buffers:
+                self.homes.setdefault(a, home)
+        for e in jaxpr.eqns:
+            self.step(e)
+        for a, (home, _) in zip(jaxpr.outvars, self.outputs):
+            source = self.read(a)  # inputs, literals, and what is given twice
+            if source is not home:
+                self.steps.append(Copy(home, source))
 
-    def begin(self, n_in: int, outputs: Sequence[tuple[Any, Any]]) -> ProgramBuilder:
-        """What the steps are written with."""
-        return ProgramBuilder(n_in, outputs)
+    def buffer(self, aval: ShapedArray) -> Buffer:
+        found = self.kinds.get(aval)
+        if found is None:
+            shape, dtype = memory_type(aval)
+            extents = tuple([self.sizes.dim(d) for d in shape])
+            found = extents, dtype, hint_of(aval.size * int(aval.dtype.itemsize))
+            self.kinds[aval] = found
+        extents, dtype, nbytes = found
+        made = buffer_of(f"b{len(self.bytes)}", extents, dtype)
+        self.bytes[made] = nbytes
+        return made
 
-    def room(self, size: Any) -> Slot:
-        """A place for so many bytes."""
-        size = -(-max(size, 1) // 64) * 64
-        slot = self.builder.arena(self.used, size)
-        self.used += size
-        if self.used > MOST_BYTES:
-            raise Inexpressible
-        return slot
+    def read(self, a: Any) -> Buffer:
+        if not isinstance(a, Literal):
+            return self.buffers[a]
+        made = self.buffer(a.aval)
+        value = np.ascontiguousarray(np.asarray(a.val).astype(a.aval.dtype))
+        self.consts.append((made, value))
+        return made
 
-    def read(self, a: Any) -> Slot:
-        if isinstance(a, Literal):
-            return self.builder.const(np.ascontiguousarray(np.asarray(a.val).astype(a.aval.dtype)))
-        return self.slots[a]
-
-    def place(self, v: Var) -> Slot:
+    def place(self, v: Var) -> Buffer:
         """Where a result is written: its output, or temporary memory."""
-        slot = self.homes.get(v)
-        if slot is None:
-            slot = self.room(bytes_of(v.aval))
-        self.slots[v] = slot
-        return slot
+        made = self.homes.get(v)
+        if made is None:
+            made = self.buffer(v.aval)
+            self.temporaries.add(made)
+            self.used += -(-self.bytes[made] // ALIGN) * ALIGN
+            if self.used > MOST_BYTES:
+                raise Inexpressible
+        self.buffers[v] = made
+        return made
 
     def step(self, e: Eqn) -> None:
         p, params = e.primitive, e.params
         avals = [a.aval for a in e.invars]
-        outs = [v.aval for v in e.outvars]
-        if any(is_extended(a.dtype) for a in (*avals, *outs)) or not eager.small(outs):
+        out_avals = [v.aval for v in e.outvars]
+        if p.name == "size_value":
+            self.steps.append(WriteSize(params["dim"], self.place(e.outvars[0])))
+            return
+        if any(is_extended(a.dtype) for a in (*avals, *out_avals)) or not eager.small(out_avals):
             raise Inexpressible
         if p.name in ALIASES and len(avals) == 1:
             self.alias(e)
             return
-        form = eager.normal_form(p, avals, params, tuple(params.items()))
-        made = eager.template_of(p, form) if form is not None else None
         ins = [self.read(a) for a in e.invars]
-        if form is not None and made is not None:
-            made.emit(self.builder, ins, [self.place(v) for v in e.outvars], form.dims)
-        elif p.name in EAGER and EAGER[p.name](
-            self.builder, p.name, params, ins, avals, [self.place(v) for v in e.outvars]
-        ):
-            pass
-        elif not eager_layout.emit(
-            self.builder, p.name, params, ins, avals, self.place(e.outvars[0]), outs[0]
-        ):
-            self.host(e, ins, avals, outs)
-
-    def host(self, e: Eqn, ins: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]) -> None:
-        """What has neither a kernel for every shape nor a strided copy runs its meaning."""
-        if (
-            e.primitive.effect
-            or eager.holds_programs(e.params)
-            or e.primitive.name in eager.COMPILED
-        ):
+        outs = [self.place(v) for v in e.outvars]
+        form = eager.normal_form(p, avals, params, tuple(params.items()))
+        kernel = eager.template_of(p, form) if form is not None else None
+        if form is not None and kernel is not None:
+            self.steps.append(kernel.step(ins, outs, form.dims))
+            return
+        if p.name in ROUTINES:
+            routine = ROUTINES[p.name](p.name, params, avals, ins, outs)
+            if routine is not None:
+                self.steps.append(routine)
+                return
+        copies = eager_layout.copies(p.name, params, ins, avals, outs[0], out_avals[0])
+        if copies is not None:
+            self.steps += copies
+            return
+        # what has neither a kernel for every shape nor a strided copy runs its meaning
+        if p.effect or eager.holds_programs(params) or p.name in eager.COMPILED:
             raise Inexpressible
-        slots = [self.place(v) if v not in self.slots else self.slots[v] for v in e.outvars]
-        self.call_host(e, [*ins, *slots], avals, outs)
-
-    def call_host(
-        self, e: Eqn, slots: Sequence[Slot], avals: Sequence[Any], outs: Sequence[Any]
-    ) -> None:
-        """Run the meaning of a primitive."""
-        self.builder.host(
-            meaning_at(e.primitive, e.params, avals, outs), slots, name=e.primitive.name
-        )
+        self.steps.append(Host(p.name, params, ins, outs, avals, out_avals))
 
     def alias(self, e: Eqn) -> None:
         """The same bytes under another name; an output gets its own."""
         source, v = self.read(e.invars[0]), e.outvars[0]
         if v in self.homes:
-            self.builder.copy(self.place(v), source, bytes_of(v.aval))
+            self.steps.append(Copy(self.place(v), source))
         else:
-            self.slots[v] = source
+            self.buffers[v] = source
 
-    def finish(self, outvars: Sequence[Any]) -> Program:
-        """Results that are inputs, literals, or stand twice are copied."""
-        for i, a in enumerate(outvars):
-            source = self.read(a)
-            if source != self.builder.output(i):
-                self.builder.copy(self.builder.output(i), source, bytes_of(a.aval))
-        return self.builder.build()
+    def program(self, assembler: Assembler) -> Program:
+        return assembler.program(
+            self.inputs, self.outputs, self.consts, self.temporaries, self.steps, False
+        )
 
 
-def bytes_of(aval: Any) -> Any:
-    """Bytes of the elements, where sizes may be free."""
-    return aval.size * int(aval.dtype.itemsize)
-
-
-def meaning_at(
-    primitive: Primitive, params: dict[str, Any], avals: Sequence[Any], outs: Sequence[Any]
-) -> Any:
-    """A function of addresses that runs the meaning of a primitive."""
-
-    def run(*addresses: int) -> None:
-        args = [array_at(p, a) for p, a in zip(addresses, avals)]
-        for a in args:
-            a.flags.writeable = False
-        with np.errstate(all="ignore"):
-            out = primitive.meaning(*args, **params)
-        for p, aval, x in zip(
-            addresses[len(avals) :], outs, out if primitive.multiple_results else [out]
-        ):
-            array_at(p, aval)[...] = x
-
-    return run
+def planned(closed: ClosedJaxpr, sizes: Sizes) -> Steps:
+    """One step for each equation. Raises Inexpressible."""
+    out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
+    closed = run_passes(closed)
+    if closed.consts or len(closed.jaxpr.eqns) > MOST_STEPS:
+        raise Inexpressible
+    return Steps(closed.jaxpr, out_avals, sizes)
 
 
 def assemble(closed: ClosedJaxpr) -> Program:
     """The program of one step for each equation. Raises Inexpressible."""
-    out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
-    closed = run_passes(closed)
-    a = Assembler(closed, out_avals)
-    for e in closed.jaxpr.eqns:
-        a.step(e)
-    return a.finish(closed.jaxpr.outvars)
+    steps = planned(closed, Sizes())
+    return steps.program(Assembler(steps.sizes, {}, steps.bytes, {}))

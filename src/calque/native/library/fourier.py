@@ -18,12 +18,12 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, hint_of
 from calque.core.lazy import LazyModule
 from calque.machine.caches import memo
-from calque.machine.driver.builder import ProgramBuilder, Slot
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import Block, Planner, host_step
 from calque.native.plan.steps import Made, Routine, Step
+from calque.native.scalars.expr import Buffer
 from calque.ops.dimension_numbers import FftType
 
 NAMES: Final = frozenset(("fft",))
@@ -210,20 +210,17 @@ def emit_fft(p: Planner, n: Node, block: Block) -> list[Step]:
 # ---------------------------------------------------------------- eager
 
 
-def emit_eager(
-    b: ProgramBuilder,
+def routine(
     name: str,
     params: dict[str, Any],
-    ins: Sequence[Slot],
     avals: Sequence[Any],
-    outs: Sequence[Slot],
-) -> bool:
-    """A call of the kernel as a step of a program for fixed sizes; False when the axes are not for
-    it."""
+    ins: Sequence[Buffer],
+    outs: Sequence[Buffer],
+) -> Routine | None:
+    """A call of the kernel for one equation; None when the axes are not for it."""
     lengths, x = params["fft_lengths"], avals[0]
     if not is_native(params) or any(type(n) is Dim for n in lengths):
-        return False
+        return None
     outer = math.prod(x.shape[: x.ndim - len(lengths)])
-    words: list[Slot | int] = [ins[0], outs[0], outer, b.const(table_for(params, x)(*lengths))]
-    b.call(kernel.calque_fft.address, words, 0, 1, 1, name, asks=True)
-    return True
+    words = [ins[0], outs[0], outer, table_for(params, x)(*lengths)]
+    return Routine(name, kernel.calque_fft.address, words, ins, outs)

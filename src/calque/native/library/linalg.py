@@ -19,13 +19,13 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex
 from calque.core.lazy import LazyModule
-from calque.machine.driver.builder import ProgramBuilder, Slot
 from calque.machine.once import once
 from calque.native.library.sorting import extent
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import Block, Planner, host_step
 from calque.native.plan.steps import Routine, Step
+from calque.native.scalars.expr import Buffer
 
 _SMALL: Final = frozenset(
     ("cholesky", "lu", "triangular_solve")
@@ -211,19 +211,16 @@ def emit_linalg(p: Planner, n: Node, block: Block) -> list[Step]:
 # ---------------------------------------------------------------- eager
 
 
-def emit_eager(
-    b: ProgramBuilder,
+def routine(
     name: str,
     params: dict[str, Any],
-    ins: Sequence[Slot],
     avals: Sequence[Any],
-    outs: Sequence[Slot],
-) -> bool:
-    """A call of the routine as a step of a program for fixed sizes; False when LAPACK is needed and
-    not there."""
+    ins: Sequence[Buffer],
+    outs: Sequence[Buffer],
+) -> Routine | None:
+    """A call of the routine for one equation; None when LAPACK is needed and not there."""
     functions = functions_of(name, params, avals)
     if functions is None:
-        return False
+        return None
     given = words(name, params, avals, ins, outs, math.prod, functions)
-    b.call(address_of(name), given, 0, 1, 1, name, asks=True)
-    return True
+    return Routine(name, address_of(name), given, ins, outs)

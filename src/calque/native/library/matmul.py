@@ -416,11 +416,11 @@ def followers(block: Block, n: Node) -> list[Node]:
     operands are known."""
     out: list[Node] = []
     at = n
-    while at.users == 1 and at not in block.targets:
-        users = block.readers_of(at)
-        if len(users) != 1:
+    while at not in block.targets:
+        readers = block.readers_of(at)
+        if len(readers) != 1 or readers[0].args.count(at) > 1:
             break
-        u = users[0]
+        (u,) = readers
         if (
             not (elementwise(u) or u.op == "reshape")
             or u.aval.size != n.aval.size
@@ -428,7 +428,7 @@ def followers(block: Block, n: Node) -> list[Node]:
         ):
             break
         others = [a for a in u.args if a is not at]
-        if (u.args.count(at) > 1 and others) or any(not block.ready(a) for a in others):
+        if any(not block.ready(a) for a in others):
             break
         out.append(u)
         at = u

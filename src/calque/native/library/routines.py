@@ -1,4 +1,4 @@
-"""The primitives that are calls of routines of the machine, for eager execution."""
+"""The primitives that are calls of routines of the machine, one equation at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from calque.native.library import fourier, linalg, sorting
+from calque.native.plan.steps import Routine
 
-EAGER: Final[dict[str, Callable[..., bool]]] = {
-    **dict.fromkeys(sorting.NAMES, sorting.emit_eager),
-    **dict.fromkeys(fourier.NAMES, fourier.emit_eager),
-    **dict.fromkeys(linalg.NAMES, linalg.emit_eager),
+# name -> (name, parameters, avals, operands, results) -> the call
+ROUTINES: Final[dict[str, Callable[..., Routine | None]]] = {
+    **dict.fromkeys(sorting.NAMES, sorting.routine),
+    **dict.fromkeys(fourier.NAMES, fourier.routine),
+    **dict.fromkeys(linalg.NAMES, linalg.routine),
 }

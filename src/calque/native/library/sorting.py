@@ -18,13 +18,12 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of
 from calque.core.dtypes import is_complex, is_float, storage
 from calque.core.lazy import LazyModule
-from calque.machine.driver.builder import ProgramBuilder, Slot
 from calque.machine.once import once
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
 from calque.native.plan.blocks import Block, Planner, host_step
 from calque.native.plan.steps import Routine, Step
-from calque.native.scalars.expr import Expr, const, ex
+from calque.native.scalars.expr import Buffer, Expr, const, ex
 from calque.ops.sorting import ranks, ranks_of_largest
 
 NAMES: Final = frozenset(("sort", "top_k", "approx_top_k"))
@@ -184,26 +183,15 @@ def extent(p: Planner, shape: Sequence[Any]) -> Expr:
 # ---------------------------------------------------------------- eager
 
 
-def emit_eager(
-    b: ProgramBuilder,
+def routine(
     name: str,
     params: dict[str, Any],
-    ins: Sequence[Slot],
-    avals: Sequence[Any],
-    outs: Sequence[Slot],
-) -> bool:
-    """A call of the kernel as a step of a program for fixed sizes; False when the rows are too long
-    for it."""
+    avals: Sequence[ShapedArray],
+    ins: Sequence[Buffer],
+    outs: Sequence[Buffer],
+) -> Routine | None:
+    """A call of the kernel for one equation; None when the rows are too long for it."""
     if too_long(name, params, avals[0]):
-        return False
+        return None
     given = words(name, params, avals, ins, outs, math.prod)
-    b.call(
-        kernel.calque_sort.address,
-        [b.const(w) if isinstance(w, np.ndarray) else w for w in given],
-        0,
-        1,
-        1,
-        name,
-        asks=True,
-    )
-    return True
+    return Routine(name, kernel.calque_sort.address, given, ins, outs)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import (
@@ -37,6 +38,8 @@ from calque.native.scalars.expr import (
     walk,
 )
 
+Chosen = Literal["nothing", "vectors", "all"]
+
 
 class MalformedKernel(ValueError):
     """A loop tree that means nothing."""
@@ -50,7 +53,7 @@ class _Verifier:
     vec: str | None = None
     vecnames: set[str] = field(default_factory=set)
     idle: bool = False  # inside a loop of no turns: what stands there may mean nothing
-    scheduled: bool = True  # are the kinds of the loops chosen?
+    chosen: Chosen = "all"
 
     def need(self, ok: bool, what: str) -> None:
         if not ok:
@@ -225,7 +228,7 @@ class _Verifier:
         """Does the loop fold in the order that the fold asks for?"""
         self.need(a.order in ("sequential", "blocked"), f"no order {a.order!r}")
         names = ", ".join(a.names)
-        if isinstance(a, Acc) and self.scheduled:
+        if isinstance(a, Acc) and self.chosen == "all":
             self.need(not a.round, f"{names} goes in rounds of {s.name}, which is one loop")
         if a.order == "sequential":
             self.need(
@@ -233,7 +236,7 @@ class _Verifier:
                 f"{names} is folded in the order of {s.name}, which is {s.kind}",
             )
             return
-        if not self.scheduled:
+        if self.chosen == "nothing":
             return
         once = s.extent.op == "const" and s.extent.attr <= 1
         self.need(
@@ -317,15 +320,15 @@ class _Verifier:
             self.bind(o.name, o.then.dtype, o.name in vec)
 
 
-def verify(body: Body, inputs: Iterable[Buffer] = (), scheduled: bool = True) -> None:
+def verify(body: Body, inputs: Iterable[Buffer] = (), chosen: Chosen = "all") -> None:
     """Raise ``MalformedKernel`` unless a body is well formed and leaves ``inputs`` as they are.
 
-    With ``scheduled`` false it is a nest whose loops are not yet vectors: folds in blocks still
-    stand in serial loops."""
+    ``chosen`` says how much of its schedule is: while it is nothing, folds in blocks still stand
+    in serial loops; while it is the vectors, folds in rounds still stand in one loop."""
     try:
         sizes = frozenset(canonical(body).sizes)
         known = dict.fromkeys(sizes, "i64")
-        v = _Verifier(frozenset(inputs), sizes, known, scheduled=scheduled)
+        v = _Verifier(frozenset(inputs), sizes, known, chosen=chosen)
         v.body(body, outermost=True)
     except MalformedKernel as error:
         raise MalformedKernel(f"{error}\nin the kernel\n{pretty(body)}") from None

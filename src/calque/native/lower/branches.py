@@ -11,7 +11,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, has_effects
 from calque.native.lower.cost import primitive_weight
-from calque.native.lower.graph import EXPANSIONS, Graph, Node, extend
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node, extend
 from calque.native.passes.pipeline import run as run_passes
 from calque.native.scalars import elements
 
@@ -23,7 +23,7 @@ LAYOUT: Final = frozenset(
 
 
 def expand_cond(
-    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
 ) -> list[Node] | None:
     """before: y = cond[branches=({ a. mul a 2 }, { a. add a 1 })] i x
     after:  y = select_n (i > 0) (mul x 2) (add x 1)"""

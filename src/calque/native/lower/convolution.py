@@ -15,7 +15,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product
 from calque.native.lower.dot import TILED, expand_dot, times, transposed
-from calque.native.lower.graph import EXPANSIONS, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.layout import reindex
 from calque.native.lower.reductions import convert, reshape, started, with_shape
 from calque.native.lower.renamed import filled
@@ -99,7 +99,7 @@ class Geometry:
 
 
 def expand_conv(
-    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
 ) -> list[Node]:
     """before: conv_general_dilated x w
     after:  conv_tiled (pad x) (w as [k, n]), as the layout of the result; or conv, where that is
@@ -151,7 +151,7 @@ def is_product(w: Node, p: dict[str, Any]) -> bool:
     )
 
 
-def as_product(g: Graph, x: Node, w: Node, p: dict[str, Any], out: Any) -> Node:
+def as_product(g: GraphBuilder, x: Node, w: Node, p: dict[str, Any], out: Any) -> Node:
     """x:[.., features, ..] times w as [in, out], the features of the result put in their place."""
     numbers = p["dimension_numbers"]
     out_dim, in_dim, *spatial = numbers.rhs_spec
@@ -170,7 +170,7 @@ def as_product(g: Graph, x: Node, w: Node, p: dict[str, Any], out: Any) -> Node:
     return transposed(g, r, [source.get(d, len(kept)) for d in range(len(out.shape))])
 
 
-def padded(g: Graph, x: Node, p: dict[str, Any]) -> Node:
+def padded(g: GraphBuilder, x: Node, p: dict[str, Any]) -> Node:
     """The input with its padding and the gaps of its dilation; what is cut away to less than
     nothing is empty."""
     spec = p["dimension_numbers"].lhs_spec
@@ -208,7 +208,7 @@ def geometry(x: Node, w: Node, p: dict[str, Any], out: Any) -> Geometry:
     )
 
 
-def kernel_matrix(g: Graph, w: Node, spec: Sequence[int], geo: Geometry) -> Node:
+def kernel_matrix(g: GraphBuilder, w: Node, spec: Sequence[int], geo: Geometry) -> Node:
     """[k, n], or [group, k, n]."""
     w = transposed(g, w, (*spec[2:], spec[1], spec[0]))
     if geo.groups == 1:

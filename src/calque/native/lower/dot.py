@@ -13,7 +13,7 @@ import numpy as np
 
 from calque.core import dims
 from calque.core.avals import ShapedArray
-from calque.native.lower.graph import EXPANSIONS, Graph, Node, kind_of
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node, kind_of
 from calque.native.lower.reductions import F32, combine, convert, reshape, started, with_shape
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value
 from calque.native.scalars.expr import const
@@ -24,7 +24,7 @@ UNROLLED: Final = 256  # a product of at most so many multiplications is an expr
 
 
 def expand_dot(
-    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
 ) -> list[Node]:
     """before: dot_general[dimension_numbers=(([2], [1]), ([0], [0]))] x:f32[b,m,k] y:f32[b,k,n]
     after:  matmul (x as [b,m,k]) (y as [b,k,n]), as the shape of the result
@@ -71,7 +71,7 @@ def count(shape: Sequence[int]) -> int:
     return dims.product(shape)
 
 
-def transposed(g: Graph, x: Node, perm: Sequence[int]) -> Node:
+def transposed(g: GraphBuilder, x: Node, perm: Sequence[int]) -> Node:
     if tuple(perm) == tuple(range(len(x.shape))):
         return x
     return g.add(
@@ -82,14 +82,14 @@ def transposed(g: Graph, x: Node, perm: Sequence[int]) -> Node:
     )
 
 
-def spread(g: Graph, x: Node, shape: Sequence[int], dims: Sequence[int]) -> Node:
+def spread(g: GraphBuilder, x: Node, shape: Sequence[int], dims: Sequence[int]) -> Node:
     if tuple(shape) == x.shape:
         return x
     params = {"shape": tuple(shape), "broadcast_dimensions": tuple(dims), "sharding": None}
     return g.add("broadcast_in_dim", (x,), params, with_shape(x.aval, shape))
 
 
-def sum_of_products(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
+def sum_of_products(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     """One side (at least) is a vector per batch."""
     batch, contracted = sizes_of(x, dx[0]), sizes_of(x, dx[2])
     free = sizes_of(x, dx[1]) + sizes_of(y, dy[1])
@@ -104,7 +104,7 @@ def sum_of_products(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     return g.add(op, (product,), {"axes": (last,)}, with_shape(x.aval, shape[:-1]))
 
 
-def outer(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
+def outer(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     """Nothing is summed: an elementwise product, which layout operations and its readers see
     through."""
     nb, nx, ny = len(dx[0]), len(dx[1]), len(dy[1])
@@ -124,14 +124,14 @@ def outer(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     return g.add("add", (p, spread(g, zero, shape, ())), {}, x.aval)
 
 
-def flat(g: Graph, x: Node, perm: Sequence[int], merged: int) -> Node:
+def flat(g: GraphBuilder, x: Node, perm: Sequence[int], merged: int) -> Node:
     """Transposed, the last `merged` dimensions made one."""
     x = transposed(g, x, perm)
     keep = len(perm) - merged
     return reshape(g, x, (*x.shape[:keep], count(x.shape[keep:])))
 
 
-def product(g: Graph, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
+def product(g: GraphBuilder, x: Node, y: Node, dx: Dims, dy: Dims) -> Node:
     """[b, m, k] by [b, k, n], or without b."""
     batch, m, k, n = (
         sizes_of(x, dx[0]),

@@ -7,13 +7,16 @@ order of evaluation."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from calque.core.config import config
 from calque.core.dtypes import ExtendedDType
 from calque.core.jaxprs import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from calque.native.passes.dead_code import has_effect
+from calque.native.scalars import elements
 
 KIND: Final[dict[Any, str]] = {
     np.dtype(name): short
@@ -37,26 +40,23 @@ def kind_of(dtype: Any) -> str:
     return k
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One array of the program."""
+    """One array of the program: the result of one equation."""
 
-    __slots__ = ("args", "aval", "dtype", "id", "op", "params", "shape", "source", "users")
+    op: str
+    args: tuple[Node, ...]
+    params: dict[str, Any]
+    aval: Any
+    id: int
+    source: Any = None
+    shape: tuple[int, ...] = field(init=False)
+    dtype: str = field(init=False)
 
-    def __init__(
-        self,
-        op: str,
-        args: Sequence[Node],
-        params: dict[str, Any],
-        aval: Any,
-        number: int,
-        source: Any = None,
-    ) -> None:
-        self.op, self.params, self.aval, self.source = op, params, aval, source
-        self.args: tuple[Node, ...] = tuple(args)
-        self.shape: tuple[int, ...]
-        self.shape, self.dtype = memory_type(aval) if aval is not None else ((), "")
-        self.id = number
-        self.users = 0  # how many nodes (outputs included) read this one
+    def __post_init__(self) -> None:
+        shape, dtype = memory_type(self.aval) if self.aval is not None else ((), "")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "dtype", dtype)
 
     def __repr__(self) -> str:
         operands = ", ".join(f"%{a.id}" for a in self.args)
@@ -72,19 +72,27 @@ def memory_type(aval: Any) -> tuple[tuple[int, ...], str]:
     return aval.shape, kind_of(aval.dtype)
 
 
+@dataclass(frozen=True, eq=False)
 class Graph:
     """The nodes of one program. `inputs`, `consts` and `outputs` are nodes; an output may stand
     there more than once.
 
     `effects` are the nodes that must run though nobody may read them."""
 
-    __slots__ = ("consts", "effects", "inputs", "next", "nodes", "outputs", "source")
+    nodes: tuple[Node, ...]
+    inputs: tuple[Node, ...]
+    consts: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    effects: tuple[Node, ...]
+
+
+class GraphBuilder:
+    """Writes the nodes of a graph, in program order."""
+
+    __slots__ = ("effects", "next", "nodes", "source")
 
     def __init__(self, first: int = 0) -> None:
         self.nodes: list[Node] = []
-        self.inputs: list[Node] = []
-        self.consts: list[Node] = []
-        self.outputs: list[Node] = []
         self.effects: list[Node] = []
         self.next = first
         self.source: Any = None  # of the equation that is being written
@@ -92,7 +100,9 @@ class Graph:
     def add(
         self, op: str, args: Sequence[Node], params: dict[str, Any], aval: Any, source: Any = None
     ) -> Node:
-        n = Node(op, args, params, aval, self.next, source if source is not None else self.source)
+        n = Node(
+            op, tuple(args), params, aval, self.next, source if source is not None else self.source
+        )
         self.next += 1
         self.nodes.append(n)
         return n
@@ -101,25 +111,23 @@ class Graph:
 # Equations that are written in other terms before anything else happens: name -> f(graph, args,
 # params, avals) -> results, or None where this equation has to stay as it is. Filled by the modules
 # that know them.
-EXPANSIONS: dict[str, Any] = {}
+EXPANSIONS: Final[dict[str, Any]] = {}
 
 
 def graph_of(closed: ClosedJaxpr | Jaxpr) -> Graph:
     """The graph of a program."""
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
-    g = Graph()
-    g.consts = [g.add("const", (), {}, v.aval) for v in jaxpr.constvars]
-    g.inputs = [g.add("input", (), {}, v.aval) for v in jaxpr.invars]
-    g.outputs = extend(g, jaxpr, [*g.consts, *g.inputs])
-    for n in g.nodes:
-        for a in n.args:
-            a.users += 1
-    for n in g.outputs:
-        n.users += 1
-    return g
+    g = GraphBuilder()
+    consts = tuple([g.add("const", (), {}, v.aval) for v in jaxpr.constvars])
+    inputs = tuple([g.add("input", (), {}, v.aval) for v in jaxpr.invars])
+    outputs = tuple(extend(g, jaxpr, [*consts, *inputs]))
+    out = Graph(tuple(g.nodes), inputs, consts, outputs, tuple(g.effects))
+    if config.verify_kernels:
+        verify_graph(out)
+    return out
 
 
-def extend(g: Graph, jaxpr: Jaxpr, inputs: Sequence[Node]) -> list[Node]:
+def extend(g: GraphBuilder, jaxpr: Jaxpr, inputs: Sequence[Node]) -> list[Node]:
     """Write a program into a graph, its constants and inputs being these nodes; gives its
     results."""
     env: dict[Var, Node] = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
@@ -147,11 +155,11 @@ def extend(g: Graph, jaxpr: Jaxpr, inputs: Sequence[Node]) -> list[Node]:
     return [_atom(g, a, env, literals) for a in jaxpr.outvars]
 
 
-def _atom(g: Graph, a: Atom, env: dict[Var, Node], literals: dict[Any, Node]) -> Node:
+def _atom(g: GraphBuilder, a: Atom, env: dict[Var, Node], literals: dict[Any, Node]) -> Node:
     return _literal(g, a, literals) if isinstance(a, Literal) else env[a]
 
 
-def _literal(g: Graph, a: Literal, literals: dict[Any, Node]) -> Node:
+def _literal(g: GraphBuilder, a: Literal, literals: dict[Any, Node]) -> Node:
     key = (a.aval.dtype, a.val.tobytes())
     n = literals.get(key)
     if n is None:
@@ -171,3 +179,74 @@ def reachable(outputs: Iterable[Node], known: Container[Node] = ()) -> list[Node
             if n not in known:
                 todo += n.args
     return sorted(seen, key=lambda n: n.id)
+
+
+# --- verifying ------------------------------------------------------------------------------------
+
+
+class MalformedGraph(ValueError):
+    """A graph that means nothing."""
+
+
+def verify_graph(g: Graph) -> None:
+    """Raise ``MalformedGraph`` unless every node is of the type it says, reads what stands before
+    it, and what comes in and goes out are nodes of the graph."""
+    seen: set[Node] = set()
+    last = -1
+    for n in g.nodes:
+        _need(n.id > last, n, "is not numbered in program order")
+        last = n.id
+        _verify_node(n, seen)
+        seen.add(n)
+    for n in (*g.inputs, *g.consts, *g.outputs, *g.effects):
+        _need(n in seen, n, "is no node of the graph")
+    leaves = {"input": g.inputs, "const": g.consts}
+    for n in g.nodes:
+        _need(n.op not in leaves or n in leaves[n.op], n, "comes from nowhere")
+
+
+def _verify_node(n: Node, seen: Container[Node]) -> None:
+    for a in n.args:
+        _need(a in seen, n, f"reads %{a.id}, which does not stand before it")
+        _need((a.aval is None) == (n.op == "get"), n, "takes several results for one")
+    if n.aval is None:
+        return
+    _need((n.shape, n.dtype) == memory_type(n.aval), n, "has another type than its aval")
+    if n.op != "bitcast_convert_type" and n.args and n.op != "get":
+        if elements.supports(n.op, [a.dtype for a in n.args]):
+            for a in n.args:
+                _need(a.shape in ((), n.shape), n, f"is elementwise, but %{a.id} is {a.shape}")
+
+
+def _need(ok: bool, n: Node, what: str) -> None:
+    if not ok:
+        raise MalformedGraph(f"{node_text(n)}: {what}")
+
+
+# --- printing -------------------------------------------------------------------------------------
+
+
+def graph_text(g: Graph) -> str:
+    """A node a line, in program order."""
+    lines = [node_text(n) for n in g.nodes]
+    effects = f" and do {', '.join(f'%{n.id}' for n in g.effects)}" if g.effects else ""
+    return "\n".join([*lines, f"return {', '.join(f'%{n.id}' for n in g.outputs)}{effects}"])
+
+
+def node_text(n: Node) -> str:
+    kind = f"{n.dtype}[{','.join(map(str, n.shape))}]" if n.aval is not None else "several"
+    params = [f"{k}={_param_text(v)}" for k, v in n.params.items() if v is not None]
+    given = f"[{' '.join(params)}]" if params else ""
+    operands = " ".join(f"%{a.id}" for a in n.args)
+    return f"%{n.id}: {kind} = {n.op}{given} {operands}".rstrip()
+
+
+def _param_text(value: Any) -> str:
+    """A parameter on one line; programs are programs of their own."""
+    if isinstance(value, (ClosedJaxpr, Jaxpr)):
+        return "program"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_param_text, value))})"
+    if isinstance(value, np.dtype):
+        return str(value.name)
+    return str(getattr(value, "__name__", value))

@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.core.lazy import LazyModule
-from calque.native.lower.graph import EXPANSIONS, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.reductions import reshape, with_shape
 
 sort_network = LazyModule("calque.machine.routines.sort.network")
@@ -27,7 +27,7 @@ def most() -> int:
 class Ranking:
     """Passes over keys: integers ordered as the values are, nan above all."""
 
-    def __init__(self, g: Graph, x: Node, axis: int) -> None:
+    def __init__(self, g: GraphBuilder, x: Node, axis: int) -> None:
         self.g, self.x, self.axis = g, x, axis
         self.shape = x.shape
         self.others = tuple(d for d in range(len(x.shape)) if d != axis)
@@ -117,7 +117,7 @@ class Ranking:
 
 
 def expand_top_k(
-    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
 ) -> list[Node] | None:
     """before: top_k[k=3, axis=1] x        after: three times: the maximum of what is left, and its
     first place"""
@@ -142,7 +142,7 @@ def expand_top_k(
     return [key, where]
 
 
-def joined(g: Graph, parts: Sequence[Node], axis: int, aval: Any) -> Node:
+def joined(g: GraphBuilder, parts: Sequence[Node], axis: int, aval: Any) -> Node:
     return g.add("concatenate", parts, {"dimension": axis}, aval) if len(parts) > 1 else parts[0]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import hint_of, product, surely_at_most
 from calque.native.lower.cost import code_size
-from calque.native.lower.graph import EXPANSIONS, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.reductions import expand_reduce, reshape
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
 from calque.native.lower.stages import MAKERS, Stage, boxes_of, loops_of, parts_of
@@ -30,7 +30,7 @@ HEAVIEST: Final = 64  # nodes of what is written once more, to be tested where i
 FLAG: Final = ShapedArray((), np.dtype(bool))
 
 
-def marked(g: Graph, x: Node) -> Node | None:
+def marked(g: GraphBuilder, x: Node) -> Node | None:
     """Does any element of a boolean array hold? As a mark, where it is long enough."""
     size = product(x.shape)
     if surely_at_most(size, LEAST - 1):
@@ -48,7 +48,7 @@ def expand_test(kind: str) -> Callable[..., list[Node]]:
     otherwise = expand_reduce(kind)
 
     def expand(
-        g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+        g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
     ) -> list[Node]:
         (x,) = args
         if x.dtype != "i1" or len(params["axes"]) != len(x.shape) or x.op == "input":
@@ -61,7 +61,7 @@ def expand_test(kind: str) -> Callable[..., list[Node]]:
     return expand
 
 
-def opposite(g: Graph, x: Node) -> Node:
+def opposite(g: GraphBuilder, x: Node) -> Node:
     return x.args[0] if x.op == "not" else g.add("not", (x,), {}, x.aval)
 
 
@@ -101,7 +101,7 @@ CHEAP: Final = frozenset(
 
 
 def either(
-    g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
 ) -> list[Node] | None:
     """before: c = or b (mark False x)      after: c = mark b x, in the memory of b"""
     if avals[0].shape:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from calque.core.config import config
 from calque.core.dtypes import ExtendedDType
-from calque.native.lower.graph import EXPANSIONS, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.rules import LIMITS, RULES, Index, Lower, Request, Value
 from calque.native.scalars.expr import ZERO, Expr, cast, const, ex, linear
 
@@ -48,7 +48,7 @@ def counter(low: Lower, shape: tuple[int, ...], idx: Index) -> tuple[Expr, Expr]
     return high, cast(at, "u32")
 
 
-def expand_block(g: Graph, args: Any, params: dict[str, Any], avals: Any) -> list[Node]:
+def expand_block(g: GraphBuilder, args: Any, params: dict[str, Any], avals: Any) -> list[Node]:
     """threefry2x32 -> its two words, each an elementwise operation."""
     return [g.add("threefry_word", args, {"word": w}, aval) for w, aval in enumerate(avals)]
 
@@ -133,7 +133,7 @@ RULES.update(
     random_unwrap=same_words,
     random_clone=same_words,
 )
-_LIMITS: dict[str, Callable[[Node], bool]] = {
+_LIMITS: Final[dict[str, Callable[[Node], bool]]] = {
     "random_bits": partitionable,
     "random_split": partitionable,
     "random_fold_in": threefry,

@@ -16,7 +16,7 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, may_exceed, product, surely_at_most
 from calque.core.extents import larger
-from calque.native.lower.graph import EXPANSIONS, REAL_PART, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, REAL_PART, GraphBuilder, Node
 from calque.native.lower.rules import LIMITS, RULES, Index, Lower, Request, Value
 from calque.native.lower.sizes import BAKED
 from calque.native.scalars.elements import Cx
@@ -42,7 +42,7 @@ def with_shape(aval: Any, shape: Sequence[int], dtype: Any = None) -> ShapedArra
     return ShapedArray(tuple(shape), dtype or aval.dtype)
 
 
-def convert(g: Graph, x: Node, dtype: Any) -> Node:
+def convert(g: GraphBuilder, x: Node, dtype: Any) -> Node:
     """x as another dtype."""
     if x.aval.dtype == dtype:
         return x
@@ -54,7 +54,7 @@ def convert(g: Graph, x: Node, dtype: Any) -> Node:
     )
 
 
-def reshape(g: Graph, x: Node, shape: Sequence[int]) -> Node:
+def reshape(g: GraphBuilder, x: Node, shape: Sequence[int]) -> Node:
     if tuple(shape) == x.shape:
         return x
     params = {"new_sizes": tuple(shape), "dimensions": None, "sharding": None}
@@ -81,7 +81,7 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
     op = f"reduce_{kind}"
 
     def expand(
-        g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+        g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
     ) -> list[Node]:
         x, out = args[0], avals[0]
         if kind in ("max", "min") and x.dtype in REAL_PART:
@@ -104,14 +104,14 @@ def expand_reduce(kind: str) -> Callable[..., list[Node]]:
     return expand
 
 
-def size_node(g: Graph, n: Any, dtype: np.dtype) -> Node:
+def size_node(g: GraphBuilder, n: Any, dtype: np.dtype) -> Node:
     """A size as a scalar."""
     if type(n) is Dim:
         return g.add("size_value", (), {"dim": n}, ShapedArray((), dtype))
     return g.add("literal", (), {"value": np.asarray(n).astype(dtype)[()]}, ShapedArray((), dtype))
 
 
-def widened(g: Graph, x: Node, sums: bool) -> Node:
+def widened(g: GraphBuilder, x: Node, sums: bool) -> Node:
     """Types that expressions hold as bits, and halves when they are summed, are reduced in a wider
     type."""
     dtype = x.aval.dtype
@@ -199,7 +199,7 @@ def expand_arg(kind: str) -> Callable[..., list[Node]]:
     after:  reduce_min[axes=(1,)] (select (x == max(x) or x != x) iota (largest))"""
 
     def expand(
-        g: Graph, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
+        g: GraphBuilder, args: Sequence[Node], params: dict[str, Any], avals: Sequence[Any]
     ) -> list[Node]:
         x, (axis,), index = args[0], params["axes"], np.dtype(params["index_dtype"])
         axis %= len(x.shape)

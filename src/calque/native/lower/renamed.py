@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.native.lower.graph import EXPANSIONS, REAL_PART, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, REAL_PART, GraphBuilder, Node
 from calque.native.lower.reductions import expand_reduce, identity_of, reshape, with_shape
 from calque.native.lower.rules import RULES, Index, Lower, Request, Value
 from calque.native.scalars.expr import DTYPES, const, ex
@@ -18,38 +18,46 @@ Steps = Generator[Request, Value, Value]
 Params = dict[str, Any]
 
 
-def same(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
+def same(g: GraphBuilder, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
     """Its operands, as they are: stop_gradient, name, optimization_barrier."""
     return list(args)
 
 
 def renamed(name: str) -> Callable[..., list[Node]]:
-    def expand(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
+    def expand(
+        g: GraphBuilder, args: Sequence[Node], params: Params, avals: Sequence[Any]
+    ) -> list[Node]:
         return [g.add(name, args, params, avals[0])]
 
     return expand
 
 
-def slice_of(g: Graph, x: Node, axis: int, start: int, aval: Any) -> Node:
+def slice_of(g: GraphBuilder, x: Node, axis: int, start: int, aval: Any) -> Node:
     lo = tuple(start if d == axis else 0 for d in range(x.aval.ndim))
     hi = tuple(a + n for a, n in zip(lo, aval.shape))
     return g.add("slice", (x,), {"start_indices": lo, "limit_indices": hi, "strides": None}, aval)
 
 
-def split(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
+def split(
+    g: GraphBuilder, args: Sequence[Node], params: Params, avals: Sequence[Any]
+) -> list[Node]:
     """split[sizes=(2, 3)] x -> x[:2], x[2:5]"""
     starts = [0, *accumulate(params["sizes"])]
     return [slice_of(g, args[0], params["axis"], s, a) for s, a in zip(starts, avals)]
 
 
-def stack(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
+def stack(
+    g: GraphBuilder, args: Sequence[Node], params: Params, avals: Sequence[Any]
+) -> list[Node]:
     """stack[axis=k] x y -> concatenate of x and y, reshaped"""
     axis, out = params["axis"], avals[0]
     part = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
     return [g.add("concatenate", [reshape(g, x, part) for x in args], {"dimension": axis}, out)]
 
 
-def unstack(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
+def unstack(
+    g: GraphBuilder, args: Sequence[Node], params: Params, avals: Sequence[Any]
+) -> list[Node]:
     """unstack[axis=k] x -> slices of x, reshaped"""
     x, axis = args[0], params["axis"]
     part = (*x.aval.shape[:axis], 1, *x.aval.shape[axis + 1 :])
@@ -59,12 +67,14 @@ def unstack(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]
     ]
 
 
-def empty(g: Graph, args: Sequence[Node], params: Params, avals: Sequence[Any]) -> list[Node]:
+def empty(
+    g: GraphBuilder, args: Sequence[Node], params: Params, avals: Sequence[Any]
+) -> list[Node]:
     """An array whose values do not matter: zeros."""
     return [filled(g, np.zeros((), avals[0].dtype)[()], avals[0])]
 
 
-def filled(g: Graph, value: Any, aval: Any) -> Node:
+def filled(g: GraphBuilder, value: Any, aval: Any) -> Node:
     scalar = g.add(
         "literal", (), {"value": np.asarray(value).astype(aval.dtype)}, ShapedArray((), aval.dtype)
     )
@@ -92,7 +102,9 @@ def expand_window(kind: str) -> Callable[..., list[Node]]:
     before: reduce_window_max[window_dimensions=(1, 2, 2, 1), ...] x
     after:  reduce_max (windows[axis=2] (pad (reduce_max (windows[axis=1] (pad x)))))"""
 
-    def expand(g: Graph, args: Sequence[Node], p: Params, avals: Sequence[Any]) -> list[Node]:
+    def expand(
+        g: GraphBuilder, args: Sequence[Node], p: Params, avals: Sequence[Any]
+    ) -> list[Node]:
         x = args[0]
         if x.dtype not in DTYPES and (kind != "sum" or x.dtype not in REAL_PART):
             return [g.add(f"reduce_window_{kind}", args, p, avals[0])]
@@ -109,7 +121,7 @@ def expand_window(kind: str) -> Callable[..., list[Node]]:
 
 
 def one_axis(
-    g: Graph,
+    g: GraphBuilder,
     x: Node,
     kind: str,
     d: int,

@@ -14,7 +14,7 @@ import numpy as np
 
 from calque.core.avals import ShapedArray
 from calque.native.lower.dot import count, spread
-from calque.native.lower.graph import EXPANSIONS, Graph, Node
+from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.layout import choose, guarded
 from calque.native.lower.reductions import expand_reduce, identity_of, reshape, with_shape
 from calque.native.lower.renamed import filled
@@ -35,7 +35,7 @@ FLAG: Final = np.dtype("bool")
 class Windows:
     """The windows of one equation."""
 
-    def __init__(self, g: Graph, x: Node, p: Params, counts: Sequence[int]) -> None:
+    def __init__(self, g: GraphBuilder, x: Node, p: Params, counts: Sequence[int]) -> None:
         ones = (1,) * len(x.shape)
         self.g, self.x, self.counts = g, x, tuple(counts)
         self.kind = {"ge": "max", "le": "min"}[p["select_prim"].name]
@@ -104,7 +104,7 @@ class Windows:
 
 
 def expand_scatter(
-    g: Graph, args: Sequence[Node], p: Params, avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], p: Params, avals: Sequence[Any]
 ) -> list[Node] | None:
     """before: select_and_scatter_add source x
     after:  each element: the source of the window it lies in where that selects it; or the sum of
@@ -126,11 +126,11 @@ def expand_scatter(
     return [overlapping(g, w, source, filled(g, 0, source.aval))]
 
 
-def add(g: Graph, a: Node, b: Node) -> Node:
+def add(g: GraphBuilder, a: Node, b: Node) -> Node:
     return g.add("or" if a.dtype == "i1" else "add", (a, b), {}, a.aval)
 
 
-def beside(g: Graph, w: Windows, source: Node) -> Node:
+def beside(g: GraphBuilder, w: Windows, source: Node) -> Node:
     """Windows that do not overlap: blocks [*(window, element of its block)], merged and cut to the
     array."""
     rank = range(len(w.counts))
@@ -163,7 +163,9 @@ def beside(g: Graph, w: Windows, source: Node) -> Node:
     return placed(g, out, ends, w.x.shape)
 
 
-def placed(g: Graph, x: Node, config: Sequence[tuple[int, int, int]], shape: Sequence[int]) -> Node:
+def placed(
+    g: GraphBuilder, x: Node, config: Sequence[tuple[int, int, int]], shape: Sequence[int]
+) -> Node:
     """Zeros of a shape, with `x` in them."""
     if all(c == (0, 0, 0) for c in config):
         return x
@@ -171,7 +173,7 @@ def placed(g: Graph, x: Node, config: Sequence[tuple[int, int, int]], shape: Seq
     return g.add("pad", (x, zero), {"padding_config": tuple(config)}, with_shape(x.aval, shape))
 
 
-def overlapping(g: Graph, w: Windows, source: Node, zero: Node) -> Node:
+def overlapping(g: GraphBuilder, w: Windows, source: Node, zero: Node) -> Node:
     """One term for each element of a window, the last first: so each element meets its windows in
     their order."""
     selected = w.selected()
@@ -231,7 +233,7 @@ def places_in(w: Windows, number: Expr) -> list[Expr]:
 
 
 def expand_gather(
-    g: Graph, args: Sequence[Node], p: Params, avals: Sequence[Any]
+    g: GraphBuilder, args: Sequence[Node], p: Params, avals: Sequence[Any]
 ) -> list[Node] | None:
     """before: select_and_gather_add values x        after: window_pick values (the place that each
     window of x selects)"""

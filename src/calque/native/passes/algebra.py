@@ -4,7 +4,7 @@ are."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -217,7 +217,7 @@ def power_by_roots(s: Sweep, e: Eqn) -> Eqn | None:
     return s.new("pow", e.invars[:1], e.outvars[0], e, exponent=v) if v is not None else None
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "pow": (power_by_roots,),
     "add": (add_nothing,),
     "add_any": (add_nothing,),

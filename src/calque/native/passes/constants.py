@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from calque.core.jaxprs import Atom, Eqn, Literal
@@ -71,4 +73,4 @@ def fold(_: Sweep, e: Eqn) -> Atom | Eqn | None:
     return Literal(val, aval) if val.dtype == aval.dtype and not val.shape else None
 
 
-RULES: dict[str, tuple[Rule, ...]] = {name: (fold,) for name in EXACT}
+RULES: Final[dict[str, tuple[Rule, ...]]] = {name: (fold,) for name in EXACT}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from calque.core.jaxprs import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from calque.core.trace import trace_to_jaxpr
 
 # Calls whose body may stand in their place: name of the primitive -> name of the parameter that
 # holds the body.
-CALLS = {
+CALLS: Final = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
     "closed_call": "jaxpr",

@@ -4,6 +4,7 @@ stands."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.native.passes import algebra, constants
@@ -14,7 +15,7 @@ from calque.native.passes.hoisted_checks import hoisted_checks
 from calque.native.passes.inline import inline_calls
 from calque.native.passes.sweep import Rule, rewrite
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: Final[dict[str, tuple[Rule, ...]]] = {
     name: constants.RULES.get(name, ()) + algebra.RULES.get(name, ())
     for name in {**constants.RULES, **algebra.RULES}
 }

@@ -249,7 +249,8 @@ def host_step(p: Planner, n: Node, block: Block) -> list[Step]:
     p.host_calls.append(n.op)
     return [
         Host(
-            n,
+            n.op,
+            n.params,
             args,
             [h.buf for h in homes],
             [a.aval for a in n.args],

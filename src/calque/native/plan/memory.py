@@ -111,6 +111,8 @@ def arrange(
     after: Iterable[Buffer] = (),
 ) -> tuple[dict[Buffer, int], int]:
     """(offset of every temporary, size of the arena): first fit, in order of first use."""
+    if not temporaries:
+        return {}, 0
     life = Lifetimes(steps, temporaries, after=after)
     offsets: dict[Buffer, int] = {}
     gaps = _Gaps()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calque.core.avals import nbytes
+from calque.core.dims import Dim
 from calque.core.primitives import REGISTRY
 from calque.machine.driver.builder import ProgramBuilder, Reg, Slot
 from calque.machine.driver.interpreter import Op
@@ -28,12 +29,13 @@ from calque.native.plan.steps import (
     Step,
     Swap,
     Switch,
+    WriteSize,
 )
-from calque.native.scalars.expr import Buffer, Expr
+from calque.native.scalars.expr import Buffer, Expr, item_size
 from calque.native.schedule.nests import Schedule
 
 PIECE_NS = 1_000_000_000  # of work, by a guess that is ten times too high for products
-_OPS = {
+_OPS: Final = {
     "add": Op.ADD,
     "sub": Op.SUB,
     "mul": Op.MUL,
@@ -118,15 +120,16 @@ class Assembler:
             elif isinstance(s, Host):
                 self.host(s)
             elif isinstance(s, Routine):
-                self.builder.call(
-                    s.address, [self.operand(w) for w in s.words], 0, 1, 1, name=s.name, asks=True
-                )
+                self.routine(s)
             elif isinstance(s, Repeat):
                 self.repeat(s)
             elif isinstance(s, Swap):
                 self.builder.swap(self.slots[s.a], self.slots[s.b])
             elif isinstance(s, Count):
                 self.count(s)
+            elif isinstance(s, WriteSize):
+                size, bits = self.operand(s.size), 8 * item_size(s.buffer.dtype)
+                self.builder.store(self.slots[s.buffer], size, f"i{bits}")
             elif isinstance(s, Switch):
                 index = (
                     self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
@@ -157,10 +160,16 @@ class Assembler:
             end = self.builder.arith(Op.MIN, self.builder.arith(Op.ADD, begin, piece), extent)
             self.builder.call(k.address, args, begin, end, grain, name=k.symbol, asks=k.polls)
 
-    def operand(self, word: Any) -> Slot | Reg | int:
+    def routine(self, s: Routine) -> None:
+        words, turns = [self.operand(w) for w in s.words], self.operand(s.turns)
+        self.builder.call(s.address, words, 0, turns, s.grain, name=s.name, asks=s.asks)
+
+    def operand(self, word: Any) -> Any:
         """An argument of a routine."""
         if isinstance(word, Buffer):
             return self.slots[word]
+        if type(word) is Dim:
+            return self.integer(self.sizes.dim(word))
         if isinstance(word, np.ndarray):
             return self.builder.const(word)
         if isinstance(word, Made):
@@ -222,13 +231,13 @@ class Assembler:
 
     def host(self, s: Host) -> None:
         outs = [(buf, aval) for buf, aval in zip(s.outs, s.out_avals) if aval is not None]
-        function = host_function(s, s.node.params, s.arg_avals, s.out_avals)
+        function = host_function(s, s.params, s.arg_avals, s.out_avals)
         self.host_call(
             s, function, [self.slots[buf] for buf in s.args] + [self.slots[buf] for buf, _ in outs]
         )
 
     def host_call(self, s: Host, function: Callable[..., None], args: Sequence[Slot]) -> None:
-        self.builder.host(function, args, name=s.node.op)
+        self.builder.host(function, args, name=s.op)
 
 
 def raw_bits(x: Any) -> int:
@@ -249,7 +258,7 @@ def host_function(
 ) -> Callable[..., None]:
     """A function of addresses that runs the meaning of an equation. Its exceptions come out of the
     program."""
-    primitive = REGISTRY[s.node.op]
+    primitive = REGISTRY[s.op]
     avals, out_avals = list(arg_avals), list(results_avals)
 
     def run(*addresses: int) -> None:

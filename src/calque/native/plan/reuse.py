@@ -30,7 +30,18 @@ from calque.native.loops.tree import (
     stored,
 )
 from calque.native.plan.memory import Lifetimes
-from calque.native.plan.steps import Call, Copy, Count, Host, Repeat, Routine, Step, Swap, Switch
+from calque.native.plan.steps import (
+    Call,
+    Copy,
+    Count,
+    Host,
+    Repeat,
+    Routine,
+    Step,
+    Swap,
+    Switch,
+    WriteSize,
+)
 from calque.native.plan.steps import walk as walk_steps
 from calque.native.scalars.expr import Buffer, Expr, load, ref, rewrite, walk
 
@@ -39,12 +50,12 @@ Names = dict[Buffer, Buffer]
 
 
 def reuse(
-    steps: list[Step],
+    steps: Sequence[Step],
     temporaries: set[Buffer],
     outputs: Sequence[Buffer],
     donated: Sequence[Buffer],
     nbytes: dict[Buffer, int],
-) -> tuple[list[Step], Names]:
+) -> tuple[Sequence[Step], Names]:
     """The steps with fewer buffers, and for each buffer that is gone the one that stands in its
     place."""
     if not donated and sum(nbytes[b] >= SMALLEST for b in temporaries) + bool(outputs) < 2:
@@ -234,7 +245,7 @@ def _renamed_step(s: Step, names: Names) -> Step | None:
         case Switch():
             index = new(s.index) if isinstance(s.index, Buffer) else s.index
             return Switch(index, [_renamed_steps(c, names) for c in s.cases])
-        case Count():
+        case Count() | WriteSize():
             return replace(s, buffer=new(s.buffer))
         case Swap():
             return Swap(new(s.a), new(s.b))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from calque.native.loops.tree import Body, loaded, stored
-from calque.native.lower.graph import Node
 from calque.native.lower.stages import Stage
 from calque.native.scalars.expr import Buffer, Expr
 from calque.native.schedule.nests import Schedule
@@ -104,7 +103,8 @@ class Copy:
 class Host:
     """Run the NumPy meaning of an equation in Python."""
 
-    node: Node
+    op: str
+    params: dict[str, Any]
     args: Sequence[Buffer]
     outs: Sequence[Buffer]
     arg_avals: Sequence[Any]
@@ -128,14 +128,20 @@ class Made:
 @dataclass(frozen=True, eq=False)
 class Routine:
     """Call machine code that is there already. `words` are its arguments: buffers, sizes, numbers,
-    and arrays of constants, given or made; `ns` guesses how long it takes."""
+    and arrays of constants, given or made; `ns` guesses how long it takes.
+
+    It is called for `turns`, by `grain` of them at a time or (0) all at once. One that `asks` may
+    let other Python code run."""
 
     name: str
     address: int
     words: Sequence[Any]
     args: Sequence[Buffer]
     outs: Sequence[Buffer]
-    ns: int
+    ns: int = 0
+    turns: Any = 1
+    grain: int = 1
+    asks: bool = True
 
     def reads(self) -> frozenset[Buffer]:
         return frozenset(self.args)
@@ -219,7 +225,21 @@ class Count:
         return frozenset()
 
 
-Step = Call | Compute | Copy | Count | Host | Nest | Repeat | Routine | Switch | Swap
+@dataclass(frozen=True, eq=False)
+class WriteSize:
+    """Write a size into memory, as an integer."""
+
+    size: Any
+    buffer: Buffer
+
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset()
+
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset((self.buffer,))
+
+
+Step = Call | Compute | Copy | Count | Host | Nest | Repeat | Routine | Swap | Switch | WriteSize
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:

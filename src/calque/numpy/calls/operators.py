@@ -73,7 +73,7 @@ def operator(name: str, method: Method) -> Any:
     """The operator `method` as a callable of machine code."""
     if name in ("__matmul__", "__rmatmul__"):
         product = Teacher(
-            method, lambda f, given, args, kwargs: product_lesson(name, f, args), at_once=True
+            method, lambda f, arguments: product_lesson(name, f, arguments.args), at_once=True
         )
         product.function = callpath.OpFunction(boundary(product.miss))
         return product.function

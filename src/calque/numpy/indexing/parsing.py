@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from calque.numpy.indexing.dynamic_slices import Slice, opened
 from calque.numpy.promotion import broadcast_shapes
 from calque.ops.dimension_numbers import GatherScatterMode
 
-MODES = {
+MODES: Final = {
     None: None,
     "fill": GatherScatterMode.FILL_OR_DROP,
     "drop": GatherScatterMode.FILL_OR_DROP,

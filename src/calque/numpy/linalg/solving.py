@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -314,7 +314,7 @@ def _make_pinv(hermitian: bool) -> Any:
     return apply
 
 
-_PINV = {flag: _make_pinv(flag) for flag in (False, True)}
+_PINV: Final = {flag: _make_pinv(flag) for flag in (False, True)}
 
 
 def _pinv_of(hermitian: bool) -> Any:

@@ -4,7 +4,7 @@ unshared convolution, patches."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -210,7 +210,7 @@ def _transposed_padding(k: int, s: int, padding: str) -> tuple[int, int]:
     return low, total - low
 
 
-_TRANSPOSE_LAYOUTS = {
+_TRANSPOSE_LAYOUTS: Final = {
     2: ("NC", "IO", "NC"),
     3: ("NHC", "HIO", "NHC"),
     4: ("NHWC", "HWIO", "NHWC"),

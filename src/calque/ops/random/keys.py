@@ -8,7 +8,7 @@ own for keys."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def _dtype_named(name: str) -> KeyDType:
     return IMPLEMENTATIONS[name].dtype
 
 
-IMPLEMENTATIONS = {
+IMPLEMENTATIONS: Final = {
     impl.name: impl
     for impl in (
         PRNGImpl(
@@ -155,7 +155,7 @@ def _impl_of(keys: np.ndarray) -> PRNGImpl:
     return _BY_TAG[(keys.dtype.names or ("",))[0]]
 
 
-_BY_TAG = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
+_BY_TAG: Final = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
 
 
 def need_key(name: str, aval: ShapedArray) -> PRNGImpl:

@@ -3,7 +3,7 @@ decomposition."""
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ __all__ = ["expm", "expm_frechet", "funm", "polar", "sqrtm"]
 
 # Pade approximants of exp: the degree for each precision, and up to which norm it is exact to
 # rounding (Higham 2005)
-_DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
+_DEGREES: Final = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
 def _pade(degree: int) -> list[float]:

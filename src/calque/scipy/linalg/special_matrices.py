@@ -2,7 +2,7 @@
 
 import math
 import operator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -300,7 +300,7 @@ def invhilbert(n: int) -> Any:
     return _constant(out)
 
 
-_KINDS = ["symmetric", "lower", "upper"]
+_KINDS: Final = ["symmetric", "lower", "upper"]
 
 
 def _binomials(n: int) -> np.ndarray:

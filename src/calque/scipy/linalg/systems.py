@@ -1,7 +1,7 @@
 """Linear systems: general, triangular, from factors, and Sylvester's equation."""
 
 import warnings
-from typing import Any
+from typing import Any, Final
 
 from calque import lax
 from calque import numpy as jnp
@@ -21,7 +21,7 @@ __all__ = [
     "solve_triangular",
 ]
 
-_TRANSPOSITIONS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
+_TRANSPOSITIONS: Final = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
 
 def square(name: str, a: Any) -> Any:
@@ -349,4 +349,4 @@ def _sylvester_triangular(r: Any, s: Any, f: Any) -> Any:
     return lax.fori_loop(0, n, column, jnp.zeros_like(f))
 
 
-_FACTORS = {"schur": _schur_factors, "eigen": _eigen_factors}
+_FACTORS: Final = {"schur": _schur_factors, "eigen": _eigen_factors}

@@ -4,7 +4,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,13 @@ from calque.scipy.signal.trends import detrend as without_trend
 
 windows = LazyModule("scipy.signal.windows")
 
-_BOUNDARIES = {"even": "reflect", "odd": "", "constant": "edge", "zeros": "constant", None: ""}
+_BOUNDARIES: Final = {
+    "even": "reflect",
+    "odd": "",
+    "constant": "edge",
+    "zeros": "constant",
+    None: "",
+}
 
 
 class _Segments(NamedTuple):

@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from calque.random.distributions import normal
 
 __all__ = ["Rotation", "Slerp"]
 
-_AXES = {"x": 0, "y": 1, "z": 2}
+_AXES: Final = {"x": 0, "y": 1, "z": 2}
 
 
 def _floats(x: Any, size: int, name: str) -> Any:

@@ -1,6 +1,6 @@
 """The hypergeometric functions 1F1 and 2F1 of real arguments."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 # ---------------------------------------------------------------- 2F1
 
-_STEPS = {
+_STEPS: Final = {
     np.dtype("float32"): (26, 28),
     np.dtype("float64"): (54, 56),
 }  # towards 1, and terms in each

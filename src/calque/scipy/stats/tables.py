@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def function_of(
     return function
 
 
-DOCS = {
+DOCS: Final = {
     "logpdf": "The logarithm of the density of {}.",
     "pdf": "The density of {}.",
     "logpmf": "The logarithm of the probabilities of {}.",

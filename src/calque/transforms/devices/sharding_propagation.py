@@ -9,7 +9,7 @@ that were never placed follow the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core.arrays import ArrayImpl, is_deleted
 from calque.core.avals import ShapedArray
@@ -112,7 +112,7 @@ def _along(option: str) -> Callable[..., Entries]:
     return rule
 
 
-_RULES: dict[str, Callable[..., Entries]] = {
+_RULES: Final[dict[str, Callable[..., Entries]]] = {
     "broadcast_in_dim": _broadcast,
     "transpose": _transposed,
     "squeeze": _without("dimensions"),

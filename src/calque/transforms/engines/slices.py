@@ -16,7 +16,7 @@ _effects: Final[WeakTable[Jaxpr, bool]] = WeakTable("programs that have effects"
 # primitive name -> rule(equation, which results are used) -> equation or None, for calls whose
 # inside can be pruned
 DeadCodeRule = Callable[[Eqn, Sequence[bool]], Eqn | None]
-dead_code_rules: dict[str, DeadCodeRule] = {}
+dead_code_rules: Final[dict[str, DeadCodeRule]] = {}
 
 
 def has_effect(e: Eqn) -> bool:
@@ -137,7 +137,7 @@ def hoist_all(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 # primitive name -> rule(equation, which operands are unknown) -> which results depend on them
-dependence_rules: dict[str, Callable[[Eqn, Sequence[bool]], Sequence[bool]]] = {}
+dependence_rules: Final[dict[str, Callable[[Eqn, Sequence[bool]], Sequence[bool]]]] = {}
 
 
 def dependent_results(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, ...]:

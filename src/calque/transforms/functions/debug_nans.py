@@ -9,7 +9,7 @@ way."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -155,7 +155,7 @@ def _rerun_scan(
         carry = body([*consts, *carry, *rows])[:num_carry]
 
 
-_RERUNS: dict[str, Any] = {
+_RERUNS: Final[dict[str, Any]] = {
     **dict.fromkeys(
         ("jit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"), _rerun_call
     ),

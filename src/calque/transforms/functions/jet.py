@@ -7,7 +7,7 @@ Where a rule meets the same operation again (y' = y x' for exp, sine within cosi
 series that is being computed, so the work grows with the square of the order."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import leaks, trace_state
 from calque.core.jaxprs import ClosedJaxpr
@@ -30,8 +30,8 @@ class ZeroSeries:
 
 
 GivenRule = Callable[..., tuple[Any, Any]]
-given_rules: dict[
-    Primitive, GivenRule
+given_rules: Final[
+    dict[Primitive, GivenRule]
 ] = {}  # rule(primals, series, **parameters) -> (results, series of the results)
 
 
@@ -302,8 +302,8 @@ def _divided(x: Any, n: int) -> Any:
 # **parameters) -> results with their series.
 
 Rule = Callable[[JetTrace, Primitive, Any, Sequence[Any], dict[str, Any]], Term | None]
-rules: dict[str, Rule] = {}
-program_rules: dict[str, Callable[..., list[Any]]] = {}
+rules: Final[dict[str, Rule]] = {}
+program_rules: Final[dict[str, Callable[..., list[Any]]]] = {}
 
 
 # ---------------------------------------------------------------- functions and programs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import lazy
 from calque.machine.call import functions as callpath
@@ -117,7 +117,7 @@ def clear_cache(jitted: Any) -> None:
 
 
 _SAME = ("trace", "lower", "eval_shape")
-_STAGES = {n: n for n in _SAME} | {"_cache_size": "cache_size", "__repr__": "jitted_repr"}
+_STAGES: Final = {n: n for n in _SAME} | {"_cache_size": "cache_size", "__repr__": "jitted_repr"}
 for _name, _stage in _STAGES.items():  # methods that few programs call
     setattr(callpath.Jitted, _name, lazy.function("calque.transforms.jit.stages", _stage))
 callpath.Jitted.clear_cache = clear_cache

@@ -4,7 +4,7 @@ common."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import reference
 from calque.core.jaxprs import ClosedJaxpr, Eqn
@@ -145,7 +145,7 @@ def _adapted(params: dict[str, Any], reads: Sequence[bool]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- jit
 
-_DEFAULTS: dict[str, Any] = {"inline": False, "keep_unused": False, "donated_invars": None}
+_DEFAULTS: Final[dict[str, Any]] = {"inline": False, "keep_unused": False, "donated_invars": None}
 
 
 def _jit_hidden(params: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ together (they speak to each other, or are called for as a batch) cannot be part
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
@@ -22,7 +22,7 @@ from calque.transforms.engines.axes import Axis, Collective
 Dim = int | None
 
 # primitive name -> rule(parameters): must a batch of such equations run as one?
-together_rules: dict[str, Callable[[dict[str, Any]], bool]] = {}
+together_rules: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {}
 
 CHEAP = 2000  # operations that cost less than parting the lanes
 DEAR = 20  # what an operation with a name in here costs beside an addition

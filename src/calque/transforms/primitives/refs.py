@@ -13,7 +13,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class _Trials(PerThread):
 
 
 _trials = _Trials()
-_alive: weakref.WeakSet[Ref] = weakref.WeakSet()
+_alive: Final[weakref.WeakSet[Ref]] = weakref.WeakSet()
 
 
 class Ref:

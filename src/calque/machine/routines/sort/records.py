@@ -8,7 +8,7 @@ digits. What comes out does not depend on the way: equal records cannot be told 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from calque.machine.code import target
 from calque.machine.lang.unit import (
@@ -33,12 +33,12 @@ MOST_PARTS = 64
 ROOM = (MOST_PARTS + 1) * PAD  # records more than there are for which `other` must have room
 _BLOCK = 1 << 15  # records that are worth a thread
 _FEW = 500
-_SHORT = {
+_SHORT: Final = {
     16: 500,
     32: 4000,
     64: 4000,
 }  # up to here networks are quicker than digits, by the bytes of vectors
-_SHORT_WIDE = {16: 300, 32: 1500, 64: 1500}
+_SHORT_WIDE: Final = {16: 300, 32: 1500, 64: 1500}
 
 PLACES_BYTES = 24 * MOST_PARTS
 
