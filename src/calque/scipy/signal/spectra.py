@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
+from calque.core.dtypes import canonicalize, complex_of, inexact_of, is_complex, real_part
 from calque.core.lazy import LazyModule
 from calque.numpy import fft
 from calque.numpy.promotion import array_of, arrays, canonical_axis, promote_inexact
@@ -381,7 +381,7 @@ def istft(
             f"istft: must specify differing time and frequency axes, got {time_axis} and"
             f" {freq_axis}"
         )
-    z = z.astype(canonicalize(complex_of(z.dtype if z.dtype.kind in "fc" else canonicalize(float))))
+    z = z.astype(complex_of(inexact_of(z.dtype)))
     length, step, points = _frames(z.shape[frequency], nperseg, noverlap, nfft, input_onesided)
     others = [i for i in range(z.ndim) if i not in (frequency, time)]
     z = jnp.transpose(z, (*others, time, frequency))
