@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_extended, is_float, is_inexact
-from calque.core.jaxprs import ClosedJaxpr
+from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.core.primitives import UndefinedPrimal
 from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
@@ -139,42 +139,99 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     values = arrays(leaves, "linearize", fun, primals, {})
     active = [has_tangent(typeof(x)) for x in values]
     outs, nonzeros, tape = linear.linearize(flat, values, active)
-    avals, out_avals, out_tree = (
-        [typeof(x) for x in values],
-        [typeof(o) for o in outs],
-        flat.out_tree,
+    f_jvp = Linearized(
+        LinearProgram(
+            name_of(fun),
+            tape.jaxpr,
+            tuple(active),
+            tuple(nonzeros),
+            in_tree,
+            flat.out_tree,
+            tuple([typeof(x) for x in values]),
+            tuple([typeof(o) for o in outs]),
+            tuple([argument_name(fun, primals, {}, i) for i in range(len(values))]),
+        ),
+        tape.consts,
     )
-
-    @boundary
-    def f_jvp(*tangents: Any) -> Any:
-        """The derivative at the point of linearisation, applied to tangents."""
-        ts, tree = pytrees.flatten((tangents, {}))
-        if tree != in_tree:
-            raise TypeError(
-                f"Tree structure of the tangents {pytrees.structure(tangents)} does not match that"
-                f" of the primals {pytrees.structure(primals)}: apply the linearized {name_of(fun)}"
-                " to one tangent for each primal"
-            )
-        _check_linear_inputs(ts, avals, fun, primals)
-        found = eval_jaxpr(tape.jaxpr, tape.consts, *[t for t, a in zip(ts, active) if a])
-        return pytrees.unflatten(out_tree, map(_result, with_zeros(found, nonzeros, out_avals)))
-
     out = pytrees.unflatten(flat.out_tree, outs)
     return (out, f_jvp, forward.lowered(flat.aux)) if has_aux else (out, f_jvp)
 
 
-def _check_linear_inputs(
-    ts: Sequence[Any], avals: Sequence[ShapedArray], fun: Any, primals: Sequence[Any]
-) -> None:
-    for i, (t, a) in enumerate(zip(ts, avals, strict=True)):
-        got, expected = typeof(t), tangent_aval(a)
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            raise ValueError(
-                "linearized function called on tangent values inconsistent with the original"
-                f" primal values: got tangent type {got.str_short()} for the argument"
-                f" {argument_name(fun, primals, {}, i)} of {name_of(fun)} of type {a.str_short()},"
-                f" expected {expected.str_short()}"
+class LinearProgram(NamedTuple):
+    """A derivative at a point, but for the residuals: its program, and what goes in and out."""
+
+    name: str
+    jaxpr: Jaxpr
+    active: tuple[bool, ...]
+    nonzeros: tuple[bool, ...]
+    in_tree: pytrees.PyTreeDef
+    out_tree: pytrees.PyTreeDef
+    avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+        ts, tree = pytrees.flatten((tangents, {}))
+        if tree != self.in_tree:
+            args, _ = pytrees.unflatten(self.in_tree, [0] * self.in_tree.num_leaves)
+            raise TypeError(
+                f"Tree structure of the tangents {pytrees.structure(tangents)} does not match that"
+                f" of the primals {pytrees.structure(args)}: apply the linearized {self.name}"
+                " to one tangent for each primal"
             )
+        for t, a, name in zip(ts, self.avals, self.names, strict=True):
+            got, expected = typeof(t), tangent_aval(a)
+            if got.shape != expected.shape or got.dtype != expected.dtype:
+                raise ValueError(
+                    "linearized function called on tangent values inconsistent with the original"
+                    f" primal values: got tangent type {got.str_short()} for the argument {name}"
+                    f" of {self.name} of type {a.str_short()}, expected {expected.str_short()}"
+                )
+        given = [t for t, a in zip(ts, self.active) if a]
+        found = eval_jaxpr(self.jaxpr, residuals, *given)
+        outs = with_zeros(found, self.nonzeros, self.out_avals)
+        return pytrees.unflatten(self.out_tree, map(_result, outs))
+
+
+class Linearized:
+    """The derivative of a function at a point: tangents of the arguments to tangents of the result.
+
+    A container of the residuals it holds, so that it can leave jit, vmap and scan. `func` is the
+    function of residuals and tangents; `str(func.args[0])` shows its program."""
+
+    __slots__ = ("_program", "_residuals")
+
+    def __init__(self, program: LinearProgram, residuals: Sequence[Any]):
+        self._program, self._residuals = program, residuals
+
+    @boundary
+    def __call__(self, *tangents: Any) -> Any:
+        """The derivative at the point of linearisation, applied to tangents."""
+        return self._program(self._residuals, *tangents)
+
+    @property
+    def func(self) -> functools.partial[Any]:
+        """The function of residuals and tangents, bound to its program."""
+        return functools.partial(LinearProgram.__call__, self._program)
+
+    @property
+    def __name__(self) -> str:
+        return f"derivative of {self._program.name}"
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The residuals."""
+        return tuple(self._residuals)
+
+
+pytrees.register(
+    Linearized,
+    lambda f: (f._residuals, f._program),
+    lambda program, residuals: Linearized(program, list(residuals)),
+)
 
 
 class VJP:
