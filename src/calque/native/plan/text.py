@@ -50,7 +50,7 @@ def step_lines(s: Step) -> Iterator[str]:
         case Copy():
             yield f"copy {s.dst.name} <- {s.src.name}"
         case Host():
-            yield f"host {s.node.op}({names(s.args)}) -> {names(s.outs)}"
+            yield f"host {s.op}({names(s.args)}) -> {names(s.outs)}"
         case Routine():
             yield f"routine {s.name}({', '.join(map(word, s.words))})"
         case Repeat():
