@@ -1,6 +1,9 @@
 """The disk cache: whole entries or none, whatever happens to the files."""
 
+import logging
 import os
+import random
+import signal
 import stat
 import subprocess
 import sys
@@ -202,3 +205,210 @@ def test_two_processes_writing_at_once_do_no_harm(cache: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER], env=environment) for _ in range(2)]
     assert [writer.wait(60) for writer in writers] == [0, 0]
     assert len([p for p in files(cache) if p.suffix == ".pages"]) == 5
+
+
+# ---------------------------------------------------------------- who may write where
+
+
+@posix
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077])
+def test_folders_are_the_users_alone_whatever_the_umask(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, umask: int
+) -> None:
+    monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path / "several" / "new" / "folders"))
+    diskcache.reload()
+    before = os.umask(umask)
+    try:
+        diskcache.put("a", "object", b"data")
+    finally:
+        os.umask(before)
+    made = [p for p in (tmp_path / "several", *(tmp_path / "several").rglob("*")) if p.is_dir()]
+    assert len(made) == 3 + 1 + 16
+    assert all(stat.S_IMODE(p.stat().st_mode) & 0o077 == 0 for p in made)
+
+
+@posix
+@pytest.mark.parametrize(("mode", "used"), [(0o777, False), (0o770, False), (0o1777, True)])
+def test_the_folder_around_it(cache: Path, mode: int, used: bool) -> None:
+    """Where others may rename things they could put another directory in its place."""
+    diskcache.put("a", "object", b"data")
+    cache.chmod(mode)
+    diskcache.reload()
+    assert (diskcache.directory() is not None) == used
+    assert used or "which it stands in, is writable by others" in diskcache.reason()
+
+
+@posix
+@pytest.mark.parametrize(("mode", "used"), [(0o777, False), (0o775, True), (0o1777, True)])
+def test_a_folder_further_up(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, mode: int, used: bool
+) -> None:
+    place = tmp_path / "shared" / "mine" / "cache"
+    place.mkdir(parents=True, mode=0o700)
+    place.parent.chmod(0o700)
+    place.parent.parent.chmod(mode)
+    monkeypatch.setenv("CALQUE_CACHE_DIR", str(place))
+    diskcache.reload()
+    assert (diskcache.directory() is not None) == used
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_modes_of_entries(cache: Path, mode: int) -> None:
+    diskcache.put("a", "object", b"data")
+    (path,) = files(cache)
+    path.chmod(mode)
+    assert diskcache.get("a", "object") is None
+    diskcache.put("a", "object", b"data")
+    assert diskcache.get("a", "object") == b"data"
+
+
+# ---------------------------------------------------------------- what stands there
+
+
+@posix
+@pytest.mark.parametrize("kind", ["pipe", "directory", "device", "dangling link", "socket"])
+def test_what_is_no_plain_file_is_no_entry(cache: Path, kind: str) -> None:
+    diskcache.put("a", "object", b"data")
+    (path,) = files(cache)
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path, 0o600)
+    elif kind == "directory":
+        path.mkdir(0o700)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "dangling link":
+        path.symlink_to(cache / "nothing")
+    else:
+        made = "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", made, path.name], cwd=path.parent, check=True)
+    assert diskcache.get("a", "object") is None
+    diskcache.put("a", "object", b"data")
+    assert diskcache.get("a", "object") == (None if kind == "directory" else b"data")
+
+
+def test_what_is_larger_than_an_entry_may_be_is_not_read(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diskcache.put("a", "object", b"data")
+    (path,) = files(cache)
+    os.truncate(path, 1 << 40)  # sparse: nobody can read that
+    asked: list[int] = []
+    read = os.read
+    monkeypatch.setattr(os, "read", lambda handle, n: (asked.append(n), read(handle, n))[1])
+    assert diskcache.get("a", "object") is None
+    assert not asked
+
+
+def test_every_byte_counts(cache: Path) -> None:
+    data = bytes(range(40))
+    diskcache.put("a", "object", data)
+    (path,) = files(cache)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for changed in (
+            whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :],
+            whole[:at],
+            whole[:at] + whole[at + 1 :],
+        ):
+            path.write_bytes(changed)
+            assert diskcache.get("a", "object") is None, at
+    path.write_bytes(whole + b"\0")
+    assert diskcache.get("a", "object") is None
+    path.write_bytes(whole)
+    assert diskcache.get("a", "object") == data
+
+
+# ---------------------------------------------------------------- nothing is said twice, or never
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.name == "calque"]
+
+
+def test_that_nothing_can_be_kept_is_said_once(
+    tmp_path: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CALQUE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    diskcache.reload()
+    with caplog.at_level(logging.WARNING):
+        assert diskcache.get("a", "object") is None
+        assert not told(caplog)  # who compiles nothing loses nothing
+        for _ in range(3):
+            diskcache.put("a", "object", b"data")
+    (message,) = told(caplog)
+    assert str(tmp_path / "file") in message and "CALQUE_CACHE_DIR" in message
+
+
+def test_a_full_disk_is_said_once(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with caplog.at_level(logging.WARNING):
+        for key in "abc":
+            diskcache.put(key, "object", b"data")
+    (message,) = told(caplog)
+    assert "no space left on device" in message
+
+
+@pytest.mark.parametrize("word", ["off", "0"])
+def test_who_wants_no_cache_is_told_nothing(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: str
+) -> None:
+    monkeypatch.setenv("CALQUE_CACHE", word)
+    diskcache.reload()
+    with caplog.at_level(logging.WARNING):
+        diskcache.put("a", "object", b"data")
+    assert not told(caplog)
+
+
+# ---------------------------------------------------------------- killed at any moment
+
+WORK = """
+import sys, calque as jax, calque.numpy as jnp
+n = int(sys.argv[1])
+def f(x):
+    for k in range(6):
+        x = jnp.sin(x * (k + n)) + jnp.cumsum(x) / (n + 1)
+    return x.sum()
+print(float(jax.jit(f)(jnp.arange(50.0))), jnp.sort(jnp.arange(9) % 4)[-1])
+"""
+
+
+@posix
+def test_processes_killed_while_they_fill_one_directory(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "CALQUE_CACHE_DIR": str(tmp_path / "cache"),
+    }
+
+    def start(n: int, cache: str = "on") -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WORK, str(n)]
+        return subprocess.Popen(
+            command, env={**environment, "CALQUE_CACHE": cache}, stdout=subprocess.PIPE, text=True
+        )
+
+    want = {n: start(n, "off").communicate(timeout=120)[0] for n in (1, 2)}
+    rng = random.Random(5)
+    for _ in range(5):
+        running = [start(1 + k % 2) for k in range(4)]
+        for process in running:
+            try:
+                process.wait(rng.uniform(0, 1.2))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+        for process in running:
+            process.communicate(timeout=120)
+    for n in (1, 2, 1, 2):
+        done = start(n)
+        assert done.communicate(timeout=120)[0] == want[n]
+        assert done.returncode == 0

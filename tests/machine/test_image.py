@@ -164,3 +164,30 @@ def test_a_second_process_needs_no_llvm(tmp_path: Path) -> None:
     assert (third[:2], fourth[:2]) == (["True", "True"], ["False", "True"]) and first[2] == third[
         2
     ] == fourth[2]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="reads the map of the memory")
+@pytest.mark.parametrize("linker", ["", "llvm"])
+def test_no_memory_is_writable_and_executable(linker: str) -> None:
+    program = """
+def both():
+    with open("/proc/self/maps") as maps:
+        return [line for line in maps if "wx" in line.split()[1]]
+import llvmlite.binding  # whose callbacks are made by libffi, on a page of that sort
+llvmlite.binding.initialize_native_target()
+before = both()
+import calque as jax, calque.numpy as jnp
+x = jnp.arange(100.0)
+jax.jit(lambda x: jnp.sin(x) @ jnp.sort(x))(x)
+jnp.fft.fft(x)
+print([line for line in both() if line not in before])
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "CALQUE_LINKER": linker}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

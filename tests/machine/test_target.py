@@ -13,9 +13,45 @@ from calque.machine.code import target
 def test_a_named_processor_says_its_vectors(
     name: str, width: int, registers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if width > target.describe().vector_bytes:
+        pytest.skip("this machine has no such vectors")
     monkeypatch.setenv("CALQUE_CPU", name)
     found = target.describe.__wrapped__()
     assert (found.cpu, found.vector_bytes, found.vector_registers) == (name, width, registers)
+
+
+@pytest.mark.skipif(not target.describe().is_x86, reason="names of x86 processors")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nonsense", "is not known to LLVM"),
+        ("skylake-avx5", "did you mean skylake-avx512"),
+        ("i386", "is not for this kind of machine"),
+        ("help", "is not known to LLVM"),
+    ],
+)
+def test_an_unknown_processor_is_an_error(
+    name: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALQUE_CPU", name)
+    with pytest.raises(ValueError, match=r"known names: .*x86-64-v3") as caught:
+        target.describe.__wrapped__()
+    assert why in str(caught.value) and "native" in str(caught.value)
+
+
+def test_native_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CALQUE_CPU", raising=False)
+    host = target.describe.__wrapped__()
+    monkeypatch.setenv("CALQUE_CPU", "native")
+    assert target.describe.__wrapped__() == host
+
+
+@pytest.mark.skipif(not target.describe().is_x86, reason="names of x86 processors")
+def test_a_processor_with_more_than_this_one_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "_host_features", lambda: {"sse2": True})
+    monkeypatch.setenv("CALQUE_CPU", "haswell")
+    with pytest.raises(ValueError, match="wider vectors than this machine"):
+        target._ask_llvm()
 
 
 def test_the_host_is_described() -> None:

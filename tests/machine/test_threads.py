@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 
 from calque.machine import threads
-from calque.machine.lang.unit import Unit, atomic_add, i64, load_i64, load_ptr, ptr, store_i64
+from calque.machine.lang.unit import (
+    Unit,
+    atomic_add,
+    atomic_load,
+    i64,
+    load_i64,
+    load_ptr,
+    pause,
+    ptr,
+    store_i64,
+)
 from calque.machine.threads import calque_parallel_for
 
 unit = Unit("test_threads")
@@ -223,3 +233,58 @@ threads.set_num_threads(4)
 threads.threads_start(3)
 """
     assert run_child(code).returncode == 0
+
+
+@unit.function
+def wait_for_word(args: ptr, begin: i64, end: i64) -> None:
+    """Run until somebody writes a word."""
+    while atomic_load(load_ptr(args, 0), 0) == 0:
+        pause()
+
+
+def test_workers_that_are_busy_are_not_waited_for() -> None:
+    word = (ctypes.c_int64 * 1)(0)
+    args = (ctypes.c_int64 * 1)(ctypes.addressof(word))
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)(calque_parallel_for.address)  # without GIL
+    job = threading.Thread(
+        target=run, args=(wait_for_word.address, ctypes.addressof(args), 0, 1000, 1)
+    )
+    threads.set_num_threads(2)
+    job.start()
+    while threads.started_threads() == 0:
+        pass
+    assert not threads.stop_threads(0.0)
+    assert threads.started_threads() == 1
+    word[0] = 1
+    job.join()
+    assert threads.stop_threads(60.0) and threads.started_threads() == 0
+
+
+LEAVING = """
+import threading
+import calque as jax, calque.numpy as jnp
+from calque import lax
+x = jnp.ones(100_000)
+started = threading.Event()
+{program}
+def work():
+    f(x)  # once to its end, so that it is compiled
+    started.set()
+    while True:
+        f(x)
+threading.Thread(target=work, daemon=True).start()
+started.wait()
+"""
+PROGRAMS = {
+    "many": "f = jax.jit(lambda x: jnp.sin(x) + 1)",
+    "long": "f = jax.jit(lambda x: lax.fori_loop(0, 3000, lambda i, x: jnp.sin(x) + i, x))",
+    "eager": "f = lambda x: jnp.sin(x) + 1",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_process_ends_while_a_daemon_thread_is_in_a_kernel(program: str) -> None:
+    """It ends: `run_child` does not wait for ever."""
+    for _ in range(3):
+        done = run_child(LEAVING.format(program=PROGRAMS[program]))
+        assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ from calque.explaining.links import Links, by_kernel, loop_lines
 from calque.native.passes.pipeline import PASSES
 from calque.native.views import kernels_text
 from calque.transforms.jit import dynamic
-from calque.transforms.jit.arguments import Given
+from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.captures import Read, short
 from calque.transforms.jit.decorator import jit
 from calque.transforms.jit.function import function_of
@@ -40,12 +40,12 @@ class Report:
 
     def __init__(self, jitted: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         function = function_of(jitted)
-        given = Given(function, tuple(args), kwargs)
-        serving = program_of(function, given)
+        arguments = CallArguments(function, tuple(args), kwargs)
+        serving = program_of(function, arguments)
         traced, executable = serving.traced, serving.executable
         self.fun, self.name, self.closed = function.fun, function.name, traced.closed
         names, avals = (
-            list(argument_names(function, given)),
+            list(argument_names(function, arguments)),
             traced.closed.in_avals[len(traced.hoisted) :],
         )
         self.signature = [(n, a.str_short()) for n, a in zip(names, avals)]
@@ -193,16 +193,16 @@ class Serving(NamedTuple):
     guards: list[str]
 
 
-def program_of(function: Any, given: Given) -> Serving:
+def program_of(function: Any, arguments: CallArguments) -> Serving:
     """The program with free sizes that this call gets, if it would get one; else one of its own."""
-    family = function.cache.families.get(given.family_key)
+    family = function.cache.families.get(arguments.family_key)
     found = (
-        family.find(given.sizes)
-        if family is not None and given.key not in function.cache.programs
+        family.find(arguments.sizes)
+        if family is not None and arguments.key not in function.cache.programs
         else None
     )
-    if found is None or not dynamic.allowed(function, given):
-        traced = function.trace_given(given)
+    if found is None or not dynamic.allowed(function, arguments):
+        traced = function.trace_given(arguments)
         executable = traced.compiled()
         return Serving(
             traced,
@@ -224,8 +224,8 @@ def program_of(function: Any, given: Given) -> Serving:
     return Serving(program.traced, program.executable, costs, memory, names, program.guards())
 
 
-def argument_names(function: Any, given: Given) -> Sequence[str]:
-    from_signature: Sequence[str] = function.argument_names(given)
+def argument_names(function: Any, arguments: CallArguments) -> Sequence[str]:
+    from_signature: Sequence[str] = function.argument_names(arguments)
     return from_signature
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from calque.core.dtypes import finfo, is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.arithmetic import abs, add, div, max, min, mul, sub
 from calque.ops.common import operand, scalar_of
 from calque.ops.compare import lt, select
@@ -21,7 +22,7 @@ _ROUNDS = 10  # six are enough for any float64 matrix of full rank
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from typing import Any
 
 from calque.machine.lang.unit import (
@@ -67,6 +68,8 @@ _NEXT_JOB = 1 << 32
 _SPINS = 2000
 _CHUNKS_PER_THREAD = 4
 _STACK_BYTES = 4 << 20
+_EXIT_SECONDS = 1.0  # for what a daemon thread is doing; it is abandoned then, as Python does
+_EXIT_POLL_SECONDS = 0.001
 _SIG_SETMASK = 3 if sys.platform == "darwin" else 2
 
 unit = Unit("threads")
@@ -84,7 +87,6 @@ _mutex_unlock = unit.extern("pthread_mutex_unlock", i32, ptr)
 _cond_init = unit.extern("pthread_cond_init", i32, ptr, ptr)
 _cond_wait = unit.extern("pthread_cond_wait", i32, ptr, ptr)
 _cond_broadcast = unit.extern("pthread_cond_broadcast", i32, ptr)
-_sched_yield = unit.extern("sched_yield", i32)
 _kernel_type = signature(None, ptr, i64, i64)
 
 
@@ -305,10 +307,10 @@ def calque_parallel_for(kernel: ptr, args: ptr, begin: i64, end: i64, grain: i64
 
 
 @unit.function
-def threads_stop() -> None:
-    """End the workers and wait for their end."""
-    while atomic_xchg(_state, _BUSY, 1) != 0:
-        _sched_yield()
+def threads_stop() -> i64:
+    """End the workers and wait for their end: 1, or 0 at once where they are at work."""
+    if atomic_xchg(_state, _BUSY, 1) != 0:
+        return 0
     started = load_i64(_state, _STARTED)
     if started > 0:
         atomic_store(_state, _STOP, 1)
@@ -320,6 +322,7 @@ def threads_stop() -> None:
         atomic_store(_state, _STOP, 0)
         store_i64(_state, _STARTED, 0)
     atomic_store(_state, _BUSY, 0)
+    return 1
 
 
 @unit.function
@@ -364,11 +367,23 @@ def parallel_for(kernel: int, args: int, begin: int, end: int, grain: int) -> No
     calque_parallel_for(kernel, args, begin, end, grain)
 
 
+def stop_threads(seconds: float) -> bool:
+    """End the workers, if they are done within that time. Other Python threads may run meanwhile:
+    the workers may be at work for one, which cannot go on without the GIL."""
+    end = time.monotonic() + seconds
+    while not threads_stop():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_EXIT_POLL_SECONDS)
+    return True
+
+
 def _at_exit() -> None:
-    # A thread that still ran when the interpreter takes memory down would crash the process.
+    # Workers read and write no Python object. What a daemon thread has them do may go on until the
+    # process ends: its frame keeps the arrays alive.
     if is_linked():
         _wanted.write(1)
-        threads_stop()
+        stop_threads(_EXIT_SECONDS)
 
 
 def _after_fork_in_child() -> None:

@@ -125,13 +125,13 @@ class Planned:
 
 
 def is_long(p: Planned) -> bool:
-    """Should other Python threads run meanwhile?"""
+    """Whether other Python threads should run meanwhile."""
     known = sum(c.schedule.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
     return known > RELEASE_NS or not all(is_plain(s) for s in p.steps)
 
 
 def is_plain(s: Step) -> bool:
-    """Are these just calls, perhaps chosen by a size?"""
+    """Whether these are just calls, perhaps chosen by a size."""
     if isinstance(s, Switch):
         return isinstance(s.index, Expr) and all(is_plain(x) for c in s.cases for x in c)
     return isinstance(s, (Call, Routine))

@@ -86,7 +86,7 @@ class SymbolicAssembler(Assembler):
         return self.word(bytes_expr(b))
 
     def is_found(self, b: Buffer) -> bool:
-        """Is the size of a buffer one that the program finds?"""
+        """Whether the size of a buffer is one that the program finds."""
         return not self.sizes.found.keys().isdisjoint(bytes_expr(b).names)
 
     def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:

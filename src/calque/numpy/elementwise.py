@@ -19,6 +19,7 @@ from calque.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_arraylike,
+    common_type,
     convert,
     promote_dtypes,
     promote_inexact,
@@ -372,7 +373,9 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> import calque.numpy as jnp
     >>> jnp.angle(1j)
     Array(1.5707964, dtype=float32, weak_type=True)"""
-    (z,) = promote_inexact(array_of("angle", z))
+    z = array_of("angle", z)
+    if not is_inexact(z.dtype):
+        z = convert(z, canonicalize(float))
     parts = (do.imag(z), do.real(z)) if is_complex(z.dtype) else (const(z, 0), z)
     out = do.atan2(*parts)
     out = out if is_complex(z.dtype) else convert(out, typeof(out).dtype)
@@ -434,11 +437,9 @@ def nan_to_num(
 
 def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     check_arraylike(name, x, y)
-    for v in (x, y):
-        if not is_integer(typeof(v).dtype):
-            raise ValueError(
-                f"Arguments to jnp.{name} must be integers, got {typeof(v).dtype.name}."
-            )
+    dtype, _ = common_type(x, y)
+    if not is_integer(dtype):
+        raise ValueError(f"Arguments to jnp.{name} must be integers, got {dtype.name}.")
     a, b = operands(name, promote_dtypes, x, y)
     shape = broadcast_shapes(name, typeof(a).shape, typeof(b).shape)
     return broadcast_to(a, shape), broadcast_to(b, shape)

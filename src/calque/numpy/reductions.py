@@ -13,6 +13,7 @@ from calque.core.arrays import Array, to_array
 from calque.core.dims import is_found, surely_equal
 from calque.core.dtypes import (
     canonicalize,
+    inexact_of,
     is_complex,
     is_float,
     is_inexact,
@@ -379,7 +380,7 @@ def var(
         raise ValueError(f"var: a complex array has no variance of dtype {target.name}")
     if target == np.dtype(bool):
         raise TypeError("var: a variance cannot have dtype bool")
-    target = target if is_inexact(target) else canonicalize(float)
+    target = inexact_of(target)
     work = np.dtype("float32") if is_float(target) and target.itemsize < 4 else target
     if not is_complex(typeof(x).dtype):
         x = convert(x, work)

@@ -138,7 +138,7 @@ def _lexicographic_order(x: Any) -> Any:
 
 
 def _differ(a: Any, b: Any, equal_nan: bool) -> Any:
-    """Which rows differ?"""
+    """The rows that differ."""
     differs = UFUNCS["not_equal"](a, b)
     if equal_nan and is_inexact(a.dtype):
         differs = differs & UFUNCS["logical_not"](UFUNCS["isnan"](a) & UFUNCS["isnan"](b))
@@ -212,7 +212,7 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Is each element among the others?
+    """Whether each element is among the others.
 
     >>> import calque.numpy as jnp
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))

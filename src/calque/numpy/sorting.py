@@ -29,7 +29,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import index_operand
-from calque.ops.sizes import as_number, places
+from calque.ops.sizes import as_number, index_dtype, places
 from calque.transforms.functions.loops import fori_loop
 
 
@@ -138,22 +138,24 @@ def searchsorted(
 
 def _bisect(a: Any, v: Any, side: str) -> Any:
     """Every value halves its interval at once; the number of rounds follows from the size."""
-    n, shape, i32 = typeof(a).shape[0], typeof(v).shape, canonicalize(int)
-    low = broadcast_to(np.zeros((), i32), shape)
-    high = broadcast_to(as_number(n, i32), shape)
-    last = as_number(larger(n - 1, 0), i32)
+    n, shape, dtype = typeof(a).shape[0], typeof(v).shape, index_dtype(typeof(a).shape[0])
+    low = broadcast_to(as_number(0, dtype), shape)
+    high = broadcast_to(as_number(n, dtype), shape)
+    last = as_number(larger(n - 1, 0), dtype)
 
     def halved(_: Any, bounds: Any) -> Any:
         low, high = bounds
-        mid = do.shift_right_logical(do.add(low, high), np.ones((), i32))
+        mid = do.shift_right_logical(do.add(low, high), as_number(1, dtype))
         at = indexing.getitem(a, do.min(mid, last), "fill" if is_found(n) else None)
         right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
         right = getattr(do, "and")(right, do.lt(low, high))
-        return do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
+        return do.select_n(right, low, do.add(mid, as_number(1, dtype))), do.select_n(
+            right, mid, high
+        )
 
     if isinstance(n, Dim):
-        bits = np.asarray(np.iinfo(i32).bits, i32)
-        return fori_loop(0, do.sub(bits, do.clz(as_number(n, i32))), halved, (low, high))[0]
+        bits = np.asarray(np.iinfo(dtype).bits, dtype)
+        return fori_loop(0, do.sub(bits, do.clz(as_number(n, dtype))), halved, (low, high))[0]
     for k in range(n.bit_length()):
         low, high = halved(k, (low, high))
     return low

@@ -12,6 +12,7 @@ from calque.core.arrays import Array, to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
+    inexact_of,
     is_complex,
     is_float,
     is_inexact,
@@ -117,6 +118,10 @@ def _integers(*args: Any) -> list[Array]:
     if not is_integer(dtype) and dtype != np.dtype(bool):
         raise TypeError(f"bitwise functions take integers and bools, got {dtype.name}")
     return out
+
+
+def _shifted(*args: Any) -> list[Array]:
+    return promote_numeric(*_integers(*args))
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -293,7 +298,7 @@ def _rint(x: Any) -> Any:
         return do.complex(_rint(do.real(x)), _rint(do.imag(x)))
     if not is_float(dtype):
         return do.convert_element_type(
-            x, new_dtype=canonicalize(float), weak_type=False, sharding=None
+            x, new_dtype=inexact_of(dtype), weak_type=False, sharding=None
         )
     return do.round(x, rounding_method=1)
 
@@ -477,9 +482,9 @@ nextafter = binary("nextafter", do.nextafter, _INEXACT, "The next float after x 
 bitwise_and = binary("bitwise_and", _AND, _integers, "x & y.")
 bitwise_or = binary("bitwise_or", _OR, _integers, "x | y.")
 bitwise_xor = binary("bitwise_xor", do.xor, _integers, "x ^ y.")
-left_shift = binary("left_shift", do.shift_left, _integers, "x << y.", _XY)
-bitwise_left_shift = binary("bitwise_left_shift", do.shift_left, _integers, "x << y.", _XY)
-right_shift = bitwise_right_shift = binary("right_shift", _right_shift, _integers, "x >> y.")
+left_shift = binary("left_shift", do.shift_left, _shifted, "x << y.", _XY)
+bitwise_left_shift = binary("bitwise_left_shift", do.shift_left, _shifted, "x << y.", _XY)
+right_shift = bitwise_right_shift = binary("right_shift", _right_shift, _shifted, "x >> y.")
 logical_and = binary("logical_and", _AND, _bools, "Are both true?")
 logical_or = binary("logical_or", _OR, _bools, "Is either true?")
 logical_xor = binary("logical_xor", do.xor, _bools, "Is exactly one true?")

@@ -241,32 +241,32 @@ clamp_p = Primitive(
 
 
 def eq(x: Any, y: Any) -> Any:
-    """Are `x` and `y` equal? `eq(1., 1.) == True`"""
+    """Whether `x` and `y` are equal: `eq(1., 1.) == True`"""
     return apply_nary(eq_p, x, y)
 
 
 def ne(x: Any, y: Any) -> Any:
-    """Do `x` and `y` differ? NaN differs from everything: `ne(1., 2.) == True`"""
+    """Whether `x` and `y` differ. NaN differs from everything: `ne(1., 2.) == True`"""
     return apply_nary(ne_p, x, y)
 
 
 def lt(x: Any, y: Any) -> Any:
-    """Is `x` less than `y`? `lt(1., 2.) == True`"""
+    """Whether `x` is less than `y`: `lt(1., 2.) == True`"""
     return apply_nary(lt_p, x, y)
 
 
 def le(x: Any, y: Any) -> Any:
-    """Is `x` less than or equal to `y`? `le(1., 1.) == True`"""
+    """Whether `x` is less than or equal to `y`: `le(1., 1.) == True`"""
     return apply_nary(le_p, x, y)
 
 
 def gt(x: Any, y: Any) -> Any:
-    """Is `x` greater than `y`? `gt(2., 1.) == True`"""
+    """Whether `x` is greater than `y`: `gt(2., 1.) == True`"""
     return apply_nary(gt_p, x, y)
 
 
 def ge(x: Any, y: Any) -> Any:
-    """Is `x` greater than or equal to `y`? `ge(1., 1.) == True`"""
+    """Whether `x` is greater than or equal to `y`: `ge(1., 1.) == True`"""
     return apply_nary(ge_p, x, y)
 
 

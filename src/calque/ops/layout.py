@@ -207,8 +207,8 @@ def broadcast_in_dim(
 
 
 def _is_array(x: Any) -> bool:
-    """Is `x` one of our arrays or tracers, which an operation without effect can return as it
-    is?"""
+    """Whether `x` is one of our arrays or tracers, which an operation without effect can return as
+    it is."""
     return hasattr(x, "aval")
 
 

@@ -1,8 +1,10 @@
 """Keys, caches, texts, and the golden views of some kernels (CALQUE_UPDATE_GOLDEN=1 rewrites
 them)."""
 
+import ast
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -149,6 +151,55 @@ def test_kernels_are_found_on_disk(private_cache, monkeypatch):
     a, out = np.linspace(-3, 3, 45).astype("f4"), np.zeros(45, "f4")
     call(k.address, words(k, {x: a, y: out, "n": 45}))
     np.testing.assert_allclose(out, np.exp(a), rtol=1e-6)
+
+
+NATIVE = pathlib.Path(kernels.__file__).parent.parent
+
+
+def imports(path):
+    """The files of native that a file of native imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module, *[f"{node.module}.{a.name}" for a in node.names]]
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[:2] == ["calque", "native"]:
+                place = NATIVE.joinpath(*parts[2:])
+                found |= {
+                    f for f in (place.with_suffix(".py"), place / "__init__.py") if f.exists()
+                }
+    return found
+
+
+def test_all_that_decides_the_code_of_a_kernel_stands_in_its_key():
+    closure, todo = set(), [NATIVE / "emit" / "emitter.py", NATIVE / "emit" / "kernels.py"]
+    while todo:
+        path = todo.pop()
+        if path not in closure:
+            closure.add(path)
+            todo += imports(path)
+    folders = {str(p.parent.relative_to(NATIVE)) for p in closure - {NATIVE / "__init__.py"}}
+    assert folders == set(kernels._IMPLEMENTED_BY)
+    assert {"writer.py", "vector_loops.py", "tree.py", "node.py"} <= {p.name for p in closure}
+
+
+def test_a_change_of_any_file_that_decides_the_code_changes_the_key(tmp_path):
+    for folder in kernels._IMPLEMENTED_BY:
+        shutil.copytree(NATIVE / folder, tmp_path / folder, dirs_exist_ok=True)
+    seen = {kernels._fingerprint(str(tmp_path))}
+    files = [p for f in kernels._IMPLEMENTED_BY for p in sorted((tmp_path / f).glob("*.py"))]
+    assert len(files) > 40
+    for k, path in enumerate(files, 1):
+        path.write_text(path.read_text() + "# changed\n")
+        seen.add(kernels._fingerprint(str(tmp_path)))
+        assert len(seen) == k + 1, path
+    os.utime(files[0], ns=(0, 0))  # the same size at another time
+    assert kernels._fingerprint(str(tmp_path)) not in seen
 
 
 def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):

@@ -107,7 +107,7 @@ class Build(IntEnum):
     CALL = 8  # function, count, items...
 
 
-class Kind(IntEnum):
+class ScalarKind(IntEnum):
     """How a Python scalar is stored."""
 
     F32 = 0
@@ -125,8 +125,8 @@ class Kind(IntEnum):
     BOOL = 12
 
 
-KIND_OF_DTYPE: Final = {
-    np.dtype(name): Kind[kind]
+SCALAR_KINDS: Final = {
+    np.dtype(name): ScalarKind[kind]
     for name, kind in {
         "float32": "F32",
         "float64": "F64",

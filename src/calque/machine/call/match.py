@@ -7,7 +7,7 @@ by value), so nothing changes under our feet and borrowed references stay good.
 
 from __future__ import annotations
 
-from calque.machine.call.layout import CELL, HALVES_BELOW, Kind, Match, State
+from calque.machine.call.layout import CELL, HALVES_BELOW, Match, ScalarKind, State
 from calque.machine.lang.unit import (
     NULL,
     Unit,
@@ -90,10 +90,10 @@ def store_int(kind: i64, cell: ptr, x: ptr) -> i1:
     overflow = alloca(8)
     value = PyLong_AsLongLongAndOverflow(x, overflow)
     big = load_i32(overflow, 0) != 0
-    if kind in (Kind.F32, Kind.F64, Kind.C64, Kind.C128):
+    if kind in (ScalarKind.F32, ScalarKind.F64, ScalarKind.C64, ScalarKind.C128):
         return store_int_as_float(kind, cell, x, value, big)
     if big:
-        if kind != Kind.U64:
+        if kind != ScalarKind.U64:
             return i1(0)
         value = PyLong_AsUnsignedLongLong(x)
         if PyErr_Occurred():
@@ -103,21 +103,21 @@ def store_int(kind: i64, cell: ptr, x: ptr) -> i1:
         return i1(1)
     store_i64(cell, 0, value)  # little-endian: the low bytes are the narrow value
     match kind:
-        case Kind.I8:
+        case ScalarKind.I8:
             return -(1 << 7) <= value < 1 << 7
-        case Kind.I16:
+        case ScalarKind.I16:
             return -(1 << 15) <= value < 1 << 15
-        case Kind.I32:
+        case ScalarKind.I32:
             return -(1 << 31) <= value < 1 << 31
-        case Kind.U8:
+        case ScalarKind.U8:
             return 0 <= value < 1 << 8
-        case Kind.U16:
+        case ScalarKind.U16:
             return 0 <= value < 1 << 16
-        case Kind.U32:
+        case ScalarKind.U32:
             return 0 <= value < 1 << 32
-        case Kind.U64:
+        case ScalarKind.U64:
             return value >= 0
-        case Kind.BOOL:
+        case ScalarKind.BOOL:
             return 0 <= value <= 1
         case _:
             return i1(1)
@@ -139,14 +139,14 @@ def store_int_as_float(kind: i64, cell: ptr, x: ptr, value: i64, big: i1) -> i1:
 def store_float(kind: i64, cell: ptr, real: f64, imag: f64) -> i1:
     """Store a floating number; False for kinds that cannot hold one."""
     match kind:
-        case Kind.F32:
+        case ScalarKind.F32:
             store_f32(cell, 0, f32(real))
-        case Kind.F64:
+        case ScalarKind.F64:
             store_f64(cell, 0, real)
-        case Kind.C64:
+        case ScalarKind.C64:
             store_f32(cell, 0, f32(real))
             store_f32(cell, 4, f32(imag))
-        case Kind.C128:
+        case ScalarKind.C128:
             store_f64(cell, 0, real)
             store_f64(cell, 8, imag)
         case _:
@@ -157,7 +157,7 @@ def store_float(kind: i64, cell: ptr, real: f64, imag: f64) -> i1:
 @unit.helper
 def is_fraction(kind: i64, x: f64) -> i1:
     """What `callpath.is_fraction` says of the number, rounded to its kind."""
-    y = f64(f32(x)) if kind in (Kind.F32, Kind.C64) else x
+    y = f64(f32(x)) if kind in (ScalarKind.F32, ScalarKind.C64) else x
     if not (y > -HALVES_BELOW and y < HALVES_BELOW):
         return i1(1)
     return f64(i64(y + y)) != y + y

@@ -284,7 +284,7 @@ def attempt(
 
 @unit.function
 def guards_hold(guard: ptr, count: i64) -> i64:
-    """Are captured values what they were when the function was traced?"""
+    """Whether captured values are what they were when the function was traced."""
     for _ in range(count):
         kind, holder, key, value = (
             load_i64(guard, 0),
@@ -312,7 +312,7 @@ def guards_hold(guard: ptr, count: i64) -> i64:
 
 @unit.helper
 def same_list(items: ptr, wanted: ptr) -> i64:
-    """Does a list hold just the items of a tuple?"""
+    """Whether a list holds just the items of a tuple."""
     if PyVar(items).size != PyVar(wanted).size:
         return 0
     for i in range(PyVar(wanted).size):

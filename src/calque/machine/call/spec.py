@@ -12,13 +12,13 @@ import numpy as np
 from calque.machine.call.layout import (
     CELL,
     HASH_FACTOR,
-    KIND_OF_DTYPE,
+    SCALAR_KINDS,
     Build,
     Guard,
     Header,
-    Kind,
     Match,
     ProgramHeader,
+    ScalarKind,
 )
 from calque.machine.driver.interpreter import DONATES
 from calque.machine.objects.array_type import ArrayImpl
@@ -48,7 +48,7 @@ SAFE_KEYS = (
     bytes,
     type(None),
 )  # hashing and comparing them runs no Python code
-FLOATS = frozenset({Kind.F32, Kind.F64, Kind.C64, Kind.C128})
+FLOATS = frozenset({ScalarKind.F32, ScalarKind.F64, ScalarKind.C64, ScalarKind.C128})
 
 
 class Encoder:
@@ -102,13 +102,13 @@ class Encoder:
         self.words += [Match.ARRAY, self.pointer(aval), self.slot(index, "array")]
 
     def scalar(self, name: str, dtype: Any, index: Any) -> None:
-        kind = KIND_OF_DTYPE.get(np.dtype(dtype))
+        kind = SCALAR_KINDS.get(np.dtype(dtype))
         fits = kind is not None and {
             "pyfloat": kind in FLOATS,
             "fraction": kind in FLOATS,
-            "pyint": kind is not Kind.BOOL,
+            "pyint": kind is not ScalarKind.BOOL,
             "pybool": True,
-            "pycomplex": kind in (Kind.C64, Kind.C128),
+            "pycomplex": kind in (ScalarKind.C64, ScalarKind.C128),
         }.get(name)
         if kind is None or not fits:
             raise ValueError(f"{name} cannot be passed as {np.dtype(dtype)}")

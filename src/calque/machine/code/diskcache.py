@@ -3,8 +3,9 @@ key.
 
 ``CALQUE_CACHE_DIR`` says where, ``CALQUE_CACHE=off`` says not at all, ``CALQUE_CACHE_SIZE`` bounds
 the bytes (``512M`` unless told; suffixes K, M, G). Entries are executed as machine code, so only a
-directory and files that nobody else can write to are used. Nothing that happens here may break a
-program: an entry that cannot be read is no entry, one that cannot be written is not written.
+directory and files that nobody else can write to are used (``SECURITY.md`` tells what is checked).
+Nothing that happens here may break a program: an entry that cannot be read is no entry, one that
+cannot be written is not written, which is said once, since every process then compiles anew.
 
 One small file per entry: opening and checking one takes about 30 µs, which is little beside linking
 it, so a packed file would gain nothing. Files stand in 16 folders, each bounded by a sixteenth of
@@ -18,11 +19,14 @@ import os
 import stat
 import sys
 import time
-from typing import Final
+from typing import Any, Final
 
 from calque.machine.code.digest import BYTES, hexdigest
 from calque.machine.code.digest import digest as digest_of
+from calque.machine.lazy import LazyModule
 from calque.machine.state import Value, process
+
+logging: Any = LazyModule("logging")
 
 _MAGIC = b"calque\x00\x02"
 _HEADER = len(_MAGIC) + BYTES
@@ -33,6 +37,8 @@ _TOUCH_SECONDS = 3600.0
 _STALE_SECONDS = 3600.0
 _DEFAULT_SIZE = 512 << 20
 _OFF = ("off", "0", "no", "false")
+_TURNED_OFF, _NO_ROOM = "CALQUE_CACHE turns it off", "CALQUE_CACHE_SIZE leaves no room"
+_WANTED = (_TURNED_OFF, _NO_ROOM)  # reasons that the user has chosen
 _temporary_numbers: Final = itertools.count()
 
 
@@ -41,6 +47,7 @@ class _Folder:
 
     def __init__(self, path: str | None, reason: str, limit: int = 0) -> None:
         self.path, self.reason, self.limit = path, reason, limit
+        self.told = False  # that nothing can be kept
         self.writes = 0
         self.bytes_written = [0] * _SHARDS
 
@@ -55,7 +62,7 @@ def get(key: str, kind: str) -> bytes | None:
         return None
     digest = _digest(key, kind)
     try:
-        blob = _read(_path(folder.path, digest, kind))
+        blob = _read(_path(folder.path, digest, kind), folder.limit // _SHARDS)
     except OSError:
         return None
     data = blob[_HEADER:]
@@ -67,15 +74,32 @@ def get(key: str, kind: str) -> bytes | None:
 def put(key: str, kind: str, data: bytes) -> None:
     """Store an entry, or quietly do not."""
     folder = _current()
-    if folder.path is None or len(data) + _HEADER > folder.limit // _SHARDS:
+    if folder.path is None:
+        if folder.reason not in _WANTED:
+            _tell(folder, folder.reason)
+        return
+    if len(data) + _HEADER > folder.limit // _SHARDS:
         return
     digest = _digest(key, kind)
     path = _path(folder.path, digest, kind)
     try:
         _write(path, _MAGIC + _checksum(digest, data) + data)
         _bound(folder, int(digest[0], 16), os.path.dirname(path), len(data) + _HEADER)
-    except OSError:
+    except OSError as error:
+        _tell(folder, f"{folder.path}: {error.strerror or error}")
+
+
+def _tell(folder: _Folder, why: str) -> None:
+    """Say once that nothing is kept."""
+    if folder.told:
         return
+    folder.told = True
+    logging.getLogger("calque").warning(
+        "calque cannot keep compiled code on disk, so that every process compiles anew, which takes"
+        " seconds: %s. Let CALQUE_CACHE_DIR name a directory that you alone can write to, or say"
+        " CALQUE_CACHE=off.",
+        why,
+    )
 
 
 def directory() -> str | None:
@@ -124,17 +148,17 @@ def _current() -> _Folder:
 
 def _open_folder() -> _Folder:
     if os.environ.get("CALQUE_CACHE", "").strip().lower() in _OFF:
-        return _Folder(None, "CALQUE_CACHE turns it off")
+        return _Folder(None, _TURNED_OFF)
     limit = _parse_size(os.environ.get("CALQUE_CACHE_SIZE", ""))
     if limit <= 0:
-        return _Folder(None, "CALQUE_CACHE_SIZE leaves no room")
+        return _Folder(None, _NO_ROOM)
     explicit = os.environ.get("CALQUE_CACHE_DIR", "")
     base = explicit or _platform_folder()
     if not base:
         return _Folder(None, "no home directory of this user")
     path = os.path.realpath(os.path.join(base, "v1"))
     try:
-        problem = _made(path)
+        problem = _made(path) or _open_to_all(path)
     except OSError as error:
         return _Folder(None, f"{path}: {error.strerror or error}")
     return _Folder(None, f"{path}: {problem}") if problem else _Folder(path, "", limit)
@@ -145,10 +169,22 @@ def _made(path: str) -> str:
     try:
         return _unsafe(path)
     except FileNotFoundError:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        _make_folders(path)
         for shard in range(_SHARDS):
             os.makedirs(os.path.join(path, f"{shard:x}"), mode=0o700, exist_ok=True)
         return _unsafe(path)
+
+
+def _make_folders(path: str) -> None:
+    """Make a folder and those around it; nobody else can write to any that is made here, whatever
+    the umask."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_folders(os.path.dirname(path))
+        _make_folders(path)
 
 
 def _platform_folder() -> str:
@@ -192,6 +228,21 @@ def _unsafe(path: str) -> str:
     return ""
 
 
+def _open_to_all(path: str) -> str:
+    """Why somebody else could put another directory in the place of this one, or the empty string:
+    the folder around it, or one further up, where others may rename what is not theirs."""
+    if sys.platform == "win32":
+        return ""
+    forbidden = stat.S_IWOTH | stat.S_IWGRP
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        mode = os.stat(path).st_mode
+        if mode & forbidden and not mode & stat.S_ISVTX:
+            return f"{path}, which it stands in, is writable by others"
+        forbidden = stat.S_IWOTH  # many homes belong to a group of their user alone
+    return ""
+
+
 def _digest(key: str, kind: str) -> str:
     if not kind.isidentifier():
         raise ValueError(f"a kind of cache entry is named like an identifier, not {kind!r}")
@@ -206,16 +257,21 @@ def _path(root: str, digest: str, kind: str) -> str:
     return f"{root}/{digest[0]}/{digest[1:41]}.{kind}"
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, most: int) -> bytes:
+    """The bytes of a plain file of the user's own that nobody else can write to, of at most so many
+    bytes; nothing of any other."""
     handle = os.open(
         path,
         os.O_RDONLY
         | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)  # a pipe has no writer to wait for
         | getattr(os, "O_CLOEXEC", 0)
         | getattr(os, "O_BINARY", 0),
     )
     try:
         status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            return b""
         if sys.platform != "win32" and (status.st_uid != os.getuid() or status.st_mode & 0o022):
             return b""
         blob = _read_all(handle, status.st_size)

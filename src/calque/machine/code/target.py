@@ -7,10 +7,12 @@ machines.
 
 from __future__ import annotations
 
+import difflib
 import importlib.machinery
 import marshal
 import os
 import platform
+import subprocess
 import sys
 from typing import Any, Final, NamedTuple
 
@@ -66,6 +68,52 @@ def describe() -> Target:
     return target
 
 
+# LLVM ends the process when it makes code for a processor that cannot run it, and prints the names
+# of those that it knows: both happen in another process.
+_TRIAL = """
+import sys
+import llvmlite.binding as llvm
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+triple, cpu = sys.argv[1:]
+target = llvm.Target.from_triple(triple)
+target.create_target_machine(cpu="help")
+module = llvm.parse_assembly("define i64 @f(i64 %a) { ret i64 %a }")
+target.create_target_machine(cpu=cpu).emit_object(module)
+"""
+
+
+def _named_processor(triple: str) -> str:
+    """The processor that ``CALQUE_CPU`` names; empty for the one at hand."""
+    name = os.environ.get("CALQUE_CPU", "").strip()
+    if name in ("", "native"):
+        return ""
+    command = [sys.executable, "-c", _TRIAL, triple, name]
+    trial = subprocess.run(command, capture_output=True, text=True, check=False)
+    known = _listed(trial.stderr)
+    if known and (name not in known or trial.returncode):
+        why = "is not for this kind of machine" if name in known else "is not known to LLVM"
+        near = difflib.get_close_matches(name, known, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near and name not in known else "."
+        raise ValueError(
+            f"CALQUE_CPU={name!r} {why}{hint} Leave it out, or say native, for the processor of"
+            f" this machine; known names: {', '.join(known)}"
+        )
+    features = _host_features()
+    if features and _vector_bytes(triple, name, "", {}) > _vector_bytes(triple, "", "", features):
+        raise ValueError(
+            f"CALQUE_CPU={name!r} has wider vectors than this machine, which could not run the"
+            f" code; this machine is {llvm.get_host_cpu_name()}"
+        )
+    return name
+
+
+def _listed(text: str) -> list[str]:
+    """The names of processors in what LLVM prints."""
+    part = text.partition("Available CPUs for this target:")[2].partition("Available features")[0]
+    return [line.split()[0] for line in part.splitlines() if " - " in line]
+
+
 _PROCESSOR_LINES = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ")
 
 
@@ -103,7 +151,7 @@ def _identity() -> str:
 def _ask_llvm() -> Target:
     initialize()
     triple = llvm.get_process_triple()
-    override = os.environ.get("CALQUE_CPU", "").strip()
+    override = _named_processor(triple)
     cpu, features = (override, {}) if override else (llvm.get_host_cpu_name(), _host_features())
     is_x86 = triple.startswith(("x86_64", "amd64", "i686"))
     flags = [("+" if on else "-") + name for name, on in sorted(features.items())]

@@ -20,7 +20,7 @@ from calque.native.scalars.expr import (
     stride,
     terms,
 )
-from calque.native.scalars.index import total
+from calque.native.scalars.sums import total
 
 MOST_ZEROS: Final = 1024  # at most so many bytes of zeros for reads that a uniform guard forbids
 Index = tuple[Expr, ...]

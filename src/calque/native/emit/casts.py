@@ -9,6 +9,7 @@ from calque.native.emit.types import MEMORY, VALUE, mangled, splat_text, vector
 from calque.native.emit.values import operand, operation, steps
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import FLOAT_BITS, SIGNED, Expr, cast, stride
+from calque.native.scalars.ranges import interval
 
 
 @operation("cast", "cast_fast")
@@ -21,7 +22,8 @@ def by_value(w: Writer, e: Expr, lanes: Lanes) -> str:
             step = stride(x, lanes.variable or "")
             if step is not None:
                 return steps(w, x, step, t, lanes)
-        if e.dtype in FLOAT_BITS and x.hi is not None and x.hi < 1 << 31:
+        low, high = interval(x)
+        if e.dtype in FLOAT_BITS and low >= -(1 << 31) and high < 1 << 31:
             x = cast(x, "i32")
     v = operand(w, x, lanes)
     if e.dtype == "i1":

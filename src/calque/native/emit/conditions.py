@@ -11,7 +11,7 @@ from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Writer
-from calque.native.loops.tree import Body, If, vector_names
+from calque.native.loops.tree import Body, If
 from calque.native.scalars.expr import Expr
 
 
@@ -29,30 +29,25 @@ def either(w: Writer, which: str, a: str, b: str, dtype: str, width: int) -> str
 
 
 @statement(If)
-def if_(w: Writer, s: If, lanes: Lanes) -> Lanes:
-    return _lanes_part(w, s, lanes) if lanes.vary(s.cond) else _branch(w, s, lanes)
+def if_(w: Writer, s: If, lanes: Lanes) -> None:
+    if lanes.vary(s.cond):
+        _lanes_part(w, s, lanes)
+    else:
+        _branch(w, s, lanes)
 
 
-def _branch(w: Writer, s: If, lanes: Lanes) -> Lanes:
+def _branch(w: Writer, s: If, lanes: Lanes) -> None:
     k = w.number()
     cond = value(w, s.cond, SCALAR)
-    names = {o.name for o in s.outs}
-    if lanes.width and names:
-        names &= vector_names(s, set(lanes.varying))
-    else:
-        names = set()
-    kinds = [lanes if o.name in names else SCALAR for o in s.outs]
+    kinds = [lanes.holding(o.name) for o in s.outs]
     sides = []
     for label, body, exprs in (
         ("t", s.then, [o.then for o in s.outs]),
         ("e", s.orelse, [o.orelse for o in s.outs]),
     ):
         scope = w.open(f"{label}{k}", writes(w, s), lazy=True)
-        inside = statements(w, body, lanes)
-        values = [
-            operand(w, e, inside if kind.width else SCALAR)
-            for e, kind in zip(exprs, kinds, strict=True)
-        ]
+        statements(w, body, lanes)
+        values = [operand(w, e, kind) for e, kind in zip(exprs, kinds, strict=True)]
         w.close()
         sides.append((scope, values))
     out = w.out
@@ -67,10 +62,9 @@ def _branch(w: Writer, s: If, lanes: Lanes) -> Lanes:
     for j, (o, kind) in enumerate(zip(s.outs, kinds, strict=True)):
         t = vector(VALUE[o.then.dtype], kind.width)
         w.bind(o.name, w.new(f"phi {t} [{a[j]}, %{then.block}], [{b[j]}, %{orelse.block}]"))
-    return lanes.knowing(names) if names else lanes
 
 
-def _lanes_part(w: Writer, s: If, lanes: Lanes) -> Lanes:
+def _lanes_part(w: Writer, s: If, lanes: Lanes) -> None:
     """Each side runs if any lane takes it, for those that do."""
     cond, width = value(w, s.cond, lanes), lanes.width
     other = w.new(f"xor <{width} x i1> {cond}, splat (i1 true)")
@@ -86,9 +80,8 @@ def _lanes_part(w: Writer, s: If, lanes: Lanes) -> Lanes:
         found.append(guarded(w, some, writes(w, s), initial, side, lazy=True))
     for o, a, b in zip(s.outs, *found, strict=True):
         w.bind(o.name, either(w, cond, a, b, o.then.dtype, width))
-    return lanes.knowing([o.name for o in s.outs])
 
 
 def _side(w: Writer, body: Body, exprs: list[Expr], lanes: Lanes) -> Values:
-    lanes = statements(w, body, lanes)
+    statements(w, body, lanes)
     return [operand(w, e, lanes) for e in exprs]

@@ -91,7 +91,7 @@ def write_math_function(f: MathFunction, options: CodeOptions) -> Function:
     names = [argument(k, d).attr[0] for k, d in enumerate(f.dtypes)]
     for k, name in enumerate(names):
         w.bind(name, f"%x{k}")
-    lanes = Lanes(f.width).knowing(names) if f.width else SCALAR
+    lanes = Lanes(f.width).seeing(names)
     r = operand(w, definition(f.op, f.dtypes, f.result), lanes)
     args = ", ".join([f"{vector(VALUE[d], f.width)} %x{k}" for k, d in enumerate(f.dtypes)])
     t = vector(VALUE[f.result], f.width)

@@ -18,12 +18,11 @@ Parts = list[str]  # the SSA values of a fold: one for each of its names
 def combine(w: Writer, f: Fold, lanes: Lanes, left: Parts, right: Parts) -> Parts:
     """What two parts make; each has a value for every lane."""
     names = [r.attr[0] for r in (*f.left, *f.right)]
-    if lanes.width:
-        lanes = lanes.knowing(names)
+    inside = lanes.seeing(names)
     w.open(w.out.block, lazy=True)  # the parts' names are known here only
     for name, ssa in zip(names, (*left, *right), strict=True):
         w.bind(name, ssa)
-    out = [operand(w, e, lanes) for e in f.combine]
+    out = [operand(w, e, inside) for e in f.combine]
     w.close_inline()
     return out
 

@@ -11,6 +11,7 @@ from calque.native.emit.types import INT_BINARY, INT_COMPARE, VALUE, mangled, sp
 from calque.native.emit.values import INTEGER_OPERATIONS, operand, operation
 from calque.native.emit.writer import Writer
 from calque.native.scalars.expr import SIGNED, Expr
+from calque.native.scalars.ranges import interval
 
 of_integers: Final = partial(operation, table=INTEGER_OPERATIONS)
 DIVISIONS: Final = frozenset({"sdiv", "srem", "udiv", "urem"})
@@ -108,7 +109,7 @@ def index_division(w: Writer, e: Expr, lanes: Lanes) -> str:
     (x, n), width = e.args, lanes.width
     name = "udiv" if e.op == "floordiv" else "urem"
     if n.op == "const":
-        small = x.hi is not None and x.hi < 1 << 31 and n.attr < 1 << 31
+        small = interval(x)[1] < 1 << 31 and n.attr < 1 << 31
         # vector division by a constant is multiplication; 32 bits have the instructions for it
         if width and small:
             narrow = f"<{width} x i32>"

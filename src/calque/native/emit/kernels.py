@@ -32,12 +32,8 @@ checks = LazyModule("calque.native.loops.verify")
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
 _FORMAT: Final = "kernel-2"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
-_IMPLEMENTED_BY: Final = (
-    "scalars",
-    "scalars/vmath",
-    "loops",
-    "emit",
-)  # their files determine the code
+# The folders of all that the emitter imports here: their files decide the code.
+_IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")
 
 
 @dataclass
@@ -122,7 +118,12 @@ _addresses: Final[dict[str, int]] = {}
 @once
 def version() -> str:
     """Changes with the compiler's own files, so that code on disk is never older than they are."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return _fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _fingerprint(root: str) -> str:
+    """Of the sources that decide what code a kernel becomes, in a folder laid out as
+    ``native``."""
     marks = []
     for folder in _IMPLEMENTED_BY:
         with os.scandir(os.path.join(root, folder)) as entries:

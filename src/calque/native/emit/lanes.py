@@ -8,8 +8,8 @@ where lanes part (a condition that differs among them) some are elsewhere."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from calque.native.scalars.expr import Buffer, Expr
 
@@ -29,8 +29,7 @@ class Tile:
     arrays: dict[tuple[Buffer, Expr], str] = field(default_factory=dict)  # what is kept turned
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(NamedTuple):
     """``width`` 0: one lane alone, nothing is a vector."""
 
     width: int = 0
@@ -50,13 +49,18 @@ class Lanes:
         """Does the expression differ from lane to lane?"""
         return not self.varying.isdisjoint(e.names)
 
-    def knowing(self, names: Iterable[str]) -> Lanes:
-        """The same lanes, and more names whose values are vectors."""
-        return replace(self, varying=self.varying.union(names))
+    def holding(self, name: str) -> Lanes:
+        """The lanes that a name has values for: these, or one for all of them."""
+        return self if name in self.varying else SCALAR
 
     def only(self, here: str) -> Lanes:
         """The lanes of a mask."""
-        return replace(self, here=here)
+        return self._replace(here=here)
+
+    def seeing(self, names: Iterable[str]) -> Lanes:
+        """The same lanes, where nothing but these names is known."""
+        varying = frozenset(names) if self.width else NO_NAMES
+        return self._replace(variable=None, varying=varying)
 
     def parts(self, width: int) -> Lanes:
         """Lanes for parts of a fold, all of which exist, in the same place of the code."""

@@ -31,7 +31,7 @@ from calque.native.scalars.expr import (
     scalar_dtype,
     terms,
 )
-from calque.native.scalars.index import total
+from calque.native.scalars.sums import total
 
 
 @operation("load")

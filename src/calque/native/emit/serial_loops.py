@@ -12,7 +12,7 @@ from calque.native.emit.types import VALUE, vector
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Scope, Writer
 from calque.native.loops.polls import DECLARATION, counter, latch, may_take_long
-from calque.native.loops.tree import Fold, For, Loop, as_fold, vector_names
+from calque.native.loops.tree import Fold, For, Loop, as_fold
 
 
 def bind_fold(w: Writer, f: Fold, parts: Parts) -> None:
@@ -20,11 +20,10 @@ def bind_fold(w: Writer, f: Fold, parts: Parts) -> None:
         w.bind(name, v)
 
 
-def serial_loop(w: Writer, f: For, lanes: Lanes) -> Lanes:
+def serial_loop(w: Writer, f: For, lanes: Lanes) -> None:
     """A counted loop; the outermost one of a parallel kernel runs from ``begin`` to ``end``."""
     folds = [as_fold(a) for a in f.accs]
-    varying = vector_names(f, set(lanes.varying)) if lanes.width and folds else set()
-    kinds = [SCALAR if varying.isdisjoint(a.names) else lanes for a in folds]
+    kinds = [_lanes_of(a, lanes) for a in folds]
     initial = [
         (t, v)
         for a, kind in zip(folds, kinds, strict=True)
@@ -44,10 +43,12 @@ def serial_loop(w: Writer, f: For, lanes: Lanes) -> Lanes:
     else:
         more = w.new(f"icmp slt i64 {bounds[0]}, {bounds[1]}")
         out = guarded(w, more, written, initial, run)
-    for a, kind, parts in zip(folds, kinds, split(out, folds), strict=True):
+    for a, parts in zip(folds, split(out, folds), strict=True):
         bind_fold(w, a, parts)
-        lanes = lanes.knowing(a.names) if kind.width else lanes
-    return lanes
+
+
+def _lanes_of(a: Fold, lanes: Lanes) -> Lanes:
+    return SCALAR if lanes.varying.isdisjoint(a.names) else lanes
 
 
 def _serial_body(
@@ -57,17 +58,14 @@ def _serial_body(
     new: list[Parts | None] = [None] * len(folds)
 
     def folded(j: int) -> Parts:
-        # the lanes as they are known by now, or one alone
-        kind = lanes if kinds[j].width else SCALAR
-        values = [operand(w, v, kind) for v in folds[j].values]
-        return combine(w, folds[j], kind, parts[j], values)
+        values = [operand(w, v, kinds[j]) for v in folds[j].values]
+        return combine(w, folds[j], kinds[j], parts[j], values)
 
     for j, a in enumerate(folds):
         if a.running:
             new[j] = out = folded(j)
             bind_fold(w, a, out)
-            lanes = lanes.knowing(a.names) if kinds[j].width else lanes
-    lanes = statements(w, f.body, lanes)
+    statements(w, f.body, lanes)
     flat: Values = []
     for j in range(len(folds)):
         flat += new[j] or folded(j)
@@ -78,35 +76,30 @@ def _serial_body(
 
 
 @statement(Loop)
-def state_loop(w: Writer, s: Loop, lanes: Lanes) -> Lanes:
+def state_loop(w: Writer, s: Loop, lanes: Lanes) -> None:
     """Where the condition differs from lane to lane, a lane that has ended keeps its states, for
     which the condition goes on to fail."""
     w.forget(writes(w, s))
     k, outer = w.number(), w.out
-    varying = _varying_states(s, lanes)
-    kinds = [lanes if t.name in varying else SCALAR for t in s.states]
+    kinds = [lanes.holding(t.name) for t in s.states]
     first = [start(w, t.init, kind) for t, kind in zip(s.states, kinds, strict=True)]
     limit = value(w, s.var.attr[1], SCALAR) if s.var is not None else ""
-    after = lanes.knowing(varying)
     phis = [f"%c{k}_{j}" for j in range(len(s.states))]
     head = w.open(f"h{k}", writes(w, s))
     _bind_round(w, s, k, phis)
-    inside = statements(w, s.test, after)
+    statements(w, s.test, lanes)
     tests = [w.new(f"icmp slt i64 %i{k}, {limit}")] if s.var is not None else []
-    parting = s.cond is not None and inside.vary(s.cond)
+    parting, inside = s.cond is not None and lanes.vary(s.cond), lanes
     if s.cond is not None:
         if parting:
-            here = those(w, value(w, s.cond, inside), inside)
-            inside = inside.only(here)
+            here = those(w, value(w, s.cond, lanes), lanes)
+            inside = lanes.only(here)
         tests.append(any_lane(w, here, lanes.width) if parting else value(w, s.cond, SCALAR))
     go = tests[0] if len(tests) == 1 else w.new(f"and i1 {tests[0]}, {tests[1]}")
     inner = w.open(f"b{k}", writes(w, s), barrier=True)
     _bind_round(w, s, k, phis)  # from here on what depends on states belongs to the body
-    inside = statements(w, s.body, inside)
-    new = [
-        operand(w, t.next, inside if kind.width else SCALAR)
-        for t, kind in zip(s.states, kinds, strict=True)
-    ]
+    statements(w, s.body, inside)
+    new = [operand(w, t.next, inside.holding(t.name)) for t in s.states]
     if parting:
         new = [
             either(w, here, x, p, t.init.dtype, lanes.width)
@@ -123,7 +116,6 @@ def state_loop(w: Writer, s: Loop, lanes: Lanes) -> Lanes:
     _place_loop(w, s, k, (outer, head, inner), carried, go)
     for t, p in zip(s.states, phis, strict=True):
         w.bind(t.name, p)
-    return after
 
 
 def _bind_round(w: Writer, s: Loop, k: int, phis: list[str]) -> None:
@@ -159,11 +151,3 @@ def _place_loop(
     outer.lines += inner.lines
     outer.lines.append(f" br label %h{k}\nx{k}:")
     outer.block = f"x{k}"
-
-
-def _varying_states(s: Loop, lanes: Lanes) -> set[str]:
-    """States that differ from lane to lane: by their start, or by what they become (through
-    others, too)."""
-    if not lanes.width:
-        return set()
-    return {t.name for t in s.states} & vector_names(s, set(lanes.varying))

@@ -1,19 +1,18 @@
-"""Statements -> code: each by the function that its type has in ``STATEMENTS``, which gives the
-lanes as the statements after it know them."""
+"""Statements -> code: each by the function that its type has in ``STATEMENTS``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from calque.native.emit.lanes import SCALAR, Lanes
+from calque.native.emit.lanes import Lanes
 from calque.native.emit.stores import are_pair, store, store_pair
 from calque.native.emit.values import operand
 from calque.native.emit.writer import NOTHING, Writer
 from calque.native.loops.tree import Body, Let, Statement, Store, stored
 from calque.native.scalars.expr import Buffer
 
-Rule = Callable[[Writer, Any, Lanes], Lanes]
+Rule = Callable[[Writer, Any, Lanes], None]
 STATEMENTS: Final[dict[type, Rule]] = {}  # filled by the modules of their subjects
 
 
@@ -27,8 +26,7 @@ def statement(kind: type) -> Callable[[Rule], Rule]:
     return enter
 
 
-def statements(w: Writer, body: Body, lanes: Lanes) -> Lanes:
-    """The lanes afterwards know more names whose values are vectors."""
+def statements(w: Writer, body: Body, lanes: Lanes) -> None:
     i = 0
     while i < len(body):
         s = body[i]
@@ -41,17 +39,12 @@ def statements(w: Writer, body: Body, lanes: Lanes) -> Lanes:
             else:
                 store(w, s, lanes)
         else:
-            lanes = STATEMENTS[type(s)](w, s, lanes)
-    return lanes
+            STATEMENTS[type(s)](w, s, lanes)
 
 
 @statement(Let)
-def let(w: Writer, s: Let, lanes: Lanes) -> Lanes:
-    if lanes.vary(s.value):
-        w.bind(s.name, operand(w, s.value, lanes))
-        return lanes.knowing((s.name,))
-    w.bind(s.name, operand(w, s.value, SCALAR))
-    return lanes
+def let(w: Writer, s: Let, lanes: Lanes) -> None:
+    w.bind(s.name, operand(w, s.value, lanes.holding(s.name)))
 
 
 def writes(w: Writer, s: Statement) -> frozenset[Buffer]:

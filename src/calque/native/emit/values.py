@@ -51,7 +51,8 @@ def value(w: Writer, e: Expr, lanes: Lanes) -> str:
             prepare(w, e, lanes)
         scope = w.scopes[depth]
         before, w.out = w.out, scope
-        r = scope.cache[key] = compute(w, e, lanes)
+        write = moving if lanes.width and e.index else rule_for(e)
+        r = scope.cache[key] = write(w, e, lanes)
         w.out = before
     return r
 
@@ -99,18 +100,21 @@ def operand(w: Writer, e: Expr, lanes: Lanes) -> str:
     return r
 
 
-def compute(w: Writer, e: Expr, lanes: Lanes) -> str:
-    if lanes.width and e.index:
-        step = stride(e, lanes.variable or "")
-        if step is not None:
-            return steps(w, e, step, "i64", lanes)
+def rule_for(e: Expr) -> Operation:
+    """The function that writes a node."""
     rule = OPERATIONS.get(e.op)
     if rule is None:
         d = e.args[0].dtype
         rule = (FLOAT_OPERATIONS if d in FLOAT_BITS else INTEGER_OPERATIONS).get(e.op)
         if rule is None:
             raise TypeError(f"no code for {e.op} of {d}")
-    return rule(w, e, lanes)
+    return rule
+
+
+def moving(w: Writer, e: Expr, lanes: Lanes) -> str:
+    """An index that differs from lane to lane, by a constant where it can."""
+    step = stride(e, lanes.variable or "")
+    return rule_for(e)(w, e, lanes) if step is None else steps(w, e, step, "i64", lanes)
 
 
 def steps(w: Writer, e: Expr, step: int, t: str, lanes: Lanes) -> str:

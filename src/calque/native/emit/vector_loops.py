@@ -26,34 +26,49 @@ from calque.native.emit.statements import statement, statements, writes
 from calque.native.emit.types import VALUE
 from calque.native.emit.values import operand, value
 from calque.native.emit.writer import Writer
-from calque.native.loops.tree import LANES, Acc, Accumulator, Fold, For, Loop, as_fold, stored
+from calque.native.loops.tree import (
+    LANES,
+    Acc,
+    Accumulator,
+    Fold,
+    For,
+    Loop,
+    as_fold,
+    stored,
+    vector_names,
+)
 from calque.native.scalars.expr import LANE, Buffer, const, ex, is_const, var
 
 REST_LANES: Final = 16  # at most so many lanes in the masked rest of a map
 
 
 @statement(For)
-def for_(w: Writer, f: For, lanes: Lanes) -> Lanes:
+def for_(w: Writer, f: For, lanes: Lanes) -> None:
     w.forget(writes(w, f))
     if f.kind == "vector":
-        loop = _VectorLoop(f, writes(w, f), lanes, partial(statements, w, f.body))
-        vector_loop(w, loop)
-        return lanes
-    if f.kind == "tile":
+        body = partial(statements, w, f.body)
+        vector_loop(w, _VectorLoop(f, writes(w, f), _varying(f), lanes.tile, body))
+    elif f.kind == "tile":
         tile_loop(w, f, lanes)
-        return lanes
-    return serial_loop(w, f, lanes)
+    else:
+        serial_loop(w, f, lanes)
+
+
+def _varying(f: For) -> frozenset[str]:
+    """The names that are vectors in the body of a vector loop."""
+    known = {f.name, LANE, *[name for a in f.accs if a.running for name in a.names]}
+    return frozenset(known | vector_names(f, known))
 
 
 @dataclass(frozen=True)
 class _VectorLoop:
-    """``body`` writes the statements for given lanes, and gives the lanes as they are known
-    afterwards."""
+    """``body`` writes the statements for given lanes."""
 
     loop: For
     writes: frozenset[Buffer]
-    around: Lanes
-    body: Callable[[Lanes], Lanes]
+    varying: frozenset[str]
+    tile: Tile | None
+    body: Callable[[Lanes], None]
 
     @property
     def folds(self) -> list[Fold]:
@@ -61,9 +76,8 @@ class _VectorLoop:
 
     def lanes(self, width: int, exist: str | None = None) -> Lanes:
         """What the body is written for."""
-        name = self.loop.name
-        names, tile = frozenset((name, LANE)), self.around.tile
-        return Lanes(width, name, names, exist, None, tile, exist is not None)
+        rest = exist is not None
+        return Lanes(width, self.loop.name, self.varying, exist, None, self.tile, rest)
 
 
 def _from_identity(a: Accumulator) -> Fold:
@@ -146,8 +160,7 @@ def _turn(w: Writer, v: _VectorLoop, folds: list[Fold], phis: Values, lanes: Lan
     for j, a in enumerate(folds):
         if a.running:
             new[j] = _running(w, a, parts[j], lanes)
-            lanes = lanes.knowing(a.names)
-    lanes = v.body(lanes)
+    v.body(lanes)
     flat: Values = []
     for j, a in enumerate(folds):
         out = new[j]
@@ -194,7 +207,7 @@ def _rest_of_map(w: Writer, v: _VectorLoop, bounds: tuple[str, str], width: int)
             first = w.bound[v.loop.name]
             v.body(v.lanes(width, _before(w, first, bounds[1], width)))
         else:
-            v.body(replace(SCALAR, tile=v.around.tile))
+            v.body(SCALAR._replace(tile=v.tile))
         return []
 
     return counted(w, v.loop.name, bounds, width if masked else 1, v.writes, [], some)
@@ -223,7 +236,7 @@ def tile_loop(w: Writer, f: For, around: Lanes) -> None:
     def step(phis: Values) -> Values:
         loop = For(columns.var, (), (), "vector", size)
         rows = partial(_tile_rows, w, f.name, columns)
-        vector_loop(w, _VectorLoop(loop, written, replace(around, tile=tile), rows))
+        vector_loop(w, _VectorLoop(loop, written, _varying(columns), tile, rows))
         return []
 
     def tiles() -> Values:
@@ -240,12 +253,12 @@ def tile_loop(w: Writer, f: For, around: Lanes) -> None:
     guarded(w, w.new(f"icmp slt i64 {end}, {limit}"), written, [], rest)
 
 
-def _tile_rows(w: Writer, name: str, columns: For, lanes: Lanes) -> Lanes:
+def _tile_rows(w: Writer, name: str, columns: For, lanes: Lanes) -> None:
     """The body of the columns for each row of a tile; ``name`` is the variable of the loop that
     the rows belong to."""
     assert lanes.tile is not None
     tile = replace(lanes.tile, arrays={})
-    inside = replace(lanes, tile=tile if lanes.width == tile.size else None)
+    inside = lanes._replace(tile=tile if lanes.width == tile.size else None)
 
     def one(phis: Values) -> Values:
         first, row = value(w, tile.first, SCALAR), value(w, tile.row, SCALAR)
@@ -256,4 +269,3 @@ def _tile_rows(w: Writer, name: str, columns: For, lanes: Lanes) -> Lanes:
     changed = stored(columns.body)
     w.forget(changed)
     counted(w, tile.row.attr[0], ("0", str(tile.size)), 1, changed & w.mutable, [], one)
-    return lanes

@@ -49,6 +49,8 @@ class Scope:
     only: Expr | None = None
     lines: list[str] = field(default_factory=list)
     cache: dict[Any, str] = field(default_factory=dict)
+    innermost_lazy: int = 0  # the depth of the last lazy scope up to this one, ...
+    innermost_barrier: int = 0  # ... and of the last barrier
 
 
 class Writer:
@@ -103,9 +105,12 @@ class Writer:
         lazy: bool = False,
         only: Expr | None = None,
     ) -> Scope:
-        self.out = Scope(block, writes, barrier, lazy, only)
-        self.scopes.append(self.out)
-        return self.out
+        around, depth = self.scopes[-1], len(self.scopes)
+        self.out = scope = Scope(block, writes, barrier, lazy, only)
+        scope.innermost_lazy = depth if lazy else around.innermost_lazy
+        scope.innermost_barrier = depth if barrier else around.innermost_barrier
+        self.scopes.append(scope)
+        return scope
 
     def close(self) -> Scope:
         """End the innermost scope, whose lines are the caller's to place; gives the one around
@@ -132,24 +137,24 @@ class Writer:
 
     def home(self, e: Expr) -> int:
         """The depth of the scope that the code of ``e`` belongs to."""
-        where = self.where
-        depth = 0
+        where, innermost = self.where, self.scopes[-1]
+        depth = innermost.innermost_lazy
         for n in e.names:
             d = where[n]
             if d > depth:
                 depth = d
-        pinned = bool(e.bufs)
-        mutable = pinned and not self.mutable.isdisjoint(e.bufs)
-        for i in range(len(self.scopes) - 1, depth, -1):
-            s = self.scopes[i]
-            if s.lazy or (pinned and s.barrier) or (mutable and not s.writes.isdisjoint(e.bufs)):
-                return i
+        if e.bufs:
+            depth = max(depth, innermost.innermost_barrier)
+            if not self.mutable.isdisjoint(e.bufs):
+                for i in range(len(self.scopes) - 1, depth, -1):
+                    if not self.scopes[i].writes.isdisjoint(e.bufs):
+                        return i
         return depth
 
     def find(self, key: Any, depth: int) -> str | None:
         """What an open scope at ``depth`` or around it has computed already."""
-        for i in range(depth, -1, -1):
-            v = self.scopes[i].cache.get(key)
+        for scope in self.scopes[depth::-1]:
+            v = scope.cache.get(key)
             if v is not None:
                 return v
         return None

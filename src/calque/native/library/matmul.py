@@ -157,7 +157,7 @@ class Product:
         )
 
     def surely_near(self) -> bool:
-        """Is the right side so small, whatever its size, that it need not be packed?"""
+        """Whether the right side is so small, whatever its size, that it need not be packed."""
         return surely_at_most(self.k * self.n * item_size(self.node.dtype), NEAR)
 
     def nearness(self) -> Expr:
@@ -200,7 +200,7 @@ class Product:
 
     @staticmethod
     def turned(value: Expr, k: Expr, j: Expr) -> bool:
-        """Does the right side lie in memory along k?"""
+        """Whether the right side lies in memory along k."""
         loads = [x for x in walk(value, set()) if x.op == "load"]
         at = [linear(x.attr.shape, index_and_guard(x)[0]) for x in loads]
         return any(stride(a, k.attr[0]) == 1 and stride(a, j.attr[0]) not in (0, 1) for a in at)
@@ -233,7 +233,7 @@ class Product:
         return guarded(self.right(k, column), self.inside(column) if self.masks else TRUE)
 
     def inside(self, column: Expr) -> Expr:
-        """Is there such a column?"""
+        """Whether there is such a column."""
         return TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
 
     def row(self, i: Expr, m: int) -> Expr:
@@ -314,7 +314,7 @@ class Product:
         )
 
     def plain(self) -> bool:
-        """Can the result hold sums that are not finished?"""
+        """Whether the result can hold sums that are not finished."""
         return self.last.dtype == self.node.dtype and self.last.shape == self.node.shape
 
     def micro(
@@ -466,7 +466,7 @@ def last_straight(p: Planner, n: Node, chain: Sequence[Node], hole: Buffer) -> N
 
 
 def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:
-    """Does element by element of `u` need just the same element of the product?"""
+    """Whether element by element of `u` needs just the same element of the product."""
     e = p.made(u, reindex(p, probe, n.shape, u.shape))
     return all(
         index_and_guard(x)[0] == probe for x in walk(e, set()) if x.op == "load" and x.attr is hole

@@ -71,7 +71,7 @@ class Acc:
 
     @property
     def ordered(self) -> bool:
-        """Does the order of folding change the result?"""
+        """Whether the order of folding changes the result."""
         return is_float(self.value.dtype) and self.op in ("sum", "prod")
 
     @property
@@ -282,31 +282,27 @@ def vector_names(s: Statement, known: set[str]) -> set[str]:
     """Names bound inside ``s`` (states, accumulators, lets, results) whose values are vectors,
     given the names that are."""
     pairs: list[tuple[str, tuple[Expr, ...]]] = []
-    todo: list[Statement] = [s]
-    while todo:
-        x = todo.pop()
+    for x in statements((s,)):
         if isinstance(x, Loop):
             ends = () if x.cond is None else (x.cond,)
             pairs += [(t.name, (t.init, t.next, *ends)) for t in x.states]
-            todo += x.test + x.body
         elif isinstance(x, For):
             pairs += [(name, acc_exprs(a)) for a in x.accs for name in a.names]
-            todo += x.body
         elif isinstance(x, If):
             pairs += [(o.name, (o.then, o.orelse, x.cond)) for o in x.outs]
-            todo += x.then + x.orelse
         elif isinstance(x, Let):
             pairs.append((x.name, (x.value,)))
     out: set[str] = set()
-    while True:
-        more = {
-            n
-            for n, es in pairs
-            if n not in out and any(not (known | out).isdisjoint(e.names) for e in es)
-        }
-        if not more:
-            return out
-        out |= more
+    vectors = set(known)
+    grown = True
+    while grown:  # in program order nearly all are found at once
+        grown = False
+        for name, exprs in pairs:
+            if name not in out and any(not vectors.isdisjoint(e.names) for e in exprs):
+                out.add(name)
+                vectors.add(name)
+                grown = True
+    return out
 
 
 def map_exprs(body: Body, f: Callable[[Expr], Expr]) -> Body:

@@ -1,7 +1,7 @@
 """Scalar and index expressions: one language for loop bodies, index arithmetic, sizes and vector
 math.
 
-Nodes are immutable, interned and simplified as they are built (``expr_node``, ``expr_index``). No
+Nodes are immutable, interned and simplified as they are built (``node``, ``sums``, ``index``). No
 function here recurses, so chains of any depth pass."""
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from calque.native.scalars import index
-from calque.native.scalars.index import ONE, ZERO, at_least, terms, within
+from calque.native.scalars import index, sums
 from calque.native.scalars.node import (
     DTYPES,
     FLOAT_BITS,
@@ -38,6 +37,8 @@ from calque.native.scalars.node import (
     var,
     wrap,
 )
+from calque.native.scalars.ranges import at_least, compare, within
+from calque.native.scalars.sums import ONE, ZERO, terms
 
 __all__ = [
     "DTYPES", "FALSE", "FLOAT_BITS", "INT_BITS", "LANE", "ONE", "SIGNED", "TRUE", "UNSIGNED",
@@ -74,9 +75,9 @@ ARITY: Final = {
 }  # fmt: skip
 
 _INDEX_RULES: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
-    "add": index.add,
-    "sub": index.sub,
-    "mul": index.mul,
+    "add": sums.add,
+    "sub": sums.sub,
+    "mul": sums.mul,
     "floordiv": index.floordiv,
     "mod": index.mod,
     "min": index.minimum,
@@ -156,7 +157,7 @@ def _binary(op: str, a: Expr, b: Expr) -> Expr | None:
     if a.dtype in FLOAT_BITS:
         return None
     if op in COMPARE and a.dtype == "i64":
-        known = index.compare(op, a, b)
+        known = compare(op, a, b)
         if known is not None:
             return TRUE if known else FALSE
     if a.op == "const" and b.op == "const":
@@ -316,7 +317,7 @@ def linear(shape: Iterable[Expr], idx: Iterable[Expr]) -> Expr:
     """The row-major address of an index, in elements."""
     at = ZERO
     for d, i in zip(shape, idx, strict=True):
-        at = index.add(index.mul(at, d), i)
+        at = sums.add(sums.mul(at, d), i)
     return at
 
 

@@ -2,8 +2,7 @@
 memory does not grow.
 
 Every node knows the names (loop variables, sizes, accumulators, parameters) and the buffers it
-depends on, so that hoisting, stride analysis and legality checks are set operations; an ``i64``
-node also knows the range its value lies in, when that is known.
+depends on, so that hoisting, stride analysis and legality checks are set operations.
 """
 
 from __future__ import annotations
@@ -52,11 +51,6 @@ _NP_BITS: Final[dict[str, Any]] = {
 # them).
 STORED_AS_U8: Final = ("float8_", "float6_", "float4_", "uint4", "uint2")
 STORED_AS_I8: Final = ("int4", "int2")
-
-SIZE_LIMIT: Final = (
-    1 << 48
-)  # no array dimension is this large: sizes given at run time lie in [0, SIZE_LIMIT]
-_RANGE_LIMIT: Final = 1 << 62
 
 
 def scalar_dtype(dtype: str) -> str:
@@ -129,9 +123,8 @@ class Expr:
         "bufs",
         "depth",
         "dtype",
-        "hi",
         "index",
-        "lo",
+        "interval",
         "names",
         "op",
     )
@@ -143,8 +136,7 @@ class Expr:
     bufs: frozenset[Buffer]
     depth: int  # of the tree below
     index: bool  # made of loop variables, sizes and constants alone: never wraps around
-    lo: int | None  # lo <= value <= hi, both known or both None
-    hi: int | None
+    interval: tuple[int, int] | None  # kept here by ``ranges``, once it has been asked for
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {self.op} {self.attr if self.attr is not None else len(self.args)}>"
@@ -213,7 +205,7 @@ def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
         if attr.place == "lane":
             e.names |= {LANE}
     e.index = dtype == "i64" and op not in _NO_INDEX and all([a.index for a in args])
-    e.lo, e.hi = _range(e) if dtype == "i64" else (None, None)
+    e.interval = None
     new = _Entry(e, _forget)
     new.key = key
     while True:  # another thread may have made the same node meanwhile
@@ -225,96 +217,6 @@ def make(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:
         if found is not None:
             return found
         _remove_dead_weakref(_pool, key)
-
-
-# --- ranges ---------------------------------------------------------------------------------------
-
-Range = tuple[int | None, int | None]
-UNKNOWN: Final[Range] = (None, None)
-
-
-def _range_mul(a: Expr, b: Expr) -> Range:
-    corners = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi) if x is not None and y is not None]
-    return (min(corners), max(corners)) if len(corners) == 4 else UNKNOWN
-
-
-def _range_div(a: Expr, b: Expr) -> Range:
-    assert a.lo is not None and a.hi is not None and b.lo is not None and b.hi is not None
-    if a.lo < 0:
-        return UNKNOWN
-    return (a.lo // max(b.hi, 1), a.hi // max(b.lo, 1))
-
-
-def _range_mod(a: Expr, b: Expr) -> Range:
-    assert a.lo is not None and a.hi is not None and b.hi is not None
-    return (0, min(a.hi, max(b.hi - 1, 0))) if a.lo >= 0 else UNKNOWN
-
-
-_RANGES: Final[dict[str, Callable[[Any, Any], Range]]] = {
-    "add": lambda a, b: (a.lo + b.lo, a.hi + b.hi),
-    "sub": lambda a, b: (a.lo - b.hi, a.hi - b.lo),
-    "mul": _range_mul,
-    "floordiv": _range_div,
-    "mod": _range_mod,
-    "min": lambda a, b: (min(a.lo, b.lo), min(a.hi, b.hi)),
-    "max": lambda a, b: (max(a.lo, b.lo), max(a.hi, b.hi)),
-}
-_CAST_RANGE: Final = {
-    d: (-(1 << n - 1), (1 << n - 1) - 1) if d in SIGNED else (0, (1 << n) - 1)
-    for d, n in INT_BITS.items()
-    if n < 64
-}
-
-
-def _range(e: Expr) -> Range:
-    """Bounds of an ``i64`` value; unknown when they might not fit, so that reasoning never meets
-    wraparound."""
-    op, args = e.op, e.args
-    if op == "const":
-        return (e.attr, e.attr) if abs(e.attr) <= _RANGE_LIMIT else UNKNOWN
-    if op == "var":
-        extent = e.attr[1]
-        if extent is None:
-            return (0, SIZE_LIMIT)
-        return (0, max(extent.hi - 1, 0)) if extent.hi is not None else (0, SIZE_LIMIT)
-    if op in ("min", "max"):
-        return _range_clamp(op, args[0], args[1])
-    if op == "select":
-        args = args[1:]
-        if args[0].lo is None or args[1].lo is None:
-            return UNKNOWN
-        return (min(args[0].lo, args[1].lo), max(args[0].hi, args[1].hi))  # type: ignore[type-var]
-    if op == "cast":
-        return _CAST_RANGE.get(args[0].dtype, UNKNOWN)
-    rule = _RANGES.get(op)
-    if rule is None or any(a.lo is None for a in args):
-        return UNKNOWN
-    lo, hi = rule(*args)
-    if lo is None or hi is None:
-        return UNKNOWN
-    if e.index:
-        return (max(lo, -_RANGE_LIMIT), min(hi, _RANGE_LIMIT))
-    return (lo, hi) if lo >= -_RANGE_LIMIT and hi <= _RANGE_LIMIT else UNKNOWN
-
-
-def _range_clamp(op: str, a: Expr, b: Expr) -> Range:
-    """min and max bound a value on one side even when nothing is known of the other."""
-    if a.lo is not None and b.lo is not None:
-        pick = min if op == "min" else max
-        return (pick(a.lo, b.lo), pick(a.hi, b.hi))  # type: ignore[type-var]
-    known = a if a.lo is not None else b
-    other = b if known is a else a
-    if known.lo is None or other.op not in ("min", "max") or other.op == op:
-        return UNKNOWN
-    limit = next(
-        (x for x in other.args if x.lo is not None), None
-    )  # max(lo, min(x, hi)) with x unknown
-    if limit is None:
-        return UNKNOWN
-    assert limit.hi is not None and known.hi is not None and limit.lo is not None
-    return (
-        (known.lo, max(known.hi, limit.hi)) if op == "max" else (min(known.lo, limit.lo), known.hi)
-    )
 
 
 # --- leaves ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ does) stays with an entry for each shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque.core.avals import ShapedArray
@@ -38,19 +38,18 @@ Flat = Callable[[], tuple[Callable[..., list[Any]], list[Any]]]
 class LibraryCall(SizedCall):
     """A call of a library function."""
 
-    __slots__ = ("flat", "function", "given", "names")
+    __slots__ = ("arguments", "flat", "function")
 
     def __init__(
         self,
         families: Families,
         function: Any,
         flat: Flat,
-        given: Any,
-        names: Iterable[str],
+        arguments: Any,
         key: Any,
     ) -> None:
-        super().__init__(families.of(key_of(key)), given.avals, given.sizes)
-        self.function, self.flat, self.given, self.names = function, flat, given, tuple(names)
+        super().__init__(families.of(key_of(key)), arguments.avals, arguments.sizes)
+        self.function, self.flat, self.arguments = function, flat, arguments
 
 
 def traced(call: LibraryCall, program: GenericProgram) -> tuple[ClosedJaxpr, Any]:
@@ -68,11 +67,9 @@ def compiled(call: LibraryCall, program: GenericProgram) -> Any:
 
 def learn(call: LibraryCall, program: GenericProgram, choose: Callable[..., Any]) -> None:
     _, result = program.traced
+    descriptions, names = call.arguments.descriptions, tuple(call.arguments.kwargs)
     generic = program.executable.program
-    teach(
-        call.function,
-        Lesson(call.given.descriptions, generic, result, call.names, choose=choose),
-    )
+    teach(call.function, Lesson(descriptions, generic, result, names, choose=choose))
 
 
 SPECIALISER: Final = Specialiser(traced, compiled, learn, tries_again=True)
@@ -85,8 +82,8 @@ class AnySize:
         self.families, self.counts = new_families(), CallCounts(HOT_AFTER)
 
     def is_hot(self, key: Sequence[Any], sizes: tuple[int, ...]) -> bool:
-        """Did an entry for all sizes serve these ones so often that they shall have one of their
-        own? It is asked once."""
+        """Whether an entry for all sizes served these ones so often that they shall have one of
+        their own. It is asked once."""
         family = self.families.get(key_of(key))
         for program in () if family is None else family.programs:
             values = program.values(sizes)

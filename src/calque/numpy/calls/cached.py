@@ -46,6 +46,7 @@ class Arguments:
     them."""
 
     def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]):
+        self.args, self.kwargs = args, kwargs
         self.avals: list[ShapedArray] = []
         self.key: list[Any] = []
         self.descriptions = [self.described(a) for a in args]
@@ -107,18 +108,18 @@ class Teacher:
         if not callpath_enabled() or (self.seldom and self.is_rare(args, kwargs)):
             return self.f(*args, **kwargs)
         try:
-            given = Arguments(args, kwargs)
-            key = (epoch(), *given.key)
+            arguments = Arguments(args, kwargs)
+            key = (epoch(), *arguments.key)
             known = self.seen.find(key)
         except (Inexpressible, TypeError):
             # not for machine code, or arguments that cannot be a key
             return self.f(*args, **kwargs)
-        if known != REFUSED and self.learns(given, key, known, args, kwargs):
+        if known != REFUSED and self.learns(arguments, key, known):
             return self.function(*args, **kwargs)
         return self.f(*args, **kwargs)
 
     def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Has a function that is seldom taught been called seldom with such arguments?"""
+        """Whether a function that is seldom taught has been called seldom with such arguments."""
         try:
             key = (epoch(), args, *kwargs.items())
             n = self.calls[key] = (self.calls.find(key) or 0) + 1
@@ -126,49 +127,40 @@ class Teacher:
             return False
         return n <= TURNS
 
-    def learns(
-        self,
-        given: Arguments,
-        key: Any,
-        known: int | None,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-    ) -> bool:
-        """Is there an entry for such arguments now?"""
-        if known is None and given.sizes:
+    def learns(self, arguments: Arguments, key: Any, known: int | None) -> bool:
+        """Whether there is an entry for such arguments now."""
+        if known is None and arguments.sizes:
             self.seen[key] = 1
-            if self.any_size.is_hot(key, given.sizes):
+            if self.any_size.is_hot(key, arguments.sizes):
                 known = 1
-            elif self.any_size.teach(self.sized(given, key, args, kwargs)):
+            elif self.any_size.teach(self.sized(arguments, key)):
                 return True
         met = max(
             known or 0, 0
         )  # an entry that went, or that does not take this very value, counts as nothing
         if met or (known is None and self.at_once):
-            self.seen[key] = TAUGHT if self.teach(given, args, kwargs) else REFUSED
+            self.seen[key] = TAUGHT if self.teach(arguments) else REFUSED
             return self.seen[key] == TAUGHT
         self.seen[key] = met + 1
         return False
 
-    def sized(
-        self, given: Arguments, key: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> LibraryCall:
+    def sized(self, arguments: Arguments, key: Any) -> LibraryCall:
         """A call that a program with free sizes might serve."""
-        flat = functools.partial(flat_function, self.f, args, kwargs)
-        return LibraryCall(self.any_size.families, self.function, flat, given, kwargs, key)
+        flat = functools.partial(flat_function, self.f, arguments)
+        return LibraryCall(self.any_size.families, self.function, flat, arguments, key)
 
-    def teach(self, given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    def teach(self, arguments: Arguments) -> bool:
         """Add an entry for such arguments; False when the function is not for machine code."""
         try:
             with no_collection():
-                lesson = self.exact(self.f, given, args, kwargs)
+                lesson = self.exact(self.f, arguments)
         except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
             return False
         teach(self.function, lesson)
         return True
 
 
-Exact = Callable[[Callable[..., Any], Arguments, Sequence[Any], dict[str, Any]], Lesson]
+Exact = Callable[[Callable[..., Any], Arguments], Lesson]
 
 
 def cached(f: Callable[..., Any]) -> Any:
@@ -180,17 +172,15 @@ def cached(f: Callable[..., Any]) -> Any:
     return function
 
 
-def steps(
-    f: Callable[..., Any], given: Arguments, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Lesson:
+def steps(f: Callable[..., Any], arguments: Arguments) -> Lesson:
     """A program that does one step for each primitive."""
-    flat, tree = flat_function(f, args, kwargs)
-    program = eager_program.assemble(trace_to_jaxpr(flat, given.avals))
-    return Lesson(given.descriptions, program, result_of(tree[0]), tuple(kwargs))
+    flat, tree = flat_function(f, arguments)
+    program = eager_program.assemble(trace_to_jaxpr(flat, arguments.avals))
+    return Lesson(arguments.descriptions, program, result_of(tree[0]), tuple(arguments.kwargs))
 
 
 def flat_function(
-    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    f: Callable[..., Any], arguments: Arguments
 ) -> tuple[Callable[..., list[Any]], list[pytrees.PyTreeDef]]:
     """`f` as a function of the arrays among these arguments, and a cell that receives the structure
     of its result."""
@@ -198,9 +188,9 @@ def flat_function(
 
     def flat(*arrays: Any) -> list[Any]:
         values = iter(arrays)
-        full = [substituted(a, values) for a in args]
+        full = [substituted(a, values) for a in arguments.args]
         out, structure = pytrees.flatten(
-            f(*full, **{k: substituted(v, values) for k, v in kwargs.items()})
+            f(*full, **{k: substituted(v, values) for k, v in arguments.kwargs.items()})
         )
         if not all(
             isinstance(v, Tracer) for v in out

@@ -61,8 +61,8 @@ class Operands:
         self.first, self.kernel = first, None
 
     def want_kernel(self, shape: Shape, counts: CallCounts) -> bool:
-        """Is it time for an entry that serves all sizes? With the second shape; and anew when the
-        entry is gone."""
+        """Whether it is time for an entry that serves all sizes: with the second shape, and anew
+        when the entry is gone."""
         if self.kernel is not None and not counts.is_hot(self.kernel, shape):
             self.first, self.kernel = shape, None
             return False
@@ -73,7 +73,7 @@ def operator(name: str, method: Method) -> Any:
     """The operator `method` as a callable of machine code."""
     if name in ("__matmul__", "__rmatmul__"):
         product = Teacher(
-            method, lambda f, given, args, kwargs: product_lesson(name, f, args), at_once=True
+            method, lambda f, arguments: product_lesson(name, f, arguments.args), at_once=True
         )
         product.function = callpath.OpFunction(boundary(product.miss))
         return product.function

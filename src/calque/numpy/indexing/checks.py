@@ -37,7 +37,7 @@ def check_bounds(shape: Sequence[Any], arrays: dict[int, Any], parts: Sequence[A
 
 
 def outside_of(i: Any, n: Any) -> Any:
-    """Which elements of an index lie outside of an axis of size n?"""
+    """The elements of an index that lie outside of an axis of size n."""
     if isinstance(i, int) or is_concrete(i):
         found = np.asarray(i if isinstance(i, int) else to_numpy(i))
         return (found < -n) | (found >= n)

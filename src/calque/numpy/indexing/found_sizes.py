@@ -25,7 +25,7 @@ PLACE = np.dtype("int32")
 
 
 def is_traced_integer(n: Any) -> bool:
-    """Is it an integer scalar that is not known yet?"""
+    """Whether it is an integer scalar that is not known yet."""
     return isinstance(n, Tracer) and n.aval.ndim == 0 and is_integer(n.aval.dtype)
 
 
@@ -69,7 +69,7 @@ def refuse_empty(sizes: Sequence[Any], error: Exception, unless: Sequence[Any] =
 
 
 def may_be_empty(n: Any) -> bool:
-    """Is this a size that the program finds, and that may be 0?"""
+    """Whether this is a size that the program finds, and that may be 0."""
     return is_found(n) and n.symbols.bounds(n.poly)[0] <= 0
 
 
@@ -125,7 +125,7 @@ def unraveled(flat: Any, shape: Sequence[Any]) -> list[Any]:
 
 
 def is_window(part: Any, size: Any) -> bool:
-    """Is this part of an index a slice whose length is not known while tracing?"""
+    """Whether this part of an index is a slice whose length is not known while tracing."""
     if not isinstance(part, slice):
         return False
     if isinstance(part.step, Tracer):

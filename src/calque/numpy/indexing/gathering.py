@@ -61,8 +61,8 @@ def getitem(
 
 
 def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
-    """Might a part of the index be a slice of a length that only the program knows, or lie on an
-    axis of such a size?"""
+    """Whether a part of the index might be a slice of a length that only the program knows, or lie
+    on an axis of such a size."""
     if any(isinstance(n, Dim) for n in shape):
         return any(map(is_found, shape))
     parts = index if type(index) is tuple else (index,)
@@ -357,7 +357,7 @@ def ints_as_slices(plan: Plan, values: Any, index: Any, wrap: bool) -> tuple[Pla
 
 
 def outside(plan: Plan, index: Any) -> bool:
-    """Does a static int lie outside of its axis? Then there is nothing to write."""
+    """Whether a static int lies outside of its axis. Then there is nothing to write."""
     parts = [p for p in expand(index, plan.shape) if p is not None]
     return any(isinstance(p, int) and not -n <= p < n for p, n in zip(parts, plan.shape))
 

@@ -16,8 +16,8 @@ _ARRAYS: tuple[Any, ...] = (ArrayImpl, Tracer, np.ndarray, np.generic)
 
 
 def is_scalar_mask(p: Any) -> bool:
-    """Is this part of an index a concrete boolean of rank 0? A traced one has no known size, which
-    is said where masks are read."""
+    """Whether this part of an index is a concrete boolean of rank 0. A traced one has no known
+    size, which is said where masks are read."""
     return type(p) is bool or (
         isinstance(p, _ARRAYS)
         and p.dtype == np.dtype(bool)

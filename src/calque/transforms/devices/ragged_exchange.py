@@ -115,7 +115,7 @@ def _along(axis: Axis, data: Any, output: Any, places: Sequence[Any], add: bool)
 
 
 def _within(offset: Any, count: Any) -> Any:
-    """Is this row part of the slice?"""
+    """Whether this row is part of the slice."""
     return getattr(do, "and")(do.ge(offset, scalar_of(_INT, 0)), do.lt(offset, count))
 
 

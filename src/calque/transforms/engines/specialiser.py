@@ -88,7 +88,7 @@ class GenericProgram:
         return values
 
     def guards_hold(self, values: Sizes) -> bool:
-        """Do these sizes give the answers that were taken for granted?"""
+        """Whether these sizes give the answers that were taken for granted."""
         try:
             return self.holds(*values) == self.answers
         except ZeroDivisionError:  # where the trace divided by a size, which is none here
@@ -157,8 +157,8 @@ class Family:
         return None
 
     def is_for(self, program: GenericProgram, sizes: Sizes) -> bool:
-        """Is it this program that serves the sizes, if it can? Not if an earlier one did before,
-        nor when it has been given up."""
+        """Whether it is this program that serves the sizes, if it can: not if an earlier one did
+        before, nor when it has been given up."""
         for p in self.programs:
             if p is program:
                 return True
@@ -252,8 +252,8 @@ class CallCounts:
         return n
 
     def is_hot(self, program: Any, values: Sizes) -> bool:
-        """Is it time for an entry for just these sizes? One that is met less often is not worth
-        it."""
+        """Whether it is time for an entry for just these sizes. One that is met less often is not
+        worth it."""
         return self.counts.get((program, values)) == self.hot_after
 
     def serves(self, program: Any, values: Sizes) -> bool:

@@ -54,7 +54,7 @@ def is_looked_at(aval: ShapedArray) -> bool:
 
 
 def any_bad(x: Any) -> Any:
-    """Does an array hold what a flag forbids?"""
+    """Whether an array holds what a flag forbids."""
     found: Any = None
     parts = [do.real(x), do.imag(x)] if is_complex(typeof(x).dtype) else [x]
     for part in parts:

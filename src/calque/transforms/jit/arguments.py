@@ -30,7 +30,7 @@ class Called(Protocol):
     ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]: ...
 
 
-class Given:
+class CallArguments:
     """The arguments of one call, and under which key its program is found."""
 
     __slots__ = (

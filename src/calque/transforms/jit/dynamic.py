@@ -27,17 +27,19 @@ HOT_AFTER: Final = 6  # calls with the same sizes after which they get an entry 
 class JittedCall(SizedCall):
     """A call of a jitted function."""
 
-    __slots__ = ("function", "given")
+    __slots__ = ("arguments", "function")
 
-    def __init__(self, function: Any, given: Any) -> None:
-        super().__init__(function.cache.families.of(given.family_key), given.avals, given.sizes)
-        self.function, self.given = function, given
+    def __init__(self, function: Any, arguments: Any) -> None:
+        super().__init__(
+            function.cache.families.of(arguments.family_key), arguments.avals, arguments.sizes
+        )
+        self.function, self.arguments = function, arguments
 
 
 def traced(call: JittedCall, program: GenericProgram) -> Any:
     """The function with free sizes, unless its program depends on more than its arguments."""
     with trace_state.with_symbols(program.symbols):
-        out = call.function.trace_new(call.given, program.avals(call.avals))
+        out = call.function.trace_new(call.arguments, program.avals(call.avals))
     program.is_outdated = out.captures.changed
     return None if out.hoisted or out.ambient or has_constraints(out.closed) else out
 
@@ -52,7 +54,7 @@ def compiled(call: JittedCall, program: GenericProgram) -> Any:
 
 
 def learn(call: JittedCall, program: GenericProgram, choose: Callable[..., Any]) -> None:
-    call.function.learn(call.given, program.traced, program.executable, choose)
+    call.function.learn(call.arguments, program.traced, program.executable, choose)
 
 
 def report(call: JittedCall, failure: str) -> None:
@@ -68,8 +70,8 @@ SPECIALISER: Final = Specialiser(
 # ---------------------------------------------------------------- calls
 
 
-def allowed(function: Any, given: Any) -> bool:
-    """May this call be served by a program with free sizes?"""
+def allowed(function: Any, arguments: Any) -> bool:
+    """Whether this call may be served by a program with free sizes."""
     o = function.options
     return (
         o.dynamic != "never"
@@ -77,35 +79,35 @@ def allowed(function: Any, given: Any) -> bool:
         and o.shardings is None
         and not (o.donate_argnums or o.donate_argnames)
         and backends.has_symbolic()
-        and not any(isinstance(x, Tracer) for x in given.leaves)
-        and not is_placed(given.leaves)
+        and not any(isinstance(x, Tracer) for x in arguments.leaves)
+        and not is_placed(arguments.leaves)
     )
 
 
-def call(function: Any, given: Any) -> Any:
+def call(function: Any, arguments: Any) -> Any:
     """The result of a program with free sizes, or NotImplemented where this call gets one of its
     own."""
-    request = JittedCall(function, given)
+    request = JittedCall(function, arguments)
     family = request.family
     found = family.find(request.sizes)
     if found is None:
-        declared = declared_positions(function, given)
+        declared = declared_positions(function, arguments)
         found = SPECIALISER.new_program(request, declared)
         stay = sorted((family.fixed | family.pinned) & declared)
         if stay:
-            raise ValueError(why_static(function, given, stay[0], family.failure))
+            raise ValueError(why_static(function, arguments, stay[0], family.failure))
         if found is None:
             return NotImplemented
     program, values = found
     if program.traced.captures.reads and function.is_stale(program.traced):
         family.programs.remove(program)
-        return call(function, given)
-    key_use.consume_again(program.traced.key_uses, given.leaves, function.name)
+        return call(function, arguments)
+    key_use.consume_again(program.traced.key_uses, arguments.leaves, function.name)
     executable = program.at(values)
-    out = executable.call([to_array(x) for x in given.leaves])
+    out = executable.call([to_array(x) for x in arguments.leaves])
     counts = function.call_counts
     if counts.count(program, values) > counts.hot_after or counts.taught >= MOST_TAUGHT:
-        function.learn(given, program.traced, executable)
+        function.learn(arguments, program.traced, executable)
     else:  # perhaps anew: captured values may have changed
         counts.taught += 1
         SPECIALISER.teach(request, program, counts)
@@ -124,56 +126,58 @@ def checked(dynamic: Any) -> Any:
     return tuple((k, as_tuple(v, int, f"dynamic[{k!r}]")) for k, v in dynamic.items())
 
 
-def declared_positions(function: Any, given: Any) -> frozenset[int]:
-    """The sizes that `dynamic={argument: axes}` makes free, as positions in `Given.sizes`."""
+def declared_positions(function: Any, arguments: Any) -> frozenset[int]:
+    """The sizes that `dynamic={argument: axes}` makes free, as positions in the call's `sizes`."""
     declared = function.options.dynamic
     if isinstance(declared, str):
         return frozenset()
     starts, at = [], 0
-    for a in given.avals:
+    for a in arguments.avals:
         starts.append(at)
         at += a.ndim
     out: set[int] = set()
     for argument, axes in declared:
-        for leaf in leaves_of(function, given, argument):
-            rank = given.avals[leaf].ndim
+        for leaf in leaves_of(function, arguments, argument):
+            rank = arguments.avals[leaf].ndim
             for axis in axes:
                 if not -rank <= axis < rank:
                     raise ValueError(
                         f"jit: dynamic={{{argument!r}: {axes}}} of {function.name}: the argument is"
-                        f" {given.avals[leaf].str_short()} and has no axis {axis}"
+                        f" {arguments.avals[leaf].str_short()} and has no axis {axis}"
                     )
                 out.add(starts[leaf] + axis % rank)
     return frozenset(out)
 
 
-def leaves_of(function: Any, given: Any, argument: int | str) -> range:
+def leaves_of(function: Any, arguments: Any, argument: int | str) -> range:
     """The flat arguments that an argument, by position or name, consists of."""
     signature = signature_of(function.fun)
     names = list(signature.parameters) if signature is not None else []
-    if isinstance(argument, str) and argument in given.named:
-        before = [v for k, v in sorted(given.named.items()) if k < argument]
-        first = len(pytrees.leaves((given.dynamic, before)))
-        return range(first, first + len(pytrees.leaves(given.named[argument])))
+    if isinstance(argument, str) and argument in arguments.named:
+        before = [v for k, v in sorted(arguments.named.items()) if k < argument]
+        first = len(pytrees.leaves((arguments.dynamic, before)))
+        return range(first, first + len(pytrees.leaves(arguments.named[argument])))
     place = names.index(argument) if isinstance(argument, str) and argument in names else argument
-    if not isinstance(place, int) or not -len(given.dynamic) <= place < len(given.dynamic):
-        if argument in names:  # not given in this call
+    if not isinstance(place, int) or not -len(arguments.dynamic) <= place < len(arguments.dynamic):
+        if argument in names:  # not there in this call
             return range(0)
         raise ValueError(
             f"jit: dynamic names the argument {argument!r}, which {function.name} does not have"
         )
-    place %= len(given.dynamic)
+    place %= len(arguments.dynamic)
     if place in function.options.static_argnums:
         raise ValueError(
             f"jit: dynamic names the argument {argument!r} of {function.name}, which is static"
         )
-    first = len(pytrees.leaves(given.dynamic[:place]))
-    return range(first, first + len(pytrees.leaves(given.dynamic[place])))
+    first = len(pytrees.leaves(arguments.dynamic[:place]))
+    return range(first, first + len(pytrees.leaves(arguments.dynamic[place])))
 
 
-def why_static(function: Any, given: Any, position: int, reason: str) -> str:
-    names = ArgumentNames(function.fun, given.dynamic, given.named, function.options.static_argnums)
-    for name, a in zip(names, given.avals):
+def why_static(function: Any, arguments: Any, position: int, reason: str) -> str:
+    names = ArgumentNames(
+        function.fun, arguments.dynamic, arguments.named, function.options.static_argnums
+    )
+    for name, a in zip(names, arguments.avals):
         if position < a.ndim:
             return (
                 f"jit: dynamic declares axis {position} of the argument {name} of {function.name},"

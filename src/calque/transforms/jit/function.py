@@ -30,7 +30,7 @@ from calque.transforms.functions import debug_nans
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit import refs as refs_jit
-from calque.transforms.jit.arguments import Given, check_result
+from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
 from calque.transforms.jit.teaching import (
     Inexpressible,
@@ -181,26 +181,28 @@ class JittedFunction:
     # ------------------------------------------------------------ tracing
 
     def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
-        given = Given(self, args, kwargs)
-        return self.trace_given(given), given.leaves
+        arguments = CallArguments(self, args, kwargs)
+        return self.trace_given(arguments), arguments.leaves
 
-    def trace_given(self, given: Given) -> Traced:
-        traced = self.cache.programs.find(given.key)
+    def trace_given(self, arguments: CallArguments) -> Traced:
+        traced = self.cache.programs.find(arguments.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
-            traced = self.trace_new(given, given.avals)
+            traced = self.trace_new(arguments, arguments.avals)
             if not traced.hoisted:
-                self.cache.programs[given.key] = traced
+                self.cache.programs[arguments.key] = traced
         if traced.ambient:
             consult_mesh()
         return traced
 
-    def argument_names(self, given: Given) -> ArgumentNames:
+    def argument_names(self, arguments: CallArguments) -> ArgumentNames:
         """What the flat arguments are called."""
-        return ArgumentNames(self.fun, given.dynamic, given.named, self.options.static_argnums)
+        return ArgumentNames(
+            self.fun, arguments.dynamic, arguments.named, self.options.static_argnums
+        )
 
     def is_stale(self, traced: Traced) -> bool:
-        """Must the function be traced anew, because of what it captured? A function made anew sees
-        new values without a word."""
+        """Whether the function must be traced anew, because of what it captured. A function made
+        anew sees new values without a word."""
         changed = traced.captures.changed()
         if not changed:
             return False
@@ -208,11 +210,13 @@ class JittedFunction:
         self.changed = [r.name for r in changed] if anew else []
         return anew
 
-    def trace_new(self, given: Given, avals: Sequence[ShapedArray]) -> Traced:
-        names = self.argument_names(given)
-        flat, out_tree = self.flat_function(given.args, given.kwargs, given.in_tree, names)
+    def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> Traced:
+        names = self.argument_names(arguments)
+        flat, out_tree = self.flat_function(
+            arguments.args, arguments.kwargs, arguments.in_tree, names
+        )
         stats.traces += 1
-        event = retraces.Event(self.name, avals, given.rest, names)
+        event = retraces.Event(self.name, avals, arguments.rest, names)
         event.captured, self.changed = self.changed, []
         retraces.record(self.cache.history, event)
         if config.no_tracing:
@@ -241,14 +245,14 @@ class JittedFunction:
             closed = trace_to_jaxpr(noting, avals, describe_function(self.fun, self.name), names)
         closed, hoisted = close_over_tracers(closed)
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
-        traced = Traced(closed, hoisted, given.in_tree, out_tree[0], self.name)
+        traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
         watched.settle()
         traced.captures, traced.owner, traced.key_uses = watched, reference(self.fun), uses
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(
-                given.dynamic, given.named, o.donate_argnums, o.donate_argnames
+                arguments.dynamic, arguments.named, o.donate_argnums, o.donate_argnames
             )
             traced.donated, traced.unusable = donation.usable(closed, places, o.keep_unused)
         return traced
@@ -264,22 +268,22 @@ class JittedFunction:
             out = refs_jit.call_with_arguments(self, args, kwargs)
             if out is not NotImplemented:
                 return out
-        given = Given(self, args, kwargs)
-        if self.with_values is not None and given.key in self.with_values:
-            return refs_jit.call_closing_over(self, given)
+        arguments = CallArguments(self, args, kwargs)
+        if self.with_values is not None and arguments.key in self.with_values:
+            return refs_jit.call_closing_over(self, arguments)
         try:
-            return self.served(given)
+            return self.served(arguments)
         except RefTouched as e:
             error = e
-        return refs_jit.call_closing_over(self, given, error)
+        return refs_jit.call_closing_over(self, arguments, error)
 
-    def served(self, given: Given) -> Any:
+    def served(self, arguments: CallArguments) -> Any:
         """The results, after tracing and compiling what has to be."""
-        if given.key not in self.cache.programs and dynamic_sizes.allowed(self, given):
-            out = dynamic_sizes.call(self, given)
+        if arguments.key not in self.cache.programs and dynamic_sizes.allowed(self, arguments):
+            out = dynamic_sizes.call(self, arguments)
             if out is not NotImplemented:
                 return out
-        traced, leaves = self.trace_given(given), given.leaves
+        traced, leaves = self.trace_given(arguments), arguments.leaves
         key_use.consume_again(traced.key_uses, leaves, self.name)
         if (
             traced.hoisted
@@ -287,7 +291,7 @@ class JittedFunction:
             or any(isinstance(x, Tracer) for x in leaves)
         ):
             if traced.finds:  # the sizes belong to the enclosing program, anew for each call
-                return self.fun(*given.args, **given.kwargs)
+                return self.fun(*arguments.args, **arguments.kwargs)
             return pytrees.unflatten(traced.out_tree, self.stage(traced, leaves))
         if config.no_execution:
             raise RuntimeError(
@@ -296,11 +300,11 @@ class JittedFunction:
         executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(
-                leaves, *self.placeable(*self.split(given.args, given.kwargs)[:2])
+                leaves, *self.placeable(*self.split(arguments.args, arguments.kwargs)[:2])
             )
         out, is_somewhere = traced.run(leaves)
         if not is_somewhere and not traced.ambient:
-            self.learn(given, traced, executable)
+            self.learn(arguments, traced, executable)
         return pytrees.unflatten(traced.out_tree, out)
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
@@ -310,7 +314,7 @@ class JittedFunction:
         return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
 
     def watches(self, traced: Traced) -> bool:
-        """Can the machine code see whether a captured value has changed?"""
+        """Whether the machine code can see that a captured value has changed."""
         return self.on_stale == "ignore" or traced.captures.watchable()
 
     def guards(self, traced: Traced) -> list[tuple[Any, ...]]:
@@ -322,7 +326,7 @@ class JittedFunction:
 
     def learn(
         self,
-        given: Given,
+        arguments: CallArguments,
         traced: Traced,
         executable: backends.Executable,
         choose: Callable[..., Any] | None = None,
@@ -332,17 +336,21 @@ class JittedFunction:
         keys = config.debug_key_reuse and traced.key_uses  # which are used up is known to Python
         if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
             return
-        if given.settings != config.trace_key():  # changed meanwhile: it is for neither of the two
+        if (
+            arguments.settings != config.trace_key()
+        ):  # changed meanwhile: it is for neither of the two
             return
-        o, kwargs = self.options, given.kwargs
+        o, kwargs = self.options, arguments.kwargs
         try:
-            arguments = call_arguments(given.args, kwargs, o.static_argnums, o.static_argnames)
+            descriptions = call_arguments(
+                arguments.args, kwargs, o.static_argnums, o.static_argnames
+            )
             out = result_of(traced.out_tree)
         except Inexpressible:
             return
         guards = self.guards(traced)
-        lesson = Lesson(arguments, executable.program, out, tuple(kwargs), guards, choose)
-        teach(self.callable, lesson, epoch_of(given.settings))
+        lesson = Lesson(descriptions, executable.program, out, tuple(kwargs), guards, choose)
+        teach(self.callable, lesson, epoch_of(arguments.settings))
 
 
 def wrapped(fun: Callable[..., Any], options: Options) -> Any:

@@ -38,23 +38,23 @@ def call_with_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     return out
 
 
-def call_closing_over(function: Any, given: Any, error: RefTouched | None = None) -> Any:
+def call_closing_over(function: Any, arguments: Any, error: RefTouched | None = None) -> Any:
     """The result of a call of a function that closes over Refs, of which the error tells when it is
     first called so."""
     o = function.options
     table = function.values_table()
-    made = table.find(given.key)
+    made = table.find(arguments.key)
     if made is None:
-        flat, _ = function.flat_function(given.args, given.kwargs, given.in_tree, ())
-        refs = touched([(flat, given.avals)]) if o.shardings is None else []
+        flat, _ = function.flat_function(arguments.args, arguments.kwargs, arguments.in_tree, ())
+        refs = touched([(flat, arguments.avals)]) if o.shardings is None else []
         known = getattr(function.fun, "refs", ())
         if error is not None and all(any(r is k for k in known) for r in refs):
             # no Refs, or those that were taken out already: something inside stages them again
             raise error
         moved = tuple(i + 1 for i in o.static_argnums)
         inner = function.of_values(threaded(function.fun, refs), moved)
-        made = table[given.key] = (refs, inner)
+        made = table[arguments.key] = (refs, inner)
     refs, inner = made
-    values, out = inner(values_of(refs), *given.args, **given.kwargs)
+    values, out = inner(values_of(refs), *arguments.args, **arguments.kwargs)
     store_all(refs, values)
     return out

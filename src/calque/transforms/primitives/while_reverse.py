@@ -237,8 +237,8 @@ dependence_rules["while_back"] = lambda e, unknown: dependent_results(
 
 
 def diverges(closed: ClosedJaxpr, batched: Sequence[bool]) -> bool:
-    """Does the number of rounds, by which the program chooses its way, depend on these
-    arguments?"""
+    """Whether the number of rounds, by which the program chooses its way, depends on these
+    arguments."""
     _, _, reached = dependents(closed.jaxpr, batched)
     choices = [e for e in closed.eqns if e.primitive.name == "cond" or e.params.get("counted")]
     return any(e.invars[0] in reached for e in choices)

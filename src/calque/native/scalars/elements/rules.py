@@ -11,22 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from calque.native.scalars import elements_complex as cx
-from calque.native.scalars import elements_float as fl
-from calque.native.scalars import elements_int as it
-from calque.native.scalars.conversions import (
-    REAL_OF,
+from calque.native.scalars.elements import complex_numbers as cx
+from calque.native.scalars.elements import floats as fl
+from calque.native.scalars.elements import integers as it
+from calque.native.scalars.elements.conversions import convert, scalar_of
+from calque.native.scalars.elements.formats import (
     SMALL_FLOATS,
     SMALL_INTS,
-    Cx,
-    Value,
-    convert,
     decode,
     encode,
     pack_small,
-    scalar_of,
     wrap_small,
 )
+from calque.native.scalars.elements.values import REAL_OF, Cx, Value
 from calque.native.scalars.expr import (
     FLOAT_BITS,
     INT_BITS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from calque.native.scalars.conversions import Cx
+from calque.native.scalars.elements.values import Cx, op2
 from calque.native.scalars.expr import Expr, both, const, either, ex, select
 
 INF: Final = float("inf")
@@ -15,10 +15,6 @@ SCALE: Final = {"f32": (2.0**124, 2.0**-100), "f64": (2.0**1020, 2.0**-960)}
 
 def real(v: float, like: Expr) -> Expr:
     return const(v, like.dtype)
-
-
-def op2(name: str, a: Expr, b: Expr | float) -> Expr:
-    return ex(name, a, b if isinstance(b, Expr) else const(b, a.dtype))
 
 
 def product(a: Expr, b: Expr) -> Expr:

@@ -10,15 +10,9 @@ import numpy as np
 import pytest
 from evaluate import Array, apply, compiled, numpy_type
 
-from calque.native.scalars.conversions import (
-    FORMATS,
-    SMALL_FLOATS,
-    SMALL_INTS,
-    Cx,
-    convert,
-    decode,
-    encode,
-)
+from calque.native.scalars.elements.conversions import convert
+from calque.native.scalars.elements.formats import FORMATS, SMALL_FLOATS, SMALL_INTS, decode, encode
+from calque.native.scalars.elements.values import Cx
 
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "bf16", "f32", "f64")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from calque.native.scalars.conversions import convert_real
+from calque.native.scalars.elements.conversions import convert_real
+from calque.native.scalars.elements.values import op2
 from calque.native.scalars.expr import Expr, both, cast, const, either, ex, make, select
 from calque.native.scalars.vmath.power_roots import NAMES
 
@@ -17,10 +18,6 @@ INF: Final = float("inf")
 def int_of(x: Expr) -> Expr:
     """The bit pattern as a signed integer."""
     return cast(x, f"i{BITS[x.dtype]}", "bitcast")
-
-
-def op2(name: str, a: Expr, b: Expr | float) -> Expr:
-    return ex(name, a, b if isinstance(b, Expr) else const(b, a.dtype))
 
 
 def math(name: str, *args: Expr) -> Expr:

@@ -1,0 +1,138 @@
+"""Index algebra: sums of multiples. All of it holds modulo 2**64, so user integers pass
+unharmed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from calque.native.scalars.node import Expr, const, make
+
+MAX_TERMS: Final = 8  # longer sums are left as they are written: linear cost on long chains
+ZERO: Final = const(0)
+ONE: Final = const(1)
+Terms = dict[Expr, int]
+
+
+def terms(e: Expr) -> tuple[Terms, int]:
+    """``e`` as a sum of multiples of nodes, plus a constant."""
+    out: Terms = {}
+    constant = 0
+    todo = [(e, 1)]
+    while todo:
+        e, k = todo.pop()
+        if e.op == "const":
+            constant += k * e.attr
+        elif e.op == "add" and len(out) <= MAX_TERMS:
+            todo += ((e.args[1], k), (e.args[0], k))
+        elif e.op == "sub" and len(out) <= MAX_TERMS:
+            todo += ((e.args[1], -k), (e.args[0], k))
+        elif e.op == "mul" and e.args[1].op == "const":
+            todo.append((e.args[0], k * e.args[1].attr))
+        else:
+            out[e] = out.get(e, 0) + k
+    return {t: k for t, k in out.items() if k}, constant
+
+
+def _times(e: Expr, k: int) -> Expr:
+    return e if k == 1 else make("mul", (e, const(k)), "i64")
+
+
+def _undo_split(t: Terms) -> Terms:
+    """``(x//n)*n + x%n -> x``: a reshape undone."""
+    for m in [m for m in t if m.op == "mod" and m in t]:
+        x, n = m.args
+        k = t[m]
+        q = make("floordiv", (x, n), "i64")
+        if n.op == "const":
+            if t.get(q) == k * n.attr:
+                t = {a: b for a, b in t.items() if a is not q and a is not m}
+                t[x] = t.get(x, 0) + k
+                return _undo_split(_flat(t))
+            continue
+        whole = make("mul", (q, n), "i64")
+        if t.get(whole) == k:
+            t = {a: b for a, b in t.items() if a is not whole and a is not m}
+            t[x] = t.get(x, 0) + k
+            return _undo_split(_flat(t))
+    return t
+
+
+def _flat(t: Terms) -> Terms:
+    return {a: b for a, b in t.items() if b}
+
+
+def total(t: Terms, constant: int) -> Expr:
+    """The expression of a sum."""
+    t = _undo_split(t)
+    out: Expr | None = None
+    for e, k in t.items():
+        if e.op in ("add", "sub", "const"):  # only _undo_split brings these back
+            inner, c = terms(e)
+            merged = {**{a: b for a, b in t.items() if a is not e}}
+            for a, b in inner.items():
+                merged[a] = merged.get(a, 0) + b * k
+            return total(_flat(merged), constant + c * k)
+    for e, k in t.items():
+        if out is None:
+            out = _times(e, k)
+        elif k == -1:
+            out = make("sub", (out, e), "i64")
+        else:
+            out = make("add", (out, _times(e, k)), "i64")
+    if out is None:
+        return const(constant)
+    return make("add", (out, const(constant)), "i64") if constant else out
+
+
+def _size(e: Expr) -> int:
+    """How many terms, cheaply and at most MAX_TERMS + 1."""
+    n, todo = 0, [e]
+    while todo and n <= MAX_TERMS:
+        e = todo.pop()
+        if e.op in ("add", "sub"):
+            todo += e.args
+        elif e.op == "mul" and e.args[1].op == "const":
+            todo.append(e.args[0])
+        else:
+            n += 1
+    return n
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    if a.op == "const" and b.op != "const":
+        a, b = b, a
+    if b.op == "const":
+        if b.attr == 0:
+            return a
+        if a.op == "const":
+            return const(a.attr + b.attr)
+    if _size(a) + _size(b) > MAX_TERMS:
+        return make("add", (a, b), "i64")
+    t, c = terms(a)
+    u, d = terms(b)
+    for e, k in u.items():
+        t[e] = t.get(e, 0) + k
+    return total(_flat(t), c + d)
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    if a is b:
+        return ZERO
+    if _size(a) + _size(b) > MAX_TERMS:
+        return make("sub", (a, b), "i64")
+    return add(a, mul(b, const(-1)))
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    if a.op == "const":
+        a, b = b, a
+    if b.op != "const":
+        return make("mul", (a, b), "i64")
+    if b.attr == 0:
+        return b
+    if b.attr == 1:
+        return a
+    if a.op in ("const", "add", "sub", "mul") and _size(a) <= MAX_TERMS:
+        t, c = terms(a)
+        return total({e: k * b.attr for e, k in t.items()}, c * b.attr)
+    return make("mul", (a, b), "i64")
