@@ -166,11 +166,13 @@ def template(key: Any, trace: Callable[[Sequence[Dim]], ClosedJaxpr]) -> Templat
     full = (key, config.exact)
     found = _templates.find(full)
     if found is None:
+        changes = config.changes_elsewhere()
         try:
             found = Template(trace)
         except (ValueError, NotImplementedError):
             found = False
-        _templates[full] = found
+        if changes == config.changes_elsewhere():
+            _templates[full] = found
     return found if isinstance(found, Template) else None
 
 
@@ -286,8 +288,9 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     except TypeError:  # a parameter that cannot be hashed
         return prepare(primitive, [a.aval for a in arrays], params, None)(arrays)
     if run is None:
+        changes = config.changes_elsewhere()
         run = prepare(primitive, key[1], params, key[2])
-        if not holds_programs(params):
+        if not holds_programs(params) and changes == config.changes_elsewhere():
             _runs[key] = run
     for a in arrays:
         if a._extra is not None:  # placed on devices: the results follow

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.pause import no_collection
 from calque.core.polynomials import Poly
 from calque.core.symbols import Symbols
@@ -326,7 +327,7 @@ class Specialiser(Generic[C]):
 
     def specialisable(self, call: C, program: GenericProgram) -> GenericProgram | None:
         """The program, traced, compiled and one of its family; None if it served one size only."""
-        family = call.family
+        family, changes = call.family, config.changes_elsewhere()
         try:
             with no_collection():
                 program.traced = self.trace(call, program)
@@ -339,6 +340,8 @@ class Specialiser(Generic[C]):
             family.failure = f"tracing with a free size failed: {error}"
             if self.report is not None:
                 self.report(call, family.failure)
+        if changes != config.changes_elsewhere():  # it is for no configuration in particular
+            return None
         pinned = program.pinned()
         if program.free <= pinned:
             family.hold(pinned, at_once=not self.pins_again)
