@@ -3,8 +3,11 @@ broadcast."""
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +18,16 @@ from calque.core.config import config
 from calque.core.dims import Dim, is_found, surely_equal, surely_same, value_of
 from calque.core.dtypes import (
     PYTHON_SCALARS,
+    TypePromotionError,
     as_dtype,
     canonicalize,
+    inexact_of,
     is_complex,
-    is_inexact,
     is_integer,
     promote,
 )
 from calque.core.primitives import do
+from calque.core.source import is_internal
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 
@@ -95,18 +100,14 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
     aval = typeof(x)
     if aval.dtype == dtype and (not isinstance(x, (np.ndarray, np.generic)) or x.dtype == dtype):
         if aval.weak_type and not weak_type and not isinstance(x, (np.ndarray, np.generic)):
-            return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+            return do.convert_element_type(x, new_dtype=dtype)
         return x  # type: ignore[return-value]
     if isinstance(x, np.generic):
         if weak_type:
-            return do.convert_element_type(
-                as_operand(x), new_dtype=dtype, weak_type=True, sharding=None
-            )
+            return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=True)
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype)  # type: ignore[return-value]
-    return do.convert_element_type(
-        as_operand(x), new_dtype=dtype, weak_type=weak_type, sharding=None
-    )
+    return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type)
 
 
 def python_scalar(x: Any, dtype: Any) -> Any:
@@ -123,7 +124,14 @@ def python_scalar(x: Any, dtype: Any) -> Any:
 
 def common_type(*args: Any) -> tuple[Any, bool]:
     """The (dtype, weak_type) of operands together."""
-    return promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, args)]))
+    items = tuple([(a.dtype, a.weak_type) for a in map(typeof, args)])
+    try:
+        return promote(items)
+    except TypePromotionError:
+        if _asked_by_user():
+            raise
+        with config.override("calque_numpy_dtype_promotion", "standard"):  # the library's own ends
+            return promote(items)
 
 
 def promote_dtypes(*args: Any) -> list[Array]:
@@ -134,8 +142,7 @@ def promote_dtypes(*args: Any) -> list[Array]:
 def promote_inexact(*args: Any) -> list[Array]:
     """As `promote_dtypes`, with integers and bools becoming floats."""
     dtype, weak = common_type(*args)
-    if not is_inexact(dtype):
-        dtype = canonicalize(float)
+    dtype = inexact_of(dtype)
     return [convert(a, dtype, weak) for a in args]
 
 
@@ -144,14 +151,14 @@ def promote_inexact_strong(*args: Any) -> list[Array]:
     Python number."""
     dtype, weak = common_type(*args)
     weak = weak and all([type(x) in PYTHON_SCALARS or typeof(x).weak_type for x in args])
-    return [convert(x, dtype if is_inexact(dtype) else canonicalize(float), weak) for x in args]
+    return [convert(x, inexact_of(dtype), weak) for x in args]
 
 
 def promote_numeric(*args: Any) -> list[Array]:
     """As `promote_dtypes`, with bools becoming integers."""
     dtype, weak = common_type(*args)
     if dtype == np.dtype(bool):
-        dtype = canonicalize(int)
+        dtype = np.dtype("int32")
     return [convert(a, dtype, weak) for a in args]
 
 
@@ -200,9 +207,9 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Array:
     lead = len(shape) - len(own)
     keep = [i for i, d in enumerate(own) if surely_equal(d, shape[lead + i]) or d != 1]
     if len(keep) < len(own):
-        x = do.reshape(x, new_sizes=tuple([own[i] for i in keep]), dimensions=None, sharding=None)
+        x = do.reshape(x, new_sizes=tuple([own[i] for i in keep]))
     dims = tuple([lead + i for i in keep])
-    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
 
 def promote_shapes(name: str, *args: Any) -> list[Array]:
@@ -215,11 +222,38 @@ def promote_shapes(name: str, *args: Any) -> list[Array]:
     return [a if s == () else broadcast_to(a, shape) for a, s in zip(args, shapes)]
 
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Frames between an operation and whoever asked for it: the call path, operators, ufuncs.
+_BETWEEN = tuple(
+    os.path.join(_PACKAGE, *place.split("/"))
+    for place in (
+        "core/", "machine/", "native/", "transforms/jit/", "numpy/calls/", "numpy/methods.py",
+        "numpy/promotion.py",
+        "numpy/ufunc_objects.py", "numpy/ufuncs.py",
+    )
+)  # fmt: skip
+
+
+def _asked_by_user(name: str | None = None) -> bool:
+    """Whether the user called the operation itself, or a function of the library of this name (if
+    there is one) that does it; not the library for its own ends."""
+    frame = _beyond(sys._getframe(1))
+    if frame is not None and is_internal(frame.f_code) and name in (None, frame.f_code.co_name):
+        frame = _beyond(frame.f_back)
+    return frame is None or not is_internal(frame.f_code)
+
+
+def _beyond(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+        frame = frame.f_back
+    return frame
+
+
 def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     if config.numpy_rank_promotion == "allow":
         return
     ranks = {len(s) for s in shapes if s}
-    if len(ranks) > 1:
+    if len(ranks) > 1 and _asked_by_user(name):
         message = (
             f"Operands could not be broadcast together for {name} on shapes"
             f" {' '.join(map(str, shapes))} and with the config option"
