@@ -214,7 +214,7 @@ def escaping(s: ast.AST) -> set[str]:
 
 
 def always_jumps(body: Sequence[ast.stmt]) -> bool:
-    """Does control never reach the end of the block?"""
+    """Whether control never reaches the end of the block."""
     for s in body:
         if isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
             return True

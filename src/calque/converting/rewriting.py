@@ -376,7 +376,7 @@ def _parts(target: ast.expr) -> list[ast.expr]:
 
 
 def _is_path(node: ast.expr) -> bool:
-    """Is it `a.b.c`, which can be evaluated once more?"""
+    """Whether it is `a.b.c`, which can be evaluated once more."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)

@@ -192,6 +192,14 @@ def complex_of(dtype: Any) -> Any:
     return COMPLEX[1] if dtype in (np.dtype("float64"), COMPLEX[1]) else COMPLEX[0]
 
 
+def inexact_of(dtype: Any) -> Any:
+    """The inexact type in which functions of real numbers work: float32 for bools and integers of
+    up to 32 bits, float64 for longer ones; inexact types are their own."""
+    if dtype in _INEXACT:
+        return dtype
+    return np.dtype("float64" if dtype.itemsize == 8 else "float32")
+
+
 def tangent_dtype(dtype: Any) -> Any:
     """The dtype of tangents: the same for floating and complex types, float0 for the others."""
     return dtype if dtype in _INEXACT else float0

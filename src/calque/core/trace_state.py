@@ -84,7 +84,7 @@ def is_evaluating() -> bool:
 
 
 def any_recording() -> bool:
-    """Does any thread record a program?"""
+    """Whether any thread records a program."""
     return _active.value > 0
 
 

@@ -34,7 +34,8 @@ class Counters(NamedTuple):
 
 
 class Cache(Protocol):
-    """What is known of every cache. `programs`: does it hold what was traced or compiled?"""
+    """What is known of every cache. `programs` says whether it holds what was traced or
+    compiled."""
 
     @property
     def name(self) -> str: ...

@@ -236,6 +236,7 @@ def _quantile(
             f"jnp.{name}: method can only be {', '.join(map(repr, (*_METHODS, 'inverted_cdf')))};"
             f" got {method!r}"
         )
+    (target,) = map(typeof, promote_inexact(array_of(name, a)))
     a, q = promote_inexact(*arrays(name, a, q))
     a, q = asarray(a), asarray(q)
     if is_complex(a.dtype):
@@ -249,6 +250,7 @@ def _quantile(
         result = _weighted(name, rows, q, _rows(_weights_like(name, a, weights, axes), axes), skip)
     else:
         result = _at_ranks(rows, q, method, skip)
+    result = convert(result, target.dtype, typeof(result).weak_type and target.weak_type)
     return _with_kept_axes(result, q, a.shape, axes, keepdims)
 
 

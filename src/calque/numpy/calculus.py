@@ -206,7 +206,9 @@ def _cumulative(
             )
         axis = 0
     k = canonical_axis(axis, x.ndim)
-    target = result_dtype(dtype) or reductions.accumulator_dtype(x.dtype)
+    target = result_dtype(dtype)
+    if target is None and scan is reductions.cumsum:
+        target = reductions.accumulator_dtype(x.dtype)
     out = scan(x, axis=k, dtype=target)
     if not include_initial:
         return out

@@ -153,7 +153,7 @@ def _places_of_any_size(name: str, obj: Any, n: Any) -> tuple[Any, Any] | None:
 
 
 def _is_one_inside(obj: Any, n: Any) -> bool:
-    """Is it a single known place on an axis of free size?"""
+    """Whether it is a single known place on an axis of free size."""
     if isinstance(obj, slice) or not is_concrete(obj) or np.ndim(obj):
         return False
     place = np.asarray(to_numpy(obj))

@@ -19,6 +19,7 @@ from calque.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_arraylike,
+    common_type,
     convert,
     promote_dtypes,
     promote_inexact,
@@ -327,7 +328,7 @@ def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:
 def filled(aval: Any, value: float) -> Any:
     """An array of this type with one value everywhere."""
     return do.broadcast_in_dim(
-        np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
+        np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=()
     )
 
 
@@ -372,7 +373,9 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> import calque.numpy as jnp
     >>> jnp.angle(1j)
     Array(1.5707964, dtype=float32, weak_type=True)"""
-    (z,) = promote_inexact(array_of("angle", z))
+    z = array_of("angle", z)
+    if not is_inexact(z.dtype):
+        z = convert(z, canonicalize(float))
     parts = (do.imag(z), do.real(z)) if is_complex(z.dtype) else (const(z, 0), z)
     out = do.atan2(*parts)
     out = out if is_complex(z.dtype) else convert(out, typeof(out).dtype)
@@ -390,7 +393,7 @@ def _iscomplex(x: Any) -> Any:
 iscomplex = unary("iscomplex", _iscomplex, promote_dtypes, "Has x an imaginary part other than 0?")
 isreal = unary(
     "isreal",
-    lambda x: getattr(do, "not")(_iscomplex(x)),
+    lambda x: do.not_(_iscomplex(x)),
     promote_dtypes,
     "Is the imaginary part of x 0?",
 )
@@ -434,11 +437,9 @@ def nan_to_num(
 
 def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     check_arraylike(name, x, y)
-    for v in (x, y):
-        if not is_integer(typeof(v).dtype):
-            raise ValueError(
-                f"Arguments to jnp.{name} must be integers, got {typeof(v).dtype.name}."
-            )
+    dtype, _ = common_type(x, y)
+    if not is_integer(dtype):
+        raise ValueError(f"Arguments to jnp.{name} must be integers, got {dtype.name}.")
     a, b = operands(name, promote_dtypes, x, y)
     shape = broadcast_shapes(name, typeof(a).shape, typeof(b).shape)
     return broadcast_to(a, shape), broadcast_to(b, shape)

@@ -112,7 +112,7 @@ def histogram_bin_edges(
     a = array_of("histogram_bin_edges", a)
     edges = array_of("histogram_bin_edges", bins)
     if edges.ndim == 1:
-        return promote_inexact(edges)[0]
+        return convert(edges, typeof(promote_inexact(a)[0]).dtype)
     if edges.ndim:
         raise ValueError(f"`bins` must be 1d, when an array, got shape {edges.shape}")
     (a,) = promote_inexact(ravel(a))

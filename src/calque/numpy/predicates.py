@@ -62,7 +62,7 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Are all elements close?
+    """Whether all elements are close.
 
     >>> import calque.numpy as jnp
     >>> jnp.allclose(jnp.ones(2), jnp.ones(2) + 1e-7)
@@ -71,7 +71,7 @@ def allclose(
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Have two arrays the same shape and elements?"""
+    """Whether two arrays have the same shape and elements."""
     try:
         a1, a2 = asarray(a1), asarray(a2)
     except (TypeError, ValueError):
@@ -87,7 +87,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Are two arrays equal once broadcast to a common shape?"""
+    """Whether two arrays are equal once broadcast to a common shape."""
     try:
         a1, a2 = asarray(a1), asarray(a2)
         broadcast_shapes("array_equiv", a1.shape, a2.shape)

@@ -133,12 +133,12 @@ def _lexicographic_order(x: Any) -> Any:
         return argsort(x)
     columns = reshape(x, (x.shape[0], -1))
     keys = [columns[:, j] for j in range(columns.shape[1])]
-    places = do.iota(dtype=canonicalize(int), shape=(x.shape[0],), dimension=0, sharding=None)
+    places = do.iota(dtype=canonicalize(int), shape=(x.shape[0],), dimension=0)
     return do.sort(*keys, places, dimension=0, is_stable=True, num_keys=len(keys))[-1]
 
 
 def _differ(a: Any, b: Any, equal_nan: bool) -> Any:
-    """Which rows differ?"""
+    """The rows that differ."""
     differs = UFUNCS["not_equal"](a, b)
     if equal_nan and is_inexact(a.dtype):
         differs = differs & UFUNCS["logical_not"](UFUNCS["isnan"](a) & UFUNCS["isnan"](b))
@@ -212,7 +212,7 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Is each element among the others?
+    """Whether each element is among the others.
 
     >>> import calque.numpy as jnp
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))
@@ -289,7 +289,7 @@ def setdiff1d(
 def _first_of_run(x: Any, equal_nan: bool = True) -> Any:
     """Where a run of equal values begins."""
     if is_found(x.shape[0]):
-        here = do.iota(dtype=canonicalize(int), shape=x.shape[:1], dimension=0, sharding=None)
+        here = do.iota(dtype=canonicalize(int), shape=x.shape[:1], dimension=0)
         before = x[UFUNCS["maximum"](here - 1, 0)]
         return (here == 0) | _differ(x, before, equal_nan)
     if x.shape[0] == 0:

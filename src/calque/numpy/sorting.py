@@ -29,7 +29,7 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import index_operand
-from calque.ops.sizes import as_number, places
+from calque.ops.sizes import as_number, index_dtype, places
 from calque.transforms.functions.loops import fori_loop
 
 
@@ -93,7 +93,7 @@ def argsort(
     if descending:  # ties keep their order: sort the reversed array, then count from the other end
         _, places = do.sort(
             flip(a, k),
-            do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
+            do.iota(dtype=of_places, shape=shape, dimension=k),
             dimension=k,
             is_stable=stable,
             num_keys=1,
@@ -101,7 +101,7 @@ def argsort(
         return UFUNCS["subtract"](np.asarray(shape[k] - 1, of_places), flip(places, k))
     return do.sort(
         a,
-        do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
+        do.iota(dtype=of_places, shape=shape, dimension=k),
         dimension=k,
         is_stable=stable,
         num_keys=1,
@@ -138,22 +138,24 @@ def searchsorted(
 
 def _bisect(a: Any, v: Any, side: str) -> Any:
     """Every value halves its interval at once; the number of rounds follows from the size."""
-    n, shape, i32 = typeof(a).shape[0], typeof(v).shape, canonicalize(int)
-    low = broadcast_to(np.zeros((), i32), shape)
-    high = broadcast_to(as_number(n, i32), shape)
-    last = as_number(larger(n - 1, 0), i32)
+    n, shape, dtype = typeof(a).shape[0], typeof(v).shape, index_dtype(typeof(a).shape[0])
+    low = broadcast_to(as_number(0, dtype), shape)
+    high = broadcast_to(as_number(n, dtype), shape)
+    last = as_number(larger(n - 1, 0), dtype)
 
     def halved(_: Any, bounds: Any) -> Any:
         low, high = bounds
-        mid = do.shift_right_logical(do.add(low, high), np.ones((), i32))
+        mid = do.shift_right_logical(do.add(low, high), as_number(1, dtype))
         at = indexing.getitem(a, do.min(mid, last), "fill" if is_found(n) else None)
-        right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
-        right = getattr(do, "and")(right, do.lt(low, high))
-        return do.select_n(right, low, do.add(mid, np.ones((), i32))), do.select_n(right, mid, high)
+        right = _before(at, v) if side == "left" else do.not_(_before(v, at))
+        right = do.and_(right, do.lt(low, high))
+        return do.select_n(right, low, do.add(mid, as_number(1, dtype))), do.select_n(
+            right, mid, high
+        )
 
     if isinstance(n, Dim):
-        bits = np.asarray(np.iinfo(i32).bits, i32)
-        return fori_loop(0, do.sub(bits, do.clz(as_number(n, i32))), halved, (low, high))[0]
+        bits = np.asarray(np.iinfo(dtype).bits, dtype)
+        return fori_loop(0, do.sub(bits, do.clz(as_number(n, dtype))), halved, (low, high))[0]
     for k in range(n.bit_length()):
         low, high = halved(k, (low, high))
     return low
@@ -219,18 +221,16 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if n == 0:
         return tuple(
-            do.broadcast_in_dim(
-                np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=(), sharding=None
-            )
+            do.broadcast_in_dim(np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=())
             for f in fills
         )
     rank = do.cumsum(
-        do.convert_element_type(mask, new_dtype=dtype, weak_type=False, sharding=None),
+        do.convert_element_type(mask, new_dtype=dtype),
         axis=0,
         reverse=False,
     )
     total = indexing.getitem(rank, n - 1)
-    order = do.iota(dtype=dtype, shape=(size,), dimension=0, sharding=None)
+    order = do.iota(dtype=dtype, shape=(size,), dimension=0)
     flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), as_number(n - 1, dtype))
     valid = do.lt(order, total)
     out = []
@@ -386,11 +386,7 @@ def view(a: Any, dtype: Any) -> Any:
         return a
     if np.dtype(bool) in (own, dtype):
         narrow = np.dtype("uint8")
-        a = (
-            do.convert_element_type(a, new_dtype=narrow, weak_type=False, sharding=None)
-            if own == np.dtype(bool)
-            else a
-        )
+        a = do.convert_element_type(a, new_dtype=narrow) if own == np.dtype(bool) else a
         out = a if dtype == narrow else view(a, narrow if dtype == np.dtype(bool) else dtype)
         return do.ne(out, np.zeros((), narrow)) if dtype == np.dtype(bool) else out
     if own.itemsize == dtype.itemsize:

@@ -202,7 +202,7 @@ class Sharding:
     check_compatible_aval = check
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Do both place each element of arrays of this rank on the same devices?"""
+        """Whether both place each element of arrays of this rank on the same devices."""
         return isinstance(other, Sharding) and placement(self, ndim) == placement(other, ndim)
 
     def with_memory_kind(self, kind: str) -> Sharding:
