@@ -52,7 +52,7 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "config errors lazy pause polynomials pytrees source",
+        "config errors lazy pause polynomials pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",

@@ -60,9 +60,7 @@ class _Unravel:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a complex vector of a tree with real leaves
             for a in self.avals:
-                piece = do.slice(
-                    flat, start_indices=(start,), limit_indices=(start + a.size,), strides=None
-                )
+                piece = do.slice(flat, start_indices=(start,), limit_indices=(start + a.size,))
                 parts.append(convert(reshape(piece, a.shape), a.dtype))
                 start += a.size
         return self.treedef.unflatten(parts)

@@ -311,9 +311,7 @@ def branched(
     parts = [
         chosen_outputs(r.part, outs, joined.avals, consts) for r, outs in zip((b, a), joined.outs)
     ]
-    index = do.convert_element_type(
-        pred, new_dtype=np.dtype("int32"), weak_type=False, sharding=None
-    )
+    index = do.convert_element_type(pred, new_dtype=np.dtype("int32"))
     outs = (
         bind_cond(index, list(consts.values()), tuple(parts))
         if joined.avals or _shows(parts)

@@ -142,9 +142,7 @@ def _logits(query: Any, key: Any, scale: Any) -> Any:
         q,
         key,
         dimension_numbers=numbers,
-        precision=None,
         preferred_element_type=wide,
-        out_sharding=None,
     )
     out = out * scale  # B K T G S
     return reshape(transpose(out, (0, 1, 3, 2, 4)), (b, n, t, s))
@@ -159,9 +157,7 @@ def _combine(weights: Any, value: Any, k: int) -> Any:
         w,
         value,
         dimension_numbers=numbers,
-        precision=None,
         preferred_element_type=typeof(value).dtype,
-        out_sharding=None,
     )  # B K G T H
     return reshape(transpose(out, (0, 3, 1, 2, 4)), (b, t, n, typeof(value).shape[-1]))
 

@@ -51,7 +51,6 @@ def contract(a: Any, b: Any, dims: Dims, precision: Any, preferred: Any) -> Any:
         dimension_numbers=numbers,
         precision=precision,
         preferred_element_type=target,
-        out_sharding=None,
     )
     return convert(out, typeof(out).dtype, weak) if weak else out
 

@@ -328,7 +328,7 @@ def _complex_log_sum(x: Any, y: Any, scale: float) -> Any:
 def filled(aval: Any, value: float) -> Any:
     """An array of this type with one value everywhere."""
     return do.broadcast_in_dim(
-        np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
+        np.asarray(value, aval.dtype), shape=aval.shape, broadcast_dimensions=()
     )
 
 
@@ -393,7 +393,7 @@ def _iscomplex(x: Any) -> Any:
 iscomplex = unary("iscomplex", _iscomplex, promote_dtypes, "Has x an imaginary part other than 0?")
 isreal = unary(
     "isreal",
-    lambda x: getattr(do, "not")(_iscomplex(x)),
+    lambda x: do.not_(_iscomplex(x)),
     promote_dtypes,
     "Is the imaginary part of x 0?",
 )

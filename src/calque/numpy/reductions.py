@@ -50,7 +50,7 @@ def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
         return out
     full = tuple([1 if i in axes else d for i, d in enumerate(shape)])
     dims = tuple([i for i in range(len(shape)) if i not in axes])
-    return do.broadcast_in_dim(out, shape=full, broadcast_dimensions=dims, sharding=None)
+    return do.broadcast_in_dim(out, shape=full, broadcast_dimensions=dims)
 
 
 def masked(x: Any, where: Any, neutral: Any) -> Any:
@@ -72,7 +72,6 @@ def masked(x: Any, where: Any, neutral: Any) -> Any:
         np.asarray(neutral).astype(aval.dtype),
         shape=aval.shape,
         broadcast_dimensions=(),
-        sharding=None,
     )
     return do.select_n(mask, value, x)
 
@@ -137,7 +136,7 @@ def fold(
     aval = typeof(a)
     axes, names = axes_and_names(axis, aval.ndim)
     x = masked(a, where, neutral)
-    out = getattr(do, primitive)(x, axes=axes, **params) if axes else x
+    out = do[primitive](x, axes=axes, **params) if axes else x
     if names:
         if primitive not in _ACROSS:
             raise NotImplementedError(
@@ -447,18 +446,14 @@ def _position(name: str, primitive: str, doc: str) -> Position:
         a = as_operand(a)
         aval = typeof(a)
         flat = axis is None
-        x = (
-            do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None)
-            if flat and aval.ndim != 1
-            else a
-        )
+        x = do.reshape(a, new_sizes=(aval.size,)) if flat and aval.ndim != 1 else a
         k = 0 if flat else canonical_axis(axis, aval.ndim)  # type: ignore[arg-type]
         if typeof(x).shape[k] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
         refuse_empty(
             [typeof(x).shape[k]], ValueError(f"attempt to get {name} of an empty sequence")
         )
-        result = getattr(do, primitive)(x, axes=(k,), index_dtype=canonicalize(int))
+        result = do[primitive](x, axes=(k,), index_dtype=canonicalize(int))
         if not keepdims:
             return result
         return keep(result, aval.shape, tuple(range(aval.ndim)) if flat else (k,), True)
@@ -489,15 +484,15 @@ def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> 
         a = as_operand(a)
         aval = typeof(a)
         if axis is None:
-            a = do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None)
+            a = do.reshape(a, new_sizes=(aval.size,))
         k = 0 if axis is None else canonical_axis(axis, aval.ndim)
         target = result_dtype(dtype)
         if target is None:
             target = canonicalize(int) if aval.dtype == np.dtype(bool) else aval.dtype
         if target == np.dtype(bool):
             x = convert(convert(a, target), canonicalize(int))
-            return convert(getattr(do, primitive)(x, axis=k, reverse=False), target)
-        return getattr(do, primitive)(convert(a, target), axis=k, reverse=False)
+            return convert(do[primitive](x, axis=k, reverse=False), target)
+        return do[primitive](convert(a, target), axis=k, reverse=False)
 
     scan.__name__ = scan.__qualname__ = name
     scan.__doc__ = doc

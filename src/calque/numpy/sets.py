@@ -133,7 +133,7 @@ def _lexicographic_order(x: Any) -> Any:
         return argsort(x)
     columns = reshape(x, (x.shape[0], -1))
     keys = [columns[:, j] for j in range(columns.shape[1])]
-    places = do.iota(dtype=canonicalize(int), shape=(x.shape[0],), dimension=0, sharding=None)
+    places = do.iota(dtype=canonicalize(int), shape=(x.shape[0],), dimension=0)
     return do.sort(*keys, places, dimension=0, is_stable=True, num_keys=len(keys))[-1]
 
 
@@ -289,7 +289,7 @@ def setdiff1d(
 def _first_of_run(x: Any, equal_nan: bool = True) -> Any:
     """Where a run of equal values begins."""
     if is_found(x.shape[0]):
-        here = do.iota(dtype=canonicalize(int), shape=x.shape[:1], dimension=0, sharding=None)
+        here = do.iota(dtype=canonicalize(int), shape=x.shape[:1], dimension=0)
         before = x[UFUNCS["maximum"](here - 1, 0)]
         return (here == 0) | _differ(x, before, equal_nan)
     if x.shape[0] == 0:

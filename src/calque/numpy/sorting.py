@@ -93,7 +93,7 @@ def argsort(
     if descending:  # ties keep their order: sort the reversed array, then count from the other end
         _, places = do.sort(
             flip(a, k),
-            do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
+            do.iota(dtype=of_places, shape=shape, dimension=k),
             dimension=k,
             is_stable=stable,
             num_keys=1,
@@ -101,7 +101,7 @@ def argsort(
         return UFUNCS["subtract"](np.asarray(shape[k] - 1, of_places), flip(places, k))
     return do.sort(
         a,
-        do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
+        do.iota(dtype=of_places, shape=shape, dimension=k),
         dimension=k,
         is_stable=stable,
         num_keys=1,
@@ -147,8 +147,8 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
         low, high = bounds
         mid = do.shift_right_logical(do.add(low, high), as_number(1, dtype))
         at = indexing.getitem(a, do.min(mid, last), "fill" if is_found(n) else None)
-        right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
-        right = getattr(do, "and")(right, do.lt(low, high))
+        right = _before(at, v) if side == "left" else do.not_(_before(v, at))
+        right = do.and_(right, do.lt(low, high))
         return do.select_n(right, low, do.add(mid, as_number(1, dtype))), do.select_n(
             right, mid, high
         )
@@ -221,18 +221,16 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if n == 0:
         return tuple(
-            do.broadcast_in_dim(
-                np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=(), sharding=None
-            )
+            do.broadcast_in_dim(np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=())
             for f in fills
         )
     rank = do.cumsum(
-        do.convert_element_type(mask, new_dtype=dtype, weak_type=False, sharding=None),
+        do.convert_element_type(mask, new_dtype=dtype),
         axis=0,
         reverse=False,
     )
     total = indexing.getitem(rank, n - 1)
-    order = do.iota(dtype=dtype, shape=(size,), dimension=0, sharding=None)
+    order = do.iota(dtype=dtype, shape=(size,), dimension=0)
     flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), as_number(n - 1, dtype))
     valid = do.lt(order, total)
     out = []
@@ -388,11 +386,7 @@ def view(a: Any, dtype: Any) -> Any:
         return a
     if np.dtype(bool) in (own, dtype):
         narrow = np.dtype("uint8")
-        a = (
-            do.convert_element_type(a, new_dtype=narrow, weak_type=False, sharding=None)
-            if own == np.dtype(bool)
-            else a
-        )
+        a = do.convert_element_type(a, new_dtype=narrow) if own == np.dtype(bool) else a
         out = a if dtype == narrow else view(a, narrow if dtype == np.dtype(bool) else dtype)
         return do.ne(out, np.zeros((), narrow)) if dtype == np.dtype(bool) else out
     if own.itemsize == dtype.itemsize:

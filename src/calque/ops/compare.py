@@ -152,7 +152,7 @@ def _select_batch(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any,
         (
             x
             if typeof(x).shape == size
-            else do.broadcast_in_dim(x, shape=size, broadcast_dimensions=(), sharding=None)
+            else do.broadcast_in_dim(x, shape=size, broadcast_dimensions=())
         )
         for x in every
     ]
@@ -202,7 +202,7 @@ def _where(mask: Any, t: Any) -> Any:
     """`t` where the mask holds, 0 elsewhere, in the shape of the mask."""
     shape = typeof(mask).shape
     if typeof(t).shape != shape:
-        t = do.broadcast_in_dim(t, shape=shape, broadcast_dimensions=(), sharding=None)
+        t = do.broadcast_in_dim(t, shape=shape, broadcast_dimensions=())
     return do.select_n(mask, zeros(typeof(t)), t)
 
 

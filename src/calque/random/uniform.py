@@ -196,7 +196,7 @@ def row(x: Array, i: int) -> Array:
     """x[i] of a static i, for keys too."""
     shape = typeof(x).shape
     zeros = (0,) * (len(shape) - 1)
-    one = do.slice(x, start_indices=(i, *zeros), limit_indices=(i + 1, *shape[1:]), strides=None)
+    one = do.slice(x, start_indices=(i, *zeros), limit_indices=(i + 1, *shape[1:]))
     return do.squeeze(one, dimensions=(0,))
 
 

@@ -166,9 +166,7 @@ class Place:
 
 def _ones_like(x: Any) -> Any:
     aval = typeof(x)
-    return do.broadcast_in_dim(
-        np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
-    )
+    return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=())
 
 
 _BEYOND = np.iinfo(np.int64).max  # no array is so long

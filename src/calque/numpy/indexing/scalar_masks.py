@@ -45,7 +45,7 @@ def opened(x: Any, index: Any) -> tuple[Any, Any]:
         else:
             axis += max(rest, 0) if p is Ellipsis else n
             out.append(p)
-    return do.reshape(x, new_sizes=tuple(shape), dimensions=None, sharding=None), tuple(out)
+    return do.reshape(x, new_sizes=tuple(shape)), tuple(out)
 
 
 def _axes(p: Any) -> int:

@@ -231,7 +231,6 @@ def _inverse(permutation: Any) -> Any:
         dtype=permutation.dtype,
         shape=permutation.shape,
         dimension=permutation.ndim - 1,
-        sharding=None,
     )
     return do.sort(permutation, places, dimension=permutation.ndim - 1, is_stable=True, num_keys=1)[
         1

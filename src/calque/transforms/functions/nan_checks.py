@@ -38,7 +38,7 @@ def checked(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
         bad: Any = None
         for x in outs:
             if is_looked_at(typeof(x)):
-                bad = any_bad(x) if bad is None else getattr(do, "or")(bad, any_bad(x))
+                bad = any_bad(x) if bad is None else do.or_(bad, any_bad(x))
         plain = [x for x, a in zip(args, closed.in_avals) if isinstance(a.dtype, np.dtype)]
         if len(plain) == len(args):
             cond(bad, lambda *xs: debug_callback(explain, *xs), lambda *xs: None, *args)
@@ -60,11 +60,11 @@ def any_bad(x: Any) -> Any:
     for part in parts:
         if config.debug_nans:
             nan = do.ne(part, part)
-            found = nan if found is None else getattr(do, "or")(found, nan)
+            found = nan if found is None else do.or_(found, nan)
         if config.debug_infs:
-            inf = getattr(do, "not")(do.is_finite(part))
+            inf = do.not_(do.is_finite(part))
             if not config.debug_nans:
-                inf = getattr(do, "and")(inf, do.eq(part, part))
-            found = inf if found is None else getattr(do, "or")(found, inf)
+                inf = do.and_(inf, do.eq(part, part))
+            found = inf if found is None else do.or_(found, inf)
     n = typeof(x).ndim
-    return do.reduce_or(found, axes=tuple(range(n)), out_sharding=None) if n else found
+    return do.reduce_or(found, axes=tuple(range(n))) if n else found

@@ -451,9 +451,7 @@ def _back(loop: _Loop, cond_consts: Sequence[Any], args: Sequence[Any]) -> list[
     the cotangents after it."""
     n = len(loop.parts.step.in_avals) - loop.n_carry
     count = _count(loop.parts, cond_consts, args[:n], args[n : n + loop.n_carry])
-    few = do.convert_element_type(
-        do.le(count, _i32(loop.rounds)), new_dtype=I32, weak_type=False, sharding=None
-    )
+    few = do.convert_element_type(do.le(count, _i32(loop.rounds)), new_dtype=I32)
     branches = tuple(_as_checkpoint(loop.back(level)) for level in (loop.levels, 1))
     return do.cond(few, count, *args, branches=branches)
 
