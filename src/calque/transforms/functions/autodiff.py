@@ -2,28 +2,27 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_extended, is_float, is_inexact
-from calque.core.jaxprs import ClosedJaxpr, Jaxpr
+from calque.core.dtypes import float0, is_complex, is_extended, is_float, is_inexact
+from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal
-from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
 from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
 from calque.transforms.engines.transpose import backward_pass
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, handed, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.engines.zeros import (
     has_tangent,
-    instantiate,
     tangent_aval,
     with_zeros,
     zero_like,
 )
-from calque.transforms.functions import debug_nans
+from calque.transforms.functions.linearized import Linearized, LinearProgram, derivative_value
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.primitives.refs import Ref, store_all, values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
@@ -70,7 +69,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     outs, out_tangents = forward.jvp(flat, values, ts)
     result = (
         pytrees.unflatten(flat.out_tree, outs),
-        pytrees.unflatten(flat.out_tree, map(_result, out_tangents)),
+        pytrees.unflatten(flat.out_tree, map(derivative_value, out_tangents)),
     )
     return (*result, forward.lowered(flat.aux)) if has_aux else result
 
@@ -157,83 +156,6 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (out, f_jvp, forward.lowered(flat.aux)) if has_aux else (out, f_jvp)
 
 
-class LinearProgram(NamedTuple):
-    """A derivative at a point, but for the residuals: its program, and what goes in and out."""
-
-    name: str
-    jaxpr: Jaxpr
-    active: tuple[bool, ...]
-    nonzeros: tuple[bool, ...]
-    in_tree: pytrees.PyTreeDef
-    out_tree: pytrees.PyTreeDef
-    avals: tuple[ShapedArray, ...]
-    out_avals: tuple[ShapedArray, ...]
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return str(self.jaxpr)
-
-    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
-        ts, tree = pytrees.flatten((tangents, {}))
-        if tree != self.in_tree:
-            args, _ = pytrees.unflatten(self.in_tree, [0] * self.in_tree.num_leaves)
-            raise TypeError(
-                f"Tree structure of the tangents {pytrees.structure(tangents)} does not match that"
-                f" of the primals {pytrees.structure(args)}: apply the linearized {self.name}"
-                " to one tangent for each primal"
-            )
-        for t, a, name in zip(ts, self.avals, self.names, strict=True):
-            got, expected = typeof(t), tangent_aval(a)
-            if got.shape != expected.shape or got.dtype != expected.dtype:
-                raise ValueError(
-                    "linearized function called on tangent values inconsistent with the original"
-                    f" primal values: got tangent type {got.str_short()} for the argument {name}"
-                    f" of {self.name} of type {a.str_short()}, expected {expected.str_short()}"
-                )
-        given = [t for t, a in zip(ts, self.active) if a]
-        found = eval_jaxpr(self.jaxpr, residuals, *given)
-        outs = with_zeros(found, self.nonzeros, self.out_avals)
-        return pytrees.unflatten(self.out_tree, map(_result, outs))
-
-
-class Linearized:
-    """The derivative of a function at a point: tangents of the arguments to tangents of the result.
-
-    A container of the residuals it holds, so that it can leave jit, vmap and scan. `func` is the
-    function of residuals and tangents; `str(func.args[0])` shows its program."""
-
-    __slots__ = ("_program", "_residuals")
-
-    def __init__(self, program: LinearProgram, residuals: Sequence[Any]):
-        self._program, self._residuals = program, residuals
-
-    @boundary
-    def __call__(self, *tangents: Any) -> Any:
-        """The derivative at the point of linearisation, applied to tangents."""
-        return self._program(self._residuals, *tangents)
-
-    @property
-    def func(self) -> functools.partial[Any]:
-        """The function of residuals and tangents, bound to its program."""
-        return functools.partial(LinearProgram.__call__, self._program)
-
-    @property
-    def __name__(self) -> str:
-        return f"derivative of {self._program.name}"
-
-    @property
-    def args(self) -> tuple[Any, ...]:
-        """The residuals."""
-        return tuple(self._residuals)
-
-
-pytrees.register(
-    Linearized,
-    lambda f: (f._residuals, f._program),
-    lambda program, residuals: Linearized(program, list(residuals)),
-)
-
-
 class VJP:
     """The transposed derivative of a function at a point: cotangents of the result to cotangents of
     the arguments.
@@ -285,7 +207,7 @@ class VJP:
                 f" {len(cotangents)} arguments, but it takes one: the cotangent of the result of"
                 f" {self.name}, of the structure {self._out_tree}. Of a tuple, give a tuple."
             )
-        return pytrees.unflatten(self._tree, map(_result, self._found(cotangents[0])))
+        return pytrees.unflatten(self._tree, map(derivative_value, self._found(cotangents[0])))
 
     def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
         """The same function with a place for each cotangent of its result: it is added to a Ref,
@@ -302,7 +224,7 @@ class VJP:
             found = [delivered(w, ct) for w, ct in zip(places, self._found(cotangent), strict=True)]
             asked = [isinstance(w, (Ref, DontWant)) for w in places]
             return pytrees.unflatten(
-                self._tree, [ct if a else _result(ct) for ct, a in zip(found, asked)]
+                self._tree, [ct if a else derivative_value(ct) for ct, a in zip(found, asked)]
             )
 
         return f_vjp
@@ -332,14 +254,6 @@ class VJP:
 pytrees.register(
     VJP, lambda f: (f._residuals, f.fixed), lambda fixed, residuals: VJP(fixed, list(residuals))
 )
-
-
-def _result(ct: Any) -> Any:
-    """A cotangent as users get it: an array, also where it is a number that no operation made."""
-    ct = instantiate(ct)
-    if isinstance(ct, PYTHON_SCALARS):
-        return debug_nans.as_array(ct, "a constant cotangent")
-    return handed(ct)
 
 
 def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
@@ -428,7 +342,7 @@ def linear_transpose(
                     f"cotangent type does not match function output, expected {a.str_short()} but"
                     f" got {typeof(ct).str_short()}, in the transpose of {name_of(fun)}"
                 )
-        return pytrees.unflatten(tree, map(_result, _transposed(closed, cts)))
+        return pytrees.unflatten(tree, map(derivative_value, _transposed(closed, cts)))
 
     return transposed
 
@@ -478,7 +392,9 @@ def value_and_grad(
         flat = FlatFunction(partial, in_tree, "value_and_grad", has_aux)
         outs, f_vjp = vjp_of(flat, values, in_tree)
         _check_grad_output(outs, flat.out_tree, holomorphic, fun)
-        found = pytrees.unflatten(in_tree, map(_result, f_vjp.flat([const(outs[0], 1)])))[0][0]
+        found = pytrees.unflatten(in_tree, map(derivative_value, f_vjp.flat([const(outs[0], 1)])))[
+            0
+        ][0]
         gradient = found if not isinstance(chosen, int) else found[0]
         value = pytrees.unflatten(flat.out_tree, outs)
         return ((value, forward.lowered(flat.aux)), gradient) if has_aux else (value, gradient)
