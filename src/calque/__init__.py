@@ -91,7 +91,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         transfer_guard_device_to_host,
         transfer_guard_host_to_device,
     )
-    from calque.converting import convert
+    from calque.control_flow import convert
     from calque.core.arrays import Array
     from calque.core.dtypes import float0
     from calque.core.trace import typeof
@@ -190,7 +190,7 @@ __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
-_converter.install(_lazy.function("calque.converting", "convert"))
+_converter.install(_lazy.function("calque.control_flow", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )
