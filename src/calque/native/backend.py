@@ -13,7 +13,6 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
-from calque.native import views
 from calque.native.control.forms import EMITTERS
 from calque.native.emit import kernels
 from calque.native.lower.graph import graph_of
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from calque.native.plan.verify import Form
 
 checks = LazyModule("calque.native.plan.verify")
+views = LazyModule("calque.native.views")
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
 
@@ -121,7 +121,8 @@ class Planned:
         }
 
     def as_text(self, stage: str | None = None) -> str:
-        return views.text(self, stage)
+        text: str = views.text(self, stage)
+        return text
 
 
 def is_long(p: Planned) -> bool:

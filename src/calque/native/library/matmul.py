@@ -13,6 +13,7 @@ panels stay near, and long sums lose few digits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -443,25 +444,25 @@ def emit_product(p: Planner, n: Node, block: Block) -> list[Step]:
 
 
 def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[Step]:
-    last = n
     p.count += 1
     hole = Buffer(f"hole{p.count}", tuple(p.sizes.dim(d) for d in n.shape), n.dtype)
-    chain = followers(block, n)
-    if chain:
+    last = last_straight(p, n, followers(block, n), hole)
+    if last is not n:
         p.view[n] = View(hole)
-        probe = tuple(var(f"probe{k}", p.sizes.dim(d)) for k, d in enumerate(n.shape))
-        for u in reversed(chain):
-            if reads_straight(p, u, n, hole, probe):
-                last = u
-                break
-    if last is n:
-        p.view.pop(n, None)
     home = block.home(last)
     product = make(p, n, last, home)
     steps = product.steps()
     p.view[last] = home
     block.made[home.buf] = last
     return steps
+
+
+def last_straight(p: Planner, n: Node, chain: Sequence[Node], hole: Buffer) -> Node:
+    """The last node of a chain of which every element needs just its own element of the product."""
+    attempt = p.attempt()
+    attempt.view[n] = View(hole)
+    probe = tuple(var(f"probe{k}", p.sizes.dim(d)) for k, d in enumerate(n.shape))
+    return next((u for u in reversed(chain) if reads_straight(attempt, u, n, hole, probe)), n)
 
 
 def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:
