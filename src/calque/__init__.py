@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         array_garbage_collection_guard,
         auto_pcast,
         check_tracer_leaks,
+        checking_leaks,
         debug_infs,
         debug_key_reuse,
         debug_nans,
@@ -156,7 +157,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
 __all__ = [
     "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",
     "ad_checkpoint", "allow_f16_reductions", "api_util", "array_garbage_collection_guard",
-    "as_jax", "auto_pcast", "block_until_ready", "check", "check_tracer_leaks", "checkpoint",
+    "as_jax", "auto_pcast", "block_until_ready", "check", "check_tracer_leaks",
+    "checking_leaks", "checkpoint",
     "checkpoint_policies", "clear_caches", "closure_convert", "config", "convert",
     "copy_to_host_async", "custom_batching", "custom_derivatives", "custom_gradient",
     "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse", "debug_nans",

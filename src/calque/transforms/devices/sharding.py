@@ -161,6 +161,11 @@ class Sharding:
     addressable_devices = device_set
 
     @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """The name under which libraries ask for the order of the devices."""
+        return self.device_order
+
+    @property
     def num_devices(self) -> int:
         return len(self.device_order)
 
