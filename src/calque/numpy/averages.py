@@ -13,7 +13,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import dot
 from calque.numpy.creation import asarray, placed
 from calque.numpy.joining import concatenate
@@ -30,7 +30,6 @@ from calque.numpy.reductions import refuse_out
 from calque.numpy.shaping import atleast_2d, expand_dims, moveaxis, ravel, reshape, where
 from calque.numpy.signatures import OutSharding
 from calque.numpy.sorting import sort, take_along_axis
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
 
 __all__ = [
@@ -52,9 +51,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 def count_nonzero(a: ArrayLike, axis: Axes | None = None, keepdims: bool = False) -> Array:
     """How many values are not 0, over axes."""
     a = array_of("count_nonzero", a)
-    return reductions.sum(
-        UFUNCS["not_equal"](a, np.zeros((), a.dtype)), axis=axis, dtype=int, keepdims=keepdims
-    )
+    return reductions.sum(a != np.zeros((), a.dtype), axis=axis, dtype=int, keepdims=keepdims)
 
 
 def average(
@@ -282,13 +279,13 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
     before."""
     n = rows.shape[-1]
     dtype = rows.dtype
-    nan = UFUNCS["isnan"](rows)
+    nan = ufuncs.isnan(rows)
     if not skip:
         any_nan = reductions.any(nan, axis=-1, keepdims=True)
         rows = where(any_nan, np.asarray(np.nan).astype(dtype), rows)
         last = as_number(n - 1, dtype)
     else:
-        there = reductions.sum(UFUNCS["logical_not"](nan), axis=-1, keepdims=True, dtype=dtype)
+        there = reductions.sum(~nan, axis=-1, keepdims=True, dtype=dtype)
         last = there - 1
     if is_found(n):  # of nothing: NaN
         lack = larger(1 - n, 0)
@@ -296,13 +293,13 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
         rows, n = concatenate([rows, none], axis=-1), n + lack
         last = last if skip else as_number(n - 1, dtype)
     ordered = sort(rows, -1)
-    flat_q = UFUNCS["minimum"](UFUNCS["maximum"](ravel(q), 0), 1)
+    flat_q = ufuncs.minimum(ufuncs.maximum(ravel(q), 0), 1)
     place = flat_q * last if not skip else last * flat_q  # (..., k) for skip, (k,) else
     place = broadcast_to(place, (*rows.shape[:-1], flat_q.shape[0]))
     if n == 0:
         out = place * np.asarray(np.nan).astype(dtype)
         return moveaxis(out, -1, 0) if q.ndim else out[..., 0]
-    out = where(UFUNCS["isnan"](place), place, _between(ordered, place, method, n))
+    out = where(ufuncs.isnan(place), place, _between(ordered, place, method, n))
     return moveaxis(out, -1, 0) if q.ndim else out[..., 0]
 
 
@@ -311,8 +308,8 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
 
     def index(p: Any) -> Array:
         return convert(
-            UFUNCS["minimum"](
-                UFUNCS["maximum"](where(UFUNCS["isnan"](p), np.zeros((), p.dtype), p), 0), n - 1
+            ufuncs.minimum(
+                ufuncs.maximum(where(ufuncs.isnan(p), np.zeros((), p.dtype), p), 0), n - 1
             ),
             np.dtype("int32"),
         )
@@ -328,7 +325,7 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
         return pick(do.round(place, rounding_method=1))
     if method == "inverted_cdf":
         return pick(
-            UFUNCS["maximum"](do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0)
+            ufuncs.maximum(do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0)
         )
     a, b = pick(low), pick(high)
     if method == "midpoint":
@@ -339,7 +336,7 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
 
 def _weighted(name: str, rows: Any, q: Any, weights: Any, skip: bool) -> Any:
     """The smallest value whose share of the weights reaches q."""
-    nan = UFUNCS["isnan"](rows)
+    nan = ufuncs.isnan(rows)
     dtype = rows.dtype
     if skip:
         weights = where(nan, np.zeros((), weights.dtype), weights)
@@ -404,7 +401,7 @@ def cov(
             norm = total - ddof * reductions.sum(w * array_of("cov", aweights)) / total
     x = x - mean
     weighted = x if w is None else x * w
-    out = dot(x, UFUNCS["conjugate"](weighted).T) / norm
+    out = dot(x, ufuncs.conjugate(weighted).T) / norm
     return out.squeeze()
 
 
@@ -438,7 +435,7 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
             raise RuntimeError(f"incompatible numbers of samples and {name}")
         if name == "fweights" and is_inexact(v.dtype):
             raise TypeError("fweights must be integer.")
-        v = convert(UFUNCS["absolute"](v), x.real.dtype)
+        v = convert(ufuncs.absolute(v), x.real.dtype)
         w = v if w is None else w * v
     return w
 
@@ -459,6 +456,6 @@ def corrcoef(
     c = c / d[:, None] / d[None, :]
 
     def limit(v: Any) -> Array:
-        return UFUNCS["minimum"](UFUNCS["maximum"](v, -1), 1)
+        return ufuncs.minimum(ufuncs.maximum(v, -1), 1)
 
     return do.complex(limit(do.real(c)), limit(do.imag(c))) if is_complex(c.dtype) else limit(c)
