@@ -1,12 +1,14 @@
 """Devices: on the native backend this machine's CPU, once or as several virtual devices."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.devices import DEVICES, Device
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_arrays import device_put
+
+_T = TypeVar("_T")
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -79,13 +81,13 @@ def _on_host(a: Any) -> Any:
     return a.__array__() if on_device else a
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: _T) -> _T:
     """Wait for arrays that are being computed. The native backend computes before it returns, so
     there is nothing to wait for."""
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: _T) -> _T:
     """Begin to copy arrays to the host. They are there already."""
     return x
 

@@ -56,7 +56,7 @@ def initialize(
 
 
 def is_initialized() -> bool:
-    """Has `initialize` been called?"""
+    """Whether `initialize` has been called."""
     return _started.value
 
 

@@ -4,7 +4,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.dtypes import COMPLEX, as_dtype, bfloat16
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy import sharing
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
@@ -28,7 +30,7 @@ _SUPPORTED: Final = {
 } | {bfloat16, *COMPLEX}
 
 
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(external_array: ArrayLike, device: Any = None, copy: bool | None = None) -> Array:
     """An array that shares the memory of any object with `__dlpack__` where it can:
     `calque.numpy.from_dlpack`.
 
@@ -37,8 +39,8 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return sharing.from_dlpack(external_array, device=device, copy=copy)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
-    """Can arrays of this dtype be shared?
+def is_supported_dtype(dtype: DTypeLike) -> bool:
+    """Whether arrays of this dtype can be shared.
 
     >>> import calque
     >>> calque.dlpack.is_supported_dtype("float32")

@@ -16,6 +16,7 @@ from calque.core.dtypes import (
     promote,
 )
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DType, DTypeLike
 from calque.numpy.queries import issubdtype as _issubdtype
 from calque.numpy.queries import result_type as _result_type
 from calque.ops.random.keys import KeyDType, extended, prng_key
@@ -29,7 +30,7 @@ __all__ = [
 bfloat16 = ml_dtypes.bfloat16
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> DType:
     """The dtype that arrays of this dtype have: 64-bit types become 32-bit ones unless
     `calque_enable_x64` is set.
 
@@ -44,8 +45,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Is the dtype or kind `a` of the kind `b`? As NumPy's, also for the dtypes of random keys and
-    narrow floats.
+    """Whether the dtype or kind `a` is of the kind `b`. As NumPy's, also for the dtypes of random
+    keys and narrow floats.
 
     >>> import calque, numpy as np
     >>> calque.dtypes.issubdtype(calque.dtypes.bfloat16, np.floating)
@@ -62,7 +63,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     return _issubdtype(a, b)
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+def result_type(*args: ArrayLike | DTypeLike, return_weak_type_flag: bool = False) -> Any:
     """The dtype of a result with these operands, by the promotion rules; with the flag, also
     whether it is weakly typed.
 
@@ -100,7 +101,7 @@ def scalar_type_of(x: Any) -> type:
     raise TypeError(f"Invalid scalar value {x}")
 
 
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: DTypeLike) -> int:
     """The number of bits of an element.
 
     >>> import calque

@@ -3,10 +3,10 @@
 import os
 import platform
 import sys
-from typing import Any
 
 import numpy as np
 
+from calque.core.arrays import Array
 from calque.core.devices import DEVICES
 
 
@@ -37,7 +37,7 @@ def effects_barrier() -> None:
     is nothing to wait for."""
 
 
-def live_arrays(platform: str | None = None) -> list[Any]:
+def live_arrays(platform: str | None = None) -> list[Array]:
     """All arrays of this process. Arrays are not entered in any list, which is a reason why making
     one costs so little."""
     raise NotImplementedError(

@@ -43,7 +43,7 @@ def symbolic_args_specs(
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Is this a size that stands for any number? None is: `is_symbolic_dim(3)` is False."""
+    """Whether this is a size that stands for any number. None is: `is_symbolic_dim(3)` is False."""
     return False
 
 

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core import pytrees
+from calque.core.arrays import Array
 from calque.core.dtypes import promote
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.creation import zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.shaping import ravel, reshape
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[ArrayLike], Any]]:
     """The leaves of a tree as one vector, and the function that makes the tree from such a vector.
 
     >>> import calque.numpy as jnp
@@ -58,9 +60,7 @@ class _Unravel:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a complex vector of a tree with real leaves
             for a in self.avals:
-                piece = do.slice(
-                    flat, start_indices=(start,), limit_indices=(start + a.size,), strides=None
-                )
+                piece = do.slice(flat, start_indices=(start,), limit_indices=(start + a.size,))
                 parts.append(convert(reshape(piece, a.shape), a.dtype))
                 start += a.size
         return self.treedef.unflatten(parts)

@@ -9,7 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dims import as_size, is_symbolic
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 from calque.ops.dimension_numbers import Precision
 
@@ -165,15 +167,15 @@ def _method(name: str, method: Any) -> ResizeMethod:
 
 
 def scale_and_translate(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
-) -> Any:
+) -> Array:
     """An image scaled and then moved along some dimensions, on a canvas of `shape`; 0 where there
     was no image.
 
@@ -207,12 +209,12 @@ def scale_and_translate(
 
 
 def resize(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
-) -> Any:
+) -> Array:
     """An image with other sizes; every dimension whose size differs is resampled.
 
     >>> import calque as jax, calque.numpy as jnp

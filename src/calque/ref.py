@@ -11,8 +11,9 @@ Array([2., 4.], dtype=float32)"""
 
 from typing import Any
 
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, SupportsShape
 from calque.numpy.creation import zeros
 from calque.transforms.primitives.refs import AbstractRef, Ref, add, free, read, value_of, write
 
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A mutable array that begins with a copy of this value.
 
     >>> r = calque.ref.new_ref(jnp.arange(3.0))
@@ -50,7 +51,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return Ref(AbstractRef(typeof(value), None, kind), value)
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: SupportsShape, memory_space: Any = None) -> Ref:
     """A mutable array of this shape and dtype; what it holds at first is not to be relied on.
 
     >>> calque.ref.empty_ref(jax.ShapeDtypeStruct((2,), jnp.float32)).shape
@@ -72,7 +73,7 @@ def _ref(name: str, ref: Any) -> Ref:
     return ref
 
 
-def get(ref: Any, idx: Any = None) -> Any:
+def get(ref: Ref, idx: Any = None) -> Array:
     """ref[idx], or all of it.
 
     >>> calque.ref.get(calque.ref.new_ref(jnp.arange(3.0)), 2)
@@ -80,12 +81,12 @@ def get(ref: Any, idx: Any = None) -> Any:
     return read(_ref("get", ref), idx)
 
 
-def set(ref: Any, idx: Any, value: Any) -> None:
+def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
     """ref[idx] = value."""
     write(_ref("ref_set", ref), idx, value, "swap")
 
 
-def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
     """ref[idx] = value; gives what was there before.
 
     >>> r = calque.ref.new_ref(jnp.arange(3.0))
@@ -94,16 +95,16 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> An
     return write(_ref(_function_name, ref), idx, value, "swap")
 
 
-def addupdate(ref: Any, idx: Any, x: Any) -> None:
+def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
     """ref[idx] += x."""
     add(_ref("addupdate", ref), idx, x)
 
 
-def freeze(ref: Any) -> Any:
+def freeze(ref: Ref) -> Array:
     """The value of a Ref that is not written to any more."""
     return value_of(_ref("freeze", ref))
 
 
-def free_ref(ref: Any) -> None:
+def free_ref(ref: Ref) -> None:
     """Let go of the memory of a Ref, which must not be used any more."""
     free(_ref("free_ref", ref))

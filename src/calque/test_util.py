@@ -100,7 +100,8 @@ def check_jvp(
     eps: float = EPS,
     err_msg: str = "",
 ) -> None:
-    """Does `f_jvp(args, tangents)` agree with differences of f? An AssertionError otherwise.
+    """Checks that `f_jvp(args, tangents)` agrees with differences of f; an AssertionError
+    otherwise.
 
     >>> import functools, calque, calque.numpy as jnp
     >>> calque.test_util.check_jvp(jnp.sin, functools.partial(calque.jvp, jnp.sin), (0.5,))"""
@@ -130,7 +131,7 @@ def check_vjp(
     eps: float = EPS,
     err_msg: str = "",
 ) -> None:
-    """Does `f_vjp(*args)` agree with differences of f? An AssertionError otherwise.
+    """Checks that `f_vjp(*args)` agrees with differences of f; an AssertionError otherwise.
 
     >>> import functools, calque, calque.numpy as jnp
     >>> calque.test_util.check_vjp(jnp.sin, functools.partial(calque.vjp, jnp.sin), (0.5,))"""
@@ -168,8 +169,8 @@ def check_grads(
     rtol: Any = None,
     eps: float | None = None,
 ) -> None:
-    """Do derivatives up to an order agree with finite differences, forward ("fwd") and in reverse
-    ("rev")?
+    """Checks that derivatives up to an order agree with finite differences, forward ("fwd") and in
+    reverse ("rev").
 
     >>> import calque, calque.numpy as jnp
     >>> calque.test_util.check_grads(jnp.sin, (0.5,), order=2)"""

@@ -121,7 +121,7 @@ def tree_map_with_path(
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Are all leaves true?"""
+    """Whether all leaves are true."""
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -193,7 +193,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Is every item a leaf?"""
+    """Whether every item is a leaf."""
     return all(tree_structure(x, is_leaf).is_leaf() for x in iterable)
 
 
@@ -203,7 +203,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Is this the structure of a single leaf?"""
+    """Whether this is the structure of a single leaf."""
     return treedef.is_leaf()
 
 
@@ -213,7 +213,7 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
 
 
 def is_tree_node(typ: type) -> bool:
-    """Are instances of this class containers?"""
+    """Whether instances of this class are containers."""
     return pytrees.is_node_type(typ)
 
 

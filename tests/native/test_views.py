@@ -84,6 +84,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: lax.fori_loop(0, 50, lambda i, x: x.at[i].set(x[i] + 1.0), x),
         (normal(100),),
     ),
+    "host_call": (
+        lambda x: calque.pure_callback(np.sin, calque.ShapeDtypeStruct((30,), "float32"), x) + 1.0,
+        (normal(30),),
+    ),
     "checks": (lambda x: jnp.isnan(x).any(), (normal(100),)),
 }
 

@@ -29,7 +29,7 @@ for _module in pkgutil.walk_packages(calque.ops.__path__, "calque.ops."):
 def reference_backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Programs and single operations run their NumPy meanings."""
     monkeypatch.setattr(trace.evaluator, "call", reference.evaluate)
-    monkeypatch.setattr(backends, "_default", "reference")
+    monkeypatch.setattr(backends.known, "default", "reference")
     yield
 
 

@@ -102,12 +102,12 @@ def to_numpy(x: Any) -> np.ndarray:
 
 
 def is_deleted(x: Any) -> bool:
-    """Was the memory of this Array given away, or back?"""
+    """Whether the memory of this Array was given away, or back."""
     return x._extra is DELETED
 
 
 def is_concrete(x: Any) -> bool:
-    """Does `x` have a value now?"""
+    """Whether `x` has a value now."""
     return not isinstance(x, Tracer)
 
 

@@ -10,6 +10,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from calque.machine.once import Turns
+from calque.machine.state import PerThread
+
 TRANSFERS = (
     "transfer_guard",
     "transfer_guard_host_to_device",
@@ -137,6 +140,12 @@ def _from_environment(name: str, default: Any) -> Any:
     return text
 
 
+class _Changes(PerThread):
+    """How often this thread has changed flags."""
+
+    count = 0
+
+
 class Config:
     """The flags as attributes: `config.enable_x64`, `config.update("calque_enable_x64", True)`."""
 
@@ -145,6 +154,7 @@ class Config:
             name: _from_environment(name, default) for name, (default, _) in _FLAGS.items()
         }
         self._listeners: list[Callable[[], None]] = []
+        self._turns, self._changes, self._mine = Turns(), 0, _Changes()
         for name, value in self._global.items():
             self._check(name, value)
         self._refresh()
@@ -167,6 +177,8 @@ class Config:
 
     def _refresh(self) -> None:
         """Flags are plain attributes, so that reading one costs nothing."""
+        self._changes += 1
+        self._mine.count += 1
         self.__dict__.update(self._global)
         self._key = tuple(self._global[n] for n, (_, keyed) in _FLAGS.items() if keyed)
         for listener in self._listeners:
@@ -176,8 +188,9 @@ class Config:
         """Set a flag for the whole process: `config.update("calque_enable_x64", True)`."""
         name = _bare(name)
         self._check(name, value)
-        self._global[name] = value
-        self._refresh()
+        with self._turns.taken():
+            self._global[name] = value
+            self._refresh()
 
     def read(self, name: str) -> Any:
         return getattr(self, _bare(name))
@@ -197,9 +210,15 @@ class Config:
 
     def add(self, name: str, default: Any) -> None:
         """A new flag, which is part of the trace key."""
-        _FLAGS[name] = (default, True)
-        self._global[name] = default
-        self._refresh()
+        with self._turns.taken():
+            _FLAGS[name] = (default, True)
+            self._global[name] = default
+            self._refresh()
+
+    def changes_elsewhere(self) -> int:
+        """How often other threads have changed flags: what is made while they do is for no
+        configuration in particular, and not kept."""
+        return self._changes - self._mine.count
 
     def on_change(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)

@@ -287,7 +287,7 @@ def hint_of(n: Any) -> int:
 
 
 def surely_equal(a: Any, b: Any) -> bool:
-    """Are two sizes equal whatever the free ones are? Asks nothing."""
+    """Whether two sizes are equal whatever the free ones are. Asks nothing."""
     if type(a) is Dim or type(b) is Dim:
         return type(a) is type(b) and a.poly == b.poly
     return bool(a == b)
@@ -301,17 +301,17 @@ def surely_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def surely_at_most(n: Any, limit: int) -> bool:
-    """Is a size fixed, and at most `limit`? Asks nothing."""
+    """Whether a size is fixed, and at most `limit`. Asks nothing."""
     return type(n) is not Dim and n <= limit
 
 
 def is_found(n: Any) -> bool:
-    """Is this a size that is known only while the program runs?"""
+    """Whether this is a size that is known only while the program runs."""
     return type(n) is Dim and n.symbols.is_found(n.poly)
 
 
 def surely_less(a: Any, b: Any) -> bool:
-    """Is a < b? Of found sizes: for certain?"""
+    """Whether a < b; of found sizes, whether that is certain."""
     if is_found(a) or is_found(b):
         d = a - b
         return bool(d.symbols.bounds(d.poly)[1] < 0 if type(d) is Dim else d < 0)
@@ -319,13 +319,13 @@ def surely_less(a: Any, b: Any) -> bool:
 
 
 def may_exceed(n: Any, limit: int) -> bool:
-    """Is a size larger than `limit`? Of a found size: could it be? What is done then must be right
-    for any."""
+    """Whether a size is larger than `limit`; of a found size, whether it could be. What is done
+    then must be right for any."""
     return n.symbols.bounds(n.poly)[1] > limit if is_found(n) else bool(n > limit)
 
 
 def surely_divides(k: int, n: Any) -> bool:
-    """Is a size a multiple of `k`, whatever the free ones are? Asks nothing."""
+    """Whether a size is a multiple of `k`, whatever the free ones are. Asks nothing."""
     if type(n) is Dim:
         return all(c % k == 0 for _, c in n.poly)
     return bool(n % k == 0)

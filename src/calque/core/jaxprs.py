@@ -203,7 +203,7 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def has_effects(jaxpr: Jaxpr) -> bool:
-    """Does anything in the program, at any depth, have an effect?"""
+    """Whether anything in the program, at any depth, has an effect."""
     todo = [jaxpr]
     while todo:
         for e in todo.pop().eqns:

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core import trace_state
+from calque.core import trace_state, vocabulary
 from calque.core.avals import ShapedArray
+from calque.core.vocabulary import do
+
+__all__ = ["REGISTRY", "NotApplicable", "Primitive", "UndefinedPrimal", "Zero", "do"]
 
 
 class NotApplicable:
@@ -67,6 +70,7 @@ class Primitive:
 
     __slots__ = (
         "batch",
+        "defaults",
         "effect",
         "hidden",
         "jvp",
@@ -96,6 +100,7 @@ class Primitive:
         linearize: Callable[..., Any] | None = None,
         hidden: Callable[[dict[str, Any]], Sequence[str]] | Sequence[str] = (),
         effect: bool = False,
+        defaults: dict[str, Any] | None = None,
     ):
         self.name, self.multiple_results = name, multiple_results
         self.meaning, self.shape, self.jvp, self.transpose, self.batch = (
@@ -110,6 +115,7 @@ class Primitive:
         )
         self.hidden = hidden  # parameters that the printed form leaves out
         self.effect = effect  # equations with an effect are kept though nobody reads their results
+        self.defaults = defaults or {}  # of parameters, for those who call it through `do`
         self.program = None
         for field in ("meaning", "shape", "jvp", "transpose", "batch"):
             if not callable(getattr(self, field)):
@@ -118,6 +124,7 @@ class Primitive:
                 )
         if REGISTRY.setdefault(name, self) is not self:
             raise ValueError(f"there is a primitive named {name} already")
+        vocabulary.offer(name, self.bind, self.defaults)
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply to values: evaluated, or recorded by the trace that the arguments belong to."""
@@ -132,19 +139,3 @@ class Primitive:
 
 def _by_name(name: str) -> Primitive:
     return REGISTRY[name]
-
-
-class _Vocabulary:
-    """`do.mul(x, y)` binds the primitive `mul`. Looked up when called, so that rules may use any
-    primitive."""
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        try:
-            bind = REGISTRY[name].bind
-        except KeyError:
-            raise AttributeError(f"there is no primitive named {name}") from None
-        self.__dict__[name] = bind
-        return bind
-
-
-do = _Vocabulary()

@@ -55,7 +55,7 @@ class Source(NamedTuple):
 
 
 def is_internal(code: CodeType) -> bool:
-    """Does this code belong to calque, or to the standard library's plumbing around it?"""
+    """Whether this code belongs to calque, or to the standard library's plumbing around it."""
     known = _ours.find(code)
     if known is None:
         name = code.co_filename
@@ -92,7 +92,7 @@ _place = _Place()
 
 
 def asked_by_user(files: Collection[str]) -> bool:
-    """Is the innermost frame that is not of these files one of the user?"""
+    """Whether the innermost frame that is not of these files is one of the user."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in files:
         frame = frame.f_back

@@ -119,7 +119,7 @@ class Symbols:
         return None if inner is None else self.dim(summed(inner, poly[:1]))
 
     def is_found(self, poly: Poly) -> bool:
-        """Does it depend on a size that is known only while running?"""
+        """Whether it depends on a size that is known only while running."""
         return bool(self.unknown) and any(i in self.unknown for m, _ in poly for i in m)
 
     def evaluate(self, poly: Poly) -> int:
@@ -201,7 +201,7 @@ class Symbols:
         return (0 if bhi >= INFINITE else alo // bhi, INFINITE if ahi >= INFINITE else ahi // blo)
 
     def ask(self, kind: str, poly: Poly) -> bool:
-        """Is the polynomial zero, or negative? From its bounds, else from the hint, with a
+        """Whether the polynomial is zero, or negative: from its bounds, else from the hint, with a
         guard."""
         lo, hi = self.bounds(poly)
         if kind == "negative":

@@ -3,10 +3,12 @@ steps."""
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 from calque import numpy as jnp
 from calque.core import pytrees
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike
 from calque.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
@@ -18,6 +20,10 @@ __all__ = [
 ]  # fmt: skip
 
 Schedule = Callable[[Any], Any]
+Number = float | Array
+_Rate = Number | Schedule
+_Parts = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+_P = ParamSpec("_P")
 
 
 class OptimizerState(NamedTuple):
@@ -56,7 +62,7 @@ def _states(state: OptimizerState) -> list[Any]:
     ]
 
 
-def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
+def optimizer(opt_maker: Callable[_P, _Parts]) -> Callable[_P, Optimizer]:
     """Makes an optimizer for trees of one for single arrays: `opt_maker(...)` gives (init, update,
     get_params) for an array.
 
@@ -66,7 +72,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     {'w': Array([-0.5, -0.5], dtype=float32)}"""
 
     @functools.wraps(opt_maker)
-    def make(*args: Any, **kwargs: Any) -> Optimizer:
+    def make(*args: _P.args, **kwargs: _P.kwargs) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
         def init_tree(params: Any) -> OptimizerState:
@@ -103,7 +109,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 # ---------------------------------------------------------------- optimizers
 
 
-def _with_slots(count: int, rule: Callable[..., tuple[Any, ...]]) -> tuple[Any, Any, Any]:
+def _with_slots(count: int, rule: Callable[..., tuple[Any, ...]]) -> _Parts:
     """(init, update, get_params) of a rule (i, g, x, *slots) -> (x, *slots), whose slots begin as
     zeros."""
 
@@ -120,14 +126,14 @@ def _inverse_root(x: Any) -> Any:
 
 
 @optimizer
-def sgd(step_size: Any) -> Any:
+def sgd(step_size: _Rate) -> _Parts:
     """Gradient descent."""
     rate = make_schedule(step_size)
     return (lambda x: x), (lambda i, g, x: x - rate(i) * g), (lambda x: x)
 
 
 @optimizer
-def momentum(step_size: Any, mass: float) -> Any:
+def momentum(step_size: _Rate, mass: float) -> _Parts:
     """Gradient descent along a velocity that decays by `mass`."""
     rate = make_schedule(step_size)
 
@@ -139,7 +145,7 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 
 @optimizer
-def nesterov(step_size: Any, mass: float) -> Any:
+def nesterov(step_size: _Rate, mass: float) -> _Parts:
     """Momentum that looks ahead."""
     rate = make_schedule(step_size)
 
@@ -151,7 +157,7 @@ def nesterov(step_size: Any, mass: float) -> Any:
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
+def adagrad(step_size: _Rate, momentum: float = 0.9) -> _Parts:
     """Steps in units of the root of all squared gradients so far (Duchi, Hazan and Singer 2011),
     with momentum."""
     rate = make_schedule(step_size)
@@ -165,7 +171,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
 
 
 @optimizer
-def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+def rmsprop(step_size: _Rate, gamma: float = 0.9, eps: float = 1e-8) -> _Parts:
     """Steps in units of a running root mean square of the gradients."""
     rate = make_schedule(step_size)
 
@@ -178,8 +184,8 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 
 @optimizer
 def rmsprop_momentum(
-    step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
-) -> Any:
+    step_size: _Rate, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+) -> _Parts:
     """`rmsprop` with momentum."""
     rate = make_schedule(step_size)
 
@@ -192,7 +198,7 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adam(step_size: _Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Parts:
     """Steps by running means of gradients and of their squares, both corrected for beginning at
     zero (Kingma and Ba 2014)."""
     rate = make_schedule(step_size)
@@ -209,7 +215,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 
 @optimizer
-def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adamax(step_size: _Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Parts:
     """Adam with the largest recent gradient in the place of the root mean square."""
     rate = make_schedule(step_size)
 
@@ -222,7 +228,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 
 @optimizer
-def sm3(step_size: Any, momentum: float = 0.9) -> Any:
+def sm3(step_size: _Rate, momentum: float = 0.9) -> _Parts:
     """Adagrad that keeps one number for each row, column, ... of a parameter (Anil, Gupta, Koren
     and Singer 2019)."""
     rate = make_schedule(step_size)
@@ -260,18 +266,18 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
 # ---------------------------------------------------------------- schedules
 
 
-def constant(step_size: Any) -> Schedule:
+def constant(step_size: Number) -> Schedule:
     """The same size for each step."""
     return lambda i: step_size
 
 
-def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+def exponential_decay(step_size: Number, decay_steps: Number, decay_rate: Number) -> Schedule:
     """Multiplied by `decay_rate` every `decay_steps`, continuously."""
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
-    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+    step_size: Number, decay_steps: Number, decay_rate: Number, staircase: bool = False
 ) -> Schedule:
     """Divided by 1 + decay_rate i / decay_steps; with `staircase` only after each `decay_steps`."""
     turns = (lambda i: jnp.floor(i / decay_steps)) if staircase else (lambda i: i / decay_steps)
@@ -279,7 +285,7 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
+    step_size: Number, decay_steps: Number, final_step_size: Number, power: float = 1.0
 ) -> Schedule:
     """From one size to another in `decay_steps`, along a power of what is left."""
 
@@ -290,7 +296,7 @@ def polynomial_decay(
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+def piecewise_constant(boundaries: ArrayLike, values: ArrayLike) -> Schedule:
     """values[k] after boundary k - 1 and up to boundary k."""
     boundaries, values = jnp.array(boundaries), jnp.array(values)
     if not boundaries.ndim == values.ndim == 1:
@@ -300,7 +306,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     return lambda i: values[jnp.sum(i > boundaries)]
 
 
-def make_schedule(scalar_or_schedule: Any) -> Schedule:
+def make_schedule(scalar_or_schedule: _Rate) -> Schedule:
     """A schedule: the given one, or a constant one."""
     if callable(scalar_or_schedule):
         return scalar_or_schedule
@@ -314,7 +320,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 # ---------------------------------------------------------------- trees
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: Any) -> Array:
     """The Euclidean norm of all leaves together.
 
     >>> from calque.example_libraries import optimizers
@@ -323,7 +329,7 @@ def l2_norm(tree: Any) -> Any:
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_leaves(tree)))
 
 
-def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+def clip_grads(grad_tree: Any, max_norm: ArrayLike) -> Any:
     """The gradients, scaled down if their norm is above `max_norm`."""
     norm = l2_norm(grad_tree)
     return tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)

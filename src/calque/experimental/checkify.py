@@ -74,7 +74,7 @@ class Site(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One check in a program: did it fail, and with which values?"""
+    """One check in a program: whether it failed, and with which values."""
 
     site: Site
     failed: Any
@@ -232,7 +232,7 @@ def _no_payload(text: str) -> Site:
 
 
 def _index_found(index: Any, bound: int, size: int, shape: tuple[int, ...], axis: int) -> Found:
-    """Is any index below zero or above `bound`?"""
+    """Whether any index is below zero or above `bound`."""
     bad = jnp.ravel((index < 0) | (index > bound))
     first = jnp.ravel(index)[jnp.argmax(bad)] if typeof(index).size else jnp.zeros((), jnp.int32)
     text = (
@@ -330,7 +330,7 @@ def _equation(e: Eqn, args: list[Any], kinds: Kinds) -> Result:
 
 
 def _has_checks(params: dict[str, Any], kinds: Kinds) -> bool:
-    """Is there anything to look at in the programs of an equation?"""
+    """Whether there is anything to look at in the programs of an equation."""
     todo = list(subjaxprs(params))
     while todo:
         for e in todo.pop().eqns:

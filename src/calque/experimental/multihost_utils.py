@@ -70,8 +70,8 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Have the processes agreed to save at this step, before they are stopped? Nobody stops one
-    process that way."""
+    """Whether the processes have agreed to save at this step, before they are stopped. Nobody stops
+    one process that way."""
     if not isinstance(step_id, int):
         raise TypeError(f"reached_preemption_sync_point: step_id must be an int, got {step_id!r}")
     return False

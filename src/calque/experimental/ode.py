@@ -9,7 +9,9 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_float, is_inexact
+from calque.core.types import ArrayLike
 from calque.flatten_util import ravel_pytree
 from calque.numpy.promotion import is_arraylike
 from calque.numpy.promotion import promote_inexact as promote_dtypes_inexact
@@ -34,7 +36,7 @@ def safe_zip(*args: Any) -> list[tuple[Any, ...]]:
     return list(_strict_zip(*args))
 
 
-def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
+def safe_map(f: Callable[..., Any], *args: Any) -> list[Array]:
     """map over iterables that must be of one length, as a list."""
     return [f(*xs) for xs in _strict_zip(*args)]
 
@@ -63,7 +65,7 @@ _MIDDLE = 0.5 * np.array([
 ])  # fmt: skip
 
 
-def abs2(x: Any) -> Any:
+def abs2(x: Array) -> Array:
     """|x|^2, real.
 
     >>> from calque.experimental import ode
@@ -78,7 +80,7 @@ def _combined(weights: Any, k: Any) -> Any:
 
 
 def runge_kutta_step(
-    func: Callable[..., Any], y0: Any, f0: Any, t0: Any, dt: Any
+    func: Callable[..., Any], y0: Array, f0: Array, t0: Array, dt: Array
 ) -> tuple[Any, Any, Any, Any]:
     """One step from (t0, y0) with the derivative f0: (y1, f1, estimate of the error, the
     derivatives at the seven stages)."""
@@ -94,8 +96,8 @@ def runge_kutta_step(
 
 
 def fit_4th_order_polynomial(
-    y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any
-) -> tuple[Any, ...]:
+    y0: Array, y1: Array, y_mid: Array, dy0: Array, dy1: Array, dt: Array
+) -> tuple[Array, ...]:
     """The coefficients, highest first, of the polynomial in (t - t0) / dt with these values and
     derivatives at the ends and this value in the middle."""
     dt = jnp.asarray(dt).astype(y0.dtype)
@@ -106,7 +108,7 @@ def fit_4th_order_polynomial(
     return a, b, c, rise, y0
 
 
-def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
+def interp_fit_dopri(y0: Array, y1: Array, k: Array, dt: Array) -> Array:
     """The polynomial that follows the solution through a step, given the derivatives at its
     stages."""
     y_mid = y0 + jnp.asarray(dt).astype(y0.dtype) * _combined(_MIDDLE, k)
@@ -117,8 +119,8 @@ def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
 
 
 def initial_step_size(
-    fun: Callable[..., Any], t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any
-) -> Any:
+    fun: Callable[..., Any], t0: Array, y0: Array, order: int, rtol: float, atol: float, f0: Array
+) -> Array:
     """A first step for a method of this order (Hairer, Norsett and Wanner 1993, II.4)."""
     y0, f0 = (jnp.asarray(v) for v in promote_dtypes_inexact(y0, f0))
     scale = (atol + jnp.abs(y0) * rtol).astype(y0.dtype)
@@ -140,7 +142,9 @@ def initial_step_size(
     return jnp.minimum(100.0 * h0, h1)
 
 
-def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Any:
+def mean_error_ratio(
+    error_estimate: Array, rtol: float, atol: float, y0: Array, y1: Array
+) -> Array:
     """The error of a step in units of what is allowed, as a root mean square: up to 1 is good
     enough."""
     allowed = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
@@ -148,13 +152,13 @@ def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any
 
 
 def optimal_step_size(
-    last_step: Any,
-    mean_error_ratio: Any,
+    last_step: Array,
+    mean_error_ratio: Array,
     safety: float = 0.9,
     ifactor: float = 10.0,
     dfactor: float = 0.2,
     order: float = 5.0,
-) -> Any:
+) -> Array:
     """The next step: larger by at most `ifactor`, smaller by at least `dfactor` and only after a
     step that was not good enough."""
     ratio = jnp.asarray(mean_error_ratio)
@@ -230,14 +234,14 @@ def ravel_first_arg(
 
 def odeint(
     func: Callable[..., Any],
-    y0: Any,
-    t: Any,
+    y0: ArrayLike,
+    t: ArrayLike,
     *args: Any,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
     mxstep: float = np.inf,
     hmax: float = np.inf,
-) -> Any:
+) -> Array:
     """The solution of dy/dt = func(y, t, *args) with y = y0 at t[0], at the increasing times `t`: a
     tree as y0 is, with a first axis for the times. Steps keep the error below atol + rtol |y|, are
     at most `hmax` long, and at most `mxstep` from one time to the next. Differentiable in reverse,

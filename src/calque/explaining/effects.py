@@ -91,7 +91,7 @@ def container_of(done: Sequence[Any]) -> Any:
 
 
 def held_outside(loaded: Any, captured: set[str]) -> bool:
-    """Was an object loaded that lives outside of the function?"""
+    """Whether an object was loaded that lives outside of the function."""
     if loaded is None:
         return False
     return loaded.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR") or (

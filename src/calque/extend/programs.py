@@ -153,7 +153,7 @@ def call_impl(f: Callable[..., Any], *args: Any, **params: Any) -> Any:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """May `x` be an operand of a primitive?"""
+    """Whether `x` may be an operand of a primitive."""
     try:
         typeof(x)
     except (TypeError, OverflowError):
@@ -198,7 +198,7 @@ class _TraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> _TraceState:
-    """Something to compare: are we still within the same trace?"""
+    """Something to compare: it is equal as long as we are within the same trace."""
     return _TraceState()
 
 
@@ -222,12 +222,12 @@ def take_current_trace() -> Iterator[Trace]:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Is a program being recorded?"""
+    """Whether a program is being recorded."""
     return isinstance(trace_state.dynamic_trace(), JaxprTrace)
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Is a named axis being mapped over?"""
+    """Whether a named axis is being mapped over."""
     return bool(axes.in_scope())
 
 
@@ -237,5 +237,5 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Is a named axis being mapped over?"""
+    """Whether a named axis is being mapped over."""
     return bool(axes.in_scope())

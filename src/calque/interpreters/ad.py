@@ -127,7 +127,7 @@ def get_primitive_transpose(p: Any) -> Callable[..., Any]:
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Does `x` stand for a linear argument in a transpose rule?"""
+    """Whether `x` stands for a linear argument in a transpose rule."""
     return type(x) is UndefinedPrimal
 
 

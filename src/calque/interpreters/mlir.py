@@ -43,7 +43,7 @@ class _Effects:
         self._types.add(effect_type)
 
     def contains(self, effect: Any) -> bool:
-        """Is this effect of a known type?"""
+        """Whether this effect is of a known type."""
         return isinstance(effect, tuple(self._types))
 
 

@@ -31,7 +31,7 @@ class PartialVal(tuple[Any, Any]):
         return cls((aval, None))
 
     def is_known(self) -> bool:
-        """Is the value known?"""
+        """Whether the value is known."""
         return self[0] is None
 
     def get_known(self) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from calque.core.dtypes import finfo, is_complex, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.ops.arithmetic import abs, add, div, max, min, mul, sub
 from calque.ops.common import operand, scalar_of
 from calque.ops.compare import lt, select
@@ -21,7 +22,7 @@ _ROUNDS = 10  # six are enough for any float64 matrix of full rank
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
@@ -75,7 +76,7 @@ def _places(x: Any, rows: int, columns: int) -> tuple[Any, Any, Any]:
     shape = typeof(x).shape
     i = sub(broadcasted_iota(np.int32, shape, 0), rows)
     j = sub(broadcasted_iota(np.int32, shape, 1), columns)
-    return getattr(do, "and")(lt(i, 0), lt(j, 0)), i, j
+    return do.and_(lt(i, 0), lt(j, 0)), i, j
 
 
 def _masked(x: Any, rows: int, columns: int) -> Any:
@@ -86,17 +87,17 @@ def _masked(x: Any, rows: int, columns: int) -> Any:
 def _filled(x: Any, rows: int, columns: int) -> Any:
     """The corner, and an identity below and beside it, so that the rank is full."""
     inside, i, j = _places(x, rows, columns)
-    same = getattr(do, "and")(do.eq(i, j), do.ge(i, scalar_of(np.dtype("int32"), 0)))
+    same = do.and_(do.eq(i, j), do.ge(i, scalar_of(np.dtype("int32"), 0)))
     return select(
         inside,
         x,
-        do.convert_element_type(same, new_dtype=typeof(x).dtype, weak_type=False, sharding=None),
+        do.convert_element_type(same, new_dtype=typeof(x).dtype),
     )
 
 
 def _norm(x: Any) -> Any:
     size = abs(x)
-    return sqrt(do.reduce_sum(mul(size, size), axes=(0, 1), out_sharding=None))
+    return sqrt(do.reduce_sum(mul(size, size), axes=(0, 1)))
 
 
 def _limit(u: Any, tolerance: float) -> Any:
@@ -112,7 +113,7 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
     size = abs(x)
 
     def largest(axis: int) -> Any:
-        return do.reduce_max(do.reduce_sum(size, axes=(axis,), out_sharding=None), axes=(0,))
+        return do.reduce_max(do.reduce_sum(size, axes=(axis,)), axes=(0,))
 
     bound = sqrt(mul(largest(0), largest(1)))
     start = div(x, _like(bound, x))
@@ -123,7 +124,7 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
 
     def going(state: Any) -> Any:
         u, _, change, k = state
-        return getattr(do, "and")(do.ge(change, _limit(u, tolerance)), lt(k, rounds))
+        return do.and_(do.ge(change, _limit(u, tolerance)), lt(k, rounds))
 
     def step(state: Any) -> Any:
         u, low, _, k = state
@@ -138,9 +139,7 @@ def _iterated(x: Any, rounds: int, tolerance: float) -> tuple[Any, Any, Any]:
 
 
 def _like(scalar: Any, x: Any) -> Any:
-    return do.convert_element_type(
-        scalar, new_dtype=typeof(x).dtype, weak_type=False, sharding=None
-    )
+    return do.convert_element_type(scalar, new_dtype=typeof(x).dtype)
 
 
 def _smallest(x: Any, n: int) -> Any:
@@ -161,7 +160,7 @@ def _smallest(x: Any, n: int) -> Any:
 
 def _identity(n: int, dtype: Any) -> Any:
     same = do.eq(broadcasted_iota(np.int32, (n, n), 0), broadcasted_iota(np.int32, (n, n), 1))
-    return do.convert_element_type(same, new_dtype=dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(same, new_dtype=dtype)
 
 
 def _step(u: Any, low: Any) -> tuple[Any, Any]:
@@ -185,8 +184,8 @@ def _step(u: Any, low: Any) -> tuple[Any, Any]:
     m, n = aval.shape
     stacked = do.concatenate(mul(_like(sqrt(c), u), u), _identity(n, aval.dtype), dimension=0)
     q, _ = qr(stacked, full_matrices=False)
-    upper = do.slice(q, start_indices=(0, 0), limit_indices=(m, n), strides=None)
-    lower = do.slice(q, start_indices=(m, 0), limit_indices=(m + n, n), strides=None)
+    upper = do.slice(q, start_indices=(0, 0), limit_indices=(m, n))
+    lower = do.slice(q, start_indices=(m, 0), limit_indices=(m + n, n))
     ratio = div(b, c)
     new = add(
         mul(_like(ratio, u), u),

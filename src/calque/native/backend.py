@@ -13,7 +13,6 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.machine.call.functions import run_program
 from calque.machine.driver.program import Program
-from calque.native import views
 from calque.native.control.forms import EMITTERS
 from calque.native.emit import kernels
 from calque.native.lower.graph import graph_of
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from calque.native.plan.verify import Form
 
 checks = LazyModule("calque.native.plan.verify")
+views = LazyModule("calque.native.views")
 RELEASE_NS = 20_000  # shorter programs keep the GIL: giving it up costs some 50 ns
 
 
@@ -121,17 +121,18 @@ class Planned:
         }
 
     def as_text(self, stage: str | None = None) -> str:
-        return views.text(self, stage)
+        text: str = views.text(self, stage)
+        return text
 
 
 def is_long(p: Planned) -> bool:
-    """Should other Python threads run meanwhile?"""
+    """Whether other Python threads should run meanwhile."""
     known = sum(c.schedule.ns for c in p.calls if not c.stands_in) + sum(r.ns for r in p.routines)
     return known > RELEASE_NS or not all(is_plain(s) for s in p.steps)
 
 
 def is_plain(s: Step) -> bool:
-    """Are these just calls, perhaps chosen by a size?"""
+    """Whether these are just calls, perhaps chosen by a size."""
     if isinstance(s, Switch):
         return isinstance(s.index, Expr) and all(is_plain(x) for c in s.cases for x in c)
     return isinstance(s, (Call, Routine))

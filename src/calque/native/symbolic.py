@@ -52,10 +52,12 @@ class SymbolicAssembler(Assembler):
         super().__init__(sizes, params, sizes_of, kernels)
         # Host calls, each with the found sizes that it is told, and constants that depend on sizes.
         self.hosts: list[tuple[Host | Made, list[str]]] = []
-        self.waiting: dict[Buffer, Slot] = {}  # blocks of found sizes that are not allocated yet
-        self.given: list[tuple[int, Buffer]] = []  # results of found sizes
+        self.unallocated: dict[
+            Buffer, Slot
+        ] = {}  # blocks of found sizes that are not allocated yet
+        self.found_results: list[tuple[int, Buffer]] = []  # results of found sizes
         self.depth = 0
-        self.told: dict[
+        self.reported: dict[
             str, int
         ] = {}  # found sizes that the caller has to know -> which word of the last result
         self.rooms: list[Expr] = []  # bytes of each part of the arena
@@ -86,7 +88,7 @@ class SymbolicAssembler(Assembler):
         return self.word(bytes_expr(b))
 
     def is_found(self, b: Buffer) -> bool:
-        """Is the size of a buffer one that the program finds?"""
+        """Whether the size of a buffer is one that the program finds."""
         return not self.sizes.found.keys().isdisjoint(bytes_expr(b).names)
 
     def results(self, outputs: Sequence[tuple[Buffer, Any]]) -> list[tuple[Any, int]]:
@@ -97,41 +99,41 @@ class SymbolicAssembler(Assembler):
                 n for d in aval.shape for n in self.sizes.dim(d).names
             } & self.sizes.found.keys()
 
-        self.given = [(i, b) for i, (b, aval) in enumerate(outputs) if names_of(aval)]
-        mine = {i for i, _ in self.given}
+        self.found_results = [(i, b) for i, (b, aval) in enumerate(outputs) if names_of(aval)]
+        mine = {i for i, _ in self.found_results}
         out = [
             (OF_FOUND_SIZE, -1) if i in mine else (aval, nbytes(aval))
             for i, (_, aval) in enumerate(outputs)
         ]
         names = sorted(set().union(*[names_of(aval) for _, aval in outputs]))
-        self.told = {n: k for k, n in enumerate(names)}
+        self.reported = {n: k for k, n in enumerate(names)}
         return [*out, (ShapedArray((len(names),), np.int64), 8 * len(names))] if names else out
 
     def result(self, i: int, b: Buffer) -> Slot:
-        return self.block(b) if i in dict(self.given) else super().result(i, b)
+        return self.block(b) if i in dict(self.found_results) else super().result(i, b)
 
     def block(self, b: Buffer) -> Slot:
         """A block that is allocated when its size is known."""
-        slot = self.waiting[b] = self.builder.owned()
+        slot = self.unallocated[b] = self.builder.owned()
         return slot
 
     def before(self, s: Step) -> None:
         """Allocate the blocks that a step touches."""
-        if not self.waiting:
+        if not self.unallocated:
             return
         for b in s.reads() | s.writes():
-            slot = self.waiting.get(b)
+            slot = self.unallocated.get(b)
             if slot is not None and all(
                 n in self.counters for n in bytes_expr(b).names & self.sizes.found.keys()
             ):
-                del self.waiting[b]
+                del self.unallocated[b]
                 self.builder.alloc(slot, self.word(ex("add", bytes_expr(b), const(SPARE))))
 
     def count(self, s: Count) -> None:
         super().count(s)
-        if s.name in self.told:
+        if s.name in self.reported:
             place = self.builder.output(len(self.builder.outputs) - 1)
-            self.builder.store(place, self.counters[s.name], "i64", 8 * self.told[s.name])
+            self.builder.store(place, self.counters[s.name], "i64", 8 * self.reported[s.name])
 
     def steps(self, steps: Sequence[Step]) -> None:
         """A list of steps; the sizes that it finds are its own."""
@@ -144,9 +146,9 @@ class SymbolicAssembler(Assembler):
                 del self.counters[name]
 
     def finish(self) -> None:
-        for slot in self.waiting.values():  # nothing is written to them
+        for slot in self.unallocated.values():  # nothing is written to them
             self.builder.alloc(slot, SPARE)
-        for i, b in self.given:
+        for i, b in self.found_results:
             self.builder.give(i, self.slots[b])
 
     def lay_out(self, steps: Sequence[Step], temporaries: set[Buffer]) -> None:
@@ -243,7 +245,7 @@ class Resizable:
         self.varying = len(varying)
         exprs = [e for _, e in varying] + self.assembler.rooms
         self.dimensions_at = len(exprs)
-        found = self.found = {i for i, _ in self.assembler.given}
+        found = self.found = {i for i, _ in self.assembler.found_results}
         exprs += [
             sizes.dim(d) for i, a in enumerate(self.out_avals) if i not in found for d in a.shape
         ]
@@ -282,10 +284,10 @@ class Resizable:
 
     def shapes_found(self, sizes: Sequence[int], found: Sequence[int]) -> dict[int, ShapedArray]:
         """The types of the results whose size the program has found."""
-        told, known = self.assembler.told, self.numbers_of_found()
-        values = {f"a{known[name]}": found[k] for name, k in told.items()}
+        known = self.numbers_of_found()
+        values = {f"a{known[name]}": found[k] for name, k in self.assembler.reported.items()}
         out = {}
-        for i, _ in self.assembler.given:
+        for i, _ in self.assembler.found_results:
             a = self.out_avals[i]
             polys = [poly_of(d) or () for d in a.shape]
             needed = {f"a{j}" for j in self.symbols.needed(polys)}

@@ -10,6 +10,7 @@ from calque.core.arrays import to_array
 from calque.core.dtypes import finfo
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.nn.normalisation import logsumexp, softmax
 from calque.numpy.promotion import broadcast_to, check_arraylike, convert
 from calque.numpy.shaping import moveaxis, reshape, transpose, where
@@ -19,16 +20,16 @@ _F32 = np.dtype("float32")
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
@@ -141,9 +142,7 @@ def _logits(query: Any, key: Any, scale: Any) -> Any:
         q,
         key,
         dimension_numbers=numbers,
-        precision=None,
         preferred_element_type=wide,
-        out_sharding=None,
     )
     out = out * scale  # B K T G S
     return reshape(transpose(out, (0, 1, 3, 2, 4)), (b, n, t, s))
@@ -158,9 +157,7 @@ def _combine(weights: Any, value: Any, k: int) -> Any:
         w,
         value,
         dimension_numbers=numbers,
-        precision=None,
         preferred_element_type=typeof(value).dtype,
-        out_sharding=None,
     )  # B K G T H
     return reshape(transpose(out, (0, 3, 1, 2, 4)), (b, t, n, typeof(value).shape[-1]))
 

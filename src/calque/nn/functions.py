@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dtypes import as_dtype, canonicalize, is_inexact
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import (
     as_operand,
     canonical_axis,
@@ -29,17 +30,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def operand(name: str, x: Any) -> Any:
+def operand(name: str, x: ArrayLike) -> Array:
     check_arraylike(name, x)
     return to_array(as_operand(x))
 
 
-def inexact(name: str, x: Any) -> Any:
+def inexact(name: str, x: ArrayLike) -> Array:
     check_arraylike(name, x)
     return to_array(promote_inexact(as_operand(x))[0])
 
 
-def scaled(x: Any, factor: float) -> Any:
+def scaled(x: Array, factor: float) -> Array:
     """x times a number of its own dtype."""
     return x * np.asarray(factor).astype(typeof(x).dtype)
 
@@ -63,7 +64,7 @@ _relu6 = _with_slope(
 )
 
 
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """max(x, 0), with derivative 0 at 0.
 
     >>> import calque.numpy as jnp, calque.nn as nn
@@ -72,7 +73,7 @@ def relu(x: Any) -> Any:
     return _relu(operand("relu", x))
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6), with derivative 0 at 0 and 6.
 
     >>> import calque.numpy as jnp, calque.nn as nn
@@ -81,7 +82,7 @@ def relu6(x: Any) -> Any:
     return _relu6(operand("relu6", x))
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
     >>> import calque.nn as nn
@@ -90,7 +91,7 @@ def sigmoid(x: Any) -> Any:
     return logistic(operand("sigmoid", x))
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), without overflow.
 
     >>> import calque.nn as nn
@@ -99,7 +100,7 @@ def softplus(x: Any) -> Any:
     return jnp.logaddexp(operand("softplus", x), 0)
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, x above 1, a parabola between.
 
     >>> import calque.nn as nn
@@ -109,7 +110,7 @@ def sparse_plus(x: Any) -> Any:
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|).
 
     >>> import calque.nn as nn
@@ -119,7 +120,7 @@ def soft_sign(x: Any) -> Any:
     return x / (jnp.abs(x) + 1)
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """0 below -1, 1 above 1, linear between.
 
     >>> import calque.nn as nn
@@ -128,7 +129,7 @@ def sparse_sigmoid(x: Any) -> Any:
     return 0.5 * jnp.clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """x * sigmoid(x).
 
     >>> import calque.nn as nn
@@ -141,7 +142,7 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)).
 
     >>> import calque.nn as nn
@@ -151,7 +152,7 @@ def mish(x: Any) -> Any:
     return x * jnp.tanh(softplus(x))
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), precise for large negative x.
 
     >>> import calque.nn as nn
@@ -160,7 +161,7 @@ def log_sigmoid(x: Any) -> Any:
     return -softplus(-operand("log_sigmoid", x))
 
 
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x above 0, alpha * (exp(x) - 1) below.
 
     >>> import calque.nn as nn
@@ -171,7 +172,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return jnp.where(x > 0, x, alpha * jnp.expm1(below))
 
 
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x above 0, a fraction of it below.
 
     >>> import calque.nn as nn
@@ -181,7 +182,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """x limited to [-1, 1].
 
     >>> import calque.nn as nn
@@ -191,7 +192,7 @@ def hard_tanh(x: Any) -> Any:
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x above 0, alpha * (exp(x / alpha) - 1) below.
 
     >>> import calque.nn as nn
@@ -202,7 +203,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     return jnp.maximum(x, 0.0) + alpha * below
 
 
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """elu with the scale that keeps mean 0 and variance 1.
 
     >>> import calque.nn as nn
@@ -212,7 +213,7 @@ def selu(x: Any) -> Any:
     return scale * elu(x, alpha)
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the normal distribution function of x; by default its tanh approximation.
 
     >>> import calque.nn as nn
@@ -225,7 +226,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return scaled(x, 0.5) * erfc(scaled(-x, np.sqrt(0.5)))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of an axis times the sigmoid of the second.
 
     >>> import calque.numpy as jnp, calque.nn as nn
@@ -241,7 +242,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     return a * sigmoid(b)
 
 
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x * x + b)) / 2.
 
     >>> import calque.nn as nn
@@ -251,7 +252,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6.
 
     >>> import calque.nn as nn
@@ -260,7 +261,7 @@ def hard_sigmoid(x: Any) -> Any:
     return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """x * hard_sigmoid(x).
 
     >>> import calque.nn as nn
@@ -273,7 +274,7 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """x, as an array.
 
     >>> import calque.nn as nn
@@ -282,7 +283,7 @@ def identity(x: Any) -> Any:
     return operand("identity", x)
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: ArrayLike) -> Array:
     """The hyperbolic tangent.
 
     >>> import calque.nn as nn
@@ -299,7 +300,7 @@ def _log1mexp_of(x: Any) -> Any:
 _log1mexp = _with_slope(_log1mexp_of, lambda x, t: t / jnp.expm1(x))
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for positive x, precise everywhere.
 
     >>> import calque.nn as nn
@@ -309,7 +310,9 @@ def log1mexp(x: Any) -> Any:
     return _log1mexp(x if is_inexact(typeof(x).dtype) else inexact("log1mexp", jnp.positive(x) + 0))
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """A 1 at the position that x names, 0 elsewhere, along a new axis.
 
     >>> import calque.numpy as jnp, calque.nn as nn

@@ -8,14 +8,17 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, full
 from calque.numpy.creation import ones as ones_of
 from calque.numpy.creation import zeros as zeros_of
 from calque.numpy.promotion import convert
 from calque.numpy.shaping import moveaxis, reshape
+from calque.numpy.signatures import OutSharding
 from calque.random.distributions import normal as normal_values
 from calque.random.distributions import truncated_normal as truncated_values
 from calque.random.keys import split
@@ -37,7 +40,11 @@ class Initializer(Protocol):
     """What the functions of this module make."""
 
     def __call__(
-        self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+        self,
+        key: ArrayLike,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        out_sharding: OutSharding = None,
     ) -> Any: ...
 
 
@@ -46,7 +53,12 @@ def _dtype(dtype: Any, default: Any) -> Any:
     return canonicalize(float) if chosen is None else canonicalize(as_dtype(chosen))
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    key: ArrayLike,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Zeros; the key is not used.
 
     >>> import calque
@@ -55,7 +67,12 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     return zeros_of(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    key: ArrayLike,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Ones; the key is not used.
 
     >>> import calque
@@ -72,7 +89,7 @@ def _initializer(make: Callable[[Any, tuple[int, ...], Any], Any], default: Any)
     return init
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Arrays filled with a value.
 
     >>> import calque
@@ -81,7 +98,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return _initializer(lambda key, shape, d: full(shape, value, d), dtype)
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Values evenly distributed in [0, scale).
 
     >>> import calque
@@ -90,7 +107,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return _initializer(lambda key, shape, d: _times(uniform_values(key, shape, d), scale), dtype)
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Normal values.
 
     >>> import calque
@@ -100,7 +117,10 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
 ) -> Initializer:
     """Normal values cut off at lower and upper standard deviations.
 
@@ -147,13 +167,13 @@ _MEANS: Final[dict[str, Callable[[float, float], float]]] = {
 
 
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: str,
     distribution: str,
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Values of variance scale / n, n the number of inputs, of outputs, or a mean of both.
 
@@ -242,7 +262,9 @@ he_normal = kaiming_normal = _family("he_normal", 2.0, "fan_in", "truncated_norm
 # ---------------------------------------------------------------- orthogonal
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Evenly distributed matrices with orthonormal columns (or rows), times scale; other axes count
     as rows.
 
@@ -262,7 +284,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return _initializer(make, dtype)
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Kernels of convolutions that are zero but in the middle, where they are orthogonal matrices.
 
     >>> import calque

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dtypes import is_complex
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, Axes
 from calque.nn.functions import inexact, operand
 from calque.numpy.promotion import broadcast_to, canonical_axes, check_arraylike, promote_inexact
 from calque.ops.convert import stop_gradient
@@ -21,7 +22,7 @@ def _largest(x: Any, axis: Any, where: Any) -> Any:
     return stop_gradient(jnp.max(x, axis, keepdims=True, where=where, initial=-np.inf))
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum over axes; 0 where `where` is false.
 
     >>> import calque.numpy as jnp, calque.nn as nn
@@ -36,7 +37,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return out if where is None else jnp.where(where, out, 0)
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of softmax, without overflow; -inf where `where` is false.
 
     >>> import calque.numpy as jnp, calque.nn as nn
@@ -52,12 +53,12 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: Axes | None = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """log(sum(b * exp(a))) over axes, without overflow; with `return_sign`, of the modulus, and the
     sign.
@@ -91,7 +92,9 @@ def logsumexp(
     return jnp.log(total) + shift
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """log(mean(exp(x))) over axes, without overflow.
 
     >>> import calque.numpy as jnp, calque.nn as nn
@@ -111,15 +114,15 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
 
 def standardize(
-    x: Any,
-    axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    x: ArrayLike,
+    axis: Axes = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """x shifted and scaled to mean 0 and variance 1 over axes. The variance is mean(x^2) -
     mean(x)^2, or with `algorithm="stable"` mean((x - mean(x))^2).
 

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import as_dtype, canonicalize, finfo, is_float
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import check_arraylike, convert
 from calque.ops.convert import stop_gradient
 from calque.ops.products.dot import dot_general
@@ -17,8 +19,12 @@ _F32 = np.dtype("float32")
 
 
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
     """The products of rows, lhs (B, M, K) with rhs (B, N, K), each block of a row times its scale:
     (B, M, N).
 
@@ -74,7 +80,9 @@ class BlockScaleConfig:
     infer_only: bool = False
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(
+    mode: str, global_scale: ArrayLike | None = None
+) -> BlockScaleConfig:
     """The configuration of a format: "mxfp8" or "nvfp4", the latter with a scale for the whole
     array.
 
@@ -90,13 +98,13 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
-    preferred_element_type: Any = np.float32,
+    preferred_element_type: DTypeLike = np.float32,
     configs: Any = None,
     implementation: Any = None,
-) -> Any:
+) -> Array:
     """dot_general of operands that are first rounded to a block-scaled format along the summed
     axis. Derivatives take the rounding for the identity.
 

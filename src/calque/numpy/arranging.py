@@ -142,7 +142,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     if xs[0].ndim == 0:
         return array_of("lexsort", np.zeros((), canonicalize(int)))
     k = canonical_axis(axis, xs[0].ndim)
-    places = do.iota(dtype=canonicalize(int), shape=xs[0].shape, dimension=k, sharding=None)
+    places = do.iota(dtype=canonicalize(int), shape=xs[0].shape, dimension=k)
     return do.sort(*reversed(xs), places, dimension=k, is_stable=True, num_keys=len(xs))[-1]
 
 

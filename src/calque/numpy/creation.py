@@ -88,7 +88,7 @@ def full_of(shape: Any, value: Any) -> Any:
         if x._extra is None and not is_extended(x.dtype):
             aval = x.aval
             return repeated(x, ShapedArray(shape, aval.dtype, aval.weak_type))
-    return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(), sharding=None)
+    return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=())
 
 
 def number(n: int, dtype: Any) -> Any:
@@ -186,9 +186,9 @@ def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
     if lead < 0 or any(a not in (1, b) for a, b in zip(own, shape[lead:])):
         raise ValueError(f"Incompatible shapes for broadcasting: {own} to {shape}")
     keep = [i for i, n in enumerate(own) if n == shape[lead + i]]
-    value = do.reshape(value, new_sizes=tuple(own[i] for i in keep), dimensions=None, sharding=None)
+    value = do.reshape(value, new_sizes=tuple(own[i] for i in keep))
     return do.broadcast_in_dim(
-        value, shape=shape, broadcast_dimensions=tuple(lead + i for i in keep), sharding=None
+        value, shape=shape, broadcast_dimensions=tuple(lead + i for i in keep)
     )
 
 
@@ -197,7 +197,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     aval = typeof(a)
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
-        return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True, sharding=None)
+        return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
     return out
 
 
@@ -283,11 +283,7 @@ def array(
         object = object.__jax_array__()
     out = _array(object, dtype, copy)
     missing = ndmin - out.ndim
-    return (
-        do.reshape(out, new_sizes=(1,) * missing + tuple(out.shape), dimensions=None, sharding=None)
-        if missing > 0
-        else out
-    )
+    return do.reshape(out, new_sizes=(1,) * missing + tuple(out.shape)) if missing > 0 else out
 
 
 def _array(x: Any, dtype: Any, copy: bool) -> Any:
@@ -295,9 +291,9 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         x = value_of(x)
     if isinstance(x, (ArrayImpl, Tracer)) or hasattr(x, "aval"):
         if dtype is not None and dtype != x.dtype:
-            return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+            return do.convert_element_type(x, new_dtype=dtype)
         if x.aval.weak_type and dtype is not None:
-            return do.convert_element_type(x, new_dtype=x.dtype, weak_type=False, sharding=None)
+            return do.convert_element_type(x, new_dtype=x.dtype)
         return do.copy(x) if copy and isinstance(x, Tracer) else _copied(x) if copy else x
     if type(x) is Dim:
         return _array(value_of(x), dtype, copy)
@@ -393,9 +389,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
             f"array: all parts of a nested sequence must have equal shapes, got {shapes}"
         )
     lifted = [
-        do.broadcast_in_dim(
-            p, shape=(1, *s), broadcast_dimensions=tuple(range(1, len(s) + 1)), sharding=None
-        )
+        do.broadcast_in_dim(p, shape=(1, *s), broadcast_dimensions=tuple(range(1, len(s) + 1)))
         for p, s in zip(parts, shapes)
     ]
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=0)

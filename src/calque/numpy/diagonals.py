@@ -159,7 +159,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
     if ndim < 0:
         raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
-    return (do.iota(dtype=canonicalize(int), shape=(n,), dimension=0, sharding=None),) * ndim
+    return (do.iota(dtype=canonicalize(int), shape=(n,), dimension=0),) * ndim
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:

@@ -43,16 +43,14 @@ def eye(
         raise ValueError(f"eye: k must be a scalar integer, got {k!r}")
     rows, columns, k = diagonal_places(n, m, k)
     shifted = do.add(rows, k)
-    return do.convert_element_type(
-        do.eq(shifted, columns), new_dtype=dtype, weak_type=False, sharding=None
-    )
+    return do.convert_element_type(do.eq(shifted, columns), new_dtype=dtype)
 
 
 def diagonal_places(n: Any, m: Any, k: Any) -> tuple[Any, Any, Any]:
     """The row and the column of every element of a matrix, and the number of a diagonal that may be
     added to them; one beyond the matrix is any such."""
     dtype = index_dtype(n, m)
-    rows, columns = (do.iota(dtype=dtype, shape=(n, m), dimension=d, sharding=None) for d in (0, 1))
+    rows, columns = (do.iota(dtype=dtype, shape=(n, m), dimension=d) for d in (0, 1))
     far = np.iinfo(dtype).max // 2
     low, high = (-n if type(n) is int else -far), (m if type(m) is int else far)
     if type(k) is Dim:

@@ -72,9 +72,7 @@ def unpackbits(
     shifts = _shifts("unpackbits", bitorder)
     x, k = (ravel(a), 0) if axis is None else (a, canonical_axis(axis, a.ndim))
     x = moveaxis(x, k, -1)
-    wide = do.broadcast_in_dim(
-        x, shape=(*x.shape, 8), broadcast_dimensions=tuple(range(x.ndim)), sharding=None
-    )
+    wide = do.broadcast_in_dim(x, shape=(*x.shape, 8), broadcast_dimensions=tuple(range(x.ndim)))
     bits = (wide >> shifts) & np.uint8(1)
     bits = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
     if count is not None:

@@ -101,18 +101,14 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
     aval = typeof(x)
     if aval.dtype == dtype and (not isinstance(x, (np.ndarray, np.generic)) or x.dtype == dtype):
         if aval.weak_type and not weak_type and not isinstance(x, (np.ndarray, np.generic)):
-            return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+            return do.convert_element_type(x, new_dtype=dtype)
         return x  # type: ignore[return-value]
     if isinstance(x, np.generic):
         if weak_type:
-            return do.convert_element_type(
-                as_operand(x), new_dtype=dtype, weak_type=True, sharding=None
-            )
+            return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=True)
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype)  # type: ignore[return-value]
-    return do.convert_element_type(
-        as_operand(x), new_dtype=dtype, weak_type=weak_type, sharding=None
-    )
+    return do.convert_element_type(as_operand(x), new_dtype=dtype, weak_type=weak_type)
 
 
 def python_scalar(x: Any, dtype: Any) -> Any:
@@ -220,9 +216,9 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Array:
     lead = len(shape) - len(own)
     keep = [i for i, d in enumerate(own) if surely_equal(d, shape[lead + i]) or d != 1]
     if len(keep) < len(own):
-        x = do.reshape(x, new_sizes=tuple([own[i] for i in keep]), dimensions=None, sharding=None)
+        x = do.reshape(x, new_sizes=tuple([own[i] for i in keep]))
     dims = tuple([lead + i for i in keep])
-    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
 
 def promote_shapes(name: str, *args: Any) -> list[Array]:

@@ -77,7 +77,7 @@ def result_type(*args: Any) -> DType:
 
 @python_only
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
-    """Can values of one dtype be cast to another by NumPy's rule `casting`?
+    """Whether values of one dtype can be cast to another by NumPy's rule `casting`.
 
     >>> import calque.numpy as jnp
     >>> jnp.can_cast("int8", "float32")
@@ -122,7 +122,7 @@ def _class_of(dtype: Any) -> type:
 
 @python_only
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Does a dtype belong to a kind, such as `jnp.floating`, or equal another dtype?
+    """Whether a dtype belongs to a kind, such as `jnp.floating`, or equals another dtype.
 
     >>> import calque.numpy as jnp
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
@@ -172,8 +172,8 @@ _KINDS: Final = {
 
 @python_only
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Is a dtype of a kind: "bool", "signed integer", "integral", "real floating", "numeric", ...,
-    another dtype, or any of a tuple?
+    """Whether a dtype is of a kind: "bool", "signed integer", "integral", "real floating",
+    "numeric", ..., another dtype, or any of a tuple.
 
     >>> import calque.numpy as jnp
     >>> jnp.isdtype(jnp.float32, "real floating")
@@ -211,7 +211,7 @@ def _checked_kind(k: Any) -> Any:
 
 @python_only
 def isscalar(element: Any) -> bool:
-    """Is it a Python scalar, a NumPy scalar, or an array of rank 0?"""
+    """Whether it is a Python scalar, a NumPy scalar, or an array of rank 0."""
     if isinstance(element, (ArrayImpl, Tracer)) or hasattr(element, "__jax_array__"):
         return typeof(element).ndim == 0
     return bool(np.isscalar(element)) or (isinstance(element, np.ndarray) and element.ndim == 0)
@@ -219,7 +219,7 @@ def isscalar(element: Any) -> bool:
 
 @python_only
 def iterable(y: Any) -> bool:
-    """Can it be iterated over?"""
+    """Whether it can be iterated over."""
     try:
         iter(y)
     except TypeError:
@@ -264,7 +264,7 @@ def size(a: ArrayLike, axis: Axes | None = None) -> int:
 
 @python_only
 def iscomplexobj(x: Any) -> bool:
-    """Is the dtype complex? Lists are asked for their elements."""
+    """Whether the dtype is complex. Lists are asked for their elements."""
     if x is None:
         return False
     if isinstance(x, (list, tuple)):
@@ -277,7 +277,7 @@ def iscomplexobj(x: Any) -> bool:
 
 @python_only
 def isrealobj(x: Any) -> bool:
-    """Is the dtype not complex?"""
+    """Whether the dtype is not complex."""
     return not iscomplexobj(x)
 
 

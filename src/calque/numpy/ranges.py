@@ -82,7 +82,7 @@ def arange(
         if v is not None
     ]
     if stop is None and step is None and target.kind in "iu" and isinstance(concrete[0], int):
-        return do.iota(dtype=target, shape=(max(0, concrete[0]),), dimension=0, sharding=None)
+        return do.iota(dtype=target, shape=(max(0, concrete[0]),), dimension=0)
     with np.errstate(all="ignore"):
         if stop is None:
             out = np.arange(0, concrete[0], 1 if step is None else concrete[-1])
@@ -120,11 +120,9 @@ def _range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
             do.select_n(do.eq(by, scalar_of(work, 0)), by, scalar_of(work, 1)),
         )
     else:
-        count = do.convert_element_type(
-            do.ceil(do.div(span, by)), new_dtype=canonicalize(int), weak_type=False, sharding=None
-        )
+        count = do.convert_element_type(do.ceil(do.div(span, by)), new_dtype=canonicalize(int))
     size = found_size(do.max(count, scalar_of(canonicalize(int), 0)), "jnp.arange")
-    line = do.iota(dtype=work, shape=(size,), dimension=0, sharding=None)
+    line = do.iota(dtype=work, shape=(size,), dimension=0)
     return convert(do.add(do.mul(line, by), first), dtype)
 
 
@@ -138,7 +136,7 @@ def _range_of_sizes(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     if step == 0:
         raise ZeroDivisionError("arange: the step is zero")
     n = larger(-(-(end - first) // step), 0)
-    line = do.iota(dtype=dtype, shape=(n,), dimension=0, sharding=None)
+    line = do.iota(dtype=dtype, shape=(n,), dimension=0)
     return do.add(do.mul(line, as_number(step, dtype)), as_number(first, dtype))
 
 
@@ -181,25 +179,20 @@ def linspace(
             dtype=compute if compute.kind != "c" else np.dtype("float32"),
             shape=(num,),
             dimension=0,
-            sharding=None,
         ),
         new_sizes=line,
-        dimensions=None,
-        sharding=None,
     )
     t = do.div(convert(t, compute), as_number(larger(divisions, 1), compute))
     whole = (num, *shape)
 
     def spread(v: Any) -> Any:
-        return do.broadcast_in_dim(
-            v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))), sharding=None
-        )
+        return do.broadcast_in_dim(v, shape=whole, broadcast_dimensions=tuple(range(1, len(whole))))
 
     t = broadcast_value(t, whole)
     out = do.add(do.mul(spread(a), do.sub(np.ones((), compute), t)), do.mul(spread(b), t))
     if endpoint and (is_found(num) or num > 1):  # the last value is exactly `stop`
         last = do.eq(
-            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0, sharding=None),
+            do.iota(dtype=np.dtype("int32"), shape=whole, dimension=0),
             as_number(larger(num - 1, 1), np.int32),
         )
         out = do.select_n(last, out, spread(b))

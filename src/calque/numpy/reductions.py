@@ -26,6 +26,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, Axes, DTypeLike
+from calque.numpy import ufuncs
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import (
     as_operand,
@@ -37,8 +38,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.signatures import Extreme, FoldAxes, Position, Running, SumLike, Truth
-from calque.numpy.ufuncs import UFUNCS
+from calque.numpy.signatures import Binary, Extreme, FoldAxes, Position, Running, SumLike, Truth
 from calque.ops.sizes import as_number
 
 collectives = LazyModule("calque.transforms.devices.collective_functions")
@@ -50,7 +50,7 @@ def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
         return out
     full = tuple([1 if i in axes else d for i, d in enumerate(shape)])
     dims = tuple([i for i in range(len(shape)) if i not in axes])
-    return do.broadcast_in_dim(out, shape=full, broadcast_dimensions=dims, sharding=None)
+    return do.broadcast_in_dim(out, shape=full, broadcast_dimensions=dims)
 
 
 def masked(x: Any, where: Any, neutral: Any) -> Any:
@@ -72,7 +72,6 @@ def masked(x: Any, where: Any, neutral: Any) -> Any:
         np.asarray(neutral).astype(aval.dtype),
         shape=aval.shape,
         broadcast_dimensions=(),
-        sharding=None,
     )
     return do.select_n(mask, value, x)
 
@@ -137,7 +136,7 @@ def fold(
     aval = typeof(a)
     axes, names = axes_and_names(axis, aval.ndim)
     x = masked(a, where, neutral)
-    out = getattr(do, primitive)(x, axes=axes, **params) if axes else x
+    out = do[primitive](x, axes=axes, **params) if axes else x
     if names:
         if primitive not in _ACROSS:
             raise NotImplementedError(
@@ -155,7 +154,7 @@ def fold(
 
 
 def _sum_like(
-    name: str, primitive: str, neutral: int, doc: str, combine: str, params: dict[str, Any]
+    name: str, primitive: str, neutral: int, doc: str, combine: Binary, params: dict[str, Any]
 ) -> SumLike:
     def reduction(
         a: ArrayLike,
@@ -176,7 +175,16 @@ def _sum_like(
             a, work = convert(a, target), canonicalize(int)
         x = convert(a, work)
         result = fold(
-            name, primitive, x, axis, keepdims, where, initial, neutral, UFUNCS[combine], params
+            name,
+            primitive,
+            x,
+            axis,
+            keepdims,
+            where,
+            initial,
+            neutral,
+            combine,
+            params,
         )
         return convert(result, target) if work != target else result
 
@@ -200,7 +208,7 @@ sum = _sum_like(
     0,
     "The sum over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.sum(jnp.arange(4),"
     " keepdims=True)\n    Array([6], dtype=int32)",
-    "add",
+    ufuncs.add,
     {"out_sharding": None},
 )
 prod = _sum_like(
@@ -209,13 +217,13 @@ prod = _sum_like(
     1,
     "The product over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.prod(jnp.arange(1,"
     " 5))\n    Array(24, dtype=int32)",
-    "multiply",
+    ufuncs.multiply,
     {},
 )
 
 
 def _extreme(
-    name: str, primitive: str, neutral: Callable[[Any], Any], combine: str, doc: str
+    name: str, primitive: str, neutral: Callable[[Any], Any], combine: Binary, doc: str
 ) -> Extreme:
     def reduction(
         a: ArrayLike,
@@ -250,7 +258,7 @@ def _extreme(
             where,
             initial,
             neutral(aval.dtype),
-            UFUNCS[combine],
+            combine,
             {},
         )
 
@@ -261,10 +269,10 @@ def _extreme(
 
 
 max = amax = _extreme(
-    "max", "reduce_max", lowest, "maximum", "The largest value over axes; nan if any is nan."
+    "max", "reduce_max", lowest, ufuncs.maximum, "The largest value over axes; nan if any is nan."
 )
 min = amin = _extreme(
-    "min", "reduce_min", highest, "minimum", "The smallest value over axes; nan if any is nan."
+    "min", "reduce_min", highest, ufuncs.minimum, "The smallest value over axes; nan if any is nan."
 )
 
 
@@ -282,7 +290,7 @@ def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Truth:
         a = as_operand(a)
         x = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
         x = convert(x, np.dtype(bool))
-        return fold(name, primitive, x, axis, keepdims, where, None, neutral, UFUNCS["add"], {})
+        return fold(name, primitive, x, axis, keepdims, where, None, neutral, ufuncs.add, {})
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = doc
@@ -386,9 +394,9 @@ def var(
         x = convert(x, work)
     axes, names = axes_and_names(axis, typeof(x).ndim)
     center = _mean(x, (*axes, *names), where) if mean is None else convert(mean, typeof(x).dtype)
-    centered = UFUNCS["subtract"](x, center)
+    centered = ufuncs.subtract(x, center)
     if is_complex(typeof(x).dtype):
-        squares = UFUNCS["add"](do.square(do.real(centered)), do.square(do.imag(centered)))
+        squares = do.square(do.real(centered)) + do.square(do.imag(centered))
     else:
         squares = do.square(centered)
     total = sum(squares, axis=(*axes, *names), keepdims=keepdims, where=where)
@@ -396,9 +404,7 @@ def var(
     n = counted(squares, axes, where, keepdims, kind, names)
     freedom = np.asarray(ddof).astype(kind)
     left = (
-        UFUNCS["subtract"](n, freedom)
-        if where is not None or isinstance(n, Tracer)
-        else n - freedom
+        ufuncs.subtract(n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
     )
     few = count(typeof(squares).shape, axes)
     if is_found(few) and ddof > 0:  # no values, or too few: NaN as well
@@ -447,18 +453,14 @@ def _position(name: str, primitive: str, doc: str) -> Position:
         a = as_operand(a)
         aval = typeof(a)
         flat = axis is None
-        x = (
-            do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None)
-            if flat and aval.ndim != 1
-            else a
-        )
+        x = do.reshape(a, new_sizes=(aval.size,)) if flat and aval.ndim != 1 else a
         k = 0 if flat else canonical_axis(axis, aval.ndim)  # type: ignore[arg-type]
         if typeof(x).shape[k] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
         refuse_empty(
             [typeof(x).shape[k]], ValueError(f"attempt to get {name} of an empty sequence")
         )
-        result = getattr(do, primitive)(x, axes=(k,), index_dtype=canonicalize(int))
+        result = do[primitive](x, axes=(k,), index_dtype=canonicalize(int))
         if not keepdims:
             return result
         return keep(result, aval.shape, tuple(range(aval.ndim)) if flat else (k,), True)
@@ -489,15 +491,15 @@ def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> 
         a = as_operand(a)
         aval = typeof(a)
         if axis is None:
-            a = do.reshape(a, new_sizes=(aval.size,), dimensions=None, sharding=None)
+            a = do.reshape(a, new_sizes=(aval.size,))
         k = 0 if axis is None else canonical_axis(axis, aval.ndim)
         target = result_dtype(dtype)
         if target is None:
             target = canonicalize(int) if aval.dtype == np.dtype(bool) else aval.dtype
         if target == np.dtype(bool):
             x = convert(convert(a, target), canonicalize(int))
-            return convert(getattr(do, primitive)(x, axis=k, reverse=False), target)
-        return getattr(do, primitive)(convert(a, target), axis=k, reverse=False)
+            return convert(do[primitive](x, axis=k, reverse=False), target)
+        return do[primitive](convert(a, target), axis=k, reverse=False)
 
     scan.__name__ = scan.__qualname__ = name
     scan.__doc__ = doc
@@ -520,4 +522,4 @@ def ptp(a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool
     """The range of values, max - min, over axes."""
     check_arraylike("ptp", a)
     refuse_out("ptp", out)
-    return UFUNCS["subtract"](max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)

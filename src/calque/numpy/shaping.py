@@ -73,9 +73,7 @@ def reshape(
             f" {math.prod(new)})"
         )
     if order == "F":
-        out = transpose(
-            do.reshape(transpose(a), new_sizes=new[::-1], dimensions=None, sharding=None)
-        )
+        out = transpose(do.reshape(transpose(a), new_sizes=new[::-1]))
     elif order == "A":
         raise NotImplementedError(
             "reshape with order='A' is not implemented: arrays have no order of their own"
@@ -85,7 +83,7 @@ def reshape(
     elif surely_same(new, old):
         out = ensure(a)
     else:
-        out = do.reshape(a, new_sizes=new, dimensions=None, sharding=None)
+        out = do.reshape(a, new_sizes=new)
     return do.copy(out) if copy else out
 
 
@@ -192,7 +190,7 @@ def expand_dims(a: ArrayLike, axis: Axes = 0) -> Array:
     dims = tuple(i for i in range(n) if i not in new)
     sizes = iter(shape)
     full = tuple(1 if i in new else next(sizes) for i in range(n))
-    return do.broadcast_in_dim(a, shape=full, broadcast_dimensions=dims, sharding=None)
+    return do.broadcast_in_dim(a, shape=full, broadcast_dimensions=dims)
 
 
 def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
@@ -281,7 +279,7 @@ def section(x: Any, axis: int, start: int, stop: int) -> Any:
         return x[(slice(None),) * axis + (slice(larger(start, 0), larger(stop, 0)),)]
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(stop if i == axis else d for i, d in enumerate(shape))
-    return do.slice(x, start_indices=starts, limit_indices=limits, strides=None)
+    return do.slice(x, start_indices=starts, limit_indices=limits)
 
 
 def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
@@ -400,9 +398,9 @@ def _total(repeats: Any, n: Any) -> Any:
             f" {typeof(repeats).str_short()}"
         )
     c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
-    negative = do.reduce_or(do.lt(c, np.zeros((), canonicalize(int))), axes=(0,), out_sharding=None)
+    negative = do.reduce_or(do.lt(c, np.zeros((), canonicalize(int))), axes=(0,))
     raise_if(negative, lambda: ValueError("repeat: repeats may not contain negative values"))
-    return found_size(do.reduce_sum(c, axes=(0,), out_sharding=None), "jnp.repeat")
+    return found_size(do.reduce_sum(c, axes=(0,)), "jnp.repeat")
 
 
 def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any:
@@ -416,7 +414,7 @@ def _repeat_by_counts(a: Any, repeats: Any, axis: int, total: int | None) -> Any
     c = broadcast_to(convert(repeats, canonicalize(int)), (n,))
     ends = do.cumsum(c, axis=0, reverse=False)
     nothing = do.broadcast_in_dim(
-        np.zeros((), canonicalize(int)), shape=(total,), broadcast_dimensions=(), sharding=None
+        np.zeros((), canonicalize(int)), shape=(total,), broadcast_dimensions=()
     )
     passed = nothing.at[ends].add(1, mode="drop")  # how many elements end at each place
     where_ = do.cumsum(passed, axis=0, reverse=False)
@@ -434,9 +432,7 @@ def tile(A: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
     shape, counts = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(counts)) + counts
     A = reshape(A, shape)
     pairs = tuple(x for pair in zip(counts, shape) for x in pair)
-    wide = do.broadcast_in_dim(
-        A, shape=pairs, broadcast_dimensions=tuple(range(1, 2 * rank, 2)), sharding=None
-    )
+    wide = do.broadcast_in_dim(A, shape=pairs, broadcast_dimensions=tuple(range(1, 2 * rank, 2)))
     return reshape(wide, tuple(c * d for c, d in zip(counts, shape)))
 
 
@@ -506,5 +502,5 @@ def clip(
     for bound, primitive in ((min, "max"), (max, "min")):
         if bound is not None:
             a, b = promote_shapes("clip", *promote_dtypes(out, as_operand(bound)))
-            out = getattr(do, primitive)(a, b)
+            out = do[primitive](a, b)
     return ensure(out)

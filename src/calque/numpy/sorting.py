@@ -14,6 +14,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.found_sizes import places_found
@@ -27,7 +28,6 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import index_operand
 from calque.ops.sizes import as_number, index_dtype, places
 from calque.transforms.functions.loops import fori_loop
@@ -93,15 +93,15 @@ def argsort(
     if descending:  # ties keep their order: sort the reversed array, then count from the other end
         _, places = do.sort(
             flip(a, k),
-            do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
+            do.iota(dtype=of_places, shape=shape, dimension=k),
             dimension=k,
             is_stable=stable,
             num_keys=1,
         )
-        return UFUNCS["subtract"](np.asarray(shape[k] - 1, of_places), flip(places, k))
+        return ufuncs.subtract(np.asarray(shape[k] - 1, of_places), flip(places, k))
     return do.sort(
         a,
-        do.iota(dtype=of_places, shape=shape, dimension=k, sharding=None),
+        do.iota(dtype=of_places, shape=shape, dimension=k),
         dimension=k,
         is_stable=stable,
         num_keys=1,
@@ -147,8 +147,8 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
         low, high = bounds
         mid = do.shift_right_logical(do.add(low, high), as_number(1, dtype))
         at = indexing.getitem(a, do.min(mid, last), "fill" if is_found(n) else None)
-        right = _before(at, v) if side == "left" else getattr(do, "not")(_before(v, at))
-        right = getattr(do, "and")(right, do.lt(low, high))
+        right = _before(at, v) if side == "left" else do.not_(_before(v, at))
+        right = do.and_(right, do.lt(low, high))
         return do.select_n(right, low, do.add(mid, as_number(1, dtype))), do.select_n(
             right, mid, high
         )
@@ -163,11 +163,11 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
 
 def _before(x: Any, y: Any) -> Any:
     """x < y in the order of sorting: nan after everything."""
-    less = UFUNCS["less"](x, y)
+    less = x < y
     if not is_inexact(typeof(x).dtype):
         return less
-    return UFUNCS["logical_or"](
-        less, UFUNCS["logical_and"](UFUNCS["isnan"](y), UFUNCS["logical_not"](UFUNCS["isnan"](x)))
+    return ufuncs.logical_or(
+        less, ufuncs.logical_and(ufuncs.isnan(y), ufuncs.logical_not(ufuncs.isnan(x)))
     )
 
 
@@ -221,18 +221,16 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any, dtype: Any) -> Any:
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if n == 0:
         return tuple(
-            do.broadcast_in_dim(
-                np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=(), sharding=None
-            )
+            do.broadcast_in_dim(np.asarray(f or 0, dtype), shape=(size,), broadcast_dimensions=())
             for f in fills
         )
     rank = do.cumsum(
-        do.convert_element_type(mask, new_dtype=dtype, weak_type=False, sharding=None),
+        do.convert_element_type(mask, new_dtype=dtype),
         axis=0,
         reverse=False,
     )
     total = indexing.getitem(rank, n - 1)
-    order = do.iota(dtype=dtype, shape=(size,), dimension=0, sharding=None)
+    order = do.iota(dtype=dtype, shape=(size,), dimension=0)
     flat = do.min(_bisect(rank, do.add(order, np.ones((), dtype)), "left"), as_number(n - 1, dtype))
     valid = do.lt(order, total)
     out = []
@@ -291,7 +289,7 @@ def take(
     indices = np.asarray(indices) if isinstance(indices, int) else indices
     if mode == "clip":
         is_numpy = isinstance(indices, (np.ndarray, np.generic))
-        indices = np.maximum(indices, 0) if is_numpy else UFUNCS["maximum"](indices, 0)
+        indices = np.maximum(indices, 0) if is_numpy else ufuncs.maximum(indices, 0)
     index = (*(slice(None),) * k, indices)
     return indexing.getitem(
         a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted
@@ -319,7 +317,7 @@ def take_along_axis(
             else typeof(arr).shape[canonical_axis(axis, typeof(arr).ndim)]
         )
         clamped = mode in ("clip", "promise_in_bounds")
-        indices = where(UFUNCS["less"](indices, 0), 0 if clamped else n, indices)
+        indices = where(ufuncs.less(indices, 0), 0 if clamped else n, indices)
     if not is_integer(typeof(indices).dtype):
         raise TypeError(
             f"take_along_axis indices must be of integer type, got {typeof(indices).dtype.name}"
@@ -388,11 +386,7 @@ def view(a: Any, dtype: Any) -> Any:
         return a
     if np.dtype(bool) in (own, dtype):
         narrow = np.dtype("uint8")
-        a = (
-            do.convert_element_type(a, new_dtype=narrow, weak_type=False, sharding=None)
-            if own == np.dtype(bool)
-            else a
-        )
+        a = do.convert_element_type(a, new_dtype=narrow) if own == np.dtype(bool) else a
         out = a if dtype == narrow else view(a, narrow if dtype == np.dtype(bool) else dtype)
         return do.ne(out, np.zeros((), narrow)) if dtype == np.dtype(bool) else out
     if own.itemsize == dtype.itemsize:

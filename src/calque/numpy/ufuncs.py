@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -100,7 +100,7 @@ def _with_out(name: str, apply: Callable[[Any], Any], doc: str) -> UnaryWithOut:
 
 
 _EXACT, _INEXACT, _NUMERIC = promote_dtypes, promote_inexact, promote_numeric
-_AND, _OR, _NOT = (getattr(do, name) for name in ("and", "or", "not"))
+_AND, _OR, _NOT = (do[name] for name in ("and", "or", "not"))
 
 
 def _bools(*args: Any) -> list[Array]:
@@ -137,11 +137,11 @@ def _subtract(x: Any, y: Any) -> Any:
 
 
 def _add(x: Any, y: Any) -> Any:
-    return do.add(x, y) if typeof(x).dtype != np.dtype(bool) else getattr(do, "or")(x, y)
+    return do.add(x, y) if typeof(x).dtype != np.dtype(bool) else do.or_(x, y)
 
 
 def _multiply(x: Any, y: Any) -> Any:
-    return do.mul(x, y) if typeof(x).dtype != np.dtype(bool) else getattr(do, "and")(x, y)
+    return do.mul(x, y) if typeof(x).dtype != np.dtype(bool) else do.and_(x, y)
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -153,7 +153,7 @@ def _remainder(x: Any, y: Any) -> Any:
     r = do.rem(x, y)
     if dtype == np.dtype(bool):
         return r
-    off = getattr(do, "and")(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
+    off = do.and_(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
     return do.select_n(*promote_full(off, r, do.add(r, y)))
 
 
@@ -187,7 +187,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
         return do.div(x, y)
     if is_integer(dtype):
         q, r = do.div(x, y), do.rem(x, y)
-        off = getattr(do, "and")(do.ne(do.sign(r), do.sign(y)), do.ne(r, const(r, 0)))
+        off = do.and_(do.ne(do.sign(r), do.sign(y)), do.ne(r, const(r, 0)))
         return do.select_n(*promote_full(off, q, do.sub(q, const(q, 1))))
     return _float_floor_divide(x, y, dtype)
 
@@ -198,7 +198,7 @@ def _float_floor_divide(x: Any, y: Any, dtype: Any) -> Any:
     r = do.rem(x, y)
     nothing = do.eq(y, zero)
     q = do.select_n(*promote_full(nothing, do.div(do.sub(x, r), y), do.div(x, y)))
-    off = getattr(do, "and")(do.ne(do.sign(y), do.sign(r)), do.ne(r, zero))
+    off = do.and_(do.ne(do.sign(y), do.sign(r)), do.ne(r, zero))
     q = do.select_n(*promote_full(off, q, do.sub(q, const(q, 1))))
     return do.round(q, rounding_method=0)
 
@@ -210,7 +210,7 @@ def promote_full(*xs: Any) -> list[Array]:
         (
             x
             if typeof(x).shape == shape
-            else do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(), sharding=None)
+            else do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=())
         )
         for x in xs
     ]
@@ -227,16 +227,13 @@ def _integer_power(x: Any, y: Any) -> Any:
     """Square and multiply over the bits of the exponent; negative exponents give 0, except for
     bases 1 and -1."""
     if typeof(x).dtype == np.dtype(bool):
-        x, y = (
-            do.convert_element_type(v, new_dtype=canonicalize(int), weak_type=False, sharding=None)
-            for v in (x, y)
-        )
+        x, y = (do.convert_element_type(v, new_dtype=canonicalize(int)) for v in (x, y))
     dtype = typeof(x).dtype
     x, y = promote_full(x, y)
     one, zero = (promote_full(x, const(x, v))[1] for v in (1, 0))
     acc, base, left = one, x, y
     for _ in range(min(dtype.itemsize * 8, 64)):
-        odd = do.ne(getattr(do, "and")(left, const(left, 1)), const(left, 0))
+        odd = do.ne(do.and_(left, const(left, 1)), const(left, 0))
         acc = do.select_n(odd, acc, do.mul(acc, base))
         base = do.mul(base, base)
         left = do.shift_right_logical(left, const(left, 1))
@@ -244,7 +241,7 @@ def _integer_power(x: Any, y: Any) -> Any:
         return acc
     negative = do.lt(y, const(y, 0))
     minus = do.neg(one)
-    odd = do.ne(getattr(do, "and")(y, const(y, 1)), const(y, 0))
+    odd = do.ne(do.and_(y, const(y, 1)), const(y, 0))
     inverse = do.select_n(
         do.eq(x, one), do.select_n(do.eq(x, minus), zero, do.select_n(odd, one, minus)), one
     )
@@ -263,9 +260,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = as_operand(x1), as_operand(x2)
     if type(x2) is int and not (is_integer(typeof(x1).dtype) and x2 < 0):
         if typeof(x1).dtype == np.dtype(bool):
-            x1 = do.convert_element_type(
-                x1, new_dtype=canonicalize(int), weak_type=False, sharding=None
-            )
+            x1 = do.convert_element_type(x1, new_dtype=canonicalize(int))
         return do.integer_pow(x1, y=x2)
     return binary_power(x1, x2)
 
@@ -304,7 +299,7 @@ def _reciprocal(x: Any) -> Any:
 
 def _square(x: Any) -> Any:
     if typeof(x).dtype == np.dtype(bool):
-        x = do.convert_element_type(x, new_dtype=canonicalize(int), weak_type=False, sharding=None)
+        x = do.convert_element_type(x, new_dtype=canonicalize(int))
     return do.square(x)
 
 
@@ -321,9 +316,7 @@ def _rint(x: Any) -> Any:
     if is_complex(dtype):
         return do.complex(_rint(do.real(x)), _rint(do.imag(x)))
     if not is_float(dtype):
-        return do.convert_element_type(
-            x, new_dtype=inexact_of(dtype), weak_type=False, sharding=None
-        )
+        return do.convert_element_type(x, new_dtype=inexact_of(dtype))
     return do.round(x, rounding_method=1)
 
 
@@ -378,14 +371,14 @@ def _isnan(x: Any) -> Any:
 def _isfinite(x: Any) -> Any:
     dtype = typeof(x).dtype
     if is_complex(dtype):
-        return getattr(do, "and")(do.is_finite(do.real(x)), do.is_finite(do.imag(x)))
+        return do.and_(do.is_finite(do.real(x)), do.is_finite(do.imag(x)))
     return do.is_finite(x) if is_float(dtype) else _constant(x, True)
 
 
 def _isinf(x: Any) -> Any:
     dtype = typeof(x).dtype
     if is_complex(dtype):
-        return getattr(do, "or")(_isinf(do.real(x)), _isinf(do.imag(x)))
+        return do.or_(_isinf(do.real(x)), _isinf(do.imag(x)))
     return (
         do.eq(do.abs(x), np.asarray(np.inf).astype(dtype))
         if is_float(dtype)
@@ -394,9 +387,7 @@ def _isinf(x: Any) -> Any:
 
 
 def _constant(x: Any, value: bool) -> Any:
-    return do.broadcast_in_dim(
-        np.asarray(value), shape=typeof(x).shape, broadcast_dimensions=(), sharding=None
-    )
+    return do.broadcast_in_dim(np.asarray(value), shape=typeof(x).shape, broadcast_dimensions=())
 
 
 def _sign_infinite(value: float) -> Callable[[Any], Any]:
@@ -518,99 +509,3 @@ less = binary("less", _ordered(do.lt), _EXACT, "x < y.", _XY)
 less_equal = binary("less_equal", _ordered(do.le), _EXACT, "x <= y.", _XY)
 greater = binary("greater", _ordered(do.gt), _EXACT, "x > y.", _XY)
 greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT, "x >= y.", _XY)
-
-UFUNCS: Final[dict[str, Any]] = {
-    name: globals()[name]
-    for name in (
-        "abs",
-        "absolute",
-        "acos",
-        "acosh",
-        "add",
-        "arccos",
-        "arccosh",
-        "arcsin",
-        "arcsinh",
-        "arctan",
-        "arctan2",
-        "arctanh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "bitwise_and",
-        "bitwise_count",
-        "bitwise_invert",
-        "bitwise_left_shift",
-        "bitwise_not",
-        "bitwise_or",
-        "bitwise_right_shift",
-        "bitwise_xor",
-        "cbrt",
-        "ceil",
-        "conj",
-        "conjugate",
-        "cos",
-        "cosh",
-        "deg2rad",
-        "degrees",
-        "divide",
-        "equal",
-        "exp",
-        "exp2",
-        "expm1",
-        "fabs",
-        "floor",
-        "floor_divide",
-        "fmod",
-        "greater",
-        "greater_equal",
-        "imag",
-        "invert",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "isneginf",
-        "isposinf",
-        "left_shift",
-        "less",
-        "less_equal",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "logical_xor",
-        "maximum",
-        "minimum",
-        "mod",
-        "multiply",
-        "negative",
-        "nextafter",
-        "not_equal",
-        "positive",
-        "pow",
-        "power",
-        "rad2deg",
-        "radians",
-        "real",
-        "reciprocal",
-        "remainder",
-        "right_shift",
-        "rint",
-        "sign",
-        "signbit",
-        "sin",
-        "sinh",
-        "sqrt",
-        "square",
-        "subtract",
-        "tan",
-        "tanh",
-        "true_divide",
-        "trunc",
-    )
-}

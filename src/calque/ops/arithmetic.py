@@ -285,7 +285,7 @@ def _pow_tangent_y(t: Any, out: Any, x: Any, y: Any) -> Any:
 def _as_dtype(x: Any, dtype: Any) -> Any:
     if typeof(x).dtype == dtype:
         return x
-    return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(x, new_dtype=dtype)
 
 
 pow_p = Primitive(

@@ -81,11 +81,9 @@ def _interleaved(even: Any, odd: Any, axis: int, n: int) -> Any:
         odd = do.concatenate(odd, part(even, axis, 0, 1), dimension=axis)
     shape = typeof(even).shape
     paired = shape[: axis + 1] + (1,) + shape[axis + 1 :]
-    both = [do.reshape(x, new_sizes=paired, dimensions=None, sharding=None) for x in (even, odd)]
+    both = [do.reshape(x, new_sizes=paired) for x in (even, odd)]
     flat = shape[:axis] + (2 * shape[axis],) + shape[axis + 1 :]
-    joined = do.reshape(
-        do.concatenate(*both, dimension=axis + 1), new_sizes=flat, dimensions=None, sharding=None
-    )
+    joined = do.reshape(do.concatenate(*both, dimension=axis + 1), new_sizes=flat)
     return part(joined, axis, 0, n) if n % 2 else joined
 
 
@@ -99,6 +97,4 @@ def axes_in_front(x: Any, axes: Sequence[int]) -> Any:
     merged = 1
     for i in axes:
         merged *= shape[i]
-    return do.reshape(
-        x, new_sizes=(merged, *(shape[i] for i in kept)), dimensions=None, sharding=None
-    )
+    return do.reshape(x, new_sizes=(merged, *(shape[i] for i in kept)))

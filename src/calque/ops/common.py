@@ -24,7 +24,6 @@ from calque.core.dtypes import (
     is_extended,
     is_float,
     is_integer,
-    tangent_dtype,
 )
 from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import typeof
@@ -115,7 +114,7 @@ def filled(shape: Sequence[int], scalar: Any) -> Any:
     """A rank-0 value repeated to `shape`."""
     if not shape:
         return scalar
-    return do.broadcast_in_dim(scalar, shape=tuple(shape), broadcast_dimensions=(), sharding=None)
+    return do.broadcast_in_dim(scalar, shape=tuple(shape), broadcast_dimensions=())
 
 
 def filled_like(x: Any, value: float | complex) -> Any:
@@ -137,8 +136,7 @@ def instantiate(t: Any) -> Any:
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """The aval of tangents of values of `aval`."""
-    dtype = tangent_dtype(aval.dtype)
-    return aval if dtype is aval.dtype else aval.update(dtype=dtype, weak_type=False)
+    return aval.to_tangent_aval()
 
 
 def zero_like(x: Any) -> Zero:
@@ -168,7 +166,7 @@ def gathered(ct: Any, aval: ShapedArray) -> Any:
     t = typeof(ct)
     if t.ndim == aval.ndim:
         return ct
-    return do.reduce_sum(ct, axes=tuple(range(t.ndim)), out_sharding=None)
+    return do.reduce_sum(ct, axes=tuple(range(t.ndim)))
 
 
 # ---------------------------------------------------------------- batching
@@ -193,7 +191,7 @@ def repeated(x: Any, size: int, at: int = 0) -> Any:
     shape = list(typeof(x).shape)
     shape.insert(at, size)
     kept = tuple(i for i in range(len(shape)) if i != at)
-    return do.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=kept, sharding=None)
+    return do.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=kept)
 
 
 def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
@@ -207,9 +205,7 @@ def expanded(x: Any, ndim: int) -> Any:
     shape = typeof(x).shape
     if len(shape) == ndim:
         return x
-    return do.reshape(
-        x, new_sizes=shape + (1,) * (ndim - len(shape)), dimensions=None, sharding=None
-    )
+    return do.reshape(x, new_sizes=shape + (1,) * (ndim - len(shape)))
 
 
 def batch_elementwise(name: str) -> Callable[..., Any]:
@@ -251,10 +247,10 @@ def _align(x: Any, shape: tuple[int, ...], d: int | None, dim: int, target: tupl
         if not shape:
             return x
         kept = tuple(i for i in range(len(target)) if i != dim)
-        return do.broadcast_in_dim(x, shape=target, broadcast_dimensions=kept, sharding=None)
+        return do.broadcast_in_dim(x, shape=target, broadcast_dimensions=kept)
     if len(shape) == len(target):
         return move(x, d, dim)
-    return do.broadcast_in_dim(x, shape=target, broadcast_dimensions=(dim,), sharding=None)
+    return do.broadcast_in_dim(x, shape=target, broadcast_dimensions=(dim,))
 
 
 # ---------------------------------------------------------------- operands of public functions
@@ -411,7 +407,6 @@ def same_shapes(name: str, xs: Sequence[Any]) -> list[Any]:
                 squeezed(x, target),
                 shape=target,
                 broadcast_dimensions=_kept(s, target, every),
-                sharding=None,
             )
         )
         for x, s in zip(xs, shapes)

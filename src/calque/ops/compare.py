@@ -152,7 +152,7 @@ def _select_batch(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any,
         (
             x
             if typeof(x).shape == size
-            else do.broadcast_in_dim(x, shape=size, broadcast_dimensions=(), sharding=None)
+            else do.broadcast_in_dim(x, shape=size, broadcast_dimensions=())
         )
         for x in every
     ]
@@ -202,7 +202,7 @@ def _where(mask: Any, t: Any) -> Any:
     """`t` where the mask holds, 0 elsewhere, in the shape of the mask."""
     shape = typeof(mask).shape
     if typeof(t).shape != shape:
-        t = do.broadcast_in_dim(t, shape=shape, broadcast_dimensions=(), sharding=None)
+        t = do.broadcast_in_dim(t, shape=shape, broadcast_dimensions=())
     return do.select_n(mask, zeros(typeof(t)), t)
 
 
@@ -241,32 +241,32 @@ clamp_p = Primitive(
 
 
 def eq(x: Any, y: Any) -> Any:
-    """Are `x` and `y` equal? `eq(1., 1.) == True`"""
+    """Whether `x` and `y` are equal: `eq(1., 1.) == True`"""
     return apply_nary(eq_p, x, y)
 
 
 def ne(x: Any, y: Any) -> Any:
-    """Do `x` and `y` differ? NaN differs from everything: `ne(1., 2.) == True`"""
+    """Whether `x` and `y` differ. NaN differs from everything: `ne(1., 2.) == True`"""
     return apply_nary(ne_p, x, y)
 
 
 def lt(x: Any, y: Any) -> Any:
-    """Is `x` less than `y`? `lt(1., 2.) == True`"""
+    """Whether `x` is less than `y`: `lt(1., 2.) == True`"""
     return apply_nary(lt_p, x, y)
 
 
 def le(x: Any, y: Any) -> Any:
-    """Is `x` less than or equal to `y`? `le(1., 1.) == True`"""
+    """Whether `x` is less than or equal to `y`: `le(1., 1.) == True`"""
     return apply_nary(le_p, x, y)
 
 
 def gt(x: Any, y: Any) -> Any:
-    """Is `x` greater than `y`? `gt(2., 1.) == True`"""
+    """Whether `x` is greater than `y`: `gt(2., 1.) == True`"""
     return apply_nary(gt_p, x, y)
 
 
 def ge(x: Any, y: Any) -> Any:
-    """Is `x` greater than or equal to `y`? `ge(1., 1.) == True`"""
+    """Whether `x` is greater than or equal to `y`: `ge(1., 1.) == True`"""
     return apply_nary(ge_p, x, y)
 
 

@@ -113,7 +113,7 @@ def convert_to(x: Any, aval: ShapedArray) -> Any:
     now = typeof(x)
     if now.dtype == aval.dtype and now.weak_type == aval.weak_type:
         return x
-    return do.convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+    return do.convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 convert_element_type_p = Primitive(
@@ -124,6 +124,7 @@ convert_element_type_p = Primitive(
     transpose=linear_unary(lambda ct, aval, **params: convert_to(ct, aval)),
     batch=lambda args, dims, **params: (do.convert_element_type(args[0], **params), dims[0]),
     hidden=("sharding",),
+    defaults={"weak_type": False, "sharding": None},
 )
 
 # ---------------------------------------------------------------- bitcast_convert_type

@@ -47,6 +47,7 @@ iota_p = Primitive(
     jvp=constant_jvp("iota"),
     transpose=NO_OPERANDS,
     batch=NO_OPERANDS,
+    defaults={"sharding": None},
 )
 
 empty_p = Primitive(
@@ -56,6 +57,7 @@ empty_p = Primitive(
     jvp=constant_jvp("empty"),
     transpose=NO_OPERANDS,
     batch=NO_OPERANDS,
+    defaults={"out_sharding": None},
 )
 
 
@@ -102,7 +104,7 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Any:
     if _is_array(value):
         if aval.dtype == dtype and aval.weak_type == weak_type:
             return value
-        return do.convert_element_type(value, new_dtype=dtype, weak_type=weak_type, sharding=None)
+        return do.convert_element_type(value, new_dtype=dtype, weak_type=weak_type)
     if weak_type:
         kind = getattr(dtype, "kind", "")
         if kind in _PYTHON_KIND and canonicalize(_PYTHON_KIND[kind]) == dtype:

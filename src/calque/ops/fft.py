@@ -76,9 +76,7 @@ def _mirrored(x: Any, n: int, inverse: bool) -> Any:
     if n % 2 == 0:
         weights[-1] = 1
     last = (aval.ndim - 1,)
-    return do.mul(
-        x, do.broadcast_in_dim(weights, shape=aval.shape, broadcast_dimensions=last, sharding=None)
-    )
+    return do.mul(x, do.broadcast_in_dim(weights, shape=aval.shape, broadcast_dimensions=last))
 
 
 def _scaled(x: Any, factor: float) -> Any:
@@ -139,9 +137,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         if is_complex(dtype):
             raise ValueError("only real valued inputs supported for rfft")
         if dtype.kind in "iub":
-            x = do.convert_element_type(
-                x, new_dtype=real_part(complex_of(dtype)), weak_type=False, sharding=None
-            )
+            x = do.convert_element_type(x, new_dtype=real_part(complex_of(dtype)))
     elif not is_complex(dtype):
-        x = do.convert_element_type(x, new_dtype=complex_of(dtype), weak_type=False, sharding=None)
+        x = do.convert_element_type(x, new_dtype=complex_of(dtype))
     return do.fft(x, fft_type=kind, fft_lengths=lengths) if lengths else x

@@ -105,6 +105,6 @@ places_p = Primitive(
 def places(mask: Any, maker: str) -> Any:
     """Where a traced vector of booleans is true, in order; as many as there are."""
     n, dtype = typeof(mask).shape[0], canonicalize(int)
-    numbers = do.convert_element_type(mask, new_dtype=dtype, weak_type=False, sharding=None)
-    size = found_size(do.reduce_sum(numbers, axes=(0,), out_sharding=None), maker, n)
+    numbers = do.convert_element_type(mask, new_dtype=dtype)
+    size = found_size(do.reduce_sum(numbers, axes=(0,)), maker, n)
     return do.places(mask, size=size, dtype=dtype)

@@ -295,7 +295,7 @@ def combiner(name: str, dtype: Any) -> Jaxpr:
     """The program of two scalars that a scatter combines its elements with: `{ lambda ; a b. let c
     = add a b in (c,) }`."""
     scalar = ShapedArray((), dtype)
-    return trace_to_jaxpr(lambda a, b: [getattr(do, name)(a, b)], [scalar, scalar]).jaxpr
+    return trace_to_jaxpr(lambda a, b: [do[name](a, b)], [scalar, scalar]).jaxpr
 
 
 def add_at(
@@ -308,7 +308,7 @@ def add_at(
     mode: GatherScatterMode,
 ) -> Any:
     """`scatter_add` for rules: every parameter given."""
-    return getattr(do, "scatter-add")(
+    return do.scatter_add(
         x,
         indices,
         updates,
@@ -460,9 +460,7 @@ def _wrapped(i: Any, size: Any) -> Any:
     """Positions modulo the size, as index_take counts them; the result has the sign of the size."""
     dtype = typeof(i).dtype
     shape = typeof(i).shape
-    n = do.broadcast_in_dim(
-        np.asarray(max(size, 1), dtype), shape=shape, broadcast_dimensions=(), sharding=None
-    )
+    n = do.broadcast_in_dim(np.asarray(max(size, 1), dtype), shape=shape, broadcast_dimensions=())
     rest = do.rem(i, n)
     if not is_signed(dtype):
         return rest

@@ -75,7 +75,7 @@ def _cut(x: Any, dimension: int, start: Any, stop: Any) -> Any:
     shape = typeof(x).shape
     starts = tuple([start if i == dimension else 0 for i in range(len(shape))])
     limits = tuple([stop if i == dimension else n for i, n in enumerate(shape)])
-    return do.slice(x, start_indices=starts, limit_indices=limits, strides=None)
+    return do.slice(x, start_indices=starts, limit_indices=limits)
 
 
 def _concatenate_batch(
@@ -178,7 +178,7 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple[Shape, 
 
 def _total(x: Any) -> Any:
     ndim = typeof(x).ndim
-    return do.reduce_sum(x, axes=tuple(range(ndim)), out_sharding=None) if ndim else x
+    return do.reduce_sum(x, axes=tuple(range(ndim))) if ndim else x
 
 
 def _unpad(ct: Any, padding_config: tuple[Shape, ...]) -> Any:
@@ -208,7 +208,7 @@ def _pad_batch(
     padded = do.pad(x, common.scalar_of(aval.dtype, 0), padding_config=config)
     inside = do.pad(common.filled(aval.shape, np.True_), np.False_, padding_config=config)
     shape = typeof(padded).shape
-    around = do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(0,), sharding=None)
+    around = do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=(0,))
     return do.select_n(inside, around, padded), 0
 
 
@@ -291,8 +291,8 @@ def _tile_shape(x: ShapedArray, *, reps: Shape) -> ShapedArray:
 @unary_transpose
 def _tile_transpose(ct: Any, aval: ShapedArray, *, reps: Shape) -> Any:
     split_shape = tuple([n for pair in zip(reps, aval.shape) for n in pair])
-    ct = do.reshape(ct, new_sizes=split_shape, dimensions=None, sharding=None)
-    return do.reduce_sum(ct, axes=tuple(range(0, 2 * aval.ndim, 2)), out_sharding=None)
+    ct = do.reshape(ct, new_sizes=split_shape)
+    return do.reduce_sum(ct, axes=tuple(range(0, 2 * aval.ndim, 2)))
 
 
 def _tile_batch(args: Sequence[Any], dims: Sequence[int | None], *, reps: Shape) -> tuple[Any, int]:

@@ -58,7 +58,7 @@ def linear_jvp(name: str, operands: int = 1) -> Callable[..., Any]:
     """The jvp of a primitive that is linear in its first `operands` operands (0: in all)."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Params) -> tuple[Any, Any]:
-        bind = getattr(do, name)
+        bind = do[name]
         n = operands or len(primals)
         out = bind(*primals, **params)
         if all(type(t) is Zero for t in tangents[:n]):
@@ -86,7 +86,7 @@ def constant_jvp(name: str) -> Callable[..., Any]:
     """The jvp of a primitive that depends on nothing."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Params) -> tuple[Any, Any]:
-        out = getattr(do, name)(*primals, **params)
+        out = do[name](*primals, **params)
         return out, zero_like(out)
 
     return jvp
@@ -136,13 +136,11 @@ def _broadcast_transpose(
 ) -> Any:
     kept = {d for size, d in zip(aval.shape, broadcast_dimensions) if size == shape[d]}
     axes = tuple([d for d in range(len(shape)) if d not in kept])
-    total = do.reduce_sum(ct, axes=axes, out_sharding=None) if axes else ct
+    total = do.reduce_sum(ct, axes=axes) if axes else ct
     if len(kept) == aval.ndim:
         return total
     position = tuple([i for i, d in enumerate(broadcast_dimensions) if d in kept])
-    return do.broadcast_in_dim(
-        total, shape=aval.shape, broadcast_dimensions=position, sharding=None
-    )
+    return do.broadcast_in_dim(total, shape=aval.shape, broadcast_dimensions=position)
 
 
 def _broadcast_batch(
@@ -158,9 +156,7 @@ def _broadcast_batch(
     x = move(x, d, 0)
     at = (0, *[i + 1 for i in broadcast_dimensions])
     return (
-        do.broadcast_in_dim(
-            x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=at, sharding=None
-        ),
+        do.broadcast_in_dim(x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=at),
         0,
     )
 
@@ -178,6 +174,7 @@ broadcast_in_dim_p = Primitive(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     hidden=_broadcast_hidden,
+    defaults={"sharding": None},
 )
 
 
@@ -207,8 +204,8 @@ def broadcast_in_dim(
 
 
 def _is_array(x: Any) -> bool:
-    """Is `x` one of our arrays or tracers, which an operation without effect can return as it
-    is?"""
+    """Whether `x` is one of our arrays or tracers, which an operation without effect can return as
+    it is."""
     return hasattr(x, "aval")
 
 
@@ -250,10 +247,10 @@ def _reshape_transpose(
     ct: Any, aval: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
 ) -> Any:
     if dimensions is None:
-        return do.reshape(ct, new_sizes=aval.shape, dimensions=None, sharding=None)
+        return do.reshape(ct, new_sizes=aval.shape)
     permuted_shape = tuple([aval.shape[d] for d in dimensions])
     return permuted(
-        do.reshape(ct, new_sizes=permuted_shape, dimensions=None, sharding=None),
+        do.reshape(ct, new_sizes=permuted_shape),
         inverse(dimensions),
     )
 
@@ -278,7 +275,7 @@ def _reshape_batch(
     x = move(x, d, 0)
     order = None if dimensions is None else (0, *[i + 1 for i in dimensions])
     return (
-        do.reshape(x, new_sizes=(typeof(x).shape[0], *new_sizes), dimensions=order, sharding=None),
+        do.reshape(x, new_sizes=(typeof(x).shape[0], *new_sizes), dimensions=order),
         0,
     )
 
@@ -290,6 +287,7 @@ reshape_p = Primitive(
     jvp=linear_jvp("reshape"),
     transpose=_reshape_transpose,
     batch=_reshape_batch,
+    defaults={"dimensions": None, "sharding": None},
 )
 
 
@@ -433,7 +431,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     kept = tuple([d for d in range(ndim) if d not in new])
     sizes = iter(shape)
     out = tuple([1 if d in new else next(sizes) for d in range(ndim)])
-    return do.broadcast_in_dim(array, shape=out, broadcast_dimensions=kept, sharding=None)
+    return do.broadcast_in_dim(array, shape=out, broadcast_dimensions=kept)
 
 
 # ---------------------------------------------------------------- lax functions written with them

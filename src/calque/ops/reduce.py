@@ -96,7 +96,7 @@ def over_arrays(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     shape = typeof(args[0]).shape
 
     def flat(x: Any, s: tuple[Any, ...]) -> Any:
-        return do.reshape(x, new_sizes=s, dimensions=None, sharding=None)
+        return do.reshape(x, new_sizes=s)
 
     size = typeof(args[0]).size
     env: dict[Var, tuple[Any, int | None]] = {
@@ -207,9 +207,7 @@ def _batch(
         return do.reduce(*xs, *args[n:], jaxpr=jaxpr, dimensions=axes), [0] * n
     shape = tuple(d for i, d in enumerate(typeof(xs[0]).shape) if i not in axes)
     inits = [front(x, d, size) for x, d in zip(args[n:], dims[n:])]
-    starts = [
-        do.broadcast_in_dim(i, shape=shape, broadcast_dimensions=(0,), sharding=None) for i in inits
-    ]
+    starts = [do.broadcast_in_dim(i, shape=shape, broadcast_dimensions=(0,)) for i in inits]
     return by_pairs(jaxpr, xs, starts, axes), [0] * n
 
 

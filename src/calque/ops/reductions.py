@@ -177,11 +177,11 @@ def _reduction_batch(name: str) -> Callable[..., Any]:
 def put_back(x: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
     """A reduced value repeated over the axes that were reduced."""
     kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept, sharding=None)
+    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
-    return do.reduce_sum(x, axes=axes, out_sharding=None)
+    return do.reduce_sum(x, axes=axes)
 
 
 def _sum_tangent(
@@ -194,7 +194,7 @@ def _choice_tangent(t: Any, x: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
     """The tangent of what was chosen; equal shares where several elements are equal to it."""
     aval = typeof(t)
     chosen = do.eq(x, put_back(out, aval.shape, axes))
-    mask = do.convert_element_type(chosen, new_dtype=aval.dtype, weak_type=False, sharding=None)
+    mask = do.convert_element_type(chosen, new_dtype=aval.dtype)
     return do.div(_sum(do.mul(t, mask), axes), _sum(mask, axes))
 
 
@@ -251,6 +251,7 @@ def _reduction(
     accepts: Accepts,
     tangent: Callable[..., Any] | None,
     transpose: Callable[..., Any] | None = None,
+    defaults: dict[str, Any] | None = None,
 ) -> Primitive:
     return Primitive(
         name,
@@ -259,12 +260,20 @@ def _reduction(
         jvp=_reduction_jvp(name, tangent),
         transpose=transpose or not_linear(name),
         batch=_reduction_batch(name),
+        defaults=defaults,
     )
 
 
 LOGICAL = Accepts("integer, bool", tuple(d for d in PLAIN.dtypes if d.kind == "b" or is_integer(d)))
 
-reduce_sum_p = _reduction("reduce_sum", "add", NUMBER, _sum_tangent, linear_unary(_sum_cotangent))
+reduce_sum_p = _reduction(
+    "reduce_sum",
+    "add",
+    NUMBER,
+    _sum_tangent,
+    linear_unary(_sum_cotangent),
+    {"out_sharding": None},
+)
 reduce_prod_p = _reduction("reduce_prod", "mul", NUMBER, _prod_tangent)
 reduce_max_p = _reduction("reduce_max", "max", PLAIN, _choice_tangent)
 reduce_min_p = _reduction("reduce_min", "min", PLAIN, _choice_tangent)

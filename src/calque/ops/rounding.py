@@ -116,7 +116,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
 
 def is_finite(x: Any) -> Any:
-    """Is `x` neither infinite nor NaN? `is_finite(1.) == True`"""
+    """Whether `x` is neither infinite nor NaN: `is_finite(1.) == True`"""
     return apply_unary(is_finite_p, x)
 
 

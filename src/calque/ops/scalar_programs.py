@@ -29,7 +29,7 @@ _SHAPED = frozenset(
 
 
 def is_elementwise(jaxpr: Jaxpr) -> bool:
-    """Does the program of scalars mean the same thing for arrays, element by element?"""
+    """Whether the program of scalars means the same thing for arrays, element by element."""
     return all(v.aval.ndim == 0 for v in (*jaxpr.invars, *jaxpr.outvars)) and all(
         _elementwise(e) for e in jaxpr.eqns
     )

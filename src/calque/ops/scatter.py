@@ -260,7 +260,7 @@ def _jvp(name: str, tangent: Callable[..., Any]) -> Callable[..., Any]:
     """`tangent(out, x, indices, updates, dx, du, params)`, called unless both tangents are Zero."""
 
     def jvp(primals: Sequence[Any], tangents: Tangents, **params: Params) -> tuple[Any, Any]:
-        out = getattr(do, name)(*primals, **params)
+        out = do[name](*primals, **params)
         dx, _, du = tangents
         if type(dx) is Zero and type(du) is Zero:
             return out, zero_like(out)
@@ -273,7 +273,7 @@ def _linear_tangent(name: str) -> Callable[..., Any]:
     def tangent(
         out: Any, x: Any, indices: Any, updates: Any, dx: Any, du: Any, p: dict[str, Any]
     ) -> Any:
-        return getattr(do, name)(instantiate(dx), indices, instantiate(du), **p)
+        return do[name](instantiate(dx), indices, instantiate(du), **p)
 
     return tangent
 
@@ -294,7 +294,7 @@ def _mul_tangent(
 ) -> Any:
     terms = []
     if type(dx) is not Zero:
-        terms.append(getattr(do, "scatter-mul")(dx, indices, updates, **p))
+        terms.append(do.scatter_mul(dx, indices, updates, **p))
     if type(du) is not Zero:
         if not p["unique_indices"]:
             raise NotImplementedError(
@@ -312,9 +312,7 @@ def _extremal_tangent(
     result."""
 
     def as_number(mask: Any, like: Any) -> Any:
-        return do.convert_element_type(
-            mask, new_dtype=typeof(like).dtype, weak_type=False, sharding=None
-        )
+        return do.convert_element_type(mask, new_dtype=typeof(like).dtype)
 
     mine = as_number(do.eq(x, out), x)
     theirs = as_number(do.eq(updates, _gather_like(out, indices, typeof(updates), p)), x)
@@ -363,8 +361,8 @@ def _set_transpose(ct: Any, indices: Any, aval: ShapedArray, p: dict[str, Any]) 
         back = _gather_like(ct, indices, aval, p)
         if p["unique_indices"] or aval.size == 0:
             return back
-        number = do.iota(dtype=np.dtype("int32"), shape=(aval.size,), dimension=0, sharding=None)
-        number = do.reshape(number, new_sizes=aval.shape, dimensions=None, sharding=None)
+        number = do.iota(dtype=np.dtype("int32"), shape=(aval.size,), dimension=0)
+        number = do.reshape(number, new_sizes=aval.shape)
         winner = _set(zeros(ShapedArray(typeof(ct).shape, np.dtype("int32"))), indices, number, p)
         won = do.eq(_gather_like(winner, indices, aval, p), number)
         return do.select_n(won, zeros(typeof(back)), back)
@@ -378,7 +376,7 @@ def _mul_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Params
         raise NotImplementedError("scatter_mul is transposed with respect to its operand only")
     if type(ct) is Zero:
         return [Zero(x.aval), None, None]
-    return [getattr(do, "scatter-mul")(ct, indices, updates, **params), None, None]
+    return [do.scatter_mul(ct, indices, updates, **params), None, None]
 
 
 # ---------------------------------------------------------------- batching
@@ -417,7 +415,7 @@ def _scatter_batch(name: str) -> Callable[..., Any]:
                 (0, *later(batching)),
                 (0, *later(indices_batching)),
             )
-        return getattr(do, name)(x, indices, updates, dimension_numbers=numbers, **params), 0
+        return do[name](x, indices, updates, dimension_numbers=numbers, **params), 0
 
     return batch
 

@@ -113,9 +113,9 @@ def _first_linear_jvp(name: str) -> Any:
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **p: Any) -> tuple[Any, Any]:
         values, x = primals
-        out = getattr(do, name)(values, x, **p)
+        out = do[name](values, x, **p)
         t = tangents[0]
-        return out, zero_like(out) if type(t) is Zero else getattr(do, name)(t, x, **p)
+        return out, zero_like(out) if type(t) is Zero else do[name](t, x, **p)
 
     return jvp
 
@@ -146,7 +146,7 @@ def _batch(name: str) -> Any:
     def batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tuple[Any, int]:
         size = batch_size(args, dims)
         values, x = (front(a, d, size) for a, d in zip(args, dims))
-        return getattr(do, name)(values, x, **batched_params(p, 0)), 0
+        return do[name](values, x, **batched_params(p, 0)), 0
 
     return batch
 

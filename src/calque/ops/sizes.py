@@ -46,7 +46,7 @@ def exactly(x: np.ndarray) -> Any:
 def places(n: Any, dtype: Any = np.int32) -> Any:
     """0, 1, ... n - 1: known while tracing, unless the size is free."""
     if type(n) is dims.Dim:
-        return do.iota(dtype=np.dtype(dtype), shape=(n,), dimension=0, sharding=None)
+        return do.iota(dtype=np.dtype(dtype), shape=(n,), dimension=0)
     return exactly(np.arange(n, dtype=dtype))
 
 
@@ -54,7 +54,5 @@ def as_number(n: Any, dtype: Any) -> Any:
     """A size as an operand of this dtype: a NumPy scalar, or a traced number where the size is
     free."""
     if type(n) is dims.Dim:
-        return do.convert_element_type(
-            value_of(n), new_dtype=np.dtype(dtype), weak_type=False, sharding=None
-        )
+        return do.convert_element_type(value_of(n), new_dtype=np.dtype(dtype))
     return exactly(np.asarray(n).astype(dtype))

@@ -105,6 +105,7 @@ slice_p = Primitive(
     jvp=linear_jvp("slice"),
     transpose=_slice_transpose,
     batch=_slice_batch,
+    defaults={"strides": None},
 )
 
 # ---------------------------------------------------------------- dynamic_slice
@@ -185,9 +186,7 @@ def index_vectors(indices: Sequence[Any], dims: Sequence[int | None]) -> Any:
     """Scalar indices, some of them batched, as one array [batch, number of indices]."""
     size = batch_size(indices, dims)
     columns = [
-        do.broadcast_in_dim(
-            i, shape=(size, 1), broadcast_dimensions=() if d is None else (0,), sharding=None
-        )
+        do.broadcast_in_dim(i, shape=(size, 1), broadcast_dimensions=() if d is None else (0,))
         for i, d in zip(indices, dims)
     ]
     return columns[0] if len(columns) == 1 else do.concatenate(*columns, dimension=1)
@@ -363,11 +362,7 @@ def _start_index(i: Any, size: Any, dtype: Any, allow_negative: bool) -> Any:
     aval = i.aval
     if is_unsigned(aval.dtype) or not allow_negative:
         return i
-    strong = (
-        do.convert_element_type(i, new_dtype=aval.dtype, weak_type=False, sharding=None)
-        if aval.weak_type
-        else i
-    )
+    strong = do.convert_element_type(i, new_dtype=aval.dtype) if aval.weak_type else i
     negative = do.lt(i, as_number(0, aval.dtype))
     return do.select_n(negative, i, do.add(strong, as_number(size, aval.dtype)))
 
@@ -381,7 +376,7 @@ def _near(value: int, size: Any) -> int:
 def _as_type(i: Any, dtype: Any) -> Any:
     if i.aval.dtype == dtype:
         return i
-    return do.convert_element_type(i, new_dtype=dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(i, new_dtype=dtype)
 
 
 def _start_indices(

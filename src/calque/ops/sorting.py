@@ -38,7 +38,7 @@ def taken(x: Any, indices: Any, axis: int) -> Any:
     if type(length) is int and length == 0:  # there is nothing to take, and nothing is asked for
         return zeros(ShapedArray(aval.shape, typeof(x).dtype))
     others = tuple(i for i in range(ndim) if i != axis)
-    places = do.reshape(indices, new_sizes=(*aval.shape, 1), dimensions=None, sharding=None)
+    places = do.reshape(indices, new_sizes=(*aval.shape, 1))
     return do.gather(
         x,
         places,
@@ -105,7 +105,7 @@ def _sort_jvp(
         out = do.sort(*primals, **params)
         return out, [Zero(tangent_aval(typeof(o))) for o in out]
     axis = params["dimension"]
-    positions = do.iota(dtype=_INT32, shape=typeof(primals[0]).shape, dimension=axis, sharding=None)
+    positions = do.iota(dtype=_INT32, shape=typeof(primals[0]).shape, dimension=axis)
     *out, order = do.sort(*primals, positions, **params)
     return out, [t if type(t) is Zero else taken(t, order, axis) for t in tangents]
 

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import canonical_axis, check_arraylike, promote_inexact
+from calque.numpy.signatures import OutSharding
 from calque.ops.sorting import top_k
 from calque.random.distributions import gumbel
 from calque.random.keys import wrapped
@@ -20,8 +22,13 @@ from calque.random.uniform import pair, randint, random_bits, uniform_between
 
 @placed
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The elements of an axis, or the first x integers, in random order.
 
     >>> import calque
@@ -29,12 +36,12 @@ def permutation(
     (3,)"""
     typed, _ = wrapped(key, "permutation")
     check_arraylike("permutation", x)
-    x = to_array(x) if typeof(x).ndim else x
     aval = typeof(x)
     if aval.ndim == 0:
         if aval.dtype.kind not in "iu":
             raise TypeError("x must be an integer or at least 1-dimensional")
         return shuffle(typed, jnp.arange(x), 0)
+    x = to_array(x)
     k = canonical_axis(axis, aval.ndim)
     if independent or aval.ndim == 1:
         return shuffle(typed, x, k)
@@ -42,7 +49,7 @@ def permutation(
     return x[(slice(None),) * k + (order,)]
 
 
-def shuffle(key: Any, x: Any, axis: int) -> Any:
+def shuffle(key: Array, x: Array, axis: int) -> Array:
     """Sort by random words, often enough that equal words do not matter."""
     size = typeof(x).size
     most = float(np.iinfo(np.uint32).max)
@@ -58,16 +65,16 @@ def shuffle(key: Any, x: Any, axis: int) -> Any:
 
 @placed
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Random elements of an axis, or of the first a integers, with probabilities p.
 
     >>> import calque
@@ -75,11 +82,10 @@ def choice(
     (2,)"""
     typed, _ = wrapped(key, "choice")
     check_arraylike("choice", a)
-    a = to_array(a) if typeof(a).ndim else a
     shape = canonical_shape(shape)
     aval = typeof(a)
     if aval.ndim == 0:
-        n, k = int(a), 0
+        n, k = int(a), 0  # type: ignore[arg-type]
     else:
         k = canonical_axis(axis, aval.ndim)
         n = aval.shape[k]
@@ -100,13 +106,13 @@ def choice(
         places = _weighted(typed, p, n, shape, replace, mode)
     if aval.ndim == 0:
         return places
-    return a[(slice(None),) * k + (places,)]
+    return to_array(a)[(slice(None),) * k + (places,)]
 
 
 def _even(key: Any, a: Any, n: int, shape: tuple[int, ...], replace: bool, axis: int) -> Any:
     if replace:
         return None
-    mixed = permutation(key, n if typeof(a).ndim == 0 else a, axis)
+    mixed = permutation(key, n if typeof(a).ndim == 0 else to_array(a), axis)
     cut = mixed[(slice(None),) * axis + (slice(0, math.prod(shape)),)]
     return jnp.reshape(cut, (*mixed.shape[:axis], *shape, *mixed.shape[axis + 1 :]))
 

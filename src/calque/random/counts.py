@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dtypes import finfo
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     broadcast_shapes,
@@ -23,6 +24,7 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
 )
+from calque.numpy.signatures import OutSharding
 from calque.ops.special import lgamma
 from calque.random.keys import wrapped
 from calque.random.uniform import (
@@ -42,8 +44,13 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 @placed
 def geometric(
-    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """The number of trials up to the first success, each with probability p.
 
     >>> import calque
@@ -64,8 +71,13 @@ def geometric(
 
 @placed
 def poisson(
-    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    lam: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Poisson values with rate lam.
 
     >>> import calque
@@ -176,7 +188,13 @@ def _stirling_tail(k: Any) -> Any:
     return jnp.where(k <= 9, table, series)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The number of successes of n trials with probability p, as floats.
 
     >>> import calque
@@ -257,8 +275,14 @@ def _binomial_rejection(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any
 
 
 def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
-) -> Any:
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int | bool = 1,
+) -> Array:
     """How often each of several outcomes with probabilities p (the last axis) occurs in n trials.
 
     >>> import calque, calque.numpy as jnp

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dtypes import (
     as_dtype,
     canonicalize,
@@ -16,6 +16,7 @@ from calque.core.dtypes import (
     real_part,
 )
 from calque.core.primitives import do
+from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import (
     broadcast_shapes,
@@ -23,6 +24,7 @@ from calque.numpy.promotion import (
     check_arraylike,
     promote_inexact,
 )
+from calque.numpy.signatures import OutSharding
 from calque.ops.convert import stop_gradient
 from calque.ops.sorting import top_k
 from calque.ops.special import erf, erf_inv
@@ -40,7 +42,13 @@ from calque.random.uniform import (
 
 
 @placed
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Standard normal values; complex ones have variance 1 in all.
 
     >>> import calque
@@ -61,21 +69,21 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return value / math.sqrt(2)
 
 
-def real_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def real_normal(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
     return math.sqrt(2) * erf_inv(uniform_between(key, shape, dtype, low, 1.0))
 
 
 @placed
 def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Standard normal values within [lower, upper]."""
     typed, _ = wrapped(key, "truncated_normal")
     d = float_dtype("truncated_normal", dtype)
@@ -89,7 +97,13 @@ def truncated_normal(
 
 
 @placed
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Values with density exp(-x)."""
     typed, _ = wrapped(key, "exponential")
     d = float_dtype("exponential", dtype)
@@ -98,13 +112,13 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 
 @placed
 def gumbel(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Standard Gumbel values: -log(-log(u))."""
     typed, _ = wrapped(key, "gumbel")
     d = float_dtype("gumbel", dtype)
@@ -121,7 +135,13 @@ def gumbel(
 
 
 @placed
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Values with density exp(-|x|) / 2."""
     typed, _ = wrapped(key, "laplace")
     d = float_dtype("laplace", dtype)
@@ -130,7 +150,13 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 
 @placed
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Standard logistic values: log(u / (1 - u))."""
     typed, _ = wrapped(key, "logistic")
     d = float_dtype("logistic", dtype)
@@ -139,7 +165,13 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
 
 @placed
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Standard Cauchy values."""
     typed, _ = wrapped(key, "cauchy")
     d = float_dtype("cauchy", dtype)
@@ -149,8 +181,13 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 @placed
 def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Pareto values with shape parameter b."""
     d = float_dtype("pareto", dtype)
     shape = parameter_shape("pareto", shape, b)
@@ -159,8 +196,13 @@ def pareto(
 
 @placed
 def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    scale: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Rayleigh values."""
     typed, _ = wrapped(key, "rayleigh")
     d = float_dtype("rayleigh", dtype)
@@ -171,14 +213,14 @@ def rayleigh(
 
 @placed
 def weibull_min(
-    key: Any,
-    scale: Any,
-    concentration: Any,
-    shape: Any = (),
-    dtype: Any = None,
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Weibull values."""
     typed, _ = wrapped(key, "weibull_min")
     d = float_dtype("weibull_min", dtype)
@@ -187,7 +229,13 @@ def weibull_min(
 
 
 @placed
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Maxwell values: lengths of normal vectors in three dimensions."""
     typed, _ = wrapped(key, "maxwell")
     d = float_dtype("maxwell", dtype)
@@ -195,7 +243,13 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return jnp.sqrt(jnp.sum(parts * parts, axis=-1))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Maxwell values with random signs, scaled and shifted: `shape` of them (by default as many as
     parameters) for each of the parameters."""
     typed, _ = wrapped(key, "double_sided_maxwell")
@@ -210,8 +264,13 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 @placed
 def wald(
-    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    mean: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Wald (inverse Gaussian) values with scale 1."""
     typed, _ = wrapped(key, "wald")
     d = float_dtype("wald", dtype)
@@ -227,15 +286,15 @@ def wald(
 
 @placed
 def triangular(
-    key: Any,
-    left: Any,
+    key: ArrayLike,
+    left: ArrayLike,
     mode: Any,
-    right: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    right: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Values with a density that rises from left to mode and falls to right."""
     typed, _ = wrapped(key, "triangular")
     d = float_dtype("triangular", dtype)
@@ -250,8 +309,13 @@ def triangular(
 
 @placed
 def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    sigma: ArrayLike = 1.0,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """exp of normal values with standard deviation sigma."""
     typed, _ = wrapped(key, "lognormal")
     d = float_dtype("lognormal", dtype)
@@ -261,15 +325,15 @@ def lognormal(
 
 @placed
 def categorical(
-    key: Any,
-    logits: Any,
+    key: ArrayLike,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Positions drawn with probabilities softmax(logits) along an axis.
 
     >>> import calque, calque.numpy as jnp

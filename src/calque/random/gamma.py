@@ -10,11 +10,14 @@ import math
 from typing import Any
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import finfo
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import check_arraylike, convert
+from calque.numpy.signatures import OutSharding
 from calque.ops.convert import stop_gradient
 from calque.ops.special import random_gamma_grad
 from calque.random.distributions import exponential, real_normal
@@ -111,8 +114,13 @@ def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, log_space: bool)
 
 @placed
 def gamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Gamma values with shape parameter a and scale 1.
 
     >>> import calque
@@ -123,8 +131,13 @@ def gamma(
 
 @placed
 def loggamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Logarithms of gamma values, precise for small a.
 
     >>> import calque
@@ -135,8 +148,14 @@ def loggamma(
 
 @placed
 def beta(
-    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Beta values in (0, 1)."""
     typed, _ = wrapped(key, "beta")
     d = float_dtype("beta", dtype)
@@ -150,8 +169,13 @@ def beta(
 
 @placed
 def dirichlet(
-    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    alpha: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Probabilities that sum to 1 over the last axis, with concentrations alpha.
 
     >>> import calque, calque.numpy as jnp
@@ -172,8 +196,13 @@ def dirichlet(
 
 @placed
 def chisquare(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Chi-square values with df degrees of freedom."""
     typed, _ = wrapped(key, "chisquare")
     d = float_dtype("chisquare", dtype)
@@ -183,14 +212,14 @@ def chisquare(
 
 @placed
 def f(
-    key: Any,
-    dfnum: Any,
-    dfden: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """F values with dfnum and dfden degrees of freedom."""
     typed, _ = wrapped(key, "f")
     d = float_dtype("f", dtype)
@@ -202,7 +231,14 @@ def f(
 
 
 @placed
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Student's t values with df degrees of freedom."""
     typed, _ = wrapped(key, "t")
     d = float_dtype("t", dtype)
@@ -215,8 +251,13 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 @placed
 def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Values with density proportional to exp(-|x|^p)."""
     typed, _ = wrapped(key, "generalized_normal")
     d = float_dtype("generalized_normal", dtype)
@@ -228,8 +269,14 @@ def generalized_normal(
 
 @placed
 def ball(
-    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    d: int,
+    p: ArrayLike = 2,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Points evenly distributed in the unit ball of the p-norm in d dimensions.
 
     >>> import calque

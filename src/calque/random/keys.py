@@ -11,23 +11,26 @@ from typing import Any
 import numpy as np
 
 from calque.core import key_use
-from calque.core.arrays import ArrayImpl
+from calque.core.arrays import Array, ArrayImpl
 from calque.core.config import config
 from calque.core.dtypes import is_extended, is_integer
 from calque.core.primitives import do
 from calque.core.source import is_internal
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.creation import canonical_shape
 from calque.numpy.promotion import check_arraylike, convert
-from calque.ops.random.keys import implementation
+from calque.ops.random.keys import KeyDType, PRNGImpl, implementation
 
 
-def default_impl(impl: Any = None) -> Any:
+def default_impl(impl: str | PRNGImpl | None = None) -> PRNGImpl:
     return implementation(config.default_prng_impl if impl is None else impl)
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(
+    seed: ArrayLike, *, impl: str | PRNGImpl | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """A typed random key from an integer seed.
 
     >>> import calque
@@ -45,7 +48,7 @@ def _chosen(name: str, impl: Any, dtype: Any) -> Any:
     return default_impl(impl if dtype is None else dtype)
 
 
-def key_dtype(impl_spec: Any = None) -> Any:
+def key_dtype(impl_spec: str | PRNGImpl | None = None) -> KeyDType:
     """The dtype of the keys of an algorithm.
 
     >>> import calque
@@ -54,7 +57,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
     return default_impl(impl_spec).dtype
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: str | PRNGImpl | None = None) -> Array:
     """A raw random key, an array of uint32, from an integer seed.
 
     >>> import calque
@@ -64,7 +67,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return typed if config.enable_custom_prng else do.random_unwrap(typed)
 
 
-def seed_operand(seed: Any) -> Any:
+def seed_operand(seed: ArrayLike) -> ArrayLike:
     """The seed as an integer operand. Without 64-bit types, Python ints keep their low 32 bits."""
     if isinstance(seed, (ArrayImpl, Tracer, np.ndarray, np.generic)):
         aval = typeof(seed)
@@ -77,7 +80,7 @@ def seed_operand(seed: Any) -> Any:
             )
         return seed
     try:
-        n = operator.index(seed)
+        n = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}") from None
     bits = 64 if config.enable_x64 else 32
@@ -87,17 +90,17 @@ def seed_operand(seed: Any) -> Any:
     )
 
 
-def is_typed(k: Any) -> bool:
+def is_typed(k: ArrayLike) -> bool:
     return is_extended(getattr(k, "dtype", None))
 
 
-def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
+def wrapped(k: ArrayLike, name: str, single: bool = True) -> tuple[Array, bool]:
     """(the key as a typed one, whether it was raw)"""
     if config.debug_key_reuse and single and name != "fold_in" and not _is_inner():
         key_use.consume(k, name)
-    if is_typed(k):
-        typed, raw = k, False
-    else:
+    typed: Any = k
+    raw = not is_typed(k)
+    if raw:
         check_arraylike(name, k)
         aval = typeof(k)
         if aval.dtype != np.dtype("uint32") or not aval.shape:
@@ -106,7 +109,7 @@ def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
                 f" uint32; got {aval.str_short()}"
             )
         _legacy()
-        typed, raw = do.random_wrap(k, impl=default_impl()), True
+        typed = do.random_wrap(k, impl=default_impl())
     if single and typeof(typed).ndim:
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {typeof(k).shape}."
@@ -116,7 +119,8 @@ def wrapped(k: Any, name: str, single: bool = True) -> tuple[Any, bool]:
 
 
 def _is_inner() -> bool:
-    """Is this a function of the package that another one calls? Its key was counted by that one."""
+    """Whether this is a function of the package that another one calls. Its key was counted by that
+    one."""
     frame = sys._getframe(2).f_back
     while frame is not None and is_internal(frame.f_code):
         if frame.f_code.co_filename.startswith(_HERE):
@@ -142,11 +146,11 @@ def _legacy() -> None:
     warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def unwrapped(k: Any, raw: bool) -> Any:
+def unwrapped(k: Array, raw: bool) -> Array:
     return do.random_unwrap(k) if raw else k
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New independent keys; the old one must not be used again.
 
     >>> import calque
@@ -157,7 +161,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return unwrapped(do.random_split(typed, shape=shape), raw)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
     >>> import calque
@@ -178,13 +182,15 @@ def fold_in(key: Any, data: Any) -> Any:
     return unwrapped(do.random_fold_in(typed, word), raw)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """The bits of keys, as uint32."""
     typed, _ = wrapped(keys, "key_data", single=False)
     return do.random_unwrap(typed)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: str | PRNGImpl | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Typed keys with these bits.
 
     >>> import calque, calque.numpy as jnp
@@ -194,12 +200,13 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return do.random_wrap(key_bits_array, impl=_chosen("wrap_key_data", impl, dtype))
 
 
-def key_impl(keys: Any) -> Any:
+def key_impl(keys: ArrayLike) -> str:
     """The name of the algorithm of keys."""
-    return wrapped(keys, "key_impl", single=False)[0].dtype.impl.name
+    dtype: Any = wrapped(keys, "key_impl", single=False)[0].dtype
+    return dtype.impl.name
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Array:
     """The same key, allowed to be used again."""
     typed, raw = wrapped(key, "clone", single=False)
     return unwrapped(do.random_clone(typed), raw)

@@ -3,25 +3,28 @@
 from typing import Any
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_inexact
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, check_arraylike, convert, promote_inexact
+from calque.numpy.signatures import OutSharding
 from calque.random.distributions import normal
 from calque.random.keys import wrapped
 
 
 @placed
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Normal vectors with this mean and covariance.
 
     >>> import calque, calque.numpy as jnp
@@ -77,14 +80,14 @@ def _root(cov: Any, method: str) -> Any:
 
 @placed
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
-    shape: Any = (),
-    dtype: Any = None,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Evenly distributed orthogonal (or unitary) matrices, n by n; n by m with orthonormal rows or
     columns.
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dtypes import (
     as_dtype,
     canonicalize,
@@ -17,20 +17,22 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import broadcast_shapes, broadcast_to, check_arraylike, convert
+from calque.numpy.signatures import OutSharding
 from calque.ops.convert import bitcast_convert_type
 from calque.random.keys import wrapped
 
 
-def float_dtype(name: str, dtype: Any) -> Any:
+def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     d = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     if not is_float(d):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {d.name}")
     return d
 
 
-def int_dtype(name: str, dtype: Any) -> Any:
+def int_dtype(name: str, dtype: DTypeLike | None) -> DType:
     d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
     if not is_integer(d):
         raise (TypeError if name == "randint" else ValueError)(
@@ -39,11 +41,11 @@ def int_dtype(name: str, dtype: Any) -> Any:
     return d
 
 
-def scalar(value: Any, dtype: Any) -> Any:
+def scalar(value: ArrayLike, dtype: DType) -> np.ndarray:
     return np.asarray(value).astype(dtype)
 
 
-def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
+def parameter_shape(name: str, shape: ShapeLike | None, *parameters: ArrayLike) -> tuple[int, ...]:
     """The shape of the result: as asked for, or that of the parameters together."""
     check_arraylike(name, *parameters)
     shapes = [typeof(p).shape for p in parameters]
@@ -59,18 +61,24 @@ def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     return common
 
 
-def parameter(x: Any, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
+def parameter(x: ArrayLike, dtype: DType, shape: tuple[int, ...] | None = None) -> Array:
     """A parameter as an array of this dtype, and of this shape if one is given."""
     array = to_array(convert(x, dtype))
     return array if shape is None else broadcast_to(array, shape)
 
 
-def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
+def random_bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
     return do.random_bits(key, bit_width=width, shape=shape)
 
 
 @placed
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Uniform random bits, as unsigned integers.
 
     >>> import calque
@@ -85,14 +93,14 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 
 @placed
 def uniform(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: OutSharding = None,
+) -> Array:
     """Floats evenly distributed in [minval, maxval).
 
     >>> import calque
@@ -105,7 +113,9 @@ def uniform(
     return uniform_between(typed, shape, d, minval, maxval)
 
 
-def uniform_between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
+def uniform_between(
+    key: Array, shape: tuple[int, ...], dtype: DType, low: ArrayLike, high: ArrayLike
+) -> Array:
     low, high = parameter(low, dtype), parameter(high, dtype)
     parameter_shape("uniform", shape, low, high)
     info = finfo(dtype)
@@ -121,14 +131,20 @@ def uniform_between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high
     return jnp.maximum(low, unit * (high - low) + low)
 
 
-def broadcast_one(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_one(x: Array, shape: tuple[int, ...]) -> Array:
     return x if typeof(x).shape == () else broadcast_to(x, shape)
 
 
 @placed
 def randint(
-    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Integers evenly distributed in [minval, maxval).
 
     >>> import calque
@@ -153,7 +169,7 @@ def randint(
     return _randint(typed, shape, low, high, beyond, d)
 
 
-def _whole(v: Any, dtype: Any) -> Any:
+def _whole(v: ArrayLike, dtype: DType) -> ArrayLike:
     """A bound as an integer: what is behind its point does not count."""
     if isinstance(v, (bool, int, float)):
         return int(v)
@@ -166,7 +182,7 @@ def _whole(v: Any, dtype: Any) -> Any:
     return convert(v, dtype)
 
 
-def clipped(v: Any, dtype: Any, bottom: int, top: int) -> Any:
+def clipped(v: ArrayLike, dtype: DType, bottom: int, top: int) -> ArrayLike:
     if isinstance(v, int):
         return np.asarray(min(max(v, bottom), top), dtype)
     own = typeof(v).dtype
@@ -194,29 +210,34 @@ def _randint(key: Any, shape: tuple[int, ...], low: Any, high: Any, beyond: Any,
     return low + convert(offset, dtype)
 
 
-def row(x: Any, i: int) -> Any:
+def row(x: Array, i: int) -> Array:
     """x[i] of a static i, for keys too."""
     shape = typeof(x).shape
     zeros = (0,) * (len(shape) - 1)
-    one = do.slice(x, start_indices=(i, *zeros), limit_indices=(i + 1, *shape[1:]), strides=None)
+    one = do.slice(x, start_indices=(i, *zeros), limit_indices=(i + 1, *shape[1:]))
     return do.squeeze(one, dimensions=(0,))
 
 
-def keys_of(key: Any, n: int) -> list[Any]:
+def keys_of(key: Array, n: int) -> list[Array]:
     """`n` new keys from one."""
     several = do.random_split(key, shape=(n,))
     return [row(several, i) for i in range(n)]
 
 
-def pair(key: Any) -> list[Any]:
+def pair(key: Array) -> list[Array]:
     """Two keys from one."""
     return keys_of(key, 2)
 
 
 @placed
 def bernoulli(
-    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """True with probability p.
 
     >>> import calque
@@ -240,14 +261,20 @@ def bernoulli(
     return uniform_between(typed, shape, dtype, 0.0, 1.0) < p
 
 
-def two_uniforms(key: Any, shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
+def two_uniforms(key: Array, shape: tuple[int, ...], dtype: DType) -> tuple[Array, Array]:
     """The high and the low part of numbers with twice the bits."""
     both = uniform_between(key, (2, *shape), dtype, 0.0, 1.0)
     return tuple(row(both, i) for i in (0, 1))  # type: ignore[return-value]
 
 
 @placed
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
+) -> Array:
     """-1 or 1, equally likely."""
     d = canonicalize(int) if dtype is None else canonicalize(as_dtype(dtype))
     return 2 * convert(bernoulli(key, 0.5, canonical_shape(shape)), d) - 1

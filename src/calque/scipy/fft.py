@@ -8,7 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -99,8 +101,8 @@ def _transform(name: str, x: Any, type: int, axis: int, norm: str | None, invers
 
 
 def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The cosine transform of type 1 to 4 along an axis, of `n` elements: x is cut or padded.
     `norm`: "backward" (no factor), "ortho" or "forward", as in SciPy.
 
@@ -113,8 +115,8 @@ def dct(
 
 
 def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The inverse of `dct` with the same arguments.
 
     >>> import calque.scipy.fft as fft
@@ -156,12 +158,12 @@ def _along_all(
 
 
 def dctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The cosine transform along several axes (all of them, or the last ones if only the sizes `s`
     are given).
 
@@ -172,12 +174,12 @@ def dctn(
 
 
 def idctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `dctn` with the same arguments.
 
     >>> import calque.scipy.fft as fft

@@ -1,13 +1,15 @@
 """calque.scipy.integrate: integrals of samples."""
 
-from typing import Any
-
 from calque import numpy as jnp
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike
 
 __all__ = ["trapezoid"]
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral along an axis by the trapezoidal rule, of samples at the points `x` or `dx`
     apart.
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, arrays, promote_inexact
 from calque.tree_util import register_pytree_node_class
 
@@ -32,7 +34,7 @@ class RegularGridInterpolator:
     def __init__(
         self,
         points: Sequence[Any],
-        values: Any,
+        values: ArrayLike,
         method: str = "linear",
         bounds_error: bool = False,
         fill_value: Any = np.nan,
@@ -83,7 +85,7 @@ class RegularGridInterpolator:
         out.grid, out.values, out.fill_value = children
         return out
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: ArrayLike, method: str | None = None) -> Array:
         """The values at points: an array whose last axis has their coordinates, or a tuple of
         coordinate arrays."""
         method = self.method if method is None else _checked(method)

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_integer
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of
 from calque.ops.rounding import round as round_half_away
 
@@ -34,8 +36,12 @@ _MODES: Final[dict[str, Callable[[Any, int], Any]]] = {
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+    input: ArrayLike,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """The values of an array at fractional coordinates, one array of them for each dimension.
 
     Order 0 takes the nearest value, order 1 interpolates linearly. `mode` says what lies outside:

@@ -103,7 +103,7 @@ class JAXSparse:
 
 
 def is_sparse(x: Any) -> bool:
-    """Is `x` a sparse array?"""
+    """Whether `x` is a sparse array."""
     return isinstance(x, JAXSparse)
 
 

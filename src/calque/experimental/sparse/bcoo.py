@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_integer
 from calque.experimental.sparse.base import JAXSparse, SparseInfo
 from calque.tree_util import register_pytree_node_class
@@ -124,7 +125,7 @@ class BCOO(JAXSparse):
         return out
 
 
-def like(mat: BCOO, data: Any) -> BCOO:
+def like(mat: BCOO, data: Array) -> BCOO:
     """The same places with other values."""
     return BCOO(
         (data, mat.indices),
@@ -134,7 +135,7 @@ def like(mat: BCOO, data: Any) -> BCOO:
     )
 
 
-def validated(data: Any, indices: Any, shape: tuple[int, ...]) -> BCOOProperties:
+def validated(data: Array, indices: Array, shape: tuple[int, ...]) -> BCOOProperties:
     """How the dimensions are divided; the parts must fit."""
     if not is_integer(indices.dtype) or indices.ndim < 2:
         raise TypeError(
@@ -163,13 +164,13 @@ def validated(data: Any, indices: Any, shape: tuple[int, ...]) -> BCOOProperties
     return BCOOProperties(n_batch, n_sparse, n_dense, nse)
 
 
-def checked(name: str, mat: Any) -> BCOO:
+def checked(name: str, mat: object) -> BCOO:
     """The argument, which must be a BCOO array."""
     if not isinstance(mat, BCOO):
         raise TypeError(f"{name}: a BCOO array is needed, got {type(mat)}")
     return mat
 
 
-def in_bounds(indices: Any, sparse_shape: tuple[int, ...]) -> Any:
+def in_bounds(indices: Array, sparse_shape: tuple[int, ...]) -> Array:
     """Which stored elements are not padding."""
     return jnp.all(indices < jnp.array(sparse_shape, indices.dtype), axis=-1)

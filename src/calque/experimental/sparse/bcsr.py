@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike, DTypeLike
 from calque.experimental.sparse.base import JAXSparse, SparseInfo, per_batch
 from calque.experimental.sparse.bcoo import BCOO
 from calque.experimental.sparse.conversions import bcoo_fromdense, bcoo_todense, extract
@@ -18,6 +20,7 @@ from calque.experimental.sparse.layouts import (
 from calque.experimental.sparse.products import bcoo_dot_general
 from calque.experimental.sparse.reshaping import bcoo_broadcast_in_dim, bcoo_concatenate
 from calque.numpy.promotion import array_of
+from calque.numpy.signatures import OutSharding
 from calque.tree_util import register_pytree_node_class
 
 
@@ -151,10 +154,10 @@ class BCSR(JAXSparse):
     @classmethod
     def fromdense(
         cls,
-        mat: Any,
+        mat: ArrayLike,
         *,
         nse: int | None = None,
-        index_dtype: Any = np.int32,
+        index_dtype: DTypeLike = np.int32,
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> "BCSR":
@@ -165,7 +168,12 @@ class BCSR(JAXSparse):
 
     @classmethod
     def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+        cls,
+        mat: Any,
+        *,
+        index_dtype: DTypeLike | None = None,
+        n_dense: int = 0,
+        n_batch: int = 0,
     ) -> "BCSR":
         """A matrix of scipy.sparse."""
         if n_dense or n_batch:
@@ -210,10 +218,10 @@ class BCSR(JAXSparse):
         change = bcoo_eliminate_zeros if remove_zeros else bcoo_sum_duplicates
         return BCSR.from_bcoo(change(self.to_bcoo(), nse))
 
-    def todense(self) -> Any:
+    def todense(self) -> Array:
         return bcoo_todense(self.to_bcoo())
 
-    def transpose(self, axes: Any = None) -> Any:
+    def transpose(self, axes: ArrayLike | None = None) -> Any:
         raise NotImplementedError("BCSR.transpose: convert with to_bcoo() first")
 
 
@@ -224,12 +232,12 @@ def _checked(name: str, mat: Any) -> BCSR:
 
 
 def bcsr_fromdense(
-    mat: Any,
+    mat: ArrayLike,
     *,
     nse: int | None = None,
     n_batch: int = 0,
     n_dense: int = 0,
-    index_dtype: Any = np.int32,
+    index_dtype: DTypeLike = np.int32,
 ) -> BCSR:
     """A dense array by rows. Under jit the number of stored elements, `nse`, must be given.
 
@@ -246,12 +254,12 @@ def bcsr_fromdense(
     )
 
 
-def bcsr_todense(mat: BCSR) -> Any:
+def bcsr_todense(mat: BCSR) -> Array:
     """A BCSR array as a dense one."""
     return _checked("bcsr_todense", mat).todense()
 
 
-def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
+def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
     """The values of a dense array at the places that columns and row ends name."""
     indices, indptr, mat = (array_of("bcsr_extract", x) for x in (indices, indptr, mat))
     n = indices.ndim - 1
@@ -265,13 +273,13 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
 
 def bcsr_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: BCSR,
+    rhs: JAXSparse | ArrayLike,
     *,
     dimension_numbers: Any,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Any:
     """`bcoo_dot_general` for a BCSR array on the left."""
     lhs = _checked("bcsr_dot_general", lhs).to_bcoo()
@@ -283,7 +291,11 @@ def bcsr_dot_general(
 
 
 def bcsr_broadcast_in_dim(
-    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+    mat: BCSR,
+    *,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    sharding: OutSharding = None,
 ) -> BCSR:
     """`bcoo_broadcast_in_dim` for BCSR arrays: the sparse dimensions stay two."""
     out = bcoo_broadcast_in_dim(

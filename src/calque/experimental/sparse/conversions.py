@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import is_concrete
+from calque.core.arrays import Array, is_concrete
 from calque.core.errors import ConcretizationTypeError
+from calque.core.types import ArrayLike, DTypeLike
 from calque.experimental.sparse.base import columns, per_batch, scatter_added
 from calque.experimental.sparse.bcoo import BCOO, checked, like
 from calque.numpy.promotion import array_of
 
 
-def bcoo_todense(mat: BCOO) -> Any:
+def bcoo_todense(mat: BCOO) -> Array:
     """A BCOO array as a dense one; values of the same place are added.
 
     >>> sparse.bcoo_todense(sparse.eye(2))
@@ -23,7 +24,7 @@ def bcoo_todense(mat: BCOO) -> Any:
     return todense(mat.data, mat.indices, mat.shape)
 
 
-def todense(data: Any, indices: Any, shape: tuple[int, ...]) -> Any:
+def todense(data: Array, indices: Array, shape: tuple[int, ...]) -> Array:
     """The dense array of these values and places."""
     n = indices.ndim - 2
 
@@ -35,7 +36,7 @@ def todense(data: Any, indices: Any, shape: tuple[int, ...]) -> Any:
     return jnp.broadcast_to(per_batch(one, n, data, indices), shape)
 
 
-def extract(indices: Any, arr: Any, assume_unique: bool = True) -> Any:
+def extract(indices: Array, arr: Array, assume_unique: bool = True) -> Array:
     """The values of a dense array at these places; 0 for padding. Unless they are unique only the
     first of equal places has one."""
 
@@ -56,25 +57,25 @@ def extract(indices: Any, arr: Any, assume_unique: bool = True) -> Any:
     return per_batch(one, indices.ndim - 2, indices, arr)
 
 
-def lexicographic(indices: Any) -> Any:
+def lexicographic(indices: Array) -> Array:
     """The order that sorts rows of indices by their first column, then the next."""
     at = columns(indices)
     return jnp.lexsort(at[::-1]) if at else jnp.arange(indices.shape[0])
 
 
-def starts(ordered: Any) -> Any:
+def starts(ordered: Array) -> Array:
     """Where a new row begins among ordered rows of indices."""
     new = jnp.any(ordered[1:] != ordered[:-1], axis=-1)
     return jnp.concatenate([jnp.ones(min(1, ordered.shape[0]), bool), new])
 
 
-def first_of_equal(indices: Any) -> Any:
+def first_of_equal(indices: Array) -> Array:
     """Which rows of indices have no equal before them."""
     order = lexicographic(indices)
     return jnp.zeros(indices.shape[0], bool).at[order].set(starts(indices[order]))
 
 
-def counted(name: str, mask: Any) -> int:
+def counted(name: str, mask: Array) -> int:
     """How many are needed for the fullest batch: a number, which a traced value does not have."""
     count = jnp.max(mask, initial=0)
     if not is_concrete(count):
@@ -86,12 +87,12 @@ def counted(name: str, mask: Any) -> int:
 
 
 def bcoo_fromdense(
-    mat: Any,
+    mat: ArrayLike,
     *,
     nse: int | None = None,
     n_batch: int = 0,
     n_dense: int = 0,
-    index_dtype: Any = np.int32,
+    index_dtype: DTypeLike = np.int32,
 ) -> BCOO:
     """A dense array as a BCOO one. Under jit the number of stored elements, `nse`, must be given.
 
@@ -126,7 +127,7 @@ def bcoo_fromdense(
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
-def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
+def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
     """The values of a dense array at the places of a sparse one.
 
     >>> sparse.bcoo_extract(sparse.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]])).data

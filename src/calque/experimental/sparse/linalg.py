@@ -7,8 +7,10 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.lazy import LazyModule
+from calque.core.types import ArrayLike
 from calque.experimental.sparse.base import is_sparse
 from calque.experimental.sparse.bcsr import BCSR
 from calque.experimental.sparse.products import bcoo_dot_general
@@ -24,7 +26,9 @@ __all__ = ["lobpcg_standard", "spsolve"]
 # ---------------------------------------------------------------- eigenvalues
 
 
-def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any, Any, Any]:
+def lobpcg_standard(
+    A: Any, X: ArrayLike, m: int = 100, tol: ArrayLike | None = None
+) -> tuple[Array, Array, Array]:
     """The largest eigenvalues of a symmetric matrix, or of a function that multiplies by it, with
     eigenvectors and the number of steps.
 
@@ -137,8 +141,13 @@ _ORDERS = ("NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD")
 
 
 def spsolve(
-    data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1
-) -> Any:
+    data: ArrayLike,
+    indices: ArrayLike,
+    indptr: ArrayLike,
+    b: ArrayLike,
+    tol: float = 1e-6,
+    reorder: int = 1,
+) -> Array:
     """The solution of a square system whose matrix is given by rows (CSR), by SciPy's direct
     solver. It may be differentiated.
 

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from calque import numpy as jnp
 from calque import random
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize
-from calque.experimental.sparse.base import is_sparse
+from calque.core.types import ArrayLike, DTypeLike
+from calque.experimental.sparse.base import JAXSparse
 from calque.experimental.sparse.bcoo import BCOO
 from calque.experimental.sparse.bcsr import BCSR
 from calque.experimental.sparse.conversions import bcoo_fromdense
@@ -29,21 +31,21 @@ def _format(name: str, sparse_format: str) -> Any:
     return _FORMATS[sparse_format]
 
 
-def todense(arr: Any) -> Any:
+def todense(arr: JAXSparse | ArrayLike) -> Array:
     """A sparse array as a dense one; a dense one as it is.
 
     >>> sparse.todense(sparse.eye(2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]"""
-    return arr.todense() if is_sparse(arr) else array_of("todense", arr)
+    return arr.todense() if isinstance(arr, JAXSparse) else array_of("todense", arr)
 
 
 def empty(
     shape: Sequence[int],
-    dtype: Any = None,
-    index_dtype: Any = "int32",
+    dtype: DTypeLike | None = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo",
     **kwds: Any,
-) -> Any:
+) -> JAXSparse:
     """A sparse array of zeros, none of them stored.
 
     >>> sparse.empty((2, 3))
@@ -58,13 +60,13 @@ def eye(
     N: int,
     M: int | None = None,
     k: int = 0,
-    dtype: Any = None,
-    index_dtype: Any = "int32",
+    dtype: DTypeLike | None = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo",
     *,
     n_batch: int = 0,
     n_dense: int = 0,
-) -> Any:
+) -> JAXSparse:
     """A sparse matrix with ones along the k-th diagonal.
 
     >>> sparse.eye(3, k=1)
@@ -95,11 +97,11 @@ def eye(
 
 
 def random_bcoo(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int],
     *,
-    dtype: Any = float,
-    indices_dtype: Any = None,
+    dtype: DTypeLike = float,
+    indices_dtype: DTypeLike | None = None,
     nse: float = 0.2,
     n_batch: int = 0,
     n_dense: int = 0,

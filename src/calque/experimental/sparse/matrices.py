@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike, DTypeLike
 from calque.experimental.sparse.base import JAXSparse, is_sparse
 from calque.experimental.sparse.bcoo import BCOO
 from calque.experimental.sparse.bcsr import BCSR
@@ -130,7 +132,9 @@ class COO(_Matrix):
         )
 
     @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> "COO":
+    def fromdense(
+        cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
+    ) -> "COO":
         """A dense matrix as values, rows and columns."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
@@ -197,7 +201,9 @@ class CSR(_Compressed):
         return cls(BCSR.from_bcoo(mat)._bufs, shape=mat.shape)
 
     @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> "CSR":
+    def fromdense(
+        cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
+    ) -> "CSR":
         """A dense matrix by rows."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
@@ -226,7 +232,9 @@ class CSC(_Compressed):
         return CSR(self._bufs, shape=self.shape[::-1])
 
     @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> "CSC":
+    def fromdense(
+        cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
+    ) -> "CSC":
         """A dense matrix by columns."""
         return csr_fromdense(
             array_of("CSC.fromdense", mat).T, nse=nse, index_dtype=index_dtype
@@ -257,42 +265,46 @@ def _of(name: str, mat: Any, kind: type) -> Any:
     return mat
 
 
-def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
+def coo_fromdense(
+    mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
+) -> COO:
     """A dense matrix as values, rows and columns. Under jit the number of stored elements, `nse`,
     must be given."""
     return COO._of(bcoo_fromdense(_matrix("coo_fromdense", mat), nse=nse, index_dtype=index_dtype))
 
 
-def coo_todense(mat: COO) -> Any:
+def coo_todense(mat: COO) -> Array:
     """A COO matrix as a dense one."""
     return _of("coo_todense", mat, COO).todense()
 
 
-def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
+def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
     """The product of a COO matrix, or of its transpose, and a vector."""
     return _product("coo_matvec", _of("coo_matvec", mat, COO), v, transpose, (1,))
 
 
-def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
+def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
     """The product of a COO matrix, or of its transpose, and a dense matrix."""
     return _product("coo_matmat", _of("coo_matmat", mat, COO), B, transpose, (2,))
 
 
-def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
+def csr_fromdense(
+    mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
+) -> CSR:
     """A dense matrix by rows. Under jit the number of stored elements, `nse`, must be given."""
     return CSR._of(bcoo_fromdense(_matrix("csr_fromdense", mat), nse=nse, index_dtype=index_dtype))
 
 
-def csr_todense(mat: CSR) -> Any:
+def csr_todense(mat: CSR) -> Array:
     """A CSR matrix as a dense one."""
     return _of("csr_todense", mat, CSR).todense()
 
 
-def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
+def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
     """The product of a CSR matrix, or of its transpose, and a vector."""
     return _product("csr_matvec", _of("csr_matvec", mat, CSR), v, transpose, (1,))
 
 
-def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
+def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
     """The product of a CSR matrix, or of its transpose, and a dense matrix."""
     return _product("csr_matmat", _of("csr_matmat", mat, CSR), B, transpose, (2,))

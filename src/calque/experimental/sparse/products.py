@@ -7,7 +7,16 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
-from calque.experimental.sparse.base import chosen, columns, is_sparse, per_batch, scatter_added
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike, DTypeLike
+from calque.experimental.sparse.base import (
+    JAXSparse,
+    chosen,
+    columns,
+    is_sparse,
+    per_batch,
+    scatter_added,
+)
 from calque.experimental.sparse.bcoo import BCOO, checked, in_bounds
 from calque.experimental.sparse.conversions import extract
 from calque.experimental.sparse.layouts import (
@@ -16,6 +25,7 @@ from calque.experimental.sparse.layouts import (
     bcoo_update_layout,
 )
 from calque.numpy.promotion import array_of, promote_dtypes
+from calque.numpy.signatures import OutSharding
 from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape
 from calque.transforms.functions.vmap import vmap
 
@@ -44,13 +54,13 @@ def _result(lhs: Any, rhs: Any, dims: Dims, preferred: Any) -> Any:
 
 
 def bcoo_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: JAXSparse | ArrayLike,
+    rhs: JAXSparse | ArrayLike,
     *,
     dimension_numbers: Any,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Any:
     """`lax.dot_general` where one or both operands are BCOO arrays: dense if one of them is, else
     sparse.
@@ -172,7 +182,9 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, dims: Dims, preferred: Any) -> BCOO:
     return bcoo_sum_duplicates(BCOO(parts, shape=result.shape), nse=most)
 
 
-def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
+def bcoo_dot_general_sampled(
+    A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any
+) -> Array:
     """The elements of a dense product at these places only.
 
     >>> at = jnp.array([[0, 1]])
@@ -207,7 +219,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 # ---------------------------------------------------------------- element by element
 
 
-def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
+def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     """The values of a sparse array times those of a dense one, which may be smaller by
     broadcasting: the new values.
 
@@ -217,7 +229,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
     return _with_dense("bcoo_multiply_dense", mat, v, jnp.multiply, 0)
 
 
-def bcoo_divide_dense(mat: BCOO, v: Any) -> Any:
+def bcoo_divide_dense(mat: BCOO, v: Array) -> Array:
     """The values of a sparse array divided by those of a dense one: the new values."""
     return _with_dense("bcoo_divide_dense", mat, v, jnp.true_divide, 1)
 
@@ -289,24 +301,24 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 # ---------------------------------------------------------------- convolution
 
 
-def _tuple(v: Any) -> tuple[Any, ...] | None:
+def _tuple(v: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if v is None else tuple(v)
 
 
 def bcoo_conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: BCOO,
+    rhs: BCOO,
     *,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> BCOO:
     """`lax.conv_general_dilated` of sparse arrays of shape (1, 1, n), without strides and
     dilations.

@@ -16,6 +16,7 @@ from calque.experimental.sparse.layouts import (
     bcoo_transpose,
     bcoo_update_layout,
 )
+from calque.numpy.signatures import OutSharding
 from calque.transforms.functions.vmap import vmap
 
 
@@ -74,7 +75,7 @@ def bcoo_reshape(
     *,
     new_sizes: Sequence[int],
     dimensions: Sequence[int] | None = None,
-    sharding: Any = None,
+    sharding: OutSharding = None,
 ) -> BCOO:
     """A BCOO array with other sizes; batch, sparse and dense dimensions are reshaped each among
     themselves.
@@ -159,7 +160,11 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_broadcast_in_dim(
-    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+    mat: BCOO,
+    *,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    sharding: OutSharding = None,
 ) -> BCOO:
     """A BCOO array with more or larger dimensions: `broadcast_dimensions` says where the old ones
     are.

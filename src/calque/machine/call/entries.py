@@ -127,7 +127,7 @@ def add_choosing(function: Any, entries: list[Any], entry: Any) -> None:
 
 
 def chooses(entry: Any) -> bool:
-    """Does a function choose the program of the entry?"""
+    """Whether a function chooses the program of the entry."""
     return bool(Header(entry._words).choose)
 
 

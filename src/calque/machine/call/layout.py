@@ -15,8 +15,8 @@ import numpy as np
 
 from calque.machine.lang.unit import i64, layout, ptr
 
-Callable = layout(
-    "Callable",
+CallableObject = layout(
+    "CallableObject",
     refcount=i64,
     type=ptr,
     vectorcall=ptr,

@@ -8,7 +8,7 @@ from calque.machine.call.donation import make_donated_results
 from calque.machine.call.layout import (
     HASH_FACTOR,
     NEAR_FRAME,
-    Callable,
+    CallableObject,
     EntryObject,
     Guard,
     Header,
@@ -284,7 +284,7 @@ def attempt(
 
 @unit.function
 def guards_hold(guard: ptr, count: i64) -> i64:
-    """Are captured values what they were when the function was traced?"""
+    """Whether captured values are what they were when the function was traced."""
     for _ in range(count):
         kind, holder, key, value = (
             load_i64(guard, 0),
@@ -312,7 +312,7 @@ def guards_hold(guard: ptr, count: i64) -> i64:
 
 @unit.helper
 def same_list(items: ptr, wanted: ptr) -> i64:
-    """Does a list hold just the items of a tuple?"""
+    """Whether a list holds just the items of a tuple."""
     if PyVar(items).size != PyVar(wanted).size:
         return 0
     for i in range(PyVar(wanted).size):
@@ -366,7 +366,7 @@ def bring_forward(items: ptr, i: i64) -> None:
 @unit.function
 def ask_python(self: ptr, args: ptr, count: i64, names: ptr) -> ptr:
     """miss(args, kwargs): no entry fits."""
-    miss = Callable(self).miss
+    miss = CallableObject(self).miss
     if miss == NULL:
         return refuse(runtime_error, "this function has been cleared by the garbage collector")
     pair = alloca(24)
@@ -409,7 +409,7 @@ def calque_jitted_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
     """Try the entries in turn, the last one used first."""
     near = alloca(NEAR_FRAME)
     count = flagged & COUNT_MASK
-    epoch, entries = load_i64(epoch_now, 0), Callable(self).entries
+    epoch, entries = load_i64(epoch_now, 0), CallableObject(self).entries
     if likely(epoch != 0 and entries != NULL):
         i = 0
         while i < PyVar(entries).size:
@@ -444,7 +444,11 @@ def calque_operator_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
     """Look the entry up in the table."""
     near = alloca(NEAR_FRAME)
     count = flagged & COUNT_MASK
-    epoch, table, mask = load_i64(epoch_now, 0), Callable(self).table, Callable(self).mask
+    epoch, table, mask = (
+        load_i64(epoch_now, 0),
+        CallableObject(self).table,
+        CallableObject(self).mask,
+    )
     if likely(epoch != 0 and table != NULL):
         total = count + (PyVar(names).size if names else 0)
         key = hash_arguments(args, total)
@@ -457,7 +461,7 @@ def calque_operator_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
                     return answer
             at = (at + 1) & mask
             entry = load_ptr(table, 8 * at)
-    entries = Callable(self).entries
+    entries = CallableObject(self).entries
     if likely(epoch != 0 and entries != NULL):
         i = 0
         while i < PyVar(entries).size:  # those that choose are the first of the list
@@ -475,9 +479,9 @@ def calque_operator_call(self: ptr, args: ptr, flagged: i64, names: ptr) -> ptr:
 def calque_rebuild_table(self: ptr) -> i64:
     """Make the table anew from the list of entries; 0 when memory is out (then there is no
     table)."""
-    PyMem_Free(Callable(self).table)
-    Callable(self).table = NULL
-    entries = Callable(self).entries
+    PyMem_Free(CallableObject(self).table)
+    CallableObject(self).table = NULL
+    entries = CallableObject(self).entries
     size = 8
     while size < 2 * PyVar(entries).size:
         size *= 2
@@ -487,20 +491,22 @@ def calque_rebuild_table(self: ptr) -> i64:
     memset(table, 0, 8 * size)
     for i in range(PyVar(entries).size):
         place(table, size - 1, load_ptr(PyList(entries).items, 8 * i))
-    Callable(self).table = table
-    Callable(self).mask = size - 1
+    CallableObject(self).table = table
+    CallableObject(self).mask = size - 1
     return 1
 
 
 @unit.function
 def calque_extend_table(self: ptr) -> i64:
     """Put the last entry of the list into the table too; 0 when memory is out."""
-    entries = Callable(self).entries
+    entries = CallableObject(self).entries
     count = PyVar(entries).size
-    if Callable(self).table == NULL or Callable(self).mask + 1 < 2 * count:
+    if CallableObject(self).table == NULL or CallableObject(self).mask + 1 < 2 * count:
         return calque_rebuild_table(self)
     place(
-        Callable(self).table, Callable(self).mask, load_ptr(PyList(entries).items, 8 * (count - 1))
+        CallableObject(self).table,
+        CallableObject(self).mask,
+        load_ptr(PyList(entries).items, 8 * (count - 1)),
     )
     return 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calque.machine.call.layout import Callable, EntryObject
+from calque.machine.call.layout import CallableObject, EntryObject
 from calque.machine.call.run import calque_jitted_call, calque_operator_call
 from calque.machine.lang.unit import NULL, Unit, i32, i64, load_ptr, ptr, signature
 from calque.machine.objects.array_type import PyObject_ClearWeakRefs, refuse, tuple_type
@@ -117,13 +117,13 @@ def calque_callable_new(kind: ptr, args: ptr, keywords: ptr) -> ptr:
     self = PyType_GenericAlloc(kind, 0)
     if self == NULL:
         return NULL
-    Callable(self).vectorcall = (
+    CallableObject(self).vectorcall = (
         calque_operator_call if kind == operator_type else calque_jitted_call
     )
     incref(miss)
-    Callable(self).miss = miss
-    Callable(self).entries = PyList_New(0)
-    if Callable(self).entries == NULL:
+    CallableObject(self).miss = miss
+    CallableObject(self).entries = PyList_New(0)
+    if CallableObject(self).entries == NULL:
         decref(self)
         return NULL
     return self
@@ -133,23 +133,27 @@ def calque_callable_new(kind: ptr, args: ptr, keywords: ptr) -> ptr:
 def calque_callable_traverse(self: ptr, visit: ptr, argument: ptr) -> i32:
     status = visit_one(PyObject(self).type, visit, argument)
     if status == 0:
-        status = visit_one(Callable(self).entries, visit, argument)
+        status = visit_one(CallableObject(self).entries, visit, argument)
     if status == 0:
-        status = visit_one(Callable(self).miss, visit, argument)
+        status = visit_one(CallableObject(self).miss, visit, argument)
     if status == 0:
-        status = visit_one(Callable(self).dict, visit, argument)
+        status = visit_one(CallableObject(self).dict, visit, argument)
     return status
 
 
 @unit.function
 def calque_callable_clear(self: ptr) -> i32:
     """Let go of everything; a call that comes after raises."""
-    entries, miss, table = Callable(self).entries, Callable(self).miss, Callable(self).table
-    dictionary = Callable(self).dict
-    Callable(self).entries = NULL
-    Callable(self).miss = NULL
-    Callable(self).table = NULL
-    Callable(self).dict = NULL
+    entries, miss, table = (
+        CallableObject(self).entries,
+        CallableObject(self).miss,
+        CallableObject(self).table,
+    )
+    dictionary = CallableObject(self).dict
+    CallableObject(self).entries = NULL
+    CallableObject(self).miss = NULL
+    CallableObject(self).table = NULL
+    CallableObject(self).dict = NULL
     PyMem_Free(table)
     xdecref(entries)
     xdecref(miss)
@@ -161,7 +165,7 @@ def calque_callable_clear(self: ptr) -> i32:
 def calque_callable_dealloc(self: ptr) -> None:
     kind = PyObject(self).type
     PyObject_GC_UnTrack(self)
-    if Callable(self).weak_references:
+    if CallableObject(self).weak_references:
         PyObject_ClearWeakRefs(self)
     calque_callable_clear(self)
     PyObject_GC_Del(self)
@@ -203,7 +207,7 @@ def _callable_type(name: str, doc: str) -> type:
     return make_type(
         TypeSpec(
             name=f"calque.{name}",
-            size=Callable.size,
+            size=CallableObject.size,
             flags=FLAGS_DEFAULT | FLAGS_HAVE_GC | FLAGS_VECTORCALL | FLAGS_METHOD_DESCRIPTOR,
             doc=doc,
             slots={
@@ -215,11 +219,16 @@ def _callable_type(name: str, doc: str) -> type:
                 "tp_descr_get": calque_callable_bind,
             },
             members=(
-                ("__vectorcalloffset__", PYSSIZET, Callable.offset("vectorcall"), READONLY),
-                ("__dictoffset__", PYSSIZET, Callable.offset("dict"), READONLY),
-                ("__weaklistoffset__", PYSSIZET, Callable.offset("weak_references"), READONLY),
-                ("_entries", OBJECT, Callable.offset("entries"), READONLY),
-                ("_miss", OBJECT, Callable.offset("miss"), READONLY),
+                ("__vectorcalloffset__", PYSSIZET, CallableObject.offset("vectorcall"), READONLY),
+                ("__dictoffset__", PYSSIZET, CallableObject.offset("dict"), READONLY),
+                (
+                    "__weaklistoffset__",
+                    PYSSIZET,
+                    CallableObject.offset("weak_references"),
+                    READONLY,
+                ),
+                ("_entries", OBJECT, CallableObject.offset("entries"), READONLY),
+                ("_miss", OBJECT, CallableObject.offset("miss"), READONLY),
             ),
             dict_access=True,
         )

@@ -45,18 +45,15 @@ def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
     if loop.count is not None:
         before.append(Count(str(loop.t.attr[1].attr[0]), p.in_memory(loop.count, block)))
     effects = loop.body.effects or (loop.test is not None and loop.test.effects)
-    for small in SMALL_LOOPS if not effects else ():
-        known = len(p.memo)
+    for form in SMALL_LOOPS if not effects else ():
+        attempt = p.attempt()
         try:
-            steps = small(p, loop, block)
-        except (
-            NotPointwiseError
-        ):  # a carry is read at a place that is not known: it has to lie in memory
-            steps = None
+            steps = form(attempt, loop, block)
+        except NotPointwiseError:
+            continue  # a carry is read at a place that is not known: it has to lie in memory
         if steps is not None:
+            p.keep(attempt)
             return before + steps
-        for key in list(p.memo)[known:]:  # what was said of the carries holds no more
-            del p.memo[key]
     return before + driver_loop(p, loop, block)
 
 
@@ -113,13 +110,12 @@ def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
 def first_values(p: Planner, targets: list[tuple[Node, View]]) -> list[Step]:
     """Put the first values of the carries in place. The rounds overwrite them: whoever wants such a
     value later must not read it there."""
-    fresh = [n for n, _ in targets if n not in p.view]
-    known = len(p.memo)
-    steps = p.block(targets)
-    for n in fresh:
-        p.view.pop(n, None)
-    for key in list(p.memo)[known:]:
-        del p.memo[key]
+    attempt = p.attempt()
+    steps = attempt.block(targets)
+    attempt.memo.clear()
+    for n, _ in targets:
+        attempt.view.pop(n, None)
+    p.keep(attempt)
     return steps
 
 

@@ -51,8 +51,6 @@ def pointwise_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
                 body += store(home, (loop.at, *idx), p.at(y, idx))
     except NotPointwiseError:
         return None
-    finally:
-        guard.release()
     rounds = Loop(tuple(inner), tuple(body), loop.var, test)
     if body_size((rounds,)) > MOST_NODES or len(inner) > MOST_STATES:
         return None
@@ -145,9 +143,6 @@ class Guard:
             if loop.test is not None and not c.shape:
                 p.memo[loop.test_carries[i], ()] = v
         p.in_registers |= self.nodes
-
-    def release(self) -> None:
-        self.p.in_registers -= self.nodes
 
     def scalar_names(self, scalars: Sequence[int]) -> set[str]:
         return {str(e.attr[0]) for i in scalars for e in pieces(self.values[i])}

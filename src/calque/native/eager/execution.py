@@ -110,6 +110,7 @@ class Template:
         self.bits = [raw_bits(planned.planner.params[e.attr[0]]) for e in self.kernel.params]
         extent = call.schedule.extent
         self.turns = None if extent is None else size_function(names, extent)
+        self.asks = self.kernel.polls
         self.guards = tuple(symbols.guards.values())
         self.holds = symbols.program(list(symbols.guards))
         self.pattern, self.varying = self.driver(len(planned.inputs))
@@ -120,12 +121,12 @@ class Template:
         slots = [b.input(i) if kind == "in" else b.output(i) for kind, i in self.places]
         sizes = [Varying(HINTS[i], i) for i in self.sizes]
         turns = 1 if self.turns is None else Varying(2, TURNS)
-        b.call(k.address, [*slots, *sizes, *self.bits], 0, turns, name=k.symbol, asks=k.polls)
+        b.call(k.address, [*slots, *sizes, *self.bits], 0, turns, name=k.symbol, asks=self.asks)
         varying = b.varying()
         return Pattern(b.build(), [i for i, _ in varying]), [key for _, key in varying]
 
     def serves(self, dims: Sequence[Any]) -> bool:
-        """Do these sizes give the answers that the kernel was made with?"""
+        """Whether these sizes give the answers that the kernel was made with."""
         return not self.guards or self.holds(*dims, *HINTS[len(dims) :]) == self.guards
 
     def step(self, ins: Sequence[Buffer], outs: Sequence[Buffer], dims: Sequence[Any]) -> Routine:
@@ -133,7 +134,7 @@ class Template:
         buffers = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
         words = [*buffers, *[dims[i] for i in self.sizes], *self.bits]
         turns, k = 1 if self.turns is None else self.turns(*dims), self.kernel
-        return Routine(k.symbol, k.address, words, ins, outs, turns=turns, grain=0, asks=k.polls)
+        return Routine(k.symbol, k.address, words, ins, outs, turns=turns, grain=0, asks=self.asks)
 
     def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
@@ -165,11 +166,13 @@ def template(key: Any, trace: Callable[[Sequence[Dim]], ClosedJaxpr]) -> Templat
     full = (key, config.exact)
     found = _templates.find(full)
     if found is None:
+        changes = config.changes_elsewhere()
         try:
             found = Template(trace)
         except (ValueError, NotImplementedError):
             found = False
-        _templates[full] = found
+        if changes == config.changes_elsewhere():
+            _templates[full] = found
     return found if isinstance(found, Template) else None
 
 
@@ -281,12 +284,16 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
     try:
         key = (primitive, tuple([a.aval for a in arrays]), tuple(params.items()), config.exact)
-        run = _runs.find(key)
+        run = _runs.get(key)
     except TypeError:  # a parameter that cannot be hashed
         return prepare(primitive, [a.aval for a in arrays], params, None)(arrays)
-    if run is None:
+    if run is not None:
+        _runs.counts.hits += 1  # here, as a call of `find` would be felt
+    else:
+        _runs.counts.misses += 1
+        changes = config.changes_elsewhere()
         run = prepare(primitive, key[1], params, key[2])
-        if not holds_programs(params):
+        if not holds_programs(params) and changes == config.changes_elsewhere():
             _runs[key] = run
     for a in arrays:
         if a._extra is not None:  # placed on devices: the results follow

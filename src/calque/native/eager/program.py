@@ -42,10 +42,11 @@ class Inexpressible(Exception):
 
 
 class Steps:
-    """A program as one step for each equation, with a buffer for each value."""
+    """A program as one step for each equation, with a buffer for each value. Without free sizes
+    nobody asks for the extents of a buffer, but for its bytes."""
 
-    def __init__(self, jaxpr: Jaxpr, out_avals: Sequence[ShapedArray], sizes: Sizes) -> None:
-        self.sizes = sizes
+    def __init__(self, jaxpr: Jaxpr, out_avals: Sequence[ShapedArray], free: bool) -> None:
+        self.sizes, self.free = Sizes(), free
         self.kinds: dict[ShapedArray, tuple[tuple[Expr, ...], str, int]] = {}
         self.bytes: dict[Buffer, int] = {}
         self.consts: list[tuple[Buffer, np.ndarray]] = []
@@ -70,7 +71,7 @@ class Steps:
         found = self.kinds.get(aval)
         if found is None:
             shape, dtype = memory_type(aval)
-            extents = tuple([self.sizes.dim(d) for d in shape])
+            extents = tuple([self.sizes.dim(d) for d in shape]) if self.free else ()
             found = extents, dtype, hint_of(aval.size * int(aval.dtype.itemsize))
             self.kinds[aval] = found
         extents, dtype, nbytes = found
@@ -145,16 +146,16 @@ class Steps:
         )
 
 
-def planned(closed: ClosedJaxpr, sizes: Sizes) -> Steps:
-    """One step for each equation. Raises Inexpressible."""
+def planned(closed: ClosedJaxpr, free: bool) -> Steps:
+    """One step for each equation, which may have free sizes. Raises Inexpressible."""
     out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
     closed = run_passes(closed)
     if closed.consts or len(closed.jaxpr.eqns) > MOST_STEPS:
         raise Inexpressible
-    return Steps(closed.jaxpr, out_avals, sizes)
+    return Steps(closed.jaxpr, out_avals, free)
 
 
 def assemble(closed: ClosedJaxpr) -> Program:
     """The program of one step for each equation. Raises Inexpressible."""
-    steps = planned(closed, Sizes())
+    steps = planned(closed, free=False)
     return steps.program(Assembler(steps.sizes, {}, steps.bytes, {}))

@@ -12,7 +12,6 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.symbols import Symbols
 from calque.native.eager import execution as eager
 from calque.native.eager.program import Inexpressible, planned
-from calque.native.lower.sizes import Sizes
 from calque.native.symbolic import Resizable, SymbolicAssembler, SymbolicExecutable
 from calque.transforms.engines.specialiser import TooEarly
 
@@ -21,7 +20,7 @@ def resizable(closed: ClosedJaxpr, symbols: Symbols, hosts: bool = True) -> Resi
     """A program for every size that its symbols allow; without `hosts` it must not call Python with
     what depends on sizes. Raises Inexpressible."""
     out_avals = closed.out_avals
-    steps = planned(closed, Sizes())
+    steps = planned(closed, free=True)
     assembler = SymbolicAssembler(steps.sizes, {}, steps.bytes, {})
     program = steps.program(assembler)
     if assembler.hosts and not hosts:

@@ -113,7 +113,7 @@ class Convolution(Product):
 
 
 def is_free(steps: Steps) -> bool:
-    """Do the offsets depend on a free size?"""
+    """Whether the offsets depend on a free size."""
     return any(type(n) is Dim for pair in steps for n in pair)
 
 

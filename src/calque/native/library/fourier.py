@@ -167,8 +167,8 @@ kept_table = memo("tables of Fourier transforms", _KEPT)(make_table)
 
 
 def is_native(params: dict[str, Any]) -> bool:
-    """Does the kernel transform along axes of these lengths? It has to be certain that none is 0,
-    also of free ones."""
+    """Whether the kernel transforms along axes of these lengths. It has to be certain that none is
+    0, also of free ones."""
     return all(least(n) > 0 and hint_of(n) <= _LONGEST for n in params["fft_lengths"])
 
 

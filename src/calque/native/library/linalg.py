@@ -72,7 +72,7 @@ def library_function(name: str, dtype: np.dtype[Any]) -> int:
 
 
 def needs_library(name: str, params: dict[str, Any], avals: Sequence[ShapedArray]) -> bool:
-    """May a matrix be more than our own loops take?"""
+    """Whether a matrix may be more than our own loops take."""
     if name not in _SMALL or is_complex(avals[0].dtype):
         return True
     sizes = list(avals[0].shape[-2:])
@@ -176,7 +176,7 @@ def guess(name: str, avals: Sequence[ShapedArray]) -> int:
 
 
 def is_long(name: str, avals: Sequence[ShapedArray]) -> bool:
-    """Should other Python threads run meanwhile?"""
+    """Whether other Python threads should run meanwhile."""
     return name in NAMES and guess(name, avals) > _LONG_NS
 
 

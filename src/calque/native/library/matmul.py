@@ -13,6 +13,7 @@ panels stay near, and long sums lose few digits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -156,7 +157,7 @@ class Product:
         )
 
     def surely_near(self) -> bool:
-        """Is the right side so small, whatever its size, that it need not be packed?"""
+        """Whether the right side is so small, whatever its size, that it need not be packed."""
         return surely_at_most(self.k * self.n * item_size(self.node.dtype), NEAR)
 
     def nearness(self) -> Expr:
@@ -199,7 +200,7 @@ class Product:
 
     @staticmethod
     def turned(value: Expr, k: Expr, j: Expr) -> bool:
-        """Does the right side lie in memory along k?"""
+        """Whether the right side lies in memory along k."""
         loads = [x for x in walk(value, set()) if x.op == "load"]
         at = [linear(x.attr.shape, index_and_guard(x)[0]) for x in loads]
         return any(stride(a, k.attr[0]) == 1 and stride(a, j.attr[0]) not in (0, 1) for a in at)
@@ -232,7 +233,7 @@ class Product:
         return guarded(self.right(k, column), self.inside(column) if self.masks else TRUE)
 
     def inside(self, column: Expr) -> Expr:
-        """Is there such a column?"""
+        """Whether there is such a column."""
         return TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
 
     def row(self, i: Expr, m: int) -> Expr:
@@ -313,7 +314,7 @@ class Product:
         )
 
     def plain(self) -> bool:
-        """Can the result hold sums that are not finished?"""
+        """Whether the result can hold sums that are not finished."""
         return self.last.dtype == self.node.dtype and self.last.shape == self.node.shape
 
     def micro(
@@ -443,19 +444,11 @@ def emit_product(p: Planner, n: Node, block: Block) -> list[Step]:
 
 
 def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[Step]:
-    last = n
     p.count += 1
     hole = Buffer(f"hole{p.count}", tuple(p.sizes.dim(d) for d in n.shape), n.dtype)
-    chain = followers(block, n)
-    if chain:
+    last = last_straight(p, n, followers(block, n), hole)
+    if last is not n:
         p.view[n] = View(hole)
-        probe = tuple(var(f"probe{k}", p.sizes.dim(d)) for k, d in enumerate(n.shape))
-        for u in reversed(chain):
-            if reads_straight(p, u, n, hole, probe):
-                last = u
-                break
-    if last is n:
-        p.view.pop(n, None)
     home = block.home(last)
     product = make(p, n, last, home)
     steps = product.steps()
@@ -464,8 +457,16 @@ def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[St
     return steps
 
 
+def last_straight(p: Planner, n: Node, chain: Sequence[Node], hole: Buffer) -> Node:
+    """The last node of a chain of which every element needs just its own element of the product."""
+    attempt = p.attempt()
+    attempt.view[n] = View(hole)
+    probe = tuple(var(f"probe{k}", p.sizes.dim(d)) for k, d in enumerate(n.shape))
+    return next((u for u in reversed(chain) if reads_straight(attempt, u, n, hole, probe)), n)
+
+
 def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:
-    """Does element by element of `u` need just the same element of the product?"""
+    """Whether element by element of `u` needs just the same element of the product."""
     e = p.made(u, reindex(p, probe, n.shape, u.shape))
     return all(
         index_and_guard(x)[0] == probe for x in walk(e, set()) if x.op == "load" and x.attr is hole

@@ -122,7 +122,7 @@ def words(
 
 
 def too_long(name: str, params: dict[str, Any], x: ShapedArray) -> bool:
-    """Are there more places than the kernel counts?"""
+    """Whether there are more places than the kernel counts."""
     axis = params[
         "dimension" if name == "sort" else "axis" if name == "top_k" else "reduction_dimension"
     ]
@@ -160,13 +160,13 @@ def n_keys(n: Node) -> int:
 
 
 def is_read(n: Node, k: int, result: Any) -> bool:
-    """Must an operand be in memory? Not when it only counts places, or goes along and nobody wants
-    it."""
+    """Whether an operand must be in memory. It need not when it only counts places, or goes along
+    and nobody wants it."""
     return k < n_keys(n) or (result is not None and not counts_places(n, n.args[k]))
 
 
 def counts_places(n: Node, a: Node) -> bool:
-    """Is a further operand of a sort the number of each place along the axis?"""
+    """Whether a further operand of a sort is the number of each place along the axis."""
     if a.op != "iota" or a.aval.dtype.kind not in "iu" or a.aval.dtype.itemsize < 4:
         return False
     return bool(a.params["dimension"] == n.params["dimension"])

@@ -21,12 +21,12 @@ UNLIKELY: Final = '!prof !{!"branch_weights", i32 1, i32 100000}'
 
 
 def may_take_long(s: Loop) -> bool:
-    """Is it not known that the rounds are few?"""
+    """Whether it is not known that the rounds are few."""
     return s.var is None or not (is_const(s.var.attr[1]) and s.var.attr[1].attr <= FEW)
 
 
 def polls(body: Body) -> bool:
-    """Does a kernel ask?"""
+    """Whether a kernel asks."""
     return any(isinstance(s, Loop) and may_take_long(s) for s in statements(body))
 
 

@@ -71,7 +71,7 @@ class Acc:
 
     @property
     def ordered(self) -> bool:
-        """Does the order of folding change the result?"""
+        """Whether the order of folding changes the result."""
         return is_float(self.value.dtype) and self.op in ("sum", "prod")
 
     @property

@@ -1,5 +1,5 @@
-"""Is a kernel well formed? On in tests and while debugging: a defect is reported here, in words,
-not by LLVM or a wrong number."""
+"""Verifies that a kernel is well formed. On in tests and while debugging: a defect is reported
+here, in words, not by LLVM or a wrong number."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class _Verifier:
             self.order(s, a)
 
     def order(self, s: For, a: Accumulator) -> None:
-        """Does the loop fold in the order that the fold asks for?"""
+        """Whether the loop folds in the order that the fold asks for."""
         self.need(a.order in ("sequential", "blocked"), f"no order {a.order!r}")
         names = ", ".join(a.names)
         if isinstance(a, Acc) and self.chosen == "all":

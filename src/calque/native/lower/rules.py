@@ -9,7 +9,8 @@ equations, however long, recurses."""
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from calque.native.scalars.expr import (
     scalar_dtype,
 )
 
+K = TypeVar("K")
+V = TypeVar("V")
 Index = tuple[Expr, ...]
 Value = Any  # Expr, or Cx (a pair of them) for a complex element
 Request = tuple[Node, Index]
@@ -71,6 +74,28 @@ def buffer_of(name: str, shape: tuple[Expr, ...], dtype: str, place: str = "arg"
     return Buffer(name, shape if real is None else (*shape, const(2)), real or dtype, place)
 
 
+class Layer(dict[K, V]):
+    """A table on top of another: what is not found here is looked up there, what is written stays
+    here."""
+
+    __slots__ = ("below",)
+
+    def __init__(self, below: dict[K, V]) -> None:
+        super().__init__()
+        self.below = below
+
+    def get(self, key: K, default: Any = None) -> Any:
+        if dict.__contains__(self, key):
+            return dict.__getitem__(self, key)
+        return self.below.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or key in self.below
+
+    def __missing__(self, key: K) -> V:
+        return self.below[key]
+
+
 class Lower:
     """What lowering knows: sizes, scalar constants, where nodes live, and every element it has
     written."""
@@ -88,6 +113,19 @@ class Lower:
         self.memo: dict[tuple[Node, Index], Value] = {}
         self.params: dict[str, Any] = {}  # name -> NumPy scalar
         self.names: dict[Any, Expr] = {}
+
+    def attempt(self) -> Self:
+        """One that knows all this, for something that may fail. What it finds out about elements
+        and where nodes live is its own, until that is kept."""
+        out = copy(self)
+        out.memo, out.view = Layer(self.memo), Layer(self.view)
+        out.in_registers = set(self.in_registers)
+        return out
+
+    def keep(self, attempt: Self) -> None:
+        """Know what an attempt has found out."""
+        self.memo.update(attempt.memo)
+        self.view.update(attempt.view)
 
     # --- elements ---------------------------------------------------------------------------------
 

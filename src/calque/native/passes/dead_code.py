@@ -43,7 +43,7 @@ def dead_parts(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def has_effect(e: Eqn) -> bool:
-    """Does running the equation do more than give its results?"""
+    """Whether running the equation does more than give its results."""
     return e.primitive.effect or (
         bool(e.params) and any(has_effects(j) for j in subjaxprs(e.params))
     )

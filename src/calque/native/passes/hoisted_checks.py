@@ -65,7 +65,7 @@ def hoisted_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def is_check(e: Eqn) -> bool:
-    """Does the equation raise, or do nothing?"""
+    """Whether the equation raises, or does nothing."""
     if e.primitive.name != "cond" or e.outvars or len(e.params["branches"]) != 2:
         return False
     nothing, fails = (b.jaxpr.eqns for b in e.params["branches"])
@@ -90,7 +90,7 @@ def may_not_end(eqns: Sequence[Eqn]) -> bool:
 
 
 def has_lanes(e: Eqn) -> bool:
-    """Does each lane of a `while` end by itself?"""
+    """Whether each lane of a `while` ends by itself."""
     return e.primitive.name == "while" and bool(e.params["cond_jaxpr"].out_avals[0].ndim)
 
 

@@ -38,7 +38,7 @@ class Sweep:
         return e if e is not None and e.primitive.name == name else None
 
     def read_once(self, v: Var) -> bool:
-        """Does a single equation read this variable, by its own name?"""
+        """Whether a single equation reads this variable, by its own name."""
         if self.uses is None:
             self.uses = Counter(
                 a for e in self.jaxpr.eqns for a in e.invars if a.__class__ is not Literal

@@ -4,13 +4,13 @@ stands between them as a step of its own."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
 from calque.core.arrays import to_numpy
 from calque.native.lower.graph import Node, kind_of, reachable
-from calque.native.lower.rules import LIMITS, RULES, Lower, View, buffer_of
+from calque.native.lower.rules import LIMITS, RULES, Layer, Lower, View, buffer_of
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
 from calque.native.lower.table import elementwise
@@ -168,6 +168,19 @@ class Planner(Lower):
         self.depth = 0
         self.host_calls: list[str] = []
         self.consts: list[tuple[Buffer, np.ndarray]] = []
+
+    def attempt(self) -> Self:
+        out = super().attempt()
+        out.bytes, out.mutable = Layer(self.bytes), set(self.mutable)
+        out.host_calls, out.consts = [*self.host_calls], [*self.consts]
+        return out
+
+    def keep(self, attempt: Self) -> None:
+        super().keep(attempt)
+        self.bytes.update(attempt.bytes)
+        self.mutable |= attempt.mutable
+        self.host_calls, self.consts = attempt.host_calls, attempt.consts
+        self.count, self.depth = attempt.count, attempt.depth
 
     def buffer(self, n: Node, name: str) -> Buffer:
         self.count += 1

@@ -44,6 +44,18 @@ _OPS: Final = {
     "min": Op.MIN,
     "max": Op.MAX,
 }
+# step -> the method of an assembler that writes it
+_WRITTEN_BY: Final[dict[type[Step], str]] = {
+    Call: "call",
+    Copy: "copy",
+    Count: "count",
+    Host: "host",
+    Repeat: "repeat",
+    Routine: "routine",
+    Swap: "swap",
+    Switch: "switch",
+    WriteSize: "write_size",
+}
 
 
 class Assembler:
@@ -113,33 +125,27 @@ class Assembler:
     def steps(self, steps: Sequence[Step]) -> None:
         for s in steps:
             self.before(s)
-            if isinstance(s, Call):
-                self.call(s)
-            elif isinstance(s, Copy):
-                self.builder.copy(self.slots[s.dst], self.slots[s.src], self.bytes_of(s.dst))
-            elif isinstance(s, Host):
-                self.host(s)
-            elif isinstance(s, Routine):
-                self.routine(s)
-            elif isinstance(s, Repeat):
-                self.repeat(s)
-            elif isinstance(s, Swap):
-                self.builder.swap(self.slots[s.a], self.slots[s.b])
-            elif isinstance(s, Count):
-                self.count(s)
-            elif isinstance(s, WriteSize):
-                size, bits = self.operand(s.size), 8 * item_size(s.buffer.dtype)
-                self.builder.store(self.slots[s.buffer], size, f"i{bits}")
-            elif isinstance(s, Switch):
-                index = (
-                    self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
-                )
-                with self.builder.switch(index) as block:
-                    for case in s.cases:
-                        with block.case():
-                            self.steps(case)
-            else:
+            how = _WRITTEN_BY.get(type(s))
+            if how is None:
                 raise AssertionError(f"a step that is not scheduled: {s}")
+            getattr(self, how)(s)
+
+    def copy(self, s: Copy) -> None:
+        self.builder.copy(self.slots[s.dst], self.slots[s.src], self.bytes_of(s.dst))
+
+    def swap(self, s: Swap) -> None:
+        self.builder.swap(self.slots[s.a], self.slots[s.b])
+
+    def write_size(self, s: WriteSize) -> None:
+        size, bits = self.operand(s.size), 8 * item_size(s.buffer.dtype)
+        self.builder.store(self.slots[s.buffer], size, f"i{bits}")
+
+    def switch(self, s: Switch) -> None:
+        index = self.slots[s.index] if isinstance(s.index, Buffer) else self.integer(s.index)
+        with self.builder.switch(index) as block:
+            for case in s.cases:
+                with block.case():
+                    self.steps(case)
 
     def call(self, s: Call) -> None:
         k = self.kernels[s.schedule]
@@ -166,6 +172,8 @@ class Assembler:
 
     def operand(self, word: Any) -> Any:
         """An argument of a routine."""
+        if type(word) is int:
+            return word
         if isinstance(word, Buffer):
             return self.slots[word]
         if type(word) is Dim:

@@ -22,6 +22,7 @@ from calque.native.plan.steps import (
     Step,
     Swap,
     Switch,
+    WriteSize,
 )
 from calque.native.scalars.expr import Buffer, Expr, show
 
@@ -50,7 +51,7 @@ def step_lines(s: Step) -> Iterator[str]:
         case Copy():
             yield f"copy {s.dst.name} <- {s.src.name}"
         case Host():
-            yield f"host {s.node.op}({names(s.args)}) -> {names(s.outs)}"
+            yield f"host {s.op}({names(s.args)}) -> {names(s.outs)}"
         case Routine():
             yield f"routine {s.name}({', '.join(map(word, s.words))})"
         case Repeat():
@@ -64,6 +65,8 @@ def step_lines(s: Step) -> Iterator[str]:
             yield f"swap {s.a.name}, {s.b.name}"
         case Count():
             yield f"size {s.name} = {s.buffer.name}"
+        case WriteSize():
+            yield f"{s.buffer.name} = size {s.size}"
 
 
 def call_lines(s: Call) -> Iterator[str]:

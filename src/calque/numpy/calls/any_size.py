@@ -38,7 +38,7 @@ Flat = Callable[[], tuple[Callable[..., list[Any]], list[Any]]]
 class LibraryCall(SizedCall):
     """A call of a library function."""
 
-    __slots__ = ("arguments", "flat", "function")
+    __slots__ = ("arguments", "flat", "function", "number")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class LibraryCall(SizedCall):
     ) -> None:
         super().__init__(families.of(key_of(key)), arguments.avals, arguments.sizes)
         self.function, self.flat, self.arguments = function, flat, arguments
+        self.number: int = key[0]  # the epoch
 
 
 def traced(call: LibraryCall, program: GenericProgram) -> tuple[ClosedJaxpr, Any]:
@@ -69,7 +70,8 @@ def learn(call: LibraryCall, program: GenericProgram, choose: Callable[..., Any]
     _, result = program.traced
     descriptions, names = call.arguments.descriptions, tuple(call.arguments.kwargs)
     generic = program.executable.program
-    teach(call.function, Lesson(descriptions, generic, result, names, choose=choose))
+    lesson = Lesson(descriptions, generic, result, names, choose=choose)
+    teach(call.function, lesson, call.number)
 
 
 SPECIALISER: Final = Specialiser(traced, compiled, learn, tries_again=True)
@@ -82,8 +84,8 @@ class AnySize:
         self.families, self.counts = new_families(), CallCounts(HOT_AFTER)
 
     def is_hot(self, key: Sequence[Any], sizes: tuple[int, ...]) -> bool:
-        """Did an entry for all sizes serve these ones so often that they shall have one of their
-        own? It is asked once."""
+        """Whether an entry for all sizes served these ones so often that they shall have one of
+        their own. It is asked once."""
         family = self.families.get(key_of(key))
         for program in () if family is None else family.programs:
             values = program.values(sizes)

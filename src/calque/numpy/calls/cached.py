@@ -16,6 +16,7 @@ import numpy as np
 from calque.core import lazy, pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.pause import no_collection
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
@@ -119,7 +120,7 @@ class Teacher:
         return self.f(*args, **kwargs)
 
     def is_rare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Has a function that is seldom taught been called seldom with such arguments?"""
+        """Whether a function that is seldom taught has been called seldom with such arguments."""
         try:
             key = (epoch(), args, *kwargs.items())
             n = self.calls[key] = (self.calls.find(key) or 0) + 1
@@ -128,7 +129,7 @@ class Teacher:
         return n <= TURNS
 
     def learns(self, arguments: Arguments, key: Any, known: int | None) -> bool:
-        """Is there an entry for such arguments now?"""
+        """Whether there is an entry for such arguments now."""
         if known is None and arguments.sizes:
             self.seen[key] = 1
             if self.any_size.is_hot(key, arguments.sizes):
@@ -139,8 +140,9 @@ class Teacher:
             known or 0, 0
         )  # an entry that went, or that does not take this very value, counts as nothing
         if met or (known is None and self.at_once):
-            self.seen[key] = TAUGHT if self.teach(arguments) else REFUSED
-            return self.seen[key] == TAUGHT
+            is_taught = self.teach(arguments, key[0])
+            self.seen[key] = TAUGHT if is_taught else REFUSED
+            return is_taught
         self.seen[key] = met + 1
         return False
 
@@ -149,14 +151,17 @@ class Teacher:
         flat = functools.partial(flat_function, self.f, arguments)
         return LibraryCall(self.any_size.families, self.function, flat, arguments, key)
 
-    def teach(self, arguments: Arguments) -> bool:
-        """Add an entry for such arguments; False when the function is not for machine code."""
+    def teach(self, arguments: Arguments, number: int) -> bool:
+        """Add an entry for such arguments in the epoch of this number; False when the function is
+        not for machine code."""
+        changes = config.changes_elsewhere()
         try:
             with no_collection():
                 lesson = self.exact(self.f, arguments)
         except Exception:  # whatever is wrong shows again, with concrete values, in the call itself
             return False
-        teach(self.function, lesson)
+        if changes == config.changes_elsewhere():
+            teach(self.function, lesson, number)
         return True
 
 

@@ -61,8 +61,8 @@ class Operands:
         self.first, self.kernel = first, None
 
     def want_kernel(self, shape: Shape, counts: CallCounts) -> bool:
-        """Is it time for an entry that serves all sizes? With the second shape; and anew when the
-        entry is gone."""
+        """Whether it is time for an entry that serves all sizes: with the second shape, and anew
+        when the entry is gone."""
         if self.kernel is not None and not counts.is_hot(self.kernel, shape):
             self.first, self.kernel = shape, None
             return False
@@ -86,24 +86,28 @@ def operator(name: str, method: Method) -> Any:
         if kwargs or not callpath_enabled() or is_placed(args):
             return method(*args, **kwargs)
         exponent = text_exponent(name, args)
-        key = (epoch(), *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
+        number = epoch()
+        key = (number, *[a.aval if type(a) is ArrayImpl else type(a) for a in args], exponent)
         # an entry that went, or an int that does not fit the dtype of the array
         if taught.find(key):
             taught.pop(key, None)
             return method(*args)
-        kind = (key[0], *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
+        kind = (number, *[a.aval.kind if type(a) is ArrayImpl else type(a) for a in args], exponent)
         shape = next((a.aval.shape for a in args if type(a) is ArrayImpl and a.aval.shape), ())
         operands = kinds.find(kind) or kinds.setdefault(kind, Operands(shape))
+        changes = config.changes_elsewhere()
         try:
             made = elementwise(name, method, args)
         except Unteachable:
             arrays = all(type(a) is ArrayImpl for a in args)
             return general.miss(args, kwargs) if arrays else method(*args)
+        if changes != config.changes_elsewhere():
+            return method(*args)
         if operands.want_kernel(shape, counts):
             operands.kernel = made.kernel
-            teach(function, made.for_all_shapes(counts))
+            teach(function, made.for_all_shapes(counts), number)
         else:
-            teach(function, made.for_shape(shape))
+            teach(function, made.for_shape(shape), number)
             taught[key] = True
         return function(*args)
 

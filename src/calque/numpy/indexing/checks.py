@@ -37,7 +37,7 @@ def check_bounds(shape: Sequence[Any], arrays: dict[int, Any], parts: Sequence[A
 
 
 def outside_of(i: Any, n: Any) -> Any:
-    """Which elements of an index lie outside of an axis of size n?"""
+    """The elements of an index that lie outside of an axis of size n."""
     if isinstance(i, int) or is_concrete(i):
         found = np.asarray(i if isinstance(i, int) else to_numpy(i))
         return (found < -n) | (found >= n)
@@ -52,7 +52,7 @@ def outside_of(i: Any, n: Any) -> Any:
         from_front = do.select_n(do.lt(i, as_number(0, dtype)), i, do.add(i, as_number(n, dtype)))
         unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
         return do.ge(
-            do.convert_element_type(from_front, new_dtype=unsigned, weak_type=False, sharding=None),
+            do.convert_element_type(from_front, new_dtype=unsigned),
             as_number(n, unsigned),
         )
-    return getattr(do, "or")(do.ge(i, as_number(n, dtype)), do.lt(i, as_number(-n, dtype)))
+    return do.or_(do.ge(i, as_number(n, dtype)), do.lt(i, as_number(-n, dtype)))

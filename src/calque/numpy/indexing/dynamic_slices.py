@@ -87,5 +87,5 @@ def _positions(s: Slice, k: int, n: int) -> Any:
     if not hasattr(s.start, "aval"):
         return operator.index(s.start) + steps
     dtype = typeof(s.start).dtype
-    first = do.broadcast_in_dim(s.start, shape=tuple(shape), broadcast_dimensions=(), sharding=None)
+    first = do.broadcast_in_dim(s.start, shape=tuple(shape), broadcast_dimensions=())
     return do.add(first, steps.astype(dtype)) if s.size else do.mul(first, scalar_of(dtype, 0))

@@ -25,7 +25,7 @@ PLACE = np.dtype("int32")
 
 
 def is_traced_integer(n: Any) -> bool:
-    """Is it an integer scalar that is not known yet?"""
+    """Whether it is an integer scalar that is not known yet."""
     return isinstance(n, Tracer) and n.aval.ndim == 0 and is_integer(n.aval.dtype)
 
 
@@ -62,14 +62,12 @@ def refuse_empty(sizes: Sequence[Any], error: Exception, unless: Sequence[Any] =
             nothing = do.eq(value_of(n), np.zeros((), canonicalize(int)))
             for u in unless:
                 if may_be_empty(u):
-                    nothing = getattr(do, "and")(
-                        nothing, do.ne(value_of(u), np.zeros((), canonicalize(int)))
-                    )
+                    nothing = do.and_(nothing, do.ne(value_of(u), np.zeros((), canonicalize(int))))
             raise_if(nothing, lambda: error)
 
 
 def may_be_empty(n: Any) -> bool:
-    """Is this a size that the program finds, and that may be 0?"""
+    """Whether this is a size that the program finds, and that may be 0."""
     return is_found(n) and n.symbols.bounds(n.poly)[0] <= 0
 
 
@@ -104,7 +102,7 @@ def _places(a: Any, maker: str) -> tuple[Any, ...]:
     shape = typeof(a).shape
     mask = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
     if len(shape) != 1:
-        mask = do.reshape(mask, new_sizes=(typeof(a).size,), dimensions=None, sharding=None)
+        mask = do.reshape(mask, new_sizes=(typeof(a).size,))
     flat = places(mask, maker)
     return (flat,) if len(shape) == 1 else tuple(unraveled(flat, shape))
 
@@ -125,7 +123,7 @@ def unraveled(flat: Any, shape: Sequence[Any]) -> list[Any]:
 
 
 def is_window(part: Any, size: Any) -> bool:
-    """Is this part of an index a slice whose length is not known while tracing?"""
+    """Whether this part of an index is a slice whose length is not known while tracing."""
     if not isinstance(part, slice):
         return False
     if isinstance(part.step, Tracer):
@@ -146,7 +144,7 @@ def is_window(part: Any, size: Any) -> bool:
 def window(part: slice, size: Any) -> Any:
     """The places that a slice selects, as a vector of a size that the program finds."""
     start, length, step = window_bounds(part, size)
-    line = do.iota(dtype=PLACE, shape=(length,), dimension=0, sharding=None)
+    line = do.iota(dtype=PLACE, shape=(length,), dimension=0)
     return do.add(do.mul(line, _number(step)) if step != 1 else line, start)
 
 
@@ -201,7 +199,7 @@ def _bound(v: Any, default: Any, n: Any, low: Any, high: Any) -> Any:
                 for e in (max(-(1 << 31), np.iinfo(v.aval.dtype).min), (1 << 31) - 1)
             ]
             v = do.clamp(ends[0], v, ends[1])
-        v = do.convert_element_type(v, new_dtype=PLACE, weak_type=False, sharding=None)
+        v = do.convert_element_type(v, new_dtype=PLACE)
     else:
         v = as_number(as_size(v), PLACE)
     v = do.select_n(do.lt(v, _number(0)), v, do.add(v, n))

@@ -61,8 +61,8 @@ def getitem(
 
 
 def needs_opening(index: Any, shape: tuple[int, ...]) -> bool:
-    """Might a part of the index be a slice of a length that only the program knows, or lie on an
-    axis of such a size?"""
+    """Whether a part of the index might be a slice of a length that only the program knows, or lie
+    on an axis of such a size."""
     if any(isinstance(n, Dim) for n in shape):
         return any(map(is_found, shape))
     parts = index if type(index) is tuple else (index,)
@@ -122,9 +122,7 @@ def _has_int_outside(index: Any, shape: tuple[int, ...]) -> bool:
 
 def filled(x: Any, plan: Plan, fill_value: Any) -> Any:
     shape = tuple(1 if r == "new" else plan.slices[r[1]][1] for r in plan.result)
-    return do.broadcast_in_dim(
-        fill_scalar(x, fill_value), shape=shape, broadcast_dimensions=(), sharding=None
-    )
+    return do.broadcast_in_dim(fill_scalar(x, fill_value), shape=shape, broadcast_dimensions=())
 
 
 def fill_scalar(x: Any, fill_value: Any) -> Any:
@@ -181,9 +179,7 @@ def basic(x: Any, plan: Plan) -> Any:
             shape_out.append(1 if r == "new" else next(kept))
             if r != "new":
                 dims.append(i)
-        x = do.broadcast_in_dim(
-            x, shape=tuple(shape_out), broadcast_dimensions=tuple(dims), sharding=None
-        )
+        x = do.broadcast_in_dim(x, shape=tuple(shape_out), broadcast_dimensions=tuple(dims))
     return x
 
 
@@ -281,7 +277,7 @@ def nothing_of(x: Any, plan: Plan) -> Any:
     kept = [n for a, n in enumerate(x.shape) if a not in plan.arrays]
     before = sum(1 for r in plan.result[: plan.advanced_at] if r != "new")
     shape = (*kept[:before], *plan.advanced_shape, *kept[before:])
-    return do.reshape(x, new_sizes=shape, dimensions=None, sharding=None)
+    return do.reshape(x, new_sizes=shape)
 
 
 def offsets(plan: Plan, rank: int) -> tuple[int, ...]:
@@ -301,9 +297,7 @@ def with_new_axes(x: Any, plan: Plan, rank: int) -> Any:
         shape.append(1 if r == "new" else next(sizes))
         if r != "new":
             dims.append(i)
-    return do.broadcast_in_dim(
-        x, shape=tuple(shape), broadcast_dimensions=tuple(dims), sharding=None
-    )
+    return do.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
 
 # ---------------------------------------------------------------- writing
@@ -319,7 +313,7 @@ def update(
     own, (x, index) = x.shape, scalar_masks.opened(x, index)
     if not surely_same(x.shape, own):
         out = update(x, index, values, scatter, mode, unique, ordered)
-        return do.reshape(out, new_sizes=own, dimensions=None, sharding=None)
+        return do.reshape(out, new_sizes=own)
     if needs_opening(index, x.shape):
         index = windows_as_places(index, x.shape)
     plan = parse(index, x.shape)
@@ -349,7 +343,7 @@ def ints_as_slices(plan: Plan, values: Any, index: Any, wrap: bool) -> tuple[Pla
         at = next((k for k, r in enumerate(result) if r != "new" and r[1] > a), len(result))
         result.insert(at, ("slice", a))
         sizes.insert(at, 1)
-    values = do.reshape(values, new_sizes=tuple(sizes), dimensions=None, sharding=None)
+    values = do.reshape(values, new_sizes=tuple(sizes))
     return (
         Plan(plan.shape, plan.arrays, slices, result, plan.advanced_at, plan.advanced_shape),
         values,
@@ -357,7 +351,7 @@ def ints_as_slices(plan: Plan, values: Any, index: Any, wrap: bool) -> tuple[Pla
 
 
 def outside(plan: Plan, index: Any) -> bool:
-    """Does a static int lie outside of its axis? Then there is nothing to write."""
+    """Whether a static int lies outside of its axis. Then there is nothing to write."""
     parts = [p for p in expand(index, plan.shape) if p is not None]
     return any(isinstance(p, int) and not -n <= p < n for p, n in zip(parts, plan.shape))
 
@@ -399,7 +393,7 @@ def scatter_plan(
     ]
     if "new" in layout:
         kept = tuple(n for n, r in zip(typeof(values).shape, layout) if r != "new")
-        values = do.reshape(values, new_sizes=kept, dimensions=None, sharding=None)
+        values = do.reshape(values, new_sizes=kept)
         layout = [r for r in layout if r != "new"]
     flips = tuple(k for k, r in enumerate(layout) if r[0] == "slice" and plan.slices[r[1]][2] < 0)
     if flips:
@@ -468,22 +462,17 @@ def index_columns(
             index_dtype(plan.shape[a]),
         )
         i = broadcast_to(i, plan.advanced_shape)
-        columns[a] = do.broadcast_in_dim(
-            i, shape=batch_shape, broadcast_dimensions=dims, sharding=None
-        )
+        columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=dims)
     for a in spread:
         start, length, step = slices[a]
         i = _progression(start, length, step, index_dtype(plan.shape[a]))
         at = (batch.index(("slice", a)),)
-        columns[a] = do.broadcast_in_dim(
-            i, shape=batch_shape, broadcast_dimensions=at, sharding=None
-        )
+        columns[a] = do.broadcast_in_dim(i, shape=batch_shape, broadcast_dimensions=at)
     for a, start in starts.items():
         columns[a] = do.broadcast_in_dim(
             as_number(start, index_dtype(plan.shape[a])),
             shape=batch_shape,
             broadcast_dimensions=(),
-            sharding=None,
         )
     return columns
 
@@ -500,5 +489,5 @@ def stacked(columns: Sequence[Any], shape: tuple[int, ...]) -> Any:
     if not columns:
         return np.zeros((*shape, 0), np.int32)
     wide = promote_dtypes(*columns)
-    lifted = [do.reshape(c, new_sizes=(*shape, 1), dimensions=None, sharding=None) for c in wide]
+    lifted = [do.reshape(c, new_sizes=(*shape, 1)) for c in wide]
     return lifted[0] if len(lifted) == 1 else do.concatenate(*lifted, dimension=len(shape))

@@ -41,15 +41,9 @@ def update(x: Any, mask: Any, values: Any, scatter: Callable[..., Any]) -> Any:
             f" {str(rest)[1:]}"
         )
     if len(own) == len(rest) + 1:
-        values = (
-            in_order(mask, values)
-            if own[0] != 1
-            else do.reshape(values, new_sizes=own[1:], dimensions=None, sharding=None)
-        )
+        values = in_order(mask, values) if own[0] != 1 else do.reshape(values, new_sizes=own[1:])
     every = indexing.update(x, Ellipsis, values, scatter, None, False, False)
-    chosen = do.broadcast_in_dim(
-        mask, shape=shape, broadcast_dimensions=tuple(range(m.ndim)), sharding=None
-    )
+    chosen = do.broadcast_in_dim(mask, shape=shape, broadcast_dimensions=tuple(range(m.ndim)))
     return do.select_n(chosen, x, every)
 
 
@@ -58,8 +52,8 @@ def in_order(mask: Any, values: Any) -> Any:
     are not just as many."""
     m, n = typeof(mask), typeof(values).shape[0]
     dtype = index_dtype(m.size)
-    flat = convert(do.reshape(mask, new_sizes=(m.size,), dimensions=None, sharding=None), dtype)
-    count = do.reduce_sum(flat, axes=(0,), out_sharding=None)
+    flat = convert(do.reshape(mask, new_sizes=(m.size,)), dtype)
+    count = do.reduce_sum(flat, axes=(0,))
 
     def error(found: np.ndarray) -> Exception:
         return ValueError(
@@ -70,10 +64,8 @@ def in_order(mask: Any, values: Any) -> Any:
     if not n:  # nothing may be chosen: any value will do
         zero = np.zeros((), typeof(values).dtype)
         shape = (*m.shape, *typeof(values).shape[1:])
-        return do.broadcast_in_dim(zero, shape=shape, broadcast_dimensions=(), sharding=None)
+        return do.broadcast_in_dim(zero, shape=shape, broadcast_dimensions=())
     turn = do.sub(do.cumsum(flat, axis=0, reverse=False), as_number(1, dtype))
     turn = do.max(turn, as_number(0, dtype))
     taken = indexing.getitem(values, turn, "clip")
-    return do.reshape(
-        taken, new_sizes=(*m.shape, *typeof(values).shape[1:]), dimensions=None, sharding=None
-    )
+    return do.reshape(taken, new_sizes=(*m.shape, *typeof(values).shape[1:]))

@@ -338,7 +338,6 @@ class _Sum:
             dimension_numbers=numbers,
             precision=self.precision,
             preferred_element_type=self.preferred or dtype,
-            out_sharding=None,
         )
         return convert(out, typeof(out).dtype, weak) if weak else out
 
@@ -357,14 +356,10 @@ def _diagonal(x: Any, ix: str, c: str) -> tuple[Any, str]:
     if shape[i] != shape[j]:
         one = i if shape[i] == 1 else j
         return do.squeeze(x, dimensions=(one,)), ix[:one] + ix[one + 1 :]
-    rows, columns = (
-        do.iota(dtype=np.dtype("int32"), shape=shape, dimension=k, sharding=None) for k in (i, j)
-    )
+    rows, columns = (do.iota(dtype=np.dtype("int32"), shape=shape, dimension=k) for k in (i, j))
     kept = do.select_n(
         do.eq(rows, columns),
-        do.broadcast_in_dim(
-            np.zeros((), typeof(x).dtype), shape=shape, broadcast_dimensions=(), sharding=None
-        ),
+        do.broadcast_in_dim(np.zeros((), typeof(x).dtype), shape=shape, broadcast_dimensions=()),
         x,
     )
     return _sum(kept, (j,)), ix[:j] + ix[j + 1 :]

@@ -16,8 +16,8 @@ _ARRAYS: tuple[Any, ...] = (ArrayImpl, Tracer, np.ndarray, np.generic)
 
 
 def is_scalar_mask(p: Any) -> bool:
-    """Is this part of an index a concrete boolean of rank 0? A traced one has no known size, which
-    is said where masks are read."""
+    """Whether this part of an index is a concrete boolean of rank 0. A traced one has no known
+    size, which is said where masks are read."""
     return type(p) is bool or (
         isinstance(p, _ARRAYS)
         and p.dtype == np.dtype(bool)
@@ -45,7 +45,7 @@ def opened(x: Any, index: Any) -> tuple[Any, Any]:
         else:
             axis += max(rest, 0) if p is Ellipsis else n
             out.append(p)
-    return do.reshape(x, new_sizes=tuple(shape), dimensions=None, sharding=None), tuple(out)
+    return do.reshape(x, new_sizes=tuple(shape)), tuple(out)
 
 
 def _axes(p: Any) -> int:

@@ -98,9 +98,6 @@ def matmul(a: Any, b: Any) -> Any:
         a,
         b,
         dimension_numbers=numbers,
-        precision=None,
-        preferred_element_type=None,
-        out_sharding=None,
     )
 
 
@@ -120,7 +117,7 @@ def adjoint(x: Any) -> Any:
 
 def position(shape: Shape, axis: int) -> Any:
     """The row (axis -2) or column (axis -1) number of each element."""
-    return do.iota(dtype=INT, shape=shape, dimension=len(shape) + axis, sharding=None)
+    return do.iota(dtype=INT, shape=shape, dimension=len(shape) + axis)
 
 
 def below(shape: Shape, k: int = 0) -> Any:
@@ -150,34 +147,28 @@ def eye(aval: ShapedArray, n: int | None = None, start: int = 0) -> Any:
     shape = (*aval.shape[:-2], size, size)
     where = do.eq(position(shape, -2), position(shape, -1))
     if start:
-        begun = do.broadcast_in_dim(
-            np.asarray(start, INT), shape=shape, broadcast_dimensions=(), sharding=None
-        )
-        where = getattr(do, "and")(where, do.ge(position(shape, -2), begun))
-    return do.convert_element_type(where, new_dtype=aval.dtype, weak_type=False, sharding=None)
+        begun = do.broadcast_in_dim(np.asarray(start, INT), shape=shape, broadcast_dimensions=())
+        where = do.and_(where, do.ge(position(shape, -2), begun))
+    return do.convert_element_type(where, new_dtype=aval.dtype)
 
 
 def diagonal(x: Any) -> Any:
     """The diagonals of square matrices."""
     aval = typeof(x)
-    return do.reduce_sum(do.mul(x, eye(aval)), axes=(aval.ndim - 1,), out_sharding=None)
+    return do.reduce_sum(do.mul(x, eye(aval)), axes=(aval.ndim - 1,))
 
 
 def rows(v: Any, n: int) -> Any:
     """Vectors as matrices of `n` equal rows: [i, j] is v[j]."""
     shape = typeof(v).shape
     dims = (*range(len(shape) - 1), len(shape))
-    return do.broadcast_in_dim(
-        v, shape=(*shape[:-1], n, shape[-1]), broadcast_dimensions=dims, sharding=None
-    )
+    return do.broadcast_in_dim(v, shape=(*shape[:-1], n, shape[-1]), broadcast_dimensions=dims)
 
 
 def columns(v: Any, n: int) -> Any:
     """Vectors as matrices of `n` equal columns: [i, j] is v[i]."""
     shape = typeof(v).shape
-    return do.broadcast_in_dim(
-        v, shape=(*shape, n), broadcast_dimensions=tuple(range(len(shape))), sharding=None
-    )
+    return do.broadcast_in_dim(v, shape=(*shape, n), broadcast_dimensions=tuple(range(len(shape))))
 
 
 def real(x: Any) -> Any:
@@ -187,7 +178,7 @@ def real(x: Any) -> Any:
 def as_dtype(x: Any, dtype: Any) -> Any:
     if typeof(x).dtype == dtype:
         return x
-    return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(x, new_dtype=dtype)
 
 
 def scaled(x: Any, factor: float) -> Any:
@@ -201,7 +192,7 @@ def part(x: Any, m: int, n: int, top: int = 0, left: int = 0) -> Any:
         return x
     zeros = (0,) * (len(shape) - 2)
     limits = (*shape[:-2], top + m, left + n)
-    return do.slice(x, start_indices=(*zeros, top, left), limit_indices=limits, strides=None)
+    return do.slice(x, start_indices=(*zeros, top, left), limit_indices=limits)
 
 
 def enlarged(x: Any, m: int, n: int) -> Any:
@@ -223,7 +214,7 @@ def take_rows(x: Any, order: Any) -> Any:
     b, n = len(shape) - 2, typeof(order).shape[-1]
     batch = tuple(range(b))
     indices = do.broadcast_in_dim(
-        order, shape=(*shape[:-2], n, 1), broadcast_dimensions=(*batch, b), sharding=None
+        order, shape=(*shape[:-2], n, 1), broadcast_dimensions=(*batch, b)
     )
     return do.gather(
         x,

@@ -180,11 +180,10 @@ def _reflected(a: Any, taus: Any, c: Any, order: Sequence[int], adjoint: bool) -
             taus,
             start_indices=(*(0,) * (typeof(taus).ndim - 1), i),
             limit_indices=(*typeof(taus).shape[:-1], i + 1),
-            strides=None,
         )
         tau = la.conjugated(tau) if adjoint else tau
         dims = (*range(aval.ndim - 2), aval.ndim - 1)
-        tau = do.broadcast_in_dim(tau, shape=aval.shape, broadcast_dimensions=dims, sharding=None)
+        tau = do.broadcast_in_dim(tau, shape=aval.shape, broadcast_dimensions=dims)
         c = do.sub(c, do.mul(tau, la.matmul(v, la.matmul(la.adjoint(v), c))))
     return c
 
@@ -278,7 +277,7 @@ NO_DERIVATIVE = "{} has no derivative; differentiate through eigh, eig or qr ins
 
 def _reduction(name: str, meaning: Callable[..., Any], shape: Callable[..., Any]) -> Primitive:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **p: Any) -> Any:
-        out = getattr(do, name)(*primals, **p)
+        out = do[name](*primals, **p)
         if all(type(t) is Zero for t in tangents):
             return out, [zero_like(o) for o in out]
         raise NotImplementedError(NO_DERIVATIVE.format(name))
@@ -468,12 +467,13 @@ def _times(dl: Any, d: Any, du: Any, x: Any) -> Any:
 def _tridiagonal_solve_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], **p: Any
 ) -> tuple[Any, Any]:
-    x = do.tridiagonal_solve(*primals, **p)
+    dl, d, du, b = primals
+    x = do.tridiagonal_solve(dl, d, du, b, **p)
     if all(type(t) is Zero for t in tangents):
         return x, zero_like(x)
     moved = _times(tangents[0], tangents[1], tangents[2], x)
     right = add_tangents(tangents[3], moved if type(moved) is Zero else do.neg(moved))
-    return x, do.tridiagonal_solve(*primals[:3], right, **p)
+    return x, do.tridiagonal_solve(dl, d, du, right, **p)
 
 
 def _tridiagonal_solve_transpose(

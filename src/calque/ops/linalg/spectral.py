@@ -101,7 +101,6 @@ def _gaps(w: Any) -> Any:
         np.ones((), typeof(w).dtype),
         shape=typeof(apart).shape,
         broadcast_dimensions=(),
-        sharding=None,
     )
     return do.sub(do.div(one, do.add(apart, eye)), eye)
 
@@ -220,9 +219,7 @@ def _eig_jvp(
         return out, [dw]
     dv = la.matmul(v, do.mul(inner, _gaps(w)))
     n = typeof(w).shape[-1]
-    along = do.reduce_sum(
-        do.real(do.mul(la.conjugated(v), dv)), axes=(typeof(v).ndim - 2,), out_sharding=None
-    )
+    along = do.reduce_sum(do.real(do.mul(la.conjugated(v), dv)), axes=(typeof(v).ndim - 2,))
     return out, [dw, do.sub(dv, do.mul(v, la.as_dtype(la.rows(along, n), dtype)))]
 
 
@@ -342,9 +339,7 @@ def _svd_jvp(
 
 def ones_like(x: Any) -> Any:
     aval = typeof(x)
-    return do.broadcast_in_dim(
-        np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=None
-    )
+    return do.broadcast_in_dim(np.ones((), aval.dtype), shape=aval.shape, broadcast_dimensions=())
 
 
 def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:
@@ -358,8 +353,6 @@ def _vectors(s: Any, inner: Any) -> tuple[Any, Any]:
     same = do.convert_element_type(
         do.eq(square, la.zeros_like(square)),
         new_dtype=typeof(s).dtype,
-        weak_type=False,
-        sharding=None,
     )
     factor = la.as_dtype(do.sub(do.div(ones_like(square), do.add(square, same)), same), dtype)
     right, left = do.mul(inner, la.as_dtype(row, dtype)), do.mul(inner, la.as_dtype(column, dtype))

@@ -202,9 +202,7 @@ def _conv_transpose_rule(ct: Any, x: Any, w: Any, **params: Any) -> list[Any]:
     else:
         back = _rhs_ct(ct, x, w.aval, params)
     if type(back) is not Zero and typeof(back).dtype != linear.aval.dtype:
-        back = do.convert_element_type(
-            back, new_dtype=linear.aval.dtype, weak_type=False, sharding=None
-        )
+        back = do.convert_element_type(back, new_dtype=linear.aval.dtype)
     return [back, None] if linear is x else [None, back]
 
 
@@ -302,7 +300,7 @@ def _split(x: Any, d: int, first: int) -> Any:
     """Dimension `d` as two: `first` groups of its elements."""
     shape = typeof(x).shape
     sizes = (*shape[:d], first, shape[d] // max(first, 1), *shape[d + 1 :])
-    return do.reshape(x, new_sizes=sizes, dimensions=None, sharding=None)
+    return do.reshape(x, new_sizes=sizes)
 
 
 def _merge(x: Any, outer: int, inner: int) -> Any:
@@ -312,7 +310,7 @@ def _merge(x: Any, outer: int, inner: int) -> Any:
     x = move(x, outer, target)
     shape = typeof(x).shape
     sizes = (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2 :])
-    return do.reshape(x, new_sizes=sizes, dimensions=None, sharding=None)
+    return do.reshape(x, new_sizes=sizes)
 
 
 def _grow(x: Any, b: int, d: int, groups: int) -> Any:
@@ -333,8 +331,6 @@ def _shrink(x: Any, d: int, groups: int, size: int) -> tuple[Any, int]:
     x = do.reshape(
         x,
         new_sizes=(*shape[:d], groups, size, inner, *shape[d + 1 :]),
-        dimensions=None,
-        sharding=None,
     )
     return _merge(move(x, d + 1, 0), d + 1, d + 2), 0
 
@@ -375,7 +371,7 @@ def _empty_result(x: Any, w: Any, bx: int, bw: int, p: Params) -> tuple[Any, int
     aval = _conv_shape(one(x, bx), one(w, bw), **p)
     return (
         do.broadcast_in_dim(
-            np.zeros((), aval.dtype), shape=(0, *aval.shape), broadcast_dimensions=(), sharding=None
+            np.zeros((), aval.dtype), shape=(0, *aval.shape), broadcast_dimensions=()
         ),
         0,
     )

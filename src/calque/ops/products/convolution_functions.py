@@ -303,14 +303,10 @@ def conv_general_dilated_patches(
     channels = aval.shape[lhs_spec[1]]
     window = int(np.prod(tuple(filter_shape), dtype=np.int64))
     eye = do.eq(_iota(window, 0), _iota(window, 1))
-    eye = do.convert_element_type(eye, new_dtype=aval.dtype, weak_type=False, sharding=None)
-    kernel = do.broadcast_in_dim(
-        eye, shape=(channels, window, window), broadcast_dimensions=(1, 2), sharding=None
-    )
+    eye = do.convert_element_type(eye, new_dtype=aval.dtype)
+    kernel = do.broadcast_in_dim(eye, shape=(channels, window, window), broadcast_dimensions=(1, 2))
     # (out feature, in feature, *spatial), put where the kernel's dimensions stand
-    kernel = do.reshape(
-        kernel, new_sizes=(channels * window, 1, *filter_shape), dimensions=None, sharding=None
-    )
+    kernel = do.reshape(kernel, new_sizes=(channels * window, 1, *filter_shape))
     kernel = permuted(kernel, np.argsort(rhs_spec).tolist())
     return conv_general_dilated(
         lhs,
@@ -327,7 +323,7 @@ def conv_general_dilated_patches(
 
 
 def _iota(n: int, dimension: int) -> Any:
-    return do.iota(dtype=np.dtype("int32"), shape=(n, n), dimension=dimension, sharding=None)
+    return do.iota(dtype=np.dtype("int32"), shape=(n, n), dimension=dimension)
 
 
 def conv_general_dilated_local(

@@ -185,7 +185,7 @@ def _operand_ct(
     order = sorted(range(len(theirs)), key=theirs.__getitem__)
     out = permuted(out, inverse((*my_batch, *my_free, *[mine[i] for i in order])))
     if typeof(out).dtype != aval.dtype:
-        out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=False, sharding=None)
+        out = do.convert_element_type(out, new_dtype=aval.dtype)
     return out
 
 
@@ -234,6 +234,7 @@ dot_general_p = Primitive(
     transpose=_dot_transpose,
     batch=_dot_batch,
     hidden=_dot_hidden,
+    defaults={"precision": None, "preferred_element_type": None, "out_sharding": None},
 )
 
 

@@ -125,13 +125,13 @@ def _program(lhs: Any, rhs: Any, sizes: Any, **p: Any) -> Any:
     shape = (index.shape[0], *aval.shape)
 
     def spread(v: Any) -> Any:
-        return do.broadcast_in_dim(v, shape=shape, broadcast_dimensions=(0,), sharding=None)
+        return do.broadcast_in_dim(v, shape=shape, broadcast_dimensions=(0,))
 
     ends = do.cumsum(sizes, axis=0, reverse=False)
-    at = do.iota(dtype=index.dtype, shape=shape, dimension=ragged + 1, sharding=None)
-    mine = getattr(do, "and")(do.ge(at, spread(do.sub(ends, sizes))), do.lt(at, spread(ends)))
+    at = do.iota(dtype=index.dtype, shape=shape, dimension=ragged + 1)
+    mine = do.and_(do.ge(at, spread(do.sub(ends, sizes))), do.lt(at, spread(ends)))
     repeated = do.broadcast_in_dim(
-        lhs, shape=shape, broadcast_dimensions=tuple(range(1, len(shape))), sharding=None
+        lhs, shape=shape, broadcast_dimensions=tuple(range(1, len(shape)))
     )
     rows = do.select_n(mine, zeros(ShapedArray(shape, aval.dtype)), repeated)
 

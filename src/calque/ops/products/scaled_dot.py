@@ -51,7 +51,7 @@ def _default_numbers(lhs: Any, rhs: Any) -> Any:
 
 
 def _as(x: Any, dtype: Any) -> Any:
-    return do.convert_element_type(x, new_dtype=dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(x, new_dtype=dtype)
 
 
 def _scaled(side: str, x: Any, scale: Any, contracting: Sequence[int], dtype: Any) -> Any:
@@ -75,6 +75,5 @@ def _scaled(side: str, x: Any, scale: Any, contracting: Sequence[int], dtype: An
         _as(operand(scale), dtype),
         shape=blocks,
         broadcast_dimensions=tuple(range(0, len(blocks), 2)),
-        sharding=None,
     )
-    return do.mul(x, do.reshape(spread, new_sizes=shape, dimensions=None, sharding=None))
+    return do.mul(x, do.reshape(spread, new_sizes=shape))

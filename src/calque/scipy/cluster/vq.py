@@ -1,14 +1,14 @@
 """calque.scipy.cluster.vq: observations and the codes nearest to them."""
 
-from typing import Any
-
 from calque import numpy as jnp
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import arrays, promote_inexact
 
 __all__ = ["vq"]
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """For each observation (row of `obs`) the number of the nearest row of `code_book`, and how far
     it is. Vectors stand for observations of one number. Values are not checked: nan gives nan,
     whatever `check_finite`.

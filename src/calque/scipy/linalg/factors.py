@@ -7,7 +7,9 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_inexact, real_part
+from calque.core.types import ArrayLike
 from calque.lax import linalg as lax_linalg
 from calque.numpy.linalg.factors import adjoint, matrices
 from calque.numpy.promotion import promote_inexact
@@ -19,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinant. Nothing is overwritten, and nan passes through: the last two arguments are
     SciPy's.
 
@@ -29,7 +31,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return jnp.linalg.det(a)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverse of a square matrix.
 
     >>> import calque.scipy.linalg as sl
@@ -39,13 +41,13 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """(u, s, v^H) with s in descending order, or only s. LAPACK's divide and conquer serves for
     both values of `lapack_driver`.
 
@@ -62,8 +64,8 @@ def svd(
 
 
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, ...]:
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
     """p, l and u with a = p l u; with `permute_l`, p l and u.
 
     >>> import calque.scipy.linalg as sl
@@ -82,13 +84,13 @@ def lu(
 
 
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """q and r with a = q r, and with pivoting the order of columns p for which a[:, p] = q r.
     Modes: "full", "economic", "r" (without q).
 
@@ -103,14 +105,14 @@ def qr(
 
 
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """c q (mode "right") or q c (mode "left") and r, for a = q r with the reduced q, or its
     conjugate; with pivoting also the order of columns.
 
@@ -151,8 +153,8 @@ def qr_multiply(
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -161,7 +163,7 @@ def eigh(
     eigvals: tuple[int, int] | None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The eigenvalues w, ascending, and eigenvectors v (columns) of a Hermitian matrix: a v = v w.
     With a positive-definite `b`: a v = b v w (type 1), a b v = v w (type 2) or b a v = v w (type
     3). `eigvals` = (first, last) selects by number.
@@ -212,15 +214,15 @@ def _generalised(a: Any, b: Any, lower: bool, type: int) -> tuple[Any, Any]:
 
 
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
-    key: Any = None,
-) -> Any:
+    key: ArrayLike | None = None,
+) -> Array | tuple[Array, ...]:
     """The eigenvalues, ascending, and eigenvectors of the Hermitian matrix with the diagonal `d`
     and `e` above it: all (select="a"), or those numbered select_range[0] to select_range[1]
     (select="i"). LAPACK finds them to rounding, within any `tol`, and needs no `key`.
@@ -279,8 +281,8 @@ def _selection(n: int, select: str, select_range: tuple[float, float] | None) ->
 
 
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
     """h with zeros below its first subdiagonal, and with `calc_q` also the unitary q, for which a =
     q h q^H.
 
@@ -299,7 +301,7 @@ def hessenberg(
     return out, eye.at[..., 1:, 1:].set(lax_linalg.householder_product(h[..., 1:, :-1], taus))
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """t and the unitary z with a = z t z^H, where t is upper triangular, but for blocks of two rows
     in the real form of a real matrix.
 
@@ -316,7 +318,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     return t, z
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form from the real one: t upper triangular with z t z^H = Z T Z^T.
 
     >>> import calque.scipy.linalg as sl

@@ -9,7 +9,9 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import real_part
+from calque.core.types import ArrayLike
 from calque.lax import linalg as lax_linalg
 from calque.lax.polar import qdwh
 from calque.numpy.linalg.factors import adjoint, matrices
@@ -33,7 +35,7 @@ def _pade(degree: int) -> list[float]:
     return [float(f(2 * degree - k) // (f(k) * f(degree - k))) for k in range(degree + 1)]
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of a matrix, by scaling, a Pade approximant, and squaring; nan where more
     than `max_squarings` are needed.
 
@@ -94,7 +96,9 @@ def _squared(x: Any, turns: Any) -> Any:
     return lax.fori_loop(0, jnp.max(turns), step, x) if turns.size else x
 
 
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
     """The exponential of A and its derivative in the direction E, or only that. `method`, a choice
     in SciPy, makes no difference.
 
@@ -123,7 +127,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 # ---------------------------------------------------------------- square root
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of a matrix, complex; nan where there is none. Not split into
     blocks: `blocksize` must be 1.
 
@@ -190,7 +194,7 @@ def _sqrtm_triangular(t: Any) -> Any:
 # ---------------------------------------------------------------- any function
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """The function of a matrix that takes its eigenvalues to `func` of them, complex; with
     disp=False also an estimate of the error. By Parlett's recurrence, which needs distinct
     eigenvalues.
@@ -242,13 +246,13 @@ def _parlett(t: Any, diagonal: Any) -> tuple[Any, Any]:
 
 
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The unitary u and the positive semidefinite p with a = u p (side="right") or a = p u
     (side="left"). Methods: "qdwh", an iteration of at most `max_iterations` turns that stops at a
     change below `eps`, and "svd".

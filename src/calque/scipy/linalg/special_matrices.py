@@ -7,7 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import as_dtype, canonicalize, is_complex
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import array_of, arrays, promote_dtypes, promote_inexact
 
 __all__ = [
@@ -33,7 +35,7 @@ def _row_and_column(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(m)[:, None], np.arange(n)[None, :]
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with the first column `c` and the first row `r` (the conjugate of c if it is not
     given), constant along diagonals.
 
@@ -54,7 +56,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     )
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with the first column `c` and the last row `r` (zeros if it is not given),
     constant along anti-diagonals.
 
@@ -74,7 +76,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _picked(c, r, np.where(i + j < m, i + j, i + j + 1))
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """The matrix whose columns are `c`, each turned one place further than the last.
 
     >>> import calque.scipy.linalg as sl
@@ -90,7 +92,7 @@ def circulant(c: Any) -> Any:
     return c[..., ((i - j) % n).astype(np.int32)]
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """The matrix of |a[i] - a[j]|.
 
     >>> import calque.scipy.linalg as sl
@@ -101,7 +103,7 @@ def fiedler(a: Any) -> Any:
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: Any, s: ArrayLike) -> Array:
     """The matrix with the fertilities `f` in its first row and the rates of survival `s` below its
     diagonal.
 
@@ -132,7 +134,7 @@ def _below_row(row: Any, diagonal: Any) -> Any:
     return jnp.concatenate([row[..., None, :], below], axis=-2)
 
 
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """The companion matrix of the polynomial with the coefficients `a`, the highest power first:
     its eigenvalues are the roots.
 
@@ -149,7 +151,7 @@ def companion(a: Any) -> Any:
     return _below_row(row, jnp.ones((*a.shape[:-1], a.shape[-1] - 2), a.dtype))
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """A companion matrix with five diagonals, of the polynomial with the coefficients `a`, the
     highest power first.
 
@@ -201,7 +203,7 @@ def _fiedler_places(n: int) -> np.ndarray:
     return out
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix whose product with a vector v of `n` elements is jnp.convolve(a, v, mode).
 
     >>> import calque.scipy.linalg as sl
@@ -230,7 +232,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     )
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """The matrices along the diagonal of a larger one, zeros elsewhere; vectors count as rows.
 
     >>> import calque.scipy.linalg as sl
@@ -267,7 +269,7 @@ def _constant(value: np.ndarray, dtype: Any = float) -> Any:
     return jnp.asarray(value.astype(canonicalize(as_dtype(dtype))))
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """The matrix of 1 / (i + j + 1).
 
     >>> import calque.scipy.linalg as sl
@@ -279,7 +281,7 @@ def hilbert(n: int) -> Any:
     return _constant(1 / (1.0 + i + j))
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of `hilbert(n)`, whose elements are whole.
 
     >>> import calque.scipy.linalg as sl
@@ -308,7 +310,7 @@ def _binomials(n: int) -> np.ndarray:
     return np.array([[float(math.comb(i, j)) for j in range(n)] for i in range(n)]).reshape(n, n)
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's triangle as a lower or an upper triangular matrix, or their product ("symmetric").
 
     >>> import calque.scipy.linalg as sl
@@ -330,7 +332,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _constant(lower if kind == "lower" else lower.T)
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal(n, kind)`.
 
     >>> import calque.scipy.linalg as sl
@@ -347,7 +349,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     return _constant({"lower": lower, "upper": lower.T, "symmetric": lower.T @ lower}[kind])
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's matrix with orthonormal rows that sum to zero; with `full`, the constant row comes
     first.
 
@@ -364,7 +366,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return _constant(out if full else out[1:])
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Hadamard's matrix of 1 and -1, for a size that is a power of 2.
 
     >>> import calque.scipy.linalg as sl
@@ -379,7 +381,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return _constant(out, dtype)
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform, divided by sqrt(n) ("sqrtn") or n ("n").
 
     >>> import calque.scipy.linalg as sl

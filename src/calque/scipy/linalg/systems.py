@@ -5,7 +5,9 @@ from typing import Any, Final
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
+from calque.core.types import ArrayLike
 from calque.lax import linalg as lax_linalg
 from calque.numpy.linalg.factors import adjoint, matrices
 from calque.numpy.promotion import promote_inexact
@@ -24,7 +26,7 @@ __all__ = [
 _TRANSPOSITIONS: Final = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
 
-def square(name: str, a: Any) -> Any:
+def square(name: str, a: ArrayLike) -> Array:
     """A batch of square matrices of floats, from anything that becomes an array."""
     return matrices(name, jnp.asarray(a), square=True)
 
@@ -68,15 +70,15 @@ def _triangular(a: Any, b: Any, lower: bool, trans: int = 0, unit: bool = False)
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solution of op(a) x = b where only one triangle of `a` is read; op is nothing (0, "N"),
     the transpose (1, "T") or the adjoint (2, "C"). Nothing is overwritten, and nan passes through:
     the last three arguments are SciPy's.
@@ -97,8 +99,8 @@ def solve_triangular(
 
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """The upper triangular factor U of U^H U (or L of L L^H), from that triangle of a
     positive-definite matrix; nan if it is not one.
 
@@ -112,8 +114,8 @@ def cholesky(
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """The Cholesky factor and which triangle it is, for `cho_solve`.
 
     >>> import calque.scipy.linalg as sl
@@ -123,8 +125,11 @@ def cho_factor(
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """The solution of a x = b, given what `cho_factor` made of `a`.
 
     >>> import calque.scipy.linalg as sl
@@ -144,7 +149,9 @@ def _cho_solve(c: Any, lower: bool, b: Any) -> Any:
 # ---------------------------------------------------------------- LU
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """The LU factors of a matrix in one matrix, and the exchanges of rows, for `lu_solve`.
 
     >>> import calque.scipy.linalg as sl
@@ -156,11 +163,11 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solution of a x = b (a^T x = b for trans=1, a^H x = b for trans=2), given what
     `lu_factor` made of `a`.
 
@@ -189,15 +196,15 @@ def lu_solve(
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """The solution of a x = b: by LU, or by Cholesky ("pos", which reads the triangle that `lower`
     names).
 
@@ -235,7 +242,9 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
 # ---------------------------------------------------------------- Sylvester
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
     """The solution of A x + x B = C, by the Schur forms of A and B, or their eigenvectors
     (method="eigen"); nan where A and -B have eigenvalues that differ by less than `tol`.
 
@@ -263,7 +272,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     return jnp.where((smallest < tol)[..., None, None], jnp.nan, x)
 
 
-def sylvester(A: Any, B: Any, C: Any) -> Any:
+def sylvester(A: ArrayLike, B: Array, C: Array) -> Array:
     """The solution of A x + x B = C for batches of one dtype, whatever its condition."""
     return _sylvester(A, B, C, "schur")[0]
 
@@ -329,7 +338,7 @@ def _eigen_factors(A: Any, B: Any) -> tuple[Any, ...]:
     return *diagonals, transform, inverse, lambda _, __, y: y / (a[..., :, None] + b[..., None, :])
 
 
-def complexes(x: Any) -> Any:
+def complexes(x: Array) -> Array:
     return x if is_complex(x.dtype) else x.astype(jnp.promote_types(x.dtype, "complex64"))
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.numpy import linalg
 from calque.scipy.optimize.line_search import line_search, product
 from calque.transforms.functions.autodiff import value_and_grad
@@ -29,9 +30,9 @@ class State(NamedTuple):
 
 def minimize_bfgs(
     fun: Callable[[Any], Any],
-    x0: Any,
+    x0: Array,
     maxiter: int | None = None,
-    norm: Any = np.inf,
+    norm: float = np.inf,
     gtol: float = 1e-5,
     line_search_maxiter: int = 10,
 ) -> tuple[State, Any]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.numpy import linalg
 from calque.scipy.optimize.line_search import line_search, product
 from calque.transforms.functions.autodiff import value_and_grad
@@ -33,9 +34,9 @@ class State(NamedTuple):
 
 def minimize_lbfgs(
     fun: Callable[[Any], Any],
-    x0: Any,
+    x0: Array,
     maxiter: float | None = None,
-    norm: Any = np.inf,
+    norm: float = np.inf,
     maxcor: int = 10,
     ftol: float = 2.220446049250313e-09,
     gtol: float = 1e-05,

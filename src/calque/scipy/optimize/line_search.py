@@ -2,17 +2,21 @@
 3.6)."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.ops.dimension_numbers import Precision
 from calque.transforms.functions.autodiff import value_and_grad
 from calque.transforms.functions.loops import while_loop
 
 ENOUGH, CURVATURE = 1e-4, 0.9  # the constants of the two Wolfe conditions
 ZOOM_STEPS = 30
+
+
+_Values = TypeVar("_Values", bound=tuple[Any, ...])
 
 
 class Point(NamedTuple):
@@ -56,23 +60,23 @@ class _Search(NamedTuple):
     gradient: Any
 
 
-def product(a: Any, b: Any) -> Any:
+def product(a: Array, b: Array) -> Array:
     """The inner product in full precision."""
     return jnp.dot(a, b, precision=Precision.HIGHEST)
 
 
-def pick(condition: Any, new: Any, old: Any) -> Any:
+def pick(condition: Array, new: _Values, old: _Values) -> _Values:
     """One of two named tuples of numbers or arrays."""
     return type(old)(*(jnp.where(condition, a, b) for a, b in zip(new, old)))
 
 
 def line_search(
     f: Callable[[Any], Any],
-    x: Any,
-    direction: Any,
-    value: Any,
-    gradient: Any,
-    value_before: Any,
+    x: Array,
+    direction: Array,
+    value: Array,
+    gradient: Array,
+    value_before: Array | None,
     maxiter: int,
 ) -> LineSearch:
     """The step from x along `direction`; the first one tried is 1, or less by what the last step

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from calque import numpy as jnp
 from calque.core.dtypes import is_complex
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, promote_inexact
 from calque.scipy.optimize.bfgs import minimize_bfgs
 from calque.scipy.optimize.lbfgs import minimize_lbfgs
@@ -30,7 +31,7 @@ class OptimizeResults(NamedTuple):
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str,

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
+from calque.core.types import ArrayLike
 from calque.numpy import fft
 from calque.numpy.promotion import arrays, canonical_axes, promote_inexact
 from calque.ops.products.convolution_functions import conv_general_dilated
@@ -37,8 +39,8 @@ def _larger_first(name: str, in1: Any, in2: Any, axes: Sequence[int]) -> tuple[A
 
 
 def fftconvolve(
-    in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None
+) -> Array:
     """The convolution over all or some axes, as the product of Fourier transforms.
 
     >>> import calque.numpy as jnp
@@ -105,8 +107,8 @@ def _padding(
 
 
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
     """The convolution of two arrays of the same rank: "full", "same" (the middle part, of the size
     of in1), or "valid" (without padding).
 
@@ -126,8 +128,8 @@ def _by_method(name: str, in1: Any, in2: Any, mode: str, method: str, precision:
 
 
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
     """The cross-correlation of two arrays of the same rank: as `convolve`, with in2 reversed and
     conjugated.
 
@@ -140,13 +142,13 @@ def correlate(
 
 
 def convolve2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """The convolution of two matrices; beyond their edges they are 0.
 
     >>> import calque.numpy as jnp
@@ -159,13 +161,13 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """The cross-correlation of two matrices; beyond their edges they are 0.
 
     >>> import calque.numpy as jnp

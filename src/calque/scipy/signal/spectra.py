@@ -9,8 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, complex_of, inexact_of, is_complex, real_part
 from calque.core.lazy import LazyModule
+from calque.core.types import ArrayLike
 from calque.numpy import fft
 from calque.numpy.promotion import array_of, arrays, canonical_axis, promote_inexact
 from calque.scipy.signal.trends import detrend as without_trend
@@ -220,8 +222,8 @@ def _scale(
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
@@ -231,7 +233,7 @@ def stft(
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform: frequencies, times, and the transform of each windowed
     segment.
 
@@ -247,9 +249,9 @@ def stft(
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    y: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -259,7 +261,7 @@ def csd(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The cross spectral density by Welch's method: frequencies, and the density, averaged over
     segments. With y None that of x itself.
 
@@ -285,8 +287,8 @@ def csd(
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -296,7 +298,7 @@ def welch(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The power spectral density by Welch's method: frequencies, and the power at each, averaged
     over segments.
 
@@ -350,8 +352,8 @@ def _median_bias(n: int) -> float:
 
 
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -360,7 +362,7 @@ def istft(
     boundary: bool = True,
     time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The inverse of `stft`: times, and the signal. The times count along the first axis of the
     signal.
 

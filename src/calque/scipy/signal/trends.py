@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 
 
 def detrend(
-    data: Any,
+    data: ArrayLike,
     axis: int = -1,
     type: str = "linear",
     bp: int | Sequence[int] = 0,
     overwrite_data: None = None,
-) -> Any:
+) -> Array:
     """Data without their mean ("constant"), or without the straight line ("linear") that fits best
     between breakpoints.
 

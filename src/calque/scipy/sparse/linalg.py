@@ -10,6 +10,7 @@ import numpy as np
 from calque import lax
 from calque import numpy as jnp
 from calque.core.dtypes import is_complex, real_part
+from calque.core.types import ArrayLike
 from calque.flatten_util import ravel_pytree
 from calque.lax import linalg as lax_linalg
 from calque.numpy.promotion import promote_inexact
@@ -140,11 +141,11 @@ def _cg(A: Operator, b: Any, *, x0: Any, M: Operator, maxiter: int, tol: Any, at
 
 def cg(
     A: Any,
-    b: Any,
-    x0: Any = None,
+    b: ArrayLike,
+    x0: ArrayLike | None = None,
     *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
@@ -213,11 +214,11 @@ def _bicgstab(
 
 def bicgstab(
     A: Any,
-    b: Any,
-    x0: Any = None,
+    b: ArrayLike,
+    x0: ArrayLike | None = None,
     *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
@@ -340,11 +341,11 @@ def _krylov_step(apply: Operator, r: Any, restart: int, limit: Any, incremental:
 
 def gmres(
     A: Any,
-    b: Any,
-    x0: Any = None,
+    b: ArrayLike,
+    x0: ArrayLike | None = None,
     *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
     M: Any = None,

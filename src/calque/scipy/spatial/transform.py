@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike, DTypeLike
 from calque.numpy.promotion import promote_inexact
 from calque.random.distributions import normal
 
@@ -191,7 +193,7 @@ class Rotation(NamedTuple):
         return cls(jnp.concatenate([r.quat for r in rotations]))
 
     @classmethod
-    def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> "Rotation":
+    def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> "Rotation":
         """Turns about one to three axes, fixed ("xyz") or of the body ("XYZ"); their angles lie
         along the last axis of `angles`."""
         axes, intrinsic = _sequence(seq)
@@ -207,7 +209,7 @@ class Rotation(NamedTuple):
         return cls(_from_euler(axes, intrinsic, angles * _factor("in", degrees)))
 
     @classmethod
-    def from_matrix(cls, matrix: Any) -> "Rotation":
+    def from_matrix(cls, matrix: ArrayLike) -> "Rotation":
         """From orthogonal matrices of determinant 1."""
         matrix = _floats(matrix, 3, "matrix")
         if matrix.shape[-2:] != (3, 3):
@@ -215,7 +217,7 @@ class Rotation(NamedTuple):
         return cls(_from_matrix(matrix))
 
     @classmethod
-    def from_mrp(cls, mrp: Any) -> "Rotation":
+    def from_mrp(cls, mrp: ArrayLike) -> "Rotation":
         """From modified Rodrigues parameters: the axis times the tangent of a quarter of the
         angle."""
         mrp = _floats(mrp, 3, "mrp")
@@ -223,23 +225,23 @@ class Rotation(NamedTuple):
         return cls(jnp.concatenate([2 * mrp, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
-    def from_quat(cls, quat: Any) -> "Rotation":
+    def from_quat(cls, quat: ArrayLike) -> "Rotation":
         """From quaternions (x, y, z, w), of any norm but 0."""
         return cls(_normalised(_floats(quat, 4, "quat")))
 
     @classmethod
-    def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> "Rotation":
+    def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> "Rotation":
         """From vectors along the axis whose length is the angle."""
         return cls(_from_rotvec(_floats(rotvec, 3, "rotvec") * _factor("in", degrees)))
 
     @classmethod
-    def identity(cls, num: int | None = None, dtype: Any = float) -> "Rotation":
+    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> "Rotation":
         """The rotation that moves nothing, or `num` of them."""
         quat = jnp.asarray([0.0, 0.0, 0.0, 1.0], dtype=dtype)
         return cls(quat if num is None else jnp.tile(quat, (num, 1)))
 
     @classmethod
-    def random(cls, random_key: Any, num: int | None = None) -> "Rotation":
+    def random(cls, random_key: ArrayLike, num: int | None = None) -> "Rotation":
         """A rotation drawn uniformly, or `num` of them."""
         return cls(_normalised(normal(random_key, (4,) if num is None else (num, 4))))
 
@@ -257,33 +259,33 @@ class Rotation(NamedTuple):
         """The rotation by `other` and then by this one."""
         return Rotation(_product(*jnp.broadcast_arrays(self.quat, other.quat)))
 
-    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+    def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """Vectors turned, or turned back."""
         matrix = self.as_matrix()
         matrix = jnp.where(inverse, jnp.matrix_transpose(matrix), matrix)
         return jnp.matmul(matrix, _floats(vectors, 3, "vectors")[..., None])[..., 0]
 
-    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """Angles about three axes, from -pi to pi; where they are not unique, the first or the last
         is 0."""
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
         return _as_euler(self.quat, *_sequence(seq)) * _factor("out", degrees)
 
-    def as_matrix(self) -> Any:
+    def as_matrix(self) -> Array:
         """Orthogonal matrices."""
         return _as_matrix(self.quat)
 
-    def as_mrp(self) -> Any:
+    def as_mrp(self) -> Array:
         """Modified Rodrigues parameters, of length up to 1."""
         quat = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         return quat[..., :3] / (1 + quat[..., 3:])
 
-    def as_rotvec(self, degrees: bool = False) -> Any:
+    def as_rotvec(self, degrees: bool = False) -> Array:
         """Vectors along the axis whose length is the angle, from 0 to pi."""
         return _as_rotvec(self.quat) * _factor("out", degrees)
 
-    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """Quaternions; `canonical` chooses of the two that mean a rotation the one whose scalar
         (else z, y, x) is positive."""
         quat = self.quat
@@ -297,11 +299,11 @@ class Rotation(NamedTuple):
         """The rotation back."""
         return Rotation(self.quat * np.array([-1, -1, -1, 1], self.quat.dtype))
 
-    def magnitude(self) -> Any:
+    def magnitude(self) -> Array:
         """The angle, from 0 to pi."""
         return 2 * _half_angle(self.quat)[1][..., 0]
 
-    def mean(self, weights: Any = None) -> "Rotation":
+    def mean(self, weights: ArrayLike | None = None) -> "Rotation":
         """The rotation closest to all: the eigenvector of the largest eigenvalue of the weighted
         sum of q q^T."""
         quat = self.quat
@@ -341,7 +343,7 @@ class Slerp(NamedTuple):
     rotvecs: Any
 
     @classmethod
-    def init(cls, times: Any, rotations: Rotation) -> "Slerp":
+    def init(cls, times: ArrayLike, rotations: Rotation) -> "Slerp":
         """From increasing times and as many rotations."""
         if not isinstance(rotations, Rotation):
             raise TypeError("`rotations` must be a `Rotation` instance.")
@@ -361,7 +363,7 @@ class Slerp(NamedTuple):
         begin, end = rotations.__getitem__(slice(-1)), rotations.__getitem__(slice(1, None))
         return cls(times, jnp.diff(times), begin, (begin.inv() * end).as_rotvec())
 
-    def __call__(self, times: Any) -> Rotation:
+    def __call__(self, times: ArrayLike) -> Rotation:
         times = jnp.asarray(times, dtype=self.times.dtype)
         if times.ndim > 1:
             raise ValueError("`times` must be at most 1-dimensional.")

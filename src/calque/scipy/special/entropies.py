@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.scipy.special.gammas import full, inexact
 from calque.transforms.primitives.custom_jvp import custom_jvp
 
@@ -16,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def expit(x: Any) -> Any:
+def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
     >>> import calque.scipy.special as sp
@@ -35,7 +37,7 @@ _logit.defjvp(
 )
 
 
-def logit(x: Any) -> Any:
+def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)), the inverse of expit.
 
     >>> import calque.scipy.special as sp
@@ -59,7 +61,7 @@ def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
     return _xlogy(x, y), tx * jnp.log(y) + ty * (x / y)
 
 
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(y), 0 where x is 0.
 
     >>> import calque.scipy.special as sp
@@ -79,7 +81,7 @@ def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
     return _xlog1py(x, y), tx * jnp.log1p(y) + ty * (x / (1 + y))
 
 
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(1 + y), 0 where x is 0.
 
     >>> import calque.scipy.special as sp
@@ -96,7 +98,7 @@ def _entr(x: Any) -> Any:
 _entr.defjvp(lambda primals, tangents: (_entr(*primals), tangents[0] * (-1 - jnp.log(primals[0]))))
 
 
-def entr(x: Any) -> Any:
+def entr(x: ArrayLike) -> Array:
     """-x log(x), 0 at 0, -inf below.
 
     >>> import calque.scipy.special as sp
@@ -105,7 +107,7 @@ def entr(x: Any) -> Any:
     return _entr(*inexact("entr", x))
 
 
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q), 0 where p is 0 and q is not negative, inf elsewhere.
 
     >>> import calque.scipy.special as sp
@@ -119,7 +121,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, out)
 
 
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) - p + q, continued as rel_entr.
 
     >>> import calque.scipy.special as sp
@@ -129,7 +131,7 @@ def kl_div(p: Any, q: Any) -> Any:
     return rel_entr(p, q) - p + q
 
 
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x^lmbda - 1) / lmbda, log(x) where lmbda is 0.
 
     >>> import calque.scipy.special as sp
@@ -139,7 +141,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     return _boxed(jnp.log(x), power)
 
 
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """((1 + x)^lmbda - 1) / lmbda, log(1 + x) where lmbda is 0.
 
     >>> import calque.scipy.special as sp
@@ -154,7 +156,7 @@ def _boxed(log: Any, power: Any) -> Any:
     return jnp.where(power == 0, log, jnp.expm1(safe * log) / safe)
 
 
-def i0e(x: Any) -> Any:
+def i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0 times exp(-|x|).
 
     >>> import calque.scipy.special as sp
@@ -163,7 +165,7 @@ def i0e(x: Any) -> Any:
     return do.bessel_i0e(*inexact("i0e", x))
 
 
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0.
 
     >>> import calque.scipy.special as sp
@@ -173,7 +175,7 @@ def i0(x: Any) -> Any:
     return jnp.exp(jnp.abs(x)) * do.bessel_i0e(x)
 
 
-def i1e(x: Any) -> Any:
+def i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1 times exp(-|x|).
 
     >>> import calque.scipy.special as sp
@@ -182,7 +184,7 @@ def i1e(x: Any) -> Any:
     return do.bessel_i1e(*inexact("i1e", x))
 
 
-def i1(x: Any) -> Any:
+def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1.
 
     >>> import calque.scipy.special as sp

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, promote_inexact
 from calque.scipy.special.quadrature import integral, real_operands, unit_interval
 from calque.transforms.primitives.custom_jvp import custom_jvp
@@ -48,7 +50,7 @@ def _pole(x: Any, y: Any, sign: float) -> tuple[Any, Any]:
     return scale * (c * below[0] + s * below[1]), scale * (s * below[0] - c * below[1])
 
 
-def faddeeva(x: Any, y: Any) -> tuple[Any, Any]:
+def faddeeva(x: Array, y: Array) -> tuple[Array, Array]:
     """w(x + i y) for x and y that are not negative: real and imaginary part."""
     big = 1e4
     huge = jnp.maximum(x, y) > big
@@ -110,7 +112,7 @@ def _wofz_jvp(primals: Any, tangents: Any) -> Any:
     return w, t * (2j / math.sqrt(math.pi) - 2 * z * w)
 
 
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> Array:
     """The Faddeeva function exp(-z^2) erfc(-i z).
 
     >>> import calque.scipy.special as sp
@@ -135,7 +137,7 @@ def _erfcx_jvp(primals: Any, tangents: Any) -> Any:
     return out, t * (2 * x * out - 2 / math.sqrt(math.pi))
 
 
-def erfcx(x: Any) -> Any:
+def erfcx(x: ArrayLike) -> Array:
     """exp(x^2) erfc(x), which neither overflows nor vanishes for large x.
 
     >>> import calque.scipy.special as sp
@@ -167,7 +169,7 @@ def _dawsn_jvp(primals: Any, tangents: Any) -> Any:
     return out, t * (1 - 2 * x * out)
 
 
-def dawsn(x: Any) -> Any:
+def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x.
 
     >>> import calque.scipy.special as sp

@@ -2,15 +2,16 @@
 
 import math
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from calque import numpy as jnp
-from calque.core.arrays import to_array
+from calque.core.arrays import Array, to_array
 from calque.core.dtypes import is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.numpy.promotion import promote_shapes as together
 from calque.transforms.primitives.custom_jvp import custom_jvp
@@ -44,7 +45,7 @@ _PRIMITIVE = frozenset(
 )  # JAX's primitives refuse a dtype by a TypeError, its functions by a ValueError
 
 
-def inexact(name: str, *args: Any, complex_too: bool = False) -> list[Any]:
+def inexact(name: str, *args: Any, complex_too: bool = False) -> list[Array]:
     """Operands as floats of one dtype and shape; complex numbers are refused unless asked for."""
     check_arraylike(name, *args)
     out = [to_array(x) for x in together(name, *promote_inexact(*args))]
@@ -55,7 +56,7 @@ def inexact(name: str, *args: Any, complex_too: bool = False) -> list[Any]:
     return out
 
 
-def gammaln(x: Any) -> Any:
+def gammaln(x: ArrayLike) -> Array:
     """The logarithm of |gamma(x)|.
 
     >>> import calque.scipy.special as sp
@@ -64,7 +65,7 @@ def gammaln(x: Any) -> Any:
     return do.lgamma(*inexact("gammaln", x))
 
 
-def loggamma(x: Any) -> Any:
+def loggamma(x: ArrayLike) -> Array:
     """The logarithm of gamma(x) for positive x, NaN otherwise; of complex x the branch that is real
     there and cut left of 0.
 
@@ -77,7 +78,7 @@ def loggamma(x: Any) -> Any:
     return jnp.where(x <= 0, np.nan, do.lgamma(x))
 
 
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of gamma(x).
 
     >>> import calque.scipy.special as sp
@@ -93,7 +94,7 @@ def gammasgn(x: Any) -> Any:
     ).astype(typeof(x).dtype)
 
 
-def gamma(x: Any) -> Any:
+def gamma(x: ArrayLike) -> Array:
     """The gamma function.
 
     >>> import calque.scipy.special as sp
@@ -141,7 +142,7 @@ def _loggamma_of_complex(z: Any) -> Any:
     return jnp.where(below, jnp.conj(value), value).astype(z.dtype)
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n!, as a float; 0 below 0.
 
     >>> import calque.scipy.special as sp
@@ -153,7 +154,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     return jnp.where(n < 0, 0.0, jnp.exp(do.lgamma(n + 1)))
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The number of ways to choose k things of N, as a float; with repetition, a thing may be
     chosen again.
 
@@ -168,7 +169,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     return jnp.where((k < 0) | (n < 0) | (k > n), 0.0, jnp.where(whole, jnp.round(out), out))
 
 
-def poch(z: Any, m: Any) -> Any:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """The rising factorial gamma(z + m) / gamma(z).
 
     >>> import calque.scipy.special as sp
@@ -189,7 +190,7 @@ def _poch_jvp(primals: Any, tangents: Any) -> Any:
     return out, tz * (high - do.digamma(z)) * out + tm * high * out
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of gammaln.
 
     >>> import calque.scipy.special as sp
@@ -198,7 +199,7 @@ def digamma(x: Any) -> Any:
     return do.digamma(*inexact("digamma", x))
 
 
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order n of digamma.
 
     >>> import calque.scipy.special as sp
@@ -210,7 +211,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return do.polygamma(*full("polygamma", n, x))
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """The Hurwitz zeta function; Riemann's for q = 1.
 
     >>> import calque.scipy.special as sp
@@ -224,11 +225,11 @@ def zeta(x: Any, q: Any = None) -> Any:
     return do.zeta(*full("zeta", x, q))
 
 
-def full(name: str, *args: Any, complex_too: bool = False) -> list[Any]:
+def full(name: str, *args: Any, complex_too: bool = False) -> list[Array]:
     return list(jnp.broadcast_arrays(*inexact(name, *args, complex_too=complex_too)))
 
 
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised lower incomplete gamma function.
 
     >>> import calque.scipy.special as sp
@@ -237,7 +238,7 @@ def gammainc(a: Any, x: Any) -> Any:
     return do.igamma(*full("gammainc", a, x))
 
 
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised upper incomplete gamma function.
 
     >>> import calque.scipy.special as sp
@@ -246,7 +247,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     return do.igammac(*full("gammaincc", a, x))
 
 
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """The logarithm of |beta(a, b)|, precise when one argument is much larger.
 
     >>> import calque.scipy.special as sp
@@ -278,7 +279,7 @@ def _stirling_rest(x: Any) -> Any:
     ) / x
 
 
-def beta(a: Any, b: Any) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """The beta function gamma(a) gamma(b) / gamma(a + b).
 
     >>> import calque.scipy.special as sp
@@ -288,7 +289,7 @@ def beta(a: Any, b: Any) -> Any:
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function.
 
     >>> import calque.scipy.special as sp
@@ -297,7 +298,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return do.regularized_incomplete_beta(*full("betainc", a, b, x))
 
 
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: ArrayLike, d: SupportsIndex) -> Array:
     """The logarithm of the multivariate gamma function of dimension d.
 
     >>> import calque.scipy.special as sp
@@ -328,7 +329,7 @@ def _bernoulli_numbers(n: int) -> np.ndarray:
     return out
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B_0 to B_n.
 
     >>> import calque.scipy.special as sp

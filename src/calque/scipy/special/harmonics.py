@@ -8,15 +8,17 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, promote_inexact
 
 __all__ = ["bessel_jn", "sph_harm_y"]
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of the orders 0 to v, along a new first axis; by
     backward recurrence from the order `n_iter`, which must be well above v and |z|.
 
@@ -49,8 +51,13 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
 
 
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
-) -> Any:
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: int | None = None,
+    n_max: int | None = None,
+) -> Array:
     """The spherical harmonic of degree n and order m at the colatitude theta and the longitude phi.
     `n_max`, the largest degree, must be given where n is traced; larger degrees are taken for it.
 

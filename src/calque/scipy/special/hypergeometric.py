@@ -6,8 +6,10 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.scipy.special.gammas import gammasgn
 from calque.scipy.special.quadrature import real_operands
 from calque.transforms.functions.autodiff import jvp
@@ -108,7 +110,7 @@ def _hyp1f1_jvp(primals: Any, tangents: Any) -> Any:
     return _hyp1f1_of(a, b, x), tangents[2] * by_x + _by_parameters(_hyp1f1, primals, tangents)
 
 
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The confluent hypergeometric function 1F1(a; b; x).
 
     >>> import calque.scipy.special as sp
@@ -232,7 +234,7 @@ def _hyp2f1_jvp(primals: Any, tangents: Any) -> Any:
     return _hyp2f1_of(a, b, c, x), tangents[3] * by_x + _by_parameters(_hyp2f1, primals, tangents)
 
 
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's hypergeometric function 2F1(a, b; c; x), for x up to 1; inf beyond, unless it is a
     polynomial.
 

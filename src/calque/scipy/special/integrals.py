@@ -7,8 +7,10 @@ import numpy as np
 
 from calque import lax
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike
 from calque.scipy.special.faddeeva import faddeeva
 from calque.scipy.special.quadrature import half_line, integral, real_operands, unit_interval
@@ -42,7 +44,7 @@ _exp1.defjvp(
 )
 
 
-def exp1(x: Any) -> Any:
+def exp1(x: ArrayLike) -> Array:
     """The exponential integral: of exp(-t) / t from x on; nan for negative x.
 
     >>> import calque.scipy.special as sp
@@ -73,7 +75,7 @@ _expi.defjvp(
 )
 
 
-def expi(x: Any) -> Any:
+def expi(x: ArrayLike) -> Array:
     """The principal value of the integral of exp(t) / t up to x.
 
     >>> import calque.scipy.special as sp
@@ -134,7 +136,7 @@ def _expn_jvp(primals: Any, tangents: Any) -> Any:
     return _expn(n, x), -tangents[1] * below
 
 
-def expn(n: Any, x: Any) -> Any:
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral of whole order n: of exp(-x t) / t^n from 1 on. Its derivative is
     that in x.
 
@@ -183,7 +185,7 @@ def _sici_jvp(primals: Any, tangents: Any) -> Any:
     return _sici(x), (t * jnp.sinc(x / math.pi), t * jnp.cos(x) / x)
 
 
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine integral and the cosine integral; for negative x the latter is its real part.
 
     >>> import calque.scipy.special as sp
@@ -231,7 +233,7 @@ def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
     return _fresnel(x), (t * jnp.sin(angle), t * jnp.cos(angle))
 
 
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Fresnel's integrals S and C: of sin(pi t^2 / 2) and cos(pi t^2 / 2) from 0 to x.
 
     >>> import calque.scipy.special as sp
@@ -277,7 +279,7 @@ def _spence_jvp(primals: Any, tangents: Any) -> Any:
     return _spence(x), t * jnp.where(at_one, -1.0, jnp.log(x) / jnp.where(at_one, 1.0, 1 - x))
 
 
-def spence(x: Any) -> Any:
+def spence(x: ArrayLike) -> Array:
     """Spence's function: the integral of log(t) / (1 - t) from 1 to x; nan for negative x. Takes
     float32 and float64.
 
@@ -338,7 +340,7 @@ def _owens_t_jvp(primals: Any, tangents: Any) -> Any:
     return _owens_t(h, a), th * by_h + ta * by_a
 
 
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's T function: of the bivariate normal distribution, the probability of X > h and 0 < Y <
     a X.
 

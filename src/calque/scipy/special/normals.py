@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import is_float
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike, convert
 from calque.scipy.special.gammas import inexact
 from calque.transforms.primitives.custom_jvp import custom_jvp
@@ -18,7 +20,7 @@ __all__ = ["erf", "erfc", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function.
 
     >>> import calque.scipy.special as sp
@@ -27,7 +29,7 @@ def erf(x: Any) -> Any:
     return do.erf(*inexact("erf", x))
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), precise where that is tiny.
 
     >>> import calque.scipy.special as sp
@@ -36,7 +38,7 @@ def erfc(x: Any) -> Any:
     return do.erfc(*inexact("erfc", x))
 
 
-def erfinv(x: Any) -> Any:
+def erfinv(x: ArrayLike) -> Array:
     """The inverse of erf.
 
     >>> import calque.scipy.special as sp
@@ -56,7 +58,7 @@ def _floating(name: str, x: Any) -> Any:
     return convert(x, x.dtype)
 
 
-def ndtr(x: Any) -> Any:
+def ndtr(x: ArrayLike) -> Array:
     """The normal distribution function: the probability of values up to x.
 
     >>> import calque.scipy.special as sp
@@ -98,7 +100,7 @@ def _log_ndtr_jvp(primals: Any, tangents: Any) -> Any:
     return out, t * jnp.exp(-0.5 * x * x - out - _HALF_LOG_TAU)
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of ndtr, precise for very negative x. `series_order` is accepted and has no
     effect: the series is long.
 
@@ -140,7 +142,7 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
     return out, t * jnp.exp(0.5 * out * out + _HALF_LOG_TAU)
 
 
-def ndtri(p: Any) -> Any:
+def ndtri(p: ArrayLike) -> Array:
     """The inverse of ndtr.
 
     >>> import calque.scipy.special as sp

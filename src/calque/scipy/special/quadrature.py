@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import real_part
 from calque.core.trace import typeof
 from calque.machine.caches import memo
@@ -29,7 +30,7 @@ def half_line(n: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes[keep], weights[keep] / weights.sum()
 
 
-def integral(f: Callable[[Any], Any], rule: tuple[np.ndarray, np.ndarray], like: Any) -> Any:
+def integral(f: Callable[[Any], Any], rule: tuple[np.ndarray, np.ndarray], like: Array) -> Array:
     """The integral of `f`, which takes the nodes as one more, last axis of `like`."""
     nodes, weights = (v.astype(typeof(like).dtype) for v in rule)
     return jnp.sum(f(nodes) * weights, axis=-1)

@@ -3,11 +3,13 @@
 from typing import Any
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
+from calque.core.types import ArrayLike
 from calque.nn import normalisation
 from calque.numpy.promotion import check_arraylike
 
 
-def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) / sum(exp(x)), over all axes by default.
 
     >>> import calque.scipy.special as sp
@@ -17,7 +19,7 @@ def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
     return _over_axes("softmax", normalisation.softmax, x, axis)
 
 
-def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """The logarithm of softmax, over all axes by default.
 
     >>> import calque.scipy.special as sp

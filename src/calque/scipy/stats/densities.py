@@ -6,7 +6,9 @@ from typing import Any
 
 from calque import numpy as jnp
 from calque import random
+from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
+from calque.core.types import ArrayLike
 from calque.numpy import linalg
 from calque.numpy.promotion import array_of, arrays, promote_inexact
 from calque.ops.linalg.factors import triangular_solve
@@ -34,7 +36,7 @@ class gaussian_kde:
     covariance: Any
     inv_cov: Any
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
+    def __init__(self, dataset: ArrayLike, bw_method: Any = None, weights: ArrayLike | None = None):
         data = jnp.atleast_2d(array_of("gaussian_kde", dataset))
         if is_complex(data.dtype):
             raise NotImplementedError(
@@ -96,17 +98,17 @@ class gaussian_kde:
         """The number of data."""
         return int(self.dataset.shape[1])
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: ArrayLike) -> Array:
         """The density at points of shape (m,) or (dimensions, m)."""
         return jnp.sum(jnp.exp(self._log_terms("evaluate", points)) * self.weights[:, None], axis=0)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: ArrayLike) -> Array:
         """As `evaluate`."""
         return self.evaluate(x)
 
     __call__ = evaluate
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> Array:
         """The logarithm of the density, also where that underflows."""
         return special.logsumexp(
             self._log_terms("logpdf", x) + jnp.log(self.weights)[:, None], axis=0
@@ -143,7 +145,7 @@ class gaussian_kde:
             f" {self.d}"
         )
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """The integral of the density times a normal density."""
         mean, cov = arrays("integrate_gaussian", mean, cov)
         mean, cov = jnp.atleast_1d(jnp.squeeze(mean)), jnp.atleast_2d(cov)
@@ -172,7 +174,7 @@ class gaussian_kde:
         norm = (2 * math.pi) ** (-self.d / 2) / jnp.prod(jnp.diag(lower))
         return norm * jnp.sum(jnp.exp(-0.5 * away) * self.weights[:, None], axis=0)
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The probability between two numbers, for data of one dimension."""
         if self.d != 1:
             raise ValueError(
@@ -187,7 +189,7 @@ class gaussian_kde:
 
         return jnp.sum(self.weights * (at(high) - at(low)))
 
-    def integrate_kde(self, other: "gaussian_kde") -> Any:
+    def integrate_kde(self, other: "gaussian_kde") -> Array:
         """The integral of the product of two estimates."""
         if other.d != self.d:
             raise ValueError(
@@ -198,7 +200,7 @@ class gaussian_kde:
             large._convolved(self.covariance + other.covariance, small.dataset) * small.weights
         )
 
-    def resample(self, key: Any, shape: Sequence[int] = ()) -> Any:
+    def resample(self, key: ArrayLike, shape: Sequence[int] = ()) -> Array:
         """Random points of the estimated density, of shape (dimensions, *shape)."""
         which, noise = random.split(key)
         at = random.choice(which, self.n, shape=tuple(shape), p=self.weights)
@@ -208,7 +210,9 @@ class gaussian_kde:
         )
         return self.dataset[:, at] + jnp.moveaxis(moved, -1, 0)
 
-    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
+    def integrate_box(
+        self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: Any = None
+    ) -> Any:
         """Only in one dimension: see `integrate_box_1d`."""
         raise NotImplementedError(
             "gaussian_kde.integrate_box: only 1D box integrations are supported; use"

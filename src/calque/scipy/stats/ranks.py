@@ -3,8 +3,10 @@
 from typing import Any, NamedTuple
 
 from calque import numpy as jnp
+from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
+from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, canonical_axis, promote_inexact
 
 _POLICIES = ("propagate", "omit", "raise")
@@ -43,7 +45,7 @@ class ModeResult(NamedTuple):
 
 
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """The most common value along an axis, the smallest of several, and how often it occurs.
 
@@ -72,8 +74,8 @@ def mode(
 
 
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
     """The ranks of the data along an axis, or of all data, from 1. Equal values get what `method`
     says.
 
@@ -128,13 +130,13 @@ def _tied(ordered: Any, method: str, dtype: Any) -> Any:
 
 
 def sem(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
     ddof: int = 1,
     nan_policy: str = "propagate",
     *,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The standard error of the mean over an axis; nan_policy 'omit' leaves nan out.
 
     >>> import calque.numpy as jnp

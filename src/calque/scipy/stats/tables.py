@@ -18,7 +18,9 @@ from calque.numpy.promotion import check_arraylike, convert, promote_inexact_str
 _F = TypeVar("_F", bound=Callable[..., Array])
 
 
-def signature_of(parameters: type[Callable[..., Any]], first: str | None = None) -> Any:
+def signature_of(
+    parameters: type[Callable[..., Any]], first: str | None = None
+) -> inspect.Signature:
     """The signature of the functions that a class of `scipy.stats.signatures` describes, with
     another name for the first argument if one is given."""
     own = inspect.signature(vars(parameters)["__call__"])

@@ -61,9 +61,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
                 return v * group_size(names, groups)
             return do.mul(members(names, groups, typeof(v).dtype), v)
         if typeof(v).dtype == np.dtype(bool):
-            v = do.convert_element_type(
-                v, new_dtype=np.dtype("int32"), weak_type=False, sharding=None
-            )
+            v = do.convert_element_type(v, new_dtype=np.dtype("int32"))
         return total(*positions_reduced(v, names, "reduce_sum"), groups)
 
     return pytrees.tree_map(one, x)
@@ -91,9 +89,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return total / group_size(axis_name, groups)
         aval = typeof(total)
         if aval.dtype.kind in "iu":
-            total = do.convert_element_type(
-                total, new_dtype=np.dtype("float32"), weak_type=False, sharding=None
-            )
+            total = do.convert_element_type(total, new_dtype=np.dtype("float32"))
         dtype, shape = typeof(total).dtype, typeof(v).shape
         own = math.prod(shape[n] for n in names if isinstance(n, int))
         total = do.div(total, members(named, groups, dtype))

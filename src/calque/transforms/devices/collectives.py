@@ -57,9 +57,7 @@ def _reduction(name: str, reduce: str, linear: bool) -> Collective:
             return out, zero_like(out)
         if linear:
             return out, bind(t, axes, groups)
-        here = do.convert_element_type(
-            do.eq(x, out), new_dtype=typeof(x).dtype, weak_type=False, sharding=None
-        )
+        here = do.convert_element_type(do.eq(x, out), new_dtype=typeof(x).dtype)
         return out, do.div(
             sum_of_varying(do.mul(t, here), axes, groups), sum_of_varying(here, axes, groups)
         )
@@ -237,7 +235,7 @@ def _scattered_shape(
 
 def _scatter_along(x: Any, axis: Axis, *, scatter_dimension: int, tiled: bool, **_: Any) -> Any:
     k = scatter_dimension
-    total = do.reduce_sum(x, axes=(0,), out_sharding=None)
+    total = do.reduce_sum(x, axes=(0,))
     if tiled:
         shape = typeof(total).shape
         total = _reshaped(total, (*shape[:k], axis.size, shape[k] // axis.size, *shape[k + 1 :]))
@@ -339,11 +337,11 @@ def _permute_along(x: Any, axis: Axis, *, perm: Sequence[tuple[int, int]], **_: 
 def _row(x: Any, i: int) -> Any:
     shape = typeof(x).shape
     rest = (0,) * (len(shape) - 1)
-    return do.slice(x, start_indices=(i, *rest), limit_indices=(i + 1, *shape[1:]), strides=None)
+    return do.slice(x, start_indices=(i, *rest), limit_indices=(i + 1, *shape[1:]))
 
 
 def _reshaped(x: Any, shape: Sequence[int]) -> Any:
-    return do.reshape(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+    return do.reshape(x, new_sizes=tuple(shape))
 
 
 ppermute_p = _movement(
@@ -383,7 +381,7 @@ pbroadcast_p = _movement("pbroadcast", lambda x, **_: x, _broadcast_along, _broa
 def _index_batch(
     axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axis_name: Hashable
 ) -> Any:
-    return do.iota(dtype=np.dtype("int32"), shape=(axis.size,), dimension=0, sharding=None), 0
+    return do.iota(dtype=np.dtype("int32"), shape=(axis.size,), dimension=0), 0
 
 
 axis_index_p: Collective = Collective(

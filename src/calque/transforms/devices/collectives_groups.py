@@ -66,7 +66,7 @@ def _taken(x: Any, rows: np.ndarray) -> Any:
 
 
 def _reshaped(x: Any, shape: Sequence[int]) -> Any:
-    return do.reshape(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+    return do.reshape(x, new_sizes=tuple(shape))
 
 
 def grouped_along(
@@ -119,7 +119,7 @@ def members(axis_name: Any, groups: Groups, dtype: Any) -> Any:
     (name,) = names_of(axis_name)
     own = do.dynamic_slice(sizes, do.axis_index(axis_name=name), slice_sizes=(1,))
     own = do.squeeze(own, dimensions=(0,))
-    return do.convert_element_type(own, new_dtype=dtype, weak_type=False, sharding=None)
+    return do.convert_element_type(own, new_dtype=dtype)
 
 
 def rowless(aval: ShapedArray, d: Dim) -> ShapedArray:

@@ -17,7 +17,7 @@ _INT = np.dtype("int32")
 
 
 def _reshaped(x: Any, shape: Sequence[int]) -> Any:
-    return do.reshape(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+    return do.reshape(x, new_sizes=tuple(shape))
 
 
 def _merged(x: Any, first: int, count: int) -> Any:

@@ -54,8 +54,8 @@ def _shape(
 def _column(x: Any, k: int, repeat: int) -> Any:
     """Column `k` of a matrix, each element `repeat` times."""
     n = typeof(x).shape[0]
-    own = do.slice(x, start_indices=(0, k), limit_indices=(n, k + 1), strides=None)
-    return do.broadcast_in_dim(own, shape=(n, repeat), broadcast_dimensions=(0, 1), sharding=None)
+    own = do.slice(x, start_indices=(0, k), limit_indices=(n, k + 1))
+    return do.broadcast_in_dim(own, shape=(n, repeat), broadcast_dimensions=(0, 1))
 
 
 def _row(x: Any, i: int) -> Any:
@@ -64,7 +64,6 @@ def _row(x: Any, i: int) -> Any:
         x,
         start_indices=(i,) + (0,) * (len(shape) - 1),
         limit_indices=(i + 1, *shape[1:]),
-        strides=None,
     )
     return do.squeeze(own, dimensions=(0,))
 
@@ -84,12 +83,10 @@ def _along(axis: Axis, data: Any, output: Any, places: Sequence[Any], add: bool)
     """All members at once: the first dimension is the axis."""
     n, rows = typeof(data).shape[:2]
     rest, size = typeof(data).shape[2:], typeof(output).shape[1]
-    starts, sizes, targets, recv = [
-        do.convert_element_type(p, new_dtype=_INT, weak_type=False, sharding=None) for p in places
-    ]
+    starts, sizes, targets, recv = [do.convert_element_type(p, new_dtype=_INT) for p in places]
     each = typeof(starts).shape[1] // n
-    flat = do.reshape(data, new_sizes=(n * rows, *rest), dimensions=None, sharding=None)
-    position = do.iota(dtype=_INT, shape=(n, rows), dimension=1, sharding=None)
+    flat = do.reshape(data, new_sizes=(n * rows, *rest))
+    position = do.iota(dtype=_INT, shape=(n, rows), dimension=1)
     numbers = ScatterDimensionNumbers(tuple(range(1, len(rest) + 1)), (0,), (0,))
     outside = filled((n, rows), scalar_of(_INT, size))
     write = scatter_add if add else scatter
@@ -102,21 +99,19 @@ def _along(axis: Axis, data: Any, output: Any, places: Sequence[Any], add: bool)
             expected = do.reshape(
                 _expected(recv, receiver, j, n, each),
                 new_sizes=(n, 1),
-                dimensions=None,
-                sharding=None,
             )
             count = do.min(_column(sizes, k, rows), _column(expected, 0, rows))
             sent = _within(offset, count)
             where = do.select_n(sent, outside, do.add(offset, _column(targets, k, rows)))
-            where = do.reshape(where, new_sizes=(n * rows, 1), dimensions=None, sharding=None)
+            where = do.reshape(where, new_sizes=(n * rows, 1))
             part = write(part, where, flat, numbers, mode=GatherScatterMode.FILL_OR_DROP)
-        out.append(do.reshape(part, new_sizes=(1, size, *rest), dimensions=None, sharding=None))
+        out.append(do.reshape(part, new_sizes=(1, size, *rest)))
     return do.concatenate(*out, dimension=0)
 
 
 def _within(offset: Any, count: Any) -> Any:
-    """Is this row part of the slice?"""
-    return getattr(do, "and")(do.ge(offset, scalar_of(_INT, 0)), do.lt(offset, count))
+    """Whether this row is part of the slice."""
+    return do.and_(do.ge(offset, scalar_of(_INT, 0)), do.lt(offset, count))
 
 
 def _bind(args: Sequence[Any], axis_name: Any, add: bool) -> Any:

@@ -204,7 +204,7 @@ def _bare(x: Any) -> Any:
 def _reshaped(x: Any, shape: Sequence[int]) -> Any:
     if typeof(x).shape == tuple(shape):
         return x
-    return do.reshape(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+    return do.reshape(x, new_sizes=tuple(shape))
 
 
 def _transposed(x: Any, order: Sequence[int]) -> Any:
@@ -244,7 +244,7 @@ def _joined(x: Any, varying: Sequence[Hashable], spec: PartitionSpec, ndim: int)
 def _first(x: Any, dim: int) -> Any:
     shape = typeof(x).shape
     stop = tuple(1 if k == dim else n for k, n in enumerate(shape))
-    row = do.slice(x, start_indices=(0,) * len(shape), limit_indices=stop, strides=None)
+    row = do.slice(x, start_indices=(0,) * len(shape), limit_indices=stop)
     return do.squeeze(row, dimensions=(dim,))
 
 

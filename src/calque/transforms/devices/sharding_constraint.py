@@ -211,7 +211,7 @@ class JitShardings:
 
 
 def has_constraints(closed: ClosedJaxpr) -> bool:
-    """Does the program, at any depth, say where values are?"""
+    """Whether the program, at any depth, says where values are."""
     found = closed.cache.get("constraints")
     if found is None:
         todo, found = [closed.jaxpr], False

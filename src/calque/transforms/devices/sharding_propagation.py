@@ -266,7 +266,7 @@ def result_shardings(
 
 
 def is_placed(leaves: Sequence[Any]) -> bool:
-    """Was any of these arrays placed?"""
+    """Whether any of these arrays was placed."""
     return any(_where(x) is not None for x in leaves)
 
 

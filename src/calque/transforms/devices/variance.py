@@ -46,14 +46,14 @@ def _linear(name: str, transposed: str, along: Any, varies: bool) -> Collective:
     """A linear collective over `axes`; `along(x, dim, axis)` is its meaning for one of them."""
 
     def bind(x: Any, names: Names) -> Any:
-        return getattr(do, name)(x, axes=names) if names else x
+        return do[name](x, axes=names) if names else x
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: Names) -> Any:
         out = bind(primals[0], axes)
         return out, (zero_like(out) if type(tangents[0]) is Zero else bind(tangents[0], axes))
 
     def transpose(ct: Any, x: Any, *, axes: Names) -> list[Any]:
-        return [Zero(x.aval) if type(ct) is Zero else getattr(do, transposed)(ct, axes=axes)]
+        return [Zero(x.aval) if type(ct) is Zero else do[transposed](ct, axes=axes)]
 
     def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, axes: Names) -> Any:
         (x,), (d,) = args, dims
@@ -78,7 +78,7 @@ def summed(x: Any, d: Dim, axis: Axis) -> tuple[Any, Dim]:
     """The sum over the members; equal values are multiplied by their number."""
     if d is None:
         return do.mul(x, scalar_of(typeof(x).dtype, axis.size)), None
-    return do.reduce_sum(x, axes=(d,), out_sharding=None), None
+    return do.reduce_sum(x, axes=(d,)), None
 
 
 pvary_p = _linear("pvary", "psum_invariant", lambda x, d, axis: (x, d), varies=True)
@@ -117,7 +117,7 @@ def _like(name: str, transposed: str, along: Any) -> Collective:
     value as it is."""
 
     def bind(x: Any, tokens: Sequence[Any], names: Names) -> Any:
-        return getattr(do, name)(x, *tokens, axes=names) if names else x
+        return do[name](x, *tokens, axes=names) if names else x
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: Names) -> Any:
         out = bind(primals[0], primals[1:], axes)
@@ -128,7 +128,7 @@ def _like(name: str, transposed: str, along: Any) -> Collective:
     def transpose(ct: Any, x: Any, *tokens: Any, axes: Names) -> list[Any]:
         none = [None] * len(tokens)
         return [
-            Zero(x.aval) if type(ct) is Zero else getattr(do, transposed)(ct, *tokens, axes=axes),
+            Zero(x.aval) if type(ct) is Zero else do[transposed](ct, *tokens, axes=axes),
             *none,
         ]
 
@@ -161,7 +161,7 @@ def _one(token: Any, dim: Dim) -> Any:
 def _row(x: Any, dim: int) -> Any:
     shape = typeof(x).shape
     stop = tuple(1 if k == dim else n for k, n in enumerate(shape))
-    return do.slice(x, start_indices=(0,) * len(shape), limit_indices=stop, strides=None)
+    return do.slice(x, start_indices=(0,) * len(shape), limit_indices=stop)
 
 
 pvary_like_p = _like("pvary_like", "psum_like", lambda x, d, axis: (front(x, d, axis.size), 0))

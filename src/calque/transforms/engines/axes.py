@@ -142,7 +142,7 @@ class Collective(AxisPrimitive):
         self.axes_of = axes_of  # params -> the names that the equation speaks of
 
     def leaves_varying(self, params: dict[str, Any]) -> bool:
-        """Does the result vary along a checked axis? That of a reduction does from group to
+        """Whether the result varies along a checked axis. That of a reduction does from group to
         group."""
         return self.varies or params.get("axis_index_groups") is not None
 

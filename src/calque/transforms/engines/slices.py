@@ -20,7 +20,7 @@ dead_code_rules: Final[dict[str, DeadCodeRule]] = {}
 
 
 def has_effect(e: Eqn) -> bool:
-    """Does the equation, or anything inside it, have an effect? To say what a size is counts as
+    """Whether the equation, or anything inside it, has an effect. To say what a size is counts as
     none."""
     return (e.primitive.effect and e.primitive is not let_size_p) or any(
         jaxpr_has_effect(j) for j in subjaxprs(e.params)

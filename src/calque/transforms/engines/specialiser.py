@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.pause import no_collection
 from calque.core.polynomials import Poly
 from calque.core.symbols import Symbols
@@ -88,7 +89,7 @@ class GenericProgram:
         return values
 
     def guards_hold(self, values: Sizes) -> bool:
-        """Do these sizes give the answers that were taken for granted?"""
+        """Whether these sizes give the answers that were taken for granted."""
         try:
             return self.holds(*values) == self.answers
         except ZeroDivisionError:  # where the trace divided by a size, which is none here
@@ -157,8 +158,8 @@ class Family:
         return None
 
     def is_for(self, program: GenericProgram, sizes: Sizes) -> bool:
-        """Is it this program that serves the sizes, if it can? Not if an earlier one did before,
-        nor when it has been given up."""
+        """Whether it is this program that serves the sizes, if it can: not if an earlier one did
+        before, nor when it has been given up."""
         for p in self.programs:
             if p is program:
                 return True
@@ -252,8 +253,8 @@ class CallCounts:
         return n
 
     def is_hot(self, program: Any, values: Sizes) -> bool:
-        """Is it time for an entry for just these sizes? One that is met less often is not worth
-        it."""
+        """Whether it is time for an entry for just these sizes. One that is met less often is not
+        worth it."""
         return self.counts.get((program, values)) == self.hot_after
 
     def serves(self, program: Any, values: Sizes) -> bool:
@@ -326,7 +327,7 @@ class Specialiser(Generic[C]):
 
     def specialisable(self, call: C, program: GenericProgram) -> GenericProgram | None:
         """The program, traced, compiled and one of its family; None if it served one size only."""
-        family = call.family
+        family, changes = call.family, config.changes_elsewhere()
         try:
             with no_collection():
                 program.traced = self.trace(call, program)
@@ -339,6 +340,8 @@ class Specialiser(Generic[C]):
             family.failure = f"tracing with a free size failed: {error}"
             if self.report is not None:
                 self.report(call, family.failure)
+        if changes != config.changes_elsewhere():  # it is for no configuration in particular
+            return None
         pinned = program.pinned()
         if program.free <= pinned:
             family.hold(pinned, at_once=not self.pins_again)

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def has_tangent(aval: ShapedArray) -> bool:
-    """Do values of this type have tangents (are they floating or complex)?"""
+    """Whether values of this type have tangents: those of floating and complex ones."""
     return tangent_aval(aval) is aval
 
 

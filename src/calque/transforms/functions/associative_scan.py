@@ -104,7 +104,7 @@ def _prefixes_of_any_size(
         shape = tuple(more if i == a else d for i, d in enumerate(typeof(x).shape))
         last = _cut(x, a, n - 1, n, 1)
         spread = do.broadcast_in_dim(
-            last, shape=shape, broadcast_dimensions=tuple(range(len(shape))), sharding=None
+            last, shape=shape, broadcast_dimensions=tuple(range(len(shape)))
         )
         filled.append(do.concatenate(x, spread, dimension=a))
     outs = _by_rounds(combine, filled, axes, ROUNDS)
@@ -130,7 +130,7 @@ def _by_rounds(combine: Combine, elems: list[Any], axes: Sequence[int], rounds: 
 
 def _with_first_of(x: Any, y: Any, axis: int) -> Any:
     """`y` with the first element of `x` along `axis`."""
-    place = do.iota(dtype=np.dtype(np.int32), shape=typeof(y).shape, dimension=axis, sharding=None)
+    place = do.iota(dtype=np.dtype(np.int32), shape=typeof(y).shape, dimension=axis)
     return do.select_n(do.eq(place, np.zeros((), np.int32)), y, x)
 
 
@@ -140,9 +140,7 @@ def _one_by_one(combine: Combine, elems: list[Any], axes: Sequence[int], n: Any)
     def step(before: list[Any], now: tuple[Any, list[Any]]) -> tuple[list[Any], list[Any]]:
         i, rows = now
         here = [
-            do.broadcast_in_dim(
-                r, shape=typeof(b).shape, broadcast_dimensions=_others(b, a), sharding=None
-            )
+            do.broadcast_in_dim(r, shape=typeof(b).shape, broadcast_dimensions=_others(b, a))
             for r, b, a in zip(rows, before, axes)
         ]
         first = do.eq(i, np.zeros((), np.int32))
@@ -177,7 +175,7 @@ def _interleaved(a: Any, b: Any, axis: int) -> Any:
     spread_a, spread_b = list(plain), list(plain)
     spread_a[axis] = (0, 1 if na == nb else 0, 1)
     spread_b[axis] = (1, 0 if na == nb else 1, 1)
-    join = do.add if aval.dtype != bool_ else getattr(do, "or")
+    join = do.add if aval.dtype != bool_ else do.or_
     return join(
         do.pad(a, zero, padding_config=tuple(spread_a)),
         do.pad(b, zero, padding_config=tuple(spread_b)),

@@ -47,9 +47,7 @@ def check(
         return exception
 
     failed = (
-        getattr(do, "not")(condition)
-        if not is_concrete(condition)
-        else np.logical_not(to_numpy(condition))
+        do.not_(condition) if not is_concrete(condition) else np.logical_not(to_numpy(condition))
     )
     raise_if(failed, make, list(values.values()))
 

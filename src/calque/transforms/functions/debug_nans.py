@@ -26,7 +26,7 @@ from calque.transforms.primitives.flow import split
 
 
 def active() -> bool:
-    """Are results being looked at?"""
+    """Whether results are being looked at."""
     return config.debug_nans or config.debug_infs
 
 

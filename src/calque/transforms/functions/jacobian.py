@@ -34,11 +34,11 @@ def _basis(avals: Sequence[ShapedArray]) -> list[Any]:
     out, at = [], 0
     i32 = np.dtype("int32")
     for a in avals:
-        rows = do.iota(dtype=i32, shape=(total, a.size), dimension=0, sharding=None)
-        columns = do.iota(dtype=i32, shape=(total, a.size), dimension=1, sharding=None)
+        rows = do.iota(dtype=i32, shape=(total, a.size), dimension=0)
+        columns = do.iota(dtype=i32, shape=(total, a.size), dimension=1)
         hit = do.eq(rows, columns if not at else do.add(columns, scalar_of(i32, at)))
-        part = do.convert_element_type(hit, new_dtype=a.dtype, weak_type=False, sharding=None)
-        out.append(do.reshape(part, new_sizes=(total, *a.shape), dimensions=None, sharding=None))
+        part = do.convert_element_type(hit, new_dtype=a.dtype)
+        out.append(do.reshape(part, new_sizes=(total, *a.shape)))
         at += a.size
     return out
 
@@ -53,14 +53,10 @@ def _cut(x: Any, axis: int, avals: Sequence[ShapedArray]) -> list[Any]:
         part = (
             x
             if a.size == shape[axis]
-            else do.slice(x, start_indices=tuple(lo), limit_indices=tuple(hi), strides=None)
+            else do.slice(x, start_indices=tuple(lo), limit_indices=tuple(hi))
         )
         new = (*shape[:axis], *a.shape, *shape[axis + 1 :])
-        parts.append(
-            part
-            if typeof(part).shape == new
-            else do.reshape(part, new_sizes=new, dimensions=None, sharding=None)
-        )
+        parts.append(part if typeof(part).shape == new else do.reshape(part, new_sizes=new))
         at += a.size
     return parts
 

@@ -147,7 +147,7 @@ def _integer_pow(
     if n == 0:
         return lambda _: None
     if n < 0:
-        inverse = do.div(const(base, 1), base if n == -1 else do.integer_pow(base, y=-n))
+        inverse: Any = do.div(const(base, 1), base if n == -1 else do.integer_pow(base, y=-n))
         return inverse.coefficient  # type: ignore[no-any-return]
     whole: Any = None
     while n:

@@ -380,10 +380,8 @@ def _rows(x: Any, start: int, stop: int) -> Any:
     if (start, stop) == (0, shape[0]):
         return x
     rest = (0,) * (len(shape) - 1)
-    return do.slice(x, start_indices=(start, *rest), limit_indices=(stop, *shape[1:]), strides=None)
+    return do.slice(x, start_indices=(start, *rest), limit_indices=(stop, *shape[1:]))
 
 
 def _reshaped(x: Any, leading: tuple[int, ...], replaced: int = 1) -> Any:
-    return do.reshape(
-        x, new_sizes=(*leading, *typeof(x).shape[replaced:]), dimensions=None, sharding=None
-    )
+    return do.reshape(x, new_sizes=(*leading, *typeof(x).shape[replaced:]))

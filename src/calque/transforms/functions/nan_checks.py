@@ -38,7 +38,7 @@ def checked(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:
         bad: Any = None
         for x in outs:
             if is_looked_at(typeof(x)):
-                bad = any_bad(x) if bad is None else getattr(do, "or")(bad, any_bad(x))
+                bad = any_bad(x) if bad is None else do.or_(bad, any_bad(x))
         plain = [x for x, a in zip(args, closed.in_avals) if isinstance(a.dtype, np.dtype)]
         if len(plain) == len(args):
             cond(bad, lambda *xs: debug_callback(explain, *xs), lambda *xs: None, *args)
@@ -54,17 +54,17 @@ def is_looked_at(aval: ShapedArray) -> bool:
 
 
 def any_bad(x: Any) -> Any:
-    """Does an array hold what a flag forbids?"""
+    """Whether an array holds what a flag forbids."""
     found: Any = None
     parts = [do.real(x), do.imag(x)] if is_complex(typeof(x).dtype) else [x]
     for part in parts:
         if config.debug_nans:
             nan = do.ne(part, part)
-            found = nan if found is None else getattr(do, "or")(found, nan)
+            found = nan if found is None else do.or_(found, nan)
         if config.debug_infs:
-            inf = getattr(do, "not")(do.is_finite(part))
+            inf = do.not_(do.is_finite(part))
             if not config.debug_nans:
-                inf = getattr(do, "and")(inf, do.eq(part, part))
-            found = inf if found is None else getattr(do, "or")(found, inf)
+                inf = do.and_(inf, do.eq(part, part))
+            found = inf if found is None else do.or_(found, inf)
     n = typeof(x).ndim
-    return do.reduce_or(found, axes=tuple(range(n)), out_sharding=None) if n else found
+    return do.reduce_or(found, axes=tuple(range(n))) if n else found

@@ -214,7 +214,7 @@ def _size(
 def _placed(x: Any, dim: Dim, target: Dim, size: int, fun: Any, sum_match: bool) -> Any:
     if target is None:
         if dim is not None and sum_match:
-            return do.reduce_sum(x, axes=(dim,), out_sharding=None)
+            return do.reduce_sum(x, axes=(dim,))
         if dim is not None:
             raise ValueError(
                 f"vmap has mapped output but out_axes is None: {name_of(fun)} returns a value of"

@@ -139,7 +139,7 @@ class Read:
                     yield ("item", container, k, v)
 
     def watchable(self) -> bool:
-        """Can the machine code compare it?"""
+        """Whether the machine code can compare it."""
         containers = [c for c, _ in self.held]
         return sum(map(len, containers)) <= MOST_ITEMS and all(
             isinstance(c, (list, dict)) for c in containers
@@ -186,7 +186,7 @@ def items(value: Any) -> tuple[Any, ...]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Are two values equal as constants of a trace?"""
+    """Whether two values are equal as constants of a trace."""
     if a is b:
         return True
     if isinstance(a, types.FunctionType) and isinstance(b, types.FunctionType):
@@ -203,7 +203,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 def same_functions(a: types.FunctionType, b: types.FunctionType) -> bool:
-    """Is it the same function, made again from the same code with the same captured values?"""
+    """Whether it is the same function, made again from the same code with the same captured
+    values."""
 
     def inside(f: types.FunctionType) -> tuple[Any, ...]:
         return (f.__defaults__, f.__kwdefaults__, tuple(map(contents, f.__closure__ or ())))
@@ -241,7 +242,7 @@ class Captures:
         return [w for r in (*self.objects, *self.reads) for w in r.words()]
 
     def watchable(self) -> bool:
-        """Can the machine code watch all of them?"""
+        """Whether the machine code can watch all of them."""
         return all(r.watchable() for r in self.reads)
 
 
@@ -301,8 +302,8 @@ def captured(fun: Callable[..., Any]) -> Captures:
 
 
 def is_transparent(fun: Callable[..., Any]) -> bool:
-    """Is every use of a captured object known, so that an equal function made later may share what
-    was traced?"""
+    """Whether every use of a captured object is known, so that an equal function made later may
+    share what was traced."""
     finder = Finder()
     finder.function(fun)
     return not finder.opaque

@@ -71,7 +71,7 @@ SPECIALISER: Final = Specialiser(
 
 
 def allowed(function: Any, arguments: Any) -> bool:
-    """May this call be served by a program with free sizes?"""
+    """Whether this call may be served by a program with free sizes."""
     o = function.options
     return (
         o.dynamic != "never"

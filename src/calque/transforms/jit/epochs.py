@@ -28,17 +28,17 @@ def epoch_of(configuration: Hashable) -> int:
 
 
 def checks() -> bool:
-    """Are single operations looked at? Jitted programs look at themselves."""
+    """Whether single operations are looked at. Jitted programs look at themselves."""
     return config.debug_index or config.debug_key_reuse or debug_nans.active()
 
 
 def programs_enabled() -> bool:
-    """May machine code serve calls of jitted functions?"""
+    """Whether machine code may serve calls of jitted functions."""
     return callpath.LEARNS and not (trace_state.any_recording() or config.disable_jit)
 
 
 def callpath_enabled() -> bool:
-    """May machine code serve calls of single operations?"""
+    """Whether machine code may serve calls of single operations."""
     return programs_enabled() and not checks()
 
 

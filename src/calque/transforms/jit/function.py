@@ -95,7 +95,7 @@ class JittedFunction:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
-        self.call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
+        self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
 
@@ -106,6 +106,13 @@ class JittedFunction:
         if self._cache is None:
             self._cache = identity.cache_of(self.fun, self.options.key())
         return self._cache
+
+    @property
+    def call_counts(self) -> CallCounts:
+        """How often programs of any size served which sizes."""
+        if self._call_counts is None:
+            self._call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
+        return self._call_counts
 
     def values_table(self) -> Entries[Any, Any]:
         """Where the functions are kept that `of_values` makes."""
@@ -188,7 +195,7 @@ class JittedFunction:
         traced = self.cache.programs.find(arguments.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
             traced = self.trace_new(arguments, arguments.avals)
-            if not traced.hoisted:
+            if not traced.hoisted and traced.settings is not None:
                 self.cache.programs[arguments.key] = traced
         if traced.ambient:
             consult_mesh()
@@ -201,8 +208,8 @@ class JittedFunction:
         )
 
     def is_stale(self, traced: Traced) -> bool:
-        """Must the function be traced anew, because of what it captured? A function made anew sees
-        new values without a word."""
+        """Whether the function must be traced anew, because of what it captured. A function made
+        anew sees new values without a word."""
         changed = traced.captures.changed()
         if not changed:
             return False
@@ -229,7 +236,7 @@ class JittedFunction:
                 f"TRACING CACHE MISS of {self.name}: no program for"
                 f" {', '.join(a.str_short() for a in avals)}"
             )
-        consulted = consultations()
+        consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
         uses: list[tuple[int, key_use.Use]] = []
 
@@ -247,6 +254,8 @@ class JittedFunction:
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
+        if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
+            traced.settings = None
         watched.settle()
         traced.captures, traced.owner, traced.key_uses = watched, reference(self.fun), uses
         o = self.options
@@ -314,7 +323,7 @@ class JittedFunction:
         return jit_p.bind(*traced.hoisted, *leaves, **traced.params)
 
     def watches(self, traced: Traced) -> bool:
-        """Can the machine code see whether a captured value has changed?"""
+        """Whether the machine code can see that a captured value has changed."""
         return self.on_stale == "ignore" or traced.captures.watchable()
 
     def guards(self, traced: Traced) -> list[tuple[Any, ...]]:
@@ -336,9 +345,8 @@ class JittedFunction:
         keys = config.debug_key_reuse and traced.key_uses  # which are used up is known to Python
         if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
             return
-        if (
-            arguments.settings != config.trace_key()
-        ):  # changed meanwhile: it is for neither of the two
+        # changed meanwhile: it is for neither configuration
+        if traced.settings is None or arguments.settings != config.trace_key():
             return
         o, kwargs = self.options, arguments.kwargs
         try:

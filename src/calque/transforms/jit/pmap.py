@@ -252,4 +252,4 @@ def _result(x: Any, dim: Dim, target: Dim, size: int, fun: Any) -> Any:
 def _first(x: Any, dim: int) -> Any:
     shape = typeof(x).shape
     stop = tuple(1 if k == dim else d for k, d in enumerate(shape))
-    return do.slice(x, start_indices=(0,) * len(shape), limit_indices=stop, strides=None)
+    return do.slice(x, start_indices=(0,) * len(shape), limit_indices=stop)

@@ -35,6 +35,7 @@ class Traced:
         "out_tree",
         "owner",
         "params",
+        "settings",
         "unusable",
     )
 
@@ -57,21 +58,26 @@ class Traced:
         self.finds = (
             found_symbols(closed.jaxpr) is not None
         )  # sizes that are known only while running
+        # the configuration that it was traced in; None: another thread changed it meanwhile
+        self.settings: tuple[Any, ...] | None = config.trace_key()
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
         self.unusable: list[ShapedArray] = []
 
     def compiled(self) -> backends.Executable:
-        if self.executable is None:
-            donation.warn_unusable(self.unusable, self.name)
-            options = backends.Options(self.name, config.exact, self.donated)
-            with no_collection():
-                self.executable = backends.compile_program(
-                    nan_checks.checked(self.closed, self.name), options
-                )
-            log(f"Finished compiling {self.name}")
-        return self.executable
+        if self.executable is not None:
+            return self.executable
+        donation.warn_unusable(self.unusable, self.name)
+        changes = config.changes_elsewhere()
+        options = backends.Options(self.name, config.exact, self.donated)
+        with no_collection():
+            made = backends.compile_program(nan_checks.checked(self.closed, self.name), options)
+        log(f"Finished compiling {self.name}")
+        # one for another configuration is for this call alone
+        if self.settings == config.trace_key() and changes == config.changes_elsewhere():
+            self.executable = made
+        return made
 
     def run(self, leaves: Sequence[Any]) -> tuple[list[Any], bool]:
         """The results for these arguments, and whether anything says where they live."""

@@ -26,7 +26,7 @@ def raise_if(failed: Any, error: Callable[..., Exception], operands: Sequence[An
 
     n = typeof(failed).ndim
     raise_when(
-        do.reduce_or(failed, axes=tuple(range(n)), out_sharding=None) if n else failed,
+        do.reduce_or(failed, axes=tuple(range(n))) if n else failed,
         Fail(error),
         operands,
     )

@@ -208,7 +208,7 @@ def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     """A vector over the lanes, repeated to `shape`."""
     if len(shape) == 1:
         return x
-    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(0,), sharding=None)
+    return do.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(0,))
 
 
 # ---------------------------------------------------------------- the primitive

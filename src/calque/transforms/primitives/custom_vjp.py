@@ -282,7 +282,7 @@ class _BatchedBackward:
         x, d = next(rest)
         if dim is not None:
             return placed(x, d, dim, size)
-        return do.reduce_sum(front(x, d, size), axes=(0,), out_sharding=None)
+        return do.reduce_sum(front(x, d, size), axes=(0,))
 
 
 custom_vjp_call_p = CustomCallPrimitive(

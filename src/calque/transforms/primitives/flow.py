@@ -98,7 +98,7 @@ def convert(x: Any, aval: ShapedArray) -> Any:
     """`x` with the dtype and the weak type of `aval`."""
     if typeof(x) is aval:
         return x
-    return do.convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+    return do.convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 def joined_type(a: ShapedArray, b: ShapedArray) -> ShapedArray | None:

@@ -37,7 +37,7 @@ DEAR_NAMES = frozenset((
 
 
 def together(axis: Axis, programs: Sequence[ClosedJaxpr]) -> bool:
-    """Does anything in these programs need all lanes of the axis at the same time?"""
+    """Whether anything in these programs needs all lanes of the axis at the same time."""
     return axis.checked or axis.together or any(_speaks(axis, p.jaxpr) for p in programs)
 
 
@@ -55,8 +55,8 @@ def _speaks(axis: Axis, jaxpr: Jaxpr) -> bool:
 
 
 def cheap(programs: Sequence[ClosedJaxpr]) -> bool:
-    """Is running all of these programs, and choosing afterwards, quicker than a choice for each
-    lane?"""
+    """Whether running all of these programs, and choosing afterwards, is quicker than a choice for
+    each lane."""
     return sum(_work(p.jaxpr) for p in programs) <= CHEAP
 
 

@@ -199,9 +199,7 @@ def _spread(pred: Any, shape: tuple[int, ...]) -> Any:
     n = typeof(pred).ndim
     if len(shape) == n:
         return pred
-    return do.broadcast_in_dim(
-        pred, shape=shape, broadcast_dimensions=tuple(range(n)), sharding=None
-    )
+    return do.broadcast_in_dim(pred, shape=shape, broadcast_dimensions=tuple(range(n)))
 
 
 # ---------------------------------------------------------------- batching

@@ -237,8 +237,8 @@ dependence_rules["while_back"] = lambda e, unknown: dependent_results(
 
 
 def diverges(closed: ClosedJaxpr, batched: Sequence[bool]) -> bool:
-    """Does the number of rounds, by which the program chooses its way, depend on these
-    arguments?"""
+    """Whether the number of rounds, by which the program chooses its way, depends on these
+    arguments."""
     _, _, reached = dependents(closed.jaxpr, batched)
     choices = [e for e in closed.eqns if e.primitive.name == "cond" or e.params.get("counted")]
     return any(e.invars[0] in reached for e in choices)
@@ -451,9 +451,7 @@ def _back(loop: _Loop, cond_consts: Sequence[Any], args: Sequence[Any]) -> list[
     the cotangents after it."""
     n = len(loop.parts.step.in_avals) - loop.n_carry
     count = _count(loop.parts, cond_consts, args[:n], args[n : n + loop.n_carry])
-    few = do.convert_element_type(
-        do.le(count, _i32(loop.rounds)), new_dtype=I32, weak_type=False, sharding=None
-    )
+    few = do.convert_element_type(do.le(count, _i32(loop.rounds)), new_dtype=I32)
     branches = tuple(_as_checkpoint(loop.back(level)) for level in (loop.levels, 1))
     return do.cond(few, count, *args, branches=branches)
 

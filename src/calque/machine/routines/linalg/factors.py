@@ -102,7 +102,7 @@ def item_of(kind: i64) -> i64:
 
 @unit.helper
 def is_small(kind: i64, m: i64, n: i64) -> i1:
-    """Are our own loops to be used?"""
+    """Whether our own loops are to be used."""
     return kind in (Kind.F32, Kind.F64) and m <= SMALL and n <= SMALL
 
 
@@ -165,7 +165,7 @@ def cholesky_small(args: ptr, first: i64, last: i64) -> None:
 
 @unit.helper
 def is_finite(kind: i64, place: ptr) -> i1:
-    """Is the real part of an element a number?"""
+    """Whether the real part of an element is a number."""
     x = f64(load_f32(place, 0)) if kind in (Kind.F32, Kind.C64) else load_f64(place, 0)
     return x <= LARGEST and x >= -LARGEST
 

@@ -84,7 +84,7 @@ def part_of(kind: i64) -> i64:
 
 @unit.function
 def all_finite(kind: i64, x: ptr, n: i64) -> i64:
-    """Are all elements numbers?"""
+    """Whether all elements are numbers."""
     count = 2 * n if is_complex(kind) else n
     for i in range(count):
         v = f64(load_f32(x, 4 * i)) if part_of(kind) == 4 else load_f64(x, 8 * i)

@@ -282,14 +282,14 @@ def _names(bits: int) -> list[str]:
 
 
 def _exists(name: str) -> bool:
-    """Are vectors long enough for a piece, and has the processor instructions that pack the lanes
-    of a vector?"""
+    """Whether vectors are long enough for a piece, and the processor has instructions that pack the
+    lanes of a vector."""
     kind, bits, *count = name.removeprefix("calque_network_").split("_")
     return int(count[0]) <= lanes_of(int(bits)) if count else kind != "split" or can_split()
 
 
 def can_split() -> bool:
-    """Does the processor pack the lanes of a vector, so that splitting by a pivot is quick?"""
+    """Whether the processor packs the lanes of a vector, so that splitting by a pivot is quick."""
     return target.describe().is_x86 and target.describe().vector_bytes == 64
 
 

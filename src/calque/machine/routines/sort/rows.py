@@ -246,7 +246,7 @@ def sort_pack(work: ptr, begin: i64, end: i64) -> None:
 
 @unit.helper
 def comes_before(work: ptr, a: i64, b: i64) -> i1:
-    """Is the element at one place less than that at another, when their records agree?"""
+    """Whether the element at one place is less than that at another, when their records agree."""
     args = Work(work).args
     if Work(work).wide != 0:
         x = load_i64(Work(work).keys, 8 * a)
@@ -442,7 +442,7 @@ def sort_each(work: ptr, first: i64, last: i64) -> None:
 
 @unit.helper
 def is_short(args: ptr) -> i1:
-    """Are the rows of the only operand short, and do they follow each other?"""
+    """Whether the rows of the only operand are short and follow each other."""
     return (
         Args(args).alone != 0
         and Args(args).inner == 1

@@ -164,7 +164,7 @@ def job_of(work: ptr, records: ptr, wide: i64, kept: i64) -> ptr:
 
 @unit.helper
 def in_order(job: ptr) -> i1:
-    """Are records in order? Few are not looked at."""
+    """Whether records are in order. Few are not looked at."""
     if Records(job).n <= FEW:
         return False
     records_survey(job)
@@ -173,7 +173,7 @@ def in_order(job: ptr) -> i1:
 
 @unit.helper
 def is_stopped(work: ptr) -> i1:
-    """Has the run been told to end? Then records may be in the middle of a move."""
+    """Whether the run has been told to end. Then records may be in the middle of a move."""
     return atomic_load(Run.at(Work(work).run).stopped, 0) != 0
 
 

@@ -102,7 +102,7 @@ def _matches(node: Node, code: types.CodeType) -> bool:
 
 
 def _fits(node: Node, code: types.CodeType) -> bool:
-    """Does the code seem to be compiled from this text? The file may have been edited since."""
+    """Whether the code seems to be compiled from this text. The file may have been edited since."""
     a = node.args
     written = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -119,7 +119,7 @@ def _unmangled(name: str, written: str) -> str:
 
 
 def _inside(node: ast.Lambda, code: types.CodeType) -> bool:
-    """Do all instructions of the code stand within the lambda's body?"""
+    """Whether all instructions of the code stand within the lambda's body."""
     body = node.body
     first, last = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
     places = [p for p in code.co_positions() if None not in p and p[3]]

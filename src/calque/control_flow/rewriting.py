@@ -17,9 +17,9 @@ import ast
 from collections.abc import Sequence
 from typing import Any, Final
 
-from calque.converting.building import attribute, call, located, name, no_arguments, thunk
-from calque.converting.jumps import without_jumps
-from calque.converting.names import (
+from calque.control_flow.building import attribute, call, located, name, no_arguments, thunk
+from calque.control_flow.jumps import without_jumps
+from calque.control_flow.names import (
     assigned,
     contains,
     declared,
@@ -376,7 +376,7 @@ def _parts(target: ast.expr) -> list[ast.expr]:
 
 
 def _is_path(node: ast.expr) -> bool:
-    """Is it `a.b.c`, which can be evaluated once more?"""
+    """Whether it is `a.b.c`, which can be evaluated once more."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)

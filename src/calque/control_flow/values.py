@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.converting.jumps import RESULT, RETURNED
+from calque.control_flow.jumps import RESULT, RETURNED
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
@@ -81,7 +81,7 @@ def record(run: Run, avals: Sequence[ShapedArray], name: str, what: str) -> Reco
 
 
 def is_value(x: Any) -> bool:
-    """Can it be a result of a program?"""
+    """Whether it can be a result of a program."""
     if isinstance(x, (ArrayImpl, Tracer)):
         return True
     if not isinstance(x, (*PYTHON_SCALARS, np.ndarray, np.generic)) and not hasattr(
@@ -96,7 +96,7 @@ def is_value(x: Any) -> bool:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Is it one value that is known while tracing?"""
+    """Whether it is one value that is known while tracing."""
     if a is b:
         return True
     return (
@@ -311,9 +311,7 @@ def branched(
     parts = [
         chosen_outputs(r.part, outs, joined.avals, consts) for r, outs in zip((b, a), joined.outs)
     ]
-    index = do.convert_element_type(
-        pred, new_dtype=np.dtype("int32"), weak_type=False, sharding=None
-    )
+    index = do.convert_element_type(pred, new_dtype=np.dtype("int32"))
     outs = (
         bind_cond(index, list(consts.values()), tuple(parts))
         if joined.avals or _shows(parts)
@@ -327,5 +325,5 @@ def branched(
 
 
 def _shows(parts: Sequence[ClosedJaxpr]) -> bool:
-    """Do branches without results have anything to do: prints, checks, callbacks?"""
+    """Whether branches without results have anything to do: prints, checks, callbacks."""
     return any(p.jaxpr.eqns for p in parts)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.converting.repeating import counting, must_fit, repeated
-from calque.converting.values import UNBOUND, Unbound, branched
+from calque.control_flow.repeating import counting, must_fit, repeated
+from calque.control_flow.values import UNBOUND, Unbound, branched
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.dtypes import bool_
@@ -58,7 +58,7 @@ def truth(value: Any) -> Any:
                 "The truth value of an array with more than one element is ambiguous, and this one"
                 f" is {aval.str_short()}. Use .any() or .all()."
             )
-        value = do.reshape(value, new_sizes=(), dimensions=None, sharding=None)
+        value = do.reshape(value, new_sizes=())
     if aval.dtype != bool_:
         value = do.ne(value, scalar_of(aval.dtype, 0))
     return value if isinstance(value, Tracer) else bool(value)
@@ -66,7 +66,7 @@ def truth(value: Any) -> Any:
 
 def not_(value: Any) -> Any:
     t = truth(value)
-    return getattr(do, "not")(t) if isinstance(t, Tracer) else not t
+    return do.not_(t) if isinstance(t, Tracer) else not t
 
 
 def and_(value: Any, *rest: Thunk) -> Any:
@@ -97,7 +97,7 @@ def or_(value: Any, *rest: Thunk) -> Any:
 
 def _both(op: str, t: Any, a: Any, b: Any) -> Any:
     if _is_bool(a) and _is_bool(b):
-        return getattr(do, op)(t, b if isinstance(b, Tracer) else np.bool_(b))
+        return do[op](t, b if isinstance(b, Tracer) else np.bool_(b))
     then, other = (b, a) if op == "and" else (a, b)
     return _chosen(t, lambda: then, lambda: other, f"`{op}`")
 
@@ -408,7 +408,7 @@ class Scope:
                 return inside
             ended = truth(stop())
             return (
-                getattr(do, "and")(inside, getattr(do, "not")(ended))
+                do.and_(inside, do.not_(ended))
                 if isinstance(ended, Tracer)
                 else and_(not ended, lambda: inside)
             )
