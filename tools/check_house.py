@@ -25,7 +25,7 @@ FLOORS = {
         "transforms",
         "native",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
-        "ad_checkpoint converting custom_batching custom_derivatives distributed export ffi lax"
+        "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
         "numpy",
         "debug dlpack dtypes explaining extend flatten_util image interpreters random ref"

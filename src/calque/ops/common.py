@@ -24,7 +24,6 @@ from calque.core.dtypes import (
     is_extended,
     is_float,
     is_integer,
-    tangent_dtype,
 )
 from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import typeof
@@ -137,8 +136,7 @@ def instantiate(t: Any) -> Any:
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """The aval of tangents of values of `aval`."""
-    dtype = tangent_dtype(aval.dtype)
-    return aval if dtype is aval.dtype else aval.update(dtype=dtype, weak_type=False)
+    return aval.to_tangent_aval()
 
 
 def zero_like(x: Any) -> Zero:
