@@ -28,7 +28,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.reductions import refuse_out
 from calque.numpy.shaping import atleast_2d, expand_dims, moveaxis, ravel, reshape, where
-from calque.numpy.signatures import OutSharding
+from calque.numpy.signatures import Median, OutSharding, Quantile
 from calque.numpy.sorting import sort, take_along_axis
 from calque.ops.sizes import as_number
 
@@ -104,42 +104,41 @@ def _aligned_weights(a: Any, weights: Any, axis: Any) -> Any:
 # ---------------------------------------------------------------- order statistics
 
 
-def quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
-) -> Array:
+def _quantiles(name: str, scale: float, skip: bool, doc: str) -> Quantile:
+    """`scale` stands for the whole in `q`; `skip` leaves nan out."""
+
+    def quantiles(
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: int | tuple[int, ...] | None = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: ArrayLike | None = None,
+    ) -> Array:
+        return _quantile(
+            name, a, q, axis, out, overwrite_input, method, keepdims, weights, scale, skip
+        )
+
+    return ufuncs.named(quantiles, name, doc)
+
+
+quantile = _quantiles(
+    "quantile",
+    1.0,
+    False,
     """The value below which the fraction q of the data lies; nan if any value is nan.
 
     >>> import calque.numpy as jnp
     >>> jnp.quantile(jnp.arange(5), 0.5)
-    Array(2., dtype=float32)"""
-    return _quantile(
-        "quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, False
-    )
-
-
-def nanquantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
-) -> Array:
-    """As `quantile`, of the values that are not nan."""
-    return _quantile(
-        "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, True
-    )
+    Array(2., dtype=float32)""",
+)
+nanquantile = _quantiles("nanquantile", 1.0, True, "As `quantile`, of the values that are not nan.")
+nanpercentile = _quantiles(
+    "nanpercentile", 100.0, True, "As `percentile`, of the values that are not nan."
+)
 
 
 @placed
@@ -165,47 +164,25 @@ def percentile(
     )
 
 
-def nanpercentile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
-) -> Array:
-    """As `percentile`, of the values that are not nan."""
-    return _quantile(
-        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, True
-    )
+def _median(name: str, skip: bool, doc: str) -> Median:
+    def middle(
+        a: ArrayLike,
+        axis: int | tuple[int, ...] | None = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Array:
+        return _quantile(
+            name, a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, skip
+        )
+
+    return ufuncs.named(middle, name, doc)
 
 
-def median(
-    a: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """The middle value over axes, the mean of the middle two for an even count."""
-    return _quantile(
-        "median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, False
-    )
-
-
-def nanmedian(
-    a: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """As `median`, of the values that are not nan."""
-    return _quantile(
-        "nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, True
-    )
+median = _median(
+    "median", False, "The middle value over axes, the mean of the middle two for an even count."
+)
+nanmedian = _median("nanmedian", True, "As `median`, of the values that are not nan.")
 
 
 def _quantile(
