@@ -161,7 +161,7 @@ def _integer_remainder(x: Any, y: Any) -> Any:
     r, zero = _fmod(x, y), const(y, 0)
     if is_unsigned(typeof(y).dtype):
         return r
-    off = getattr(do, "and")(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
+    off = do.and_(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
     return do.select_n(*promote_full(off, r, do.add(r, y)))
 
 
