@@ -22,7 +22,6 @@ from calque.core.dtypes import (
     as_dtype,
     canonicalize,
     inexact_of,
-    is_complex,
     is_integer,
     promote,
 )
@@ -276,10 +275,6 @@ def ensure(x: Any) -> Array:
 
 def aval_of(x: Any) -> ShapedArray:
     return typeof(x)
-
-
-def is_complex_value(x: Any) -> bool:
-    return is_complex(typeof(x).dtype)
 
 
 def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
