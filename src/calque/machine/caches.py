@@ -163,7 +163,7 @@ class Entries(dict[Key, Value]):
         return found
 
     def __setitem__(self, key: Key, value: Value) -> None:
-        super().__setitem__(key, value)
+        dict.__setitem__(self, key, value)
         if len(self) > self.bound:
             self._drop_oldest()
 
