@@ -23,7 +23,6 @@ from calque.core.dtypes import (
     canonicalize,
     iinfo,
     inexact_of,
-    is_complex,
     is_integer,
     promote,
 )
@@ -285,10 +284,6 @@ def ensure(x: Any) -> Array:
 
 def aval_of(x: Any) -> ShapedArray:
     return typeof(x)
-
-
-def is_complex_value(x: Any) -> bool:
-    return is_complex(typeof(x).dtype)
 
 
 def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
