@@ -121,7 +121,7 @@ def gradient(
         steps = steps * len(axes)
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis}")
-    if 0 in f.shape or any(f.shape[k] < 2 for k in axes):
+    if any(f.shape[k] < 2 for k in axes):
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are"
             f" required; got {f.shape}"

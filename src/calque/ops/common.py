@@ -274,6 +274,16 @@ def operand(x: Any) -> Any:
     return x
 
 
+def initial_value(init: Any, aval: ShapedArray) -> Any:
+    """What a reduction of such elements begins with: Python numbers take their dtype, infinities
+    of integers are the ends of their range."""
+    if isinstance(init, PYTHON_SCALARS) and not isinstance(init, np.generic):
+        if isinstance(init, float) and np.isinf(init) and is_integer(aval.dtype):
+            init = int(iinfo(aval.dtype).max if init > 0 else iinfo(aval.dtype).min)
+        return scalar_of(aval.dtype, init)
+    return operand(init)
+
+
 def index_operand(x: Any) -> Any:
     """Positions as an operand: those of NumPy that 32 bits cannot hold, where 64 are not enabled,
     stay beyond every end instead of coming round."""
