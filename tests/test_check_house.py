@@ -125,3 +125,8 @@ def test_containers_that_are_filled_later_exist(monkeypatch: pytest.MonkeyPatch)
         problems = house.loose_state(module, path, ast.parse(path.read_text()))
         found += [f"{module} {p.split(': ')[1].split()[0]}" for p in problems]
     assert sorted(found) == sorted(f"{m} {n}" for m, names in owned.items() for n in names.split())
+
+
+def test_the_page_prints_the_floors() -> None:
+    page, wanted = house.page_with_floors()
+    assert page == wanted and "calque.native" in house.printed_floors()

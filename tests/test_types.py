@@ -17,6 +17,8 @@ ROOT = pathlib.Path(calque.__file__).parent
 ORDINARY = '''
 import calque.numpy as jnp
 import numpy as np
+from calque import nn, random
+from calque.scipy import linalg, special, stats
 from calque.typing import Array, ArrayLike, DTypeLike
 
 
@@ -37,6 +39,13 @@ def products(n: int) -> list[Array]:
     spectrum = jnp.fft.fft(solved).real.astype(np.float32)
     pieces = jnp.split(jnp.concatenate([spectrum, solved]), 2)
     return [total, rows, columns, 2 * jnp.float32(1) + total, *pieces]
+
+
+def library(key: Array, x: Array) -> list[Array]:
+    first, second = random.split(key)
+    noise = random.normal(first, (3,), jnp.float32) + random.gamma(second, 2.0, shape=3)
+    density = stats.norm.pdf(x, loc=1.0) * stats.beta.cdf(x, 2, b=3)
+    return [noise, density, nn.gelu(x), special.gammaln(x), linalg.expm(jnp.eye(2)), random.key(0)]
 
 
 def sizes(x: Array) -> tuple[int, ...]:
@@ -61,13 +70,18 @@ MISTAKES = {
     "jnp.clip(x, mn=0)": '"mn"',
     "length: str = x.ndim": "Incompatible types in assignment",
     "jnp.concatenate([x, 'y'])": "incompatible type",
+    "random.normal(x, shpe=(2,))": '"shpe"',
+    "stats.norm.pdf(x, scle=2)": '"scle"',
+    "stats.beta.pdf(x, 1)": "Missing positional argument",
+    "nn.relu(x, 2)": "Too many",
 }
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 def test_a_checker_accepts_ordinary_code_and_finds_mistakes(tmp_path: pathlib.Path) -> None:
     (tmp_path / "ordinary.py").write_text(ORDINARY)
-    planted = ["import calque.numpy as jnp", "x = jnp.ones(3)", *MISTAKES]
+    imports = "from calque import nn, numpy as jnp, random; from calque.scipy import stats"
+    planted = [imports, "x = jnp.ones(3)", *MISTAKES]
     (tmp_path / "mistaken.py").write_text("\n".join(planted) + "\n")
     # calque as it is when installed: a checker reads it and is silent about it
     (tmp_path / "mypy.ini").write_text(

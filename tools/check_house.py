@@ -3,6 +3,7 @@
 inside functions, no state that nobody owns, sizes of files and functions.
 
 python tools/check_house.py            prints what breaks a rule and exits 1, or exits 0
+python tools/check_house.py --write    also writes the floors into ARCHITECTURE.md
 """
 
 import ast
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "src"
+PAGE = ROOT.parent / "ARCHITECTURE.md"
 FILE_LINES, FUNCTION_LINES, FUNCTION_P95, FUNCTION_MEDIAN = 600, 100, 40, 8
 
 # The floors of each house, from the lowest. A line is one floor: its rooms may import each other
@@ -25,7 +27,7 @@ FLOORS = {
         "transforms",
         "native",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
-        "ad_checkpoint converting custom_batching custom_derivatives distributed export ffi lax"
+        "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
         "numpy",
         "debug dlpack dtypes explaining extend flatten_util image interpreters random ref"
@@ -158,6 +160,24 @@ def modules() -> dict[str, pathlib.Path]:
             parts.pop()
         found[".".join(parts)] = path
     return found
+
+
+def printed_floors() -> str:
+    """The floors as ARCHITECTURE.md shows them."""
+    lines = ["```"]
+    for house, floors in FLOORS.items():
+        lines.append(house)
+        lines += [f"  {number:2}  {rooms}" for number, rooms in enumerate(floors, 1)]
+    return "\n".join([*lines, "```"])
+
+
+def page_with_floors() -> tuple[str, str]:
+    """ARCHITECTURE.md as it is, and as it should be."""
+    text = PAGE.read_text()
+    before, rest = text.split("<!-- floors -->")
+    _, after = rest.split("<!-- end of floors -->")
+    middle = f"<!-- floors -->\n{printed_floors()}\n<!-- end of floors -->"
+    return text, before + middle + after
 
 
 def floor_of(house: str, room: str) -> int | None:
@@ -409,6 +429,11 @@ def main() -> int:
             f"functions: median {median} lines (at most {FUNCTION_MEDIAN}), 95th percentile {p95}"
             f" (at most {FUNCTION_P95})"
         )
+    page, wanted = page_with_floors()
+    if "--write" in sys.argv:
+        PAGE.write_text(wanted)
+    elif page != wanted:
+        problems.append(f"{PAGE}: the floors are others now: python tools/check_house.py --write")
     for p in problems:
         print(p)
     print(

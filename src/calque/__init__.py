@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         array_garbage_collection_guard,
         auto_pcast,
         check_tracer_leaks,
+        checking_leaks,
         debug_infs,
         debug_key_reuse,
         debug_nans,
@@ -90,7 +91,7 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         transfer_guard_device_to_host,
         transfer_guard_host_to_device,
     )
-    from calque.converting import convert
+    from calque.control_flow import convert
     from calque.core.arrays import Array
     from calque.core.dtypes import float0
     from calque.core.trace import typeof
@@ -156,7 +157,8 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
 __all__ = [
     "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",
     "ad_checkpoint", "allow_f16_reductions", "api_util", "array_garbage_collection_guard",
-    "as_jax", "auto_pcast", "block_until_ready", "check", "check_tracer_leaks", "checkpoint",
+    "as_jax", "auto_pcast", "block_until_ready", "check", "check_tracer_leaks",
+    "checking_leaks", "checkpoint",
     "checkpoint_policies", "clear_caches", "closure_convert", "config", "convert",
     "copy_to_host_async", "custom_batching", "custom_derivatives", "custom_gradient",
     "custom_jvp", "custom_vjp", "debug", "debug_infs", "debug_key_reuse", "debug_nans",
@@ -188,7 +190,7 @@ __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
-_converter.install(_lazy.function("calque.converting", "convert"))
+_converter.install(_lazy.function("calque.control_flow", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
 )

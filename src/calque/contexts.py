@@ -41,6 +41,7 @@ auto_pcast = _flag(
 check_tracer_leaks = _flag(
     "check_tracer_leaks", "Whether traced values that outlive their trace are an error.", True
 )
+checking_leaks = check_tracer_leaks  # both names are in use
 debug_infs = _flag("debug_infs", "Whether an infinite result is an error.", True)
 debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.", True)
 debug_nans = _flag("debug_nans", "Whether a NaN result is an error.", True)

@@ -7,6 +7,7 @@ import numpy as np
 
 import calque
 import calque.numpy as jnp
+from calque.machine.code import image
 from calque.machine.state import process
 
 SOURCES = pathlib.Path(calque.__file__).parent
@@ -85,3 +86,13 @@ def test_caches_are_declared_in_one_way():
                 assert node.attr not in ("lru_cache", "cached_property", "WeakKeyDictionary"), own
                 functools = isinstance(node.value, ast.Name) and node.value.id == "functools"
                 assert not (functools and node.attr == "cache"), own
+
+
+def test_the_bytes_of_code_grow_with_new_kernels() -> None:
+    before = calque.stats()["bytes_of_code"]
+    calque.jit(lambda x: calque.numpy.tanh(x) * 1.25 - calque.numpy.cosh(x) / 3 + x**5)(1.5)
+    after = calque.stats()["bytes_of_code"]
+    if image.usable():  # else the code is LLVM's
+        assert before < after < before + (1 << 20)
+    else:
+        assert after == 0

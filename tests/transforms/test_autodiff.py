@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import calque
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, value_and_grad, vjp
 from calque.transforms.functions.jacobian import jacfwd, jacrev
@@ -153,3 +154,18 @@ def test_bad_input_names_the_function(call, error, text):
 
     with pytest.raises(error, match=text):
         call(f, np.arange(3, dtype=np.float32))
+
+
+def test_a_linearized_function_is_a_container_of_its_residuals():
+    x = jnp.arange(3.0)
+    _, f_jvp = calque.linearize(lambda x: jnp.sin(x) * x, x)
+    leaves, tree = calque.tree_util.tree_flatten(f_jvp)
+    assert leaves and all(leaf.shape == (3,) for leaf in leaves)
+    again = calque.tree_util.tree_unflatten(tree, leaves)
+    want = jnp.cos(x) * x + jnp.sin(x)
+    assert jnp.allclose(again(jnp.ones(3)), want) and f_jvp.args == tuple(leaves)
+    assert jnp.allclose(calque.jit(lambda f, t: f(t))(f_jvp, jnp.ones(3)), want)
+    assert jnp.allclose(f_jvp.func(f_jvp.args, jnp.ones(3)), want)
+    assert "mul" in str(f_jvp.func.args[0]) and f_jvp.__name__.startswith("derivative of")
+    both = calque.jit(lambda x: calque.linearize(jnp.sin, x))(x)
+    assert jnp.allclose(both[1](jnp.ones(3)), jnp.cos(x))

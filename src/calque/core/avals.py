@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from calque.core.dims import Dim
-from calque.core.dtypes import short_name
+from calque.core.dtypes import short_name, tangent_dtype
 from calque.machine.caches import Interned
 from calque.machine.once import Turns
 
@@ -61,6 +61,13 @@ class ShapedArray(AbstractValue):
 
     def strip_weak_type(self) -> ShapedArray:
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """The aval of tangents of such values."""
+        dtype = tangent_dtype(self.dtype)
+        return self if dtype is self.dtype else self.update(dtype=dtype, weak_type=False)
+
+    to_ct_aval = at_least_vspace = to_tangent_aval  # cotangents have the same types
 
     def str_short(self) -> str:
         return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"

@@ -108,10 +108,6 @@ def has_symbolic() -> bool:
     return known.default in known.symbolic
 
 
-def default_name() -> str:
-    return known.default
-
-
 @dataclass(frozen=True)
 class MemoryStats:
     """Bytes that one call of a program takes."""

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
+import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
+
+from calque.machine.state import Value, process
 
 YOUNG = 40_000  # objects of a process that has imported little besides NumPy
 FROZEN_AT_START = 1_000  # Python 3.12 freezes some hundred objects of its own when it starts
+
+_holder: Final[Value[int | None]] = process.value("the thread that holds off collection", None)
 
 
 @contextlib.contextmanager
@@ -19,11 +25,24 @@ def no_collection() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
+    _holder.value = threading.get_ident()
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
+        _holder.value = None
+
+
+def _after_fork_in_child() -> None:
+    """A thread that held off collection does not exist here."""
+    if _holder.value not in (None, threading.get_ident()):
+        _holder.value = None
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 @contextlib.contextmanager

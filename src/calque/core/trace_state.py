@@ -22,6 +22,11 @@ class Trace:
     level: int = 0
     done: bool = False
 
+    @property
+    def main(self) -> Trace:
+        """What tells this trace from others: itself."""
+        return self
+
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         raise AssertionError("abstract")
 

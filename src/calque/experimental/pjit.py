@@ -2,7 +2,7 @@
 
 from calque.transforms.devices.axes_of_kinds import ManualAxisType, auto_axes, explicit_axes
 from calque.transforms.devices.sharding_constraint import reshard, with_sharding_constraint
-from calque.transforms.jit.jit import jit as pjit
+from calque.transforms.jit.decorator import jit as pjit
 
 __all__ = [
     "ManualAxisType", "auto_axes", "explicit_axes", "pjit", "reshard", "with_sharding_constraint",

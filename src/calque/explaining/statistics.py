@@ -7,6 +7,7 @@ from typing import Final
 from calque.machine import memory
 from calque.machine.caches import Counters
 from calque.machine.call import functions as callpath
+from calque.machine.code.arena import arena
 from calque.machine.state import process
 from calque.native.emit import kernels
 from calque.transforms.jit.traced import stats as jit_stats
@@ -59,9 +60,9 @@ def stats() -> Statistics:
 
     `calls`: of jitted and library functions, of which `calls_through_python` were not served by
     machine code alone; `traces`: functions traced; `compiles`: kernels compiled;
-    `kernels_from_disk` and `kernels_from_memory`: kernels found instead; `bytes_in_use` and
-    `bytes_idle`: memory of arrays, in use and kept for the next ones; `allocations`: blocks handed
-    out.
+    `kernels_from_disk` and `kernels_from_memory`: kernels found instead; `bytes_of_code`: what
+    they and the runtime take in memory; `bytes_in_use` and `bytes_idle`: memory of arrays, in use
+    and kept for the next ones; `allocations`: blocks handed out.
 
     `caches` has a name, `hits`, `misses`, `size`, `evictions` and `bound` for each cache, and
     printing shows all as a table. Hits are None where counting them would cost as much as they do.
@@ -74,6 +75,7 @@ def stats() -> Statistics:
         "compiles": kernels.stats.compiled,
         "kernels_from_disk": kernels.stats.disk,
         "kernels_from_memory": kernels.stats.memory,
+        "bytes_of_code": sum(arena.used()),
         "bytes_in_use": m.live_bytes,
         "bytes_idle": m.idle_bytes,
         "allocations": m.allocations,

@@ -148,22 +148,22 @@ class Entries(dict[Key, Value]):
     """What a table holds: a dict that counts what is asked of `find`, and drops the oldest entries
     when there are more than `bound`."""
 
-    __slots__ = ("__weakref__", "_counts", "bound")
+    __slots__ = ("__weakref__", "bound", "counts")
 
     def __init__(self, bound: int, counts: Counts | None = None) -> None:
-        self.bound, self._counts = bound, counts or Counts()
+        self.bound, self.counts = bound, counts or Counts()
 
     def find(self, key: Key) -> Value | None:
         """As `get`, and counted."""
         found = self.get(key)
         if found is None:
-            self._counts.misses += 1
+            self.counts.misses += 1
         else:
-            self._counts.hits += 1
+            self.counts.hits += 1
         return found
 
     def __setitem__(self, key: Key, value: Value) -> None:
-        super().__setitem__(key, value)
+        dict.__setitem__(self, key, value)
         if len(self) > self.bound:
             self._drop_oldest()
 
@@ -181,7 +181,7 @@ class Entries(dict[Key, Value]):
             return
         for key in oldest:
             if self.pop(key, None) is not None:
-                self._counts.evictions += 1
+                self.counts.evictions += 1
 
 
 class Table(Entries[Key, Value]):
@@ -196,7 +196,7 @@ class Table(Entries[Key, Value]):
         caches.declare(self)
 
     def counters(self) -> Counters:
-        c = self._counts
+        c = self.counts
         return Counters(self.name, c.hits, c.misses, len(self), self.bound, c.evictions)
 
 
@@ -207,7 +207,7 @@ class Tables(Generic[Key, Value]):
     def __init__(self, name: str, bound: int, programs: bool = False) -> None:
         self.name, self.bound, self.programs = name, bound, programs
         checked_bound(name, bound)
-        self._counts = Counts()
+        self.counts = Counts()
         alive: dict[int, weakref.ref[Any]] = {}
         self._alive, self._forget = alive, lambda r: alive.pop(id(r), None)
         caches.declare(self)
@@ -218,7 +218,7 @@ class Tables(Generic[Key, Value]):
 
     def new_of(self, kind: type[Kind]) -> Kind:
         """The table of one more object, of a class of its own."""
-        made = kind(self.bound, self._counts)
+        made = kind(self.bound, self.counts)
         alive = weakref.ref(made, self._forget)
         self._alive[id(alive)] = alive
         return made
@@ -228,7 +228,7 @@ class Tables(Generic[Key, Value]):
         return iter([t for t in [r() for r in list(self._alive.values())] if t is not None])
 
     def counters(self) -> Counters:
-        c, size = self._counts, sum([len(t) for t in self])
+        c, size = self.counts, sum([len(t) for t in self])
         return Counters(
             self.name, c.hits, c.misses, size, f"{self.bound} of each object", c.evictions
         )
@@ -243,20 +243,20 @@ class WeakTable(weakref.WeakKeyDictionary[Key, Value]):
 
     def __init__(self, name: str, programs: bool = False) -> None:
         super().__init__()
-        self.name, self.programs, self._counts = name, programs, Counts()
+        self.name, self.programs, self.counts = name, programs, Counts()
         caches.declare(self)
 
     def find(self, key: Key) -> Value | None:
         """As `get`, and counted."""
         found = self.get(key)
         if found is None:
-            self._counts.misses += 1
+            self.counts.misses += 1
         else:
-            self._counts.hits += 1
+            self.counts.hits += 1
         return found
 
     def counters(self) -> Counters:
-        c = self._counts
+        c = self.counts
         return Counters(self.name, c.hits, c.misses, len(self), "the keys that live", 0)
 
 

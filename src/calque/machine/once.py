@@ -6,8 +6,8 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final, ParamSpec, TypeVar
 
 from calque.machine.caches import Counters, caches
@@ -27,11 +27,9 @@ class Turns:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self) -> AbstractContextManager[Any]:
         """One thread at a time."""
-        with self._lock:
-            yield
+        return self._lock
 
     def _renew(self) -> None:
         self._lock = threading.RLock()

@@ -232,7 +232,10 @@ class Resizable:
         self.words = self.evaluator()
         self.makers = [self.maker(s, found) for s, found in assembler.hosts]
         self.pattern = Pattern(program, self.places)
-        self.kinds = [(a.ndim, a.dtype, a.weak_type, int(a.dtype.itemsize)) for a in out_avals]
+        self.kinds = [  # of the results, but those of found sizes
+            None if i in self.found else (a.ndim, a.dtype, a.weak_type, int(a.dtype.itemsize))
+            for i, a in enumerate(out_avals)
+        ]
 
     def evaluator(self) -> Callable[..., tuple[int, ...]]:
         """A function of the sizes: varying immediates, parts of the arena, dimensions of the
@@ -263,10 +266,11 @@ class Resizable:
         words = self.words(*sizes)
         at, values = self.dimensions_at, words[: self.varying]
         outputs, arena, total, kept = [], None, 0, []
-        for i, (rank, dtype, weak, item) in enumerate(self.kinds):
-            if i in self.found:
+        for kind in self.kinds:
+            if kind is None:
                 outputs.append((OF_FOUND_SIZE, -1))
                 continue
+            rank, dtype, weak, item = kind
             aval = ShapedArray(words[at : at + rank], dtype, weak)
             at += rank
             outputs.append((aval, aval.size * item))

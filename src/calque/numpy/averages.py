@@ -13,7 +13,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import dot
 from calque.numpy.creation import asarray, placed
 from calque.numpy.joining import concatenate
@@ -28,9 +28,8 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.reductions import refuse_out
 from calque.numpy.shaping import atleast_2d, expand_dims, moveaxis, ravel, reshape, where
-from calque.numpy.signatures import OutSharding
+from calque.numpy.signatures import Median, OutSharding, Quantile
 from calque.numpy.sorting import sort, take_along_axis
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.sizes import as_number
 
 __all__ = [
@@ -52,9 +51,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 def count_nonzero(a: ArrayLike, axis: Axes | None = None, keepdims: bool = False) -> Array:
     """How many values are not 0, over axes."""
     a = array_of("count_nonzero", a)
-    return reductions.sum(
-        UFUNCS["not_equal"](a, np.zeros((), a.dtype)), axis=axis, dtype=int, keepdims=keepdims
-    )
+    return reductions.sum(a != np.zeros((), a.dtype), axis=axis, dtype=int, keepdims=keepdims)
 
 
 def average(
@@ -107,42 +104,41 @@ def _aligned_weights(a: Any, weights: Any, axis: Any) -> Any:
 # ---------------------------------------------------------------- order statistics
 
 
-def quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
-) -> Array:
+def _quantiles(name: str, scale: float, skip: bool, doc: str) -> Quantile:
+    """`scale` stands for the whole in `q`; `skip` leaves nan out."""
+
+    def quantiles(
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: int | tuple[int, ...] | None = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: ArrayLike | None = None,
+    ) -> Array:
+        return _quantile(
+            name, a, q, axis, out, overwrite_input, method, keepdims, weights, scale, skip
+        )
+
+    return ufuncs.named(quantiles, name, doc)
+
+
+quantile = _quantiles(
+    "quantile",
+    1.0,
+    False,
     """The value below which the fraction q of the data lies; nan if any value is nan.
 
     >>> import calque.numpy as jnp
     >>> jnp.quantile(jnp.arange(5), 0.5)
-    Array(2., dtype=float32)"""
-    return _quantile(
-        "quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, False
-    )
-
-
-def nanquantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
-) -> Array:
-    """As `quantile`, of the values that are not nan."""
-    return _quantile(
-        "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, 1.0, True
-    )
+    Array(2., dtype=float32)""",
+)
+nanquantile = _quantiles("nanquantile", 1.0, True, "As `quantile`, of the values that are not nan.")
+nanpercentile = _quantiles(
+    "nanpercentile", 100.0, True, "As `percentile`, of the values that are not nan."
+)
 
 
 @placed
@@ -168,47 +164,25 @@ def percentile(
     )
 
 
-def nanpercentile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
-) -> Array:
-    """As `percentile`, of the values that are not nan."""
-    return _quantile(
-        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, 100.0, True
-    )
+def _median(name: str, skip: bool, doc: str) -> Median:
+    def middle(
+        a: ArrayLike,
+        axis: int | tuple[int, ...] | None = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Array:
+        return _quantile(
+            name, a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, skip
+        )
+
+    return ufuncs.named(middle, name, doc)
 
 
-def median(
-    a: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """The middle value over axes, the mean of the middle two for an even count."""
-    return _quantile(
-        "median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, False
-    )
-
-
-def nanmedian(
-    a: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """As `median`, of the values that are not nan."""
-    return _quantile(
-        "nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, 1.0, True
-    )
+median = _median(
+    "median", False, "The middle value over axes, the mean of the middle two for an even count."
+)
+nanmedian = _median("nanmedian", True, "As `median`, of the values that are not nan.")
 
 
 def _quantile(
@@ -282,13 +256,13 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
     before."""
     n = rows.shape[-1]
     dtype = rows.dtype
-    nan = UFUNCS["isnan"](rows)
+    nan = ufuncs.isnan(rows)
     if not skip:
         any_nan = reductions.any(nan, axis=-1, keepdims=True)
         rows = where(any_nan, np.asarray(np.nan).astype(dtype), rows)
         last = as_number(n - 1, dtype)
     else:
-        there = reductions.sum(UFUNCS["logical_not"](nan), axis=-1, keepdims=True, dtype=dtype)
+        there = reductions.sum(~nan, axis=-1, keepdims=True, dtype=dtype)
         last = there - 1
     if is_found(n):  # of nothing: NaN
         lack = larger(1 - n, 0)
@@ -296,13 +270,13 @@ def _at_ranks(rows: Any, q: Any, method: str, skip: bool) -> Any:
         rows, n = concatenate([rows, none], axis=-1), n + lack
         last = last if skip else as_number(n - 1, dtype)
     ordered = sort(rows, -1)
-    flat_q = UFUNCS["minimum"](UFUNCS["maximum"](ravel(q), 0), 1)
+    flat_q = ufuncs.minimum(ufuncs.maximum(ravel(q), 0), 1)
     place = flat_q * last if not skip else last * flat_q  # (..., k) for skip, (k,) else
     place = broadcast_to(place, (*rows.shape[:-1], flat_q.shape[0]))
     if n == 0:
         out = place * np.asarray(np.nan).astype(dtype)
         return moveaxis(out, -1, 0) if q.ndim else out[..., 0]
-    out = where(UFUNCS["isnan"](place), place, _between(ordered, place, method, n))
+    out = where(ufuncs.isnan(place), place, _between(ordered, place, method, n))
     return moveaxis(out, -1, 0) if q.ndim else out[..., 0]
 
 
@@ -311,8 +285,8 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
 
     def index(p: Any) -> Array:
         return convert(
-            UFUNCS["minimum"](
-                UFUNCS["maximum"](where(UFUNCS["isnan"](p), np.zeros((), p.dtype), p), 0), n - 1
+            ufuncs.minimum(
+                ufuncs.maximum(where(ufuncs.isnan(p), np.zeros((), p.dtype), p), 0), n - 1
             ),
             np.dtype("int32"),
         )
@@ -328,7 +302,7 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
         return pick(do.round(place, rounding_method=1))
     if method == "inverted_cdf":
         return pick(
-            UFUNCS["maximum"](do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0)
+            ufuncs.maximum(do.ceil(place * np.asarray(n / max(n - 1, 1), place.dtype)) - 1, 0)
         )
     a, b = pick(low), pick(high)
     if method == "midpoint":
@@ -339,7 +313,7 @@ def _between(ordered: Any, place: Any, method: str, n: int) -> Any:
 
 def _weighted(name: str, rows: Any, q: Any, weights: Any, skip: bool) -> Any:
     """The smallest value whose share of the weights reaches q."""
-    nan = UFUNCS["isnan"](rows)
+    nan = ufuncs.isnan(rows)
     dtype = rows.dtype
     if skip:
         weights = where(nan, np.zeros((), weights.dtype), weights)
@@ -404,7 +378,7 @@ def cov(
             norm = total - ddof * reductions.sum(w * array_of("cov", aweights)) / total
     x = x - mean
     weighted = x if w is None else x * w
-    out = dot(x, UFUNCS["conjugate"](weighted).T) / norm
+    out = dot(x, ufuncs.conjugate(weighted).T) / norm
     return out.squeeze()
 
 
@@ -438,7 +412,7 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
             raise RuntimeError(f"incompatible numbers of samples and {name}")
         if name == "fweights" and is_inexact(v.dtype):
             raise TypeError("fweights must be integer.")
-        v = convert(UFUNCS["absolute"](v), x.real.dtype)
+        v = convert(ufuncs.absolute(v), x.real.dtype)
         w = v if w is None else w * v
     return w
 
@@ -459,6 +433,6 @@ def corrcoef(
     c = c / d[:, None] / d[None, :]
 
     def limit(v: Any) -> Array:
-        return UFUNCS["minimum"](UFUNCS["maximum"](v, -1), 1)
+        return ufuncs.minimum(ufuncs.maximum(v, -1), 1)
 
     return do.complex(limit(do.real(c)), limit(do.imag(c))) if is_complex(c.dtype) else limit(c)

@@ -13,7 +13,7 @@ from calque.core.dims import surely_less
 from calque.core.dtypes import is_complex, is_inexact
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes, DTypeLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.creation import asarray
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.joining import concatenate
@@ -29,7 +29,6 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import flip, moveaxis, ravel, reshape, section, where
 from calque.numpy.sorting import argsort, searchsorted
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.dimension_numbers import PrecisionLike
 from calque.ops.products.convolution_functions import conv_general_dilated
 
@@ -71,7 +70,7 @@ def diff(
     parts = [edge(array_of("diff", prepend))] if prepend is not None else []
     parts += [a] + ([edge(array_of("diff", append))] if append is not None else [])
     x = concatenate(parts, axis=k) if len(parts) > 1 else a
-    minus = UFUNCS["not_equal"] if x.dtype == np.dtype(bool) else UFUNCS["subtract"]
+    minus = ufuncs.not_equal if x.dtype == np.dtype(bool) else ufuncs.subtract
     for _ in range(n):
         size = typeof(x).shape[k]
         if size == 0:
@@ -122,7 +121,7 @@ def gradient(
         steps = steps * len(axes)
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis}")
-    if 0 in f.shape or any(f.shape[k] < 2 for k in axes):
+    if any(f.shape[k] < 2 for k in axes):
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are"
             f" required; got {f.shape}"
@@ -280,7 +279,7 @@ def interp(
     if period is not None:
         x, xp, fp, left, right = _periodic(x, xp, fp, period)
     i = (
-        UFUNCS["minimum"](UFUNCS["maximum"](searchsorted(xp, x, side="right"), 1), xp.shape[0] - 1)
+        ufuncs.minimum(ufuncs.maximum(searchsorted(xp, x, side="right"), 1), xp.shape[0] - 1)
         if xp.shape[0] > 1
         else None
     )
@@ -290,7 +289,7 @@ def interp(
         x0, x1, f0, f1 = xp[i - 1], xp[i], fp[i - 1], fp[i]
         dx = x1 - x0
         tiny = (
-            UFUNCS["absolute"](dx) <= np.finfo(dx.dtype).eps * np.finfo(dx.dtype).tiny
+            ufuncs.absolute(dx) <= np.finfo(dx.dtype).eps * np.finfo(dx.dtype).tiny
             if dx.dtype.kind == "f"
             else dx == 0
         )
@@ -312,7 +311,7 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Arra
     period = array_of("interp", period)
     if period.ndim:
         raise ValueError(f"period must be a scalar; got shape {period.shape}")
-    period = UFUNCS["absolute"](convert(period, x.dtype))
+    period = ufuncs.absolute(convert(period, x.dtype))
     x, xp = x % period, xp % period
     order = argsort(xp)
     xp, fp = xp[order], fp[order]
@@ -344,13 +343,13 @@ def unwrap(
     k = canonical_axis(axis, p.ndim)
     half = period // 2 if not is_inexact(p.dtype) else period / 2
     d = diff(p, axis=k)
-    rest = UFUNCS["remainder"](d + half, period) - half
+    rest = (d + half) % period - half
     rest = where((rest == -half) & (d > 0), half, rest)
     fix = rest - d
     if discont is not None:
-        fix = where(UFUNCS["absolute"](d) < UFUNCS["maximum"](discont, half), 0, fix)
+        fix = where(ufuncs.absolute(d) < ufuncs.maximum(discont, half), 0, fix)
     else:
-        fix = where(UFUNCS["absolute"](d) < half, 0, fix)
+        fix = where(ufuncs.absolute(d) < half, 0, fix)
     fix = convert(fix, p.dtype)
     size = p.shape[k]
     moved = section(p, k, 1, size) + reductions.cumsum(fix, axis=k)
@@ -393,11 +392,11 @@ def correlate(
     a, v = arrays("correlate", a, v)
     if a.ndim == 1 and v.ndim == 1 and v.shape[0] > a.shape[0]:
         swapped = _convolution(
-            "correlate", v, flip(UFUNCS["conjugate"](a)), mode, precision, preferred_element_type
+            "correlate", v, flip(ufuncs.conjugate(a)), mode, precision, preferred_element_type
         )
-        return UFUNCS["conjugate"](flip(swapped))
+        return ufuncs.conjugate(flip(swapped))
     return _convolution(
-        "correlate", a, flip(UFUNCS["conjugate"](v)), mode, precision, preferred_element_type
+        "correlate", a, flip(ufuncs.conjugate(v)), mode, precision, preferred_element_type
     )
 
 

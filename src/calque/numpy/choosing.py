@@ -12,6 +12,7 @@ from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import origin, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
+from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, canonical_shape, zeros
 from calque.numpy.joining import concatenate
@@ -27,7 +28,6 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import broadcast_arrays, ravel, reshape, where
 from calque.numpy.sorting import nonzero, take
-from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.primitives.cond import switch
 
@@ -66,10 +66,10 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     sizes = canonical_shape(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     # places beyond the ends are those of the last, or the first, element
-    i = where(i < 0, UFUNCS["maximum"](i + total, 0), UFUNCS["minimum"](i, total - 1))
+    i = where(i < 0, ufuncs.maximum(i + total, 0), ufuncs.minimum(i, total - 1))
     out = []
     for d in reversed(sizes):
-        i, r = (UFUNCS["floor_divide"](i, d), UFUNCS["remainder"](i, d)) if d else (i, i)
+        i, r = (i // d, i % d) if d else (i, i)
         out.append(r)
     return tuple(reversed(out))
 
@@ -102,7 +102,7 @@ def ravel_multi_index(
         if any(((to_numpy(i) < 0) | (to_numpy(i) >= d)).any() for i, d in zip(index, sizes)):
             raise ValueError("invalid entry in coordinates array")
     elif mode == "clip":
-        index = [UFUNCS["minimum"](UFUNCS["maximum"](i, 0), d - 1) for i, d in zip(index, sizes)]
+        index = [ufuncs.minimum(ufuncs.maximum(i, 0), d - 1) for i, d in zip(index, sizes)]
     elif mode == "wrap":
         index = [i % d for i, d in zip(index, sizes)]
     else:
@@ -160,7 +160,7 @@ def compress(
         return broadcast_to(
             convert(fill, a.dtype), tuple(size if i == k else d for i, d in enumerate(a.shape))
         )
-    found = take(a, UFUNCS["minimum"](places, n - 1), axis=k, mode="clip")
+    found = take(a, ufuncs.minimum(places, n - 1), axis=k, mode="clip")
     there = reshape(places < n, tuple(-1 if i == k else 1 for i in range(a.ndim)))
     return where(there, found, convert(fill, a.dtype))
 
@@ -206,7 +206,7 @@ def choose(
     elif mode == "wrap":
         a = a % n
     elif mode == "clip":
-        a = UFUNCS["minimum"](UFUNCS["maximum"](a, 0), n - 1)
+        a = ufuncs.minimum(ufuncs.maximum(a, 0), n - 1)
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     a, *options = broadcast_arrays(

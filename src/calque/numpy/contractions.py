@@ -13,6 +13,7 @@ from calque.core.extents import larger, smaller
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy import ufuncs
 from calque.numpy.creation import placed
 from calque.numpy.promotion import (
     as_operand,
@@ -26,7 +27,6 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import moveaxis, ravel, reshape
 from calque.numpy.signatures import OutSharding
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.dimension_numbers import PrecisionLike, canonical_precision
 from calque.ops.sizes import places
 
@@ -78,7 +78,7 @@ def dot(
     a, b = operands("dot", a, b)
     na, nb = typeof(a).ndim, typeof(b).ndim
     if na == 0 or nb == 0:
-        return UFUNCS["multiply"](a, b)
+        return ufuncs.multiply(a, b)
     ka, kb = na - 1, max(0, nb - 2)
     check_sizes("dot", a, b, ka, kb)
     return contract(a, b, (((ka,), (kb,)), ((), ())), precision, preferred_element_type)
@@ -142,7 +142,7 @@ def vdot(
     """The dot product of flattened arrays, the first conjugated."""
     check_arraylike("vdot", a, b)
     return dot(
-        ravel(UFUNCS["conjugate"](a)),
+        ravel(ufuncs.conjugate(a)),
         ravel(b),
         precision=precision,
         preferred_element_type=preferred_element_type,
@@ -160,7 +160,7 @@ def vecdot(
 ) -> Array:
     """Dot products along an axis, the first operand conjugated; other axes broadcast."""
     check_arraylike("vecdot", x1, x2)
-    a, b = moveaxis(UFUNCS["conjugate"](x1), axis, -1), moveaxis(x2, axis, -1)
+    a, b = moveaxis(ufuncs.conjugate(x1), axis, -1), moveaxis(x2, axis, -1)
     rows = reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
     columns = reshape(b, (*b.shape, 1))
     return matmul(
@@ -193,7 +193,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         raise ValueError(
             f"vecmat takes vectors and matrices, got shapes {typeof(a).shape} and {typeof(b).shape}"
         )
-    a = UFUNCS["conjugate"](a)
+    a = ufuncs.conjugate(a)
     return matmul(reshape(a, (*typeof(a).shape[:-1], 1, typeof(a).shape[-1])), b)[..., 0, :]
 
 
@@ -208,7 +208,7 @@ def inner(
     a, b = operands("inner", a, b)
     na, nb = typeof(a).ndim, typeof(b).ndim
     if na == 0 or nb == 0:
-        return UFUNCS["multiply"](a, b)
+        return ufuncs.multiply(a, b)
     check_sizes("inner", a, b, na - 1, nb - 1)
     return contract(a, b, (((na - 1,), (nb - 1,)), ((), ())), precision, preferred_element_type)
 
@@ -220,7 +220,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
             "The 'out' argument to jnp.outer is not supported: arrays are immutable."
         )
     check_arraylike("outer", a, b)
-    return UFUNCS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
+    return ufuncs.multiply(reshape(a, (-1, 1)), reshape(b, (1, -1)))
 
 
 @placed
@@ -271,9 +271,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = (reshape(x, (1,) * (rank - typeof(x).ndim) + typeof(x).shape) for x in (a, b))
     wide_a = reshape(a, tuple(n for d in a.shape for n in (d, 1)))
     wide_b = reshape(b, tuple(n for d in b.shape for n in (1, d)))
-    return reshape(
-        UFUNCS["multiply"](wide_a, wide_b), tuple(p * q for p, q in zip(a.shape, b.shape))
-    )
+    return reshape(ufuncs.multiply(wide_a, wide_b), tuple(p * q for p, q in zip(a.shape, b.shape)))
 
 
 def trace(

@@ -11,7 +11,7 @@ from calque.core.arrays import Array, is_concrete, to_numpy
 from calque.core.dims import is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.types import ArrayLike, Axes, ShapeLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.creation import asarray, canonical_shape, zeros
 from calque.numpy.joining import concatenate
 from calque.numpy.promotion import (
@@ -27,7 +27,6 @@ from calque.numpy.promotion import (
 from calque.numpy.ranges import arange
 from calque.numpy.shaping import clip, flip, moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, take
-from calque.numpy.ufuncs import UFUNCS
 
 __all__ = [
     "append", "delete", "insert", "place", "put", "put_along_axis", "resize", "trim_zeros",
@@ -119,7 +118,7 @@ def delete(
                 "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length"
                 f" matching specified axis, {n}; got shape {index.shape}"
             )
-        return a[(*[slice(None)] * k, UFUNCS["logical_not"](index))]
+        return a[(*[slice(None)] * k, ~index)]
     if not is_integer(index.dtype):
         raise ValueError(
             f"np.delete(arr, obj): for array indices, obj must be integer; got {index.dtype.name}"
@@ -130,7 +129,7 @@ def delete(
         return take(a, where(line < i, line, line + 1), axis=k, mode="clip")
     if not assume_unique_indices:
         gone = zeros((n,), bool).at[index].set(True, mode="drop")
-        return a[(*[slice(None)] * k, UFUNCS["logical_not"](gone))]
+        return a[(*[slice(None)] * k, ~gone)]
     kept = _complement(index, n, max(n - index.shape[0], 0))
     return take(a, kept, axis=k, mode="clip")
 
@@ -164,7 +163,7 @@ def _complement(index: Any, n: int, size: int) -> Any:
     """The `size` places not in `index`, in order."""
     i = where(index < 0, index + n, index)
     gone = zeros((n,), bool).at[i].set(True, mode="drop")
-    return nonzero(UFUNCS["logical_not"](gone), size=size)[0]
+    return nonzero(~gone, size=size)[0]
 
 
 def insert(
@@ -218,9 +217,7 @@ def insert(
         .set(i[order] + np.arange(count, dtype=canonicalize(int)))
     )
     new = zeros((n + count,), bool).at[at].set(True)
-    old_places = (
-        reductions.cumsum(convert(UFUNCS["logical_not"](new), np.dtype("int32")), axis=0) - 1
-    )
+    old_places = reductions.cumsum(convert(~new, np.dtype("int32")), axis=0) - 1
     out = (
         take(a, old_places, axis=k, mode="clip")
         if n
@@ -349,7 +346,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         return a
     flat = ravel(mask) != 0
     rank = reductions.cumsum(convert(flat, canonicalize(int)), axis=0) - 1
-    values = vals[UFUNCS["maximum"](rank, 0) % vals.shape[0]]
+    values = vals[ufuncs.maximum(rank, 0) % vals.shape[0]]
     return reshape(where(flat, convert(values, a.dtype), ravel(a)), a.shape)
 
 

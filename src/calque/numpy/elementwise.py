@@ -12,6 +12,7 @@ from calque.core.dtypes import canonicalize, finfo, is_complex, is_float, is_ine
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
+from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     array_of,
@@ -26,7 +27,7 @@ from calque.numpy.promotion import (
     promote_inexact_strong,
 )
 from calque.numpy.shaping import where
-from calque.numpy.ufuncs import UFUNCS, binary, named, operands, unary
+from calque.numpy.ufuncs import binary, named, operands, unary
 from calque.ops.common import const
 from calque.transforms.functions.loops import while_loop
 from calque.transforms.primitives.custom_jvp import custom_jvp
@@ -37,9 +38,8 @@ __all__ = [
     "modf", "nan_to_num", "sinc", "spacing",
 ]  # fmt: skip
 
-_abs, _isnan, _signbit, _negative = (
-    UFUNCS[n] for n in ("absolute", "isnan", "signbit", "negative")
-)
+_abs, _isnan = ufuncs.absolute, ufuncs.isnan
+_signbit, _negative = ufuncs.signbit, ufuncs.negative
 
 
 def _refuse_complex(name: str, *xs: Any) -> None:
@@ -55,15 +55,15 @@ def _refuse_complex(name: str, *xs: Any) -> None:
 
 def _copysign(x: Any, y: Any) -> Any:
     _refuse_complex("copysign", x)
-    return where(UFUNCS["not_equal"](_signbit(x), _signbit(y)), _negative(x), x)
+    return where(ufuncs.not_equal(_signbit(x), _signbit(y)), _negative(x), x)
 
 
 def _heaviside(x: Any, y: Any) -> Any:
     _refuse_complex("heaviside", x)
     out = where(
-        UFUNCS["equal"](x, const(x, 0)),
+        ufuncs.equal(x, const(x, 0)),
         y,
-        where(UFUNCS["greater"](x, const(x, 0)), const(x, 1), const(x, 0)),
+        where(ufuncs.greater(x, const(x, 0)), const(x, 1), const(x, 0)),
     )
     return where(_isnan(x), x, out)
 
@@ -74,20 +74,20 @@ def _hypot(x: Any, y: Any) -> Any:
     if is_complex(typeof(x).dtype):
         raise ValueError("jnp.hypot does not support complex inputs")
     x, y = _abs(x), _abs(y)
-    infinite = UFUNCS["logical_or"](UFUNCS["isposinf"](x), UFUNCS["isposinf"](y))
-    big, small = UFUNCS["maximum"](x, y), UFUNCS["minimum"](x, y)
-    none = UFUNCS["equal"](big, const(big, 0))
-    ratio = UFUNCS["true_divide"](small, where(none, const(big, 1), big))
-    length = UFUNCS["multiply"](big, do.sqrt(UFUNCS["add"](do.square(ratio), const(big, 1))))
+    infinite = ufuncs.logical_or(ufuncs.isposinf(x), ufuncs.isposinf(y))
+    big, small = ufuncs.maximum(x, y), ufuncs.minimum(x, y)
+    none = ufuncs.equal(big, const(big, 0))
+    ratio = ufuncs.true_divide(small, where(none, const(big, 1), big))
+    length = ufuncs.multiply(big, do.sqrt(ufuncs.add(do.square(ratio), const(big, 1))))
     return where(infinite, const(big, np.inf), where(none, const(big, 0), length))
 
 
 def _fmax(x: Any, y: Any) -> Any:
-    return where(UFUNCS["logical_or"](UFUNCS["greater"](x, y), _isnan(y)), x, y)
+    return where(ufuncs.logical_or(ufuncs.greater(x, y), _isnan(y)), x, y)
 
 
 def _fmin(x: Any, y: Any) -> Any:
-    return where(UFUNCS["logical_or"](UFUNCS["less"](x, y), _isnan(y)), x, y)
+    return where(ufuncs.logical_or(ufuncs.less(x, y), _isnan(y)), x, y)
 
 
 copysign = binary("copysign", _copysign, promote_inexact, "The size of x1 with the sign of x2.")
@@ -124,7 +124,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     >>> jnp.divmod(7, 2)
     (Array(3, dtype=int32, weak_type=True), Array(1, dtype=int32, weak_type=True))"""
     check_arraylike("divmod", x1, x2)
-    return UFUNCS["floor_divide"](x1, x2), UFUNCS["remainder"](x1, x2)
+    return ufuncs.floor_divide(x1, x2), ufuncs.remainder(x1, x2)
 
 
 # ---------------------------------------------------------------- floats taken apart
@@ -169,13 +169,13 @@ def _scaled(y: Any, n: Any, dtype: Any) -> Any:
     """y * 2^n in up to three steps, such that only the last one rounds."""
     info = np.finfo(dtype)
     top, bottom = int(info.maxexp - 1), int(-info.minexp - info.nmant - 1)
-    clip = UFUNCS["maximum"](UFUNCS["minimum"](n, np.int32(4 * top)), np.int32(-4 * top))
+    clip = ufuncs.maximum(ufuncs.minimum(n, np.int32(4 * top)), np.int32(-4 * top))
     one, up, down = np.ones((), dtype), np.asarray(2.0**top, dtype), np.asarray(2.0**-bottom, dtype)
     for _ in range(3):
         big, small = clip > top, clip < int(info.minexp)
         y = y * where(big, up, where(small, down, one))
         clip = clip - where(big, np.int32(top), where(small, np.int32(-bottom), np.int32(0)))
-    clip = UFUNCS["maximum"](UFUNCS["minimum"](clip, np.int32(top)), np.int32(info.minexp))
+    clip = ufuncs.maximum(ufuncs.minimum(clip, np.int32(top)), np.int32(info.minexp))
     return y * _exponent_of_two(clip, dtype)
 
 
@@ -194,7 +194,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     info = np.finfo(work)
     bits = np.dtype(f"int{work.itemsize * 8}")
     y = convert(x, work, x.aval.weak_type and not narrow)
-    ordinary = UFUNCS["logical_and"](UFUNCS["isfinite"](y), UFUNCS["not_equal"](y, 0))
+    ordinary = ufuncs.logical_and(ufuncs.isfinite(y), ufuncs.not_equal(y, 0))
     tiny = _abs(y) < np.asarray(info.smallest_normal, work)
     lifted = where(tiny, y * np.asarray(2.0**info.nmant, work), y)
     field = do.shift_right_logical(
@@ -225,14 +225,14 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     if is_complex(x.dtype):
         raise TypeError("modf does not support complex-valued inputs")
     whole = where(x >= 0, do.floor(x), do.ceil(x))
-    return where(UFUNCS["isinf"](x), const(x, 0), x - whole), whole
+    return where(ufuncs.isinf(x), const(x, 0), x - whole), whole
 
 
 def _spacing(x: Any) -> Any:
     _refuse_complex("spacing", x)
-    outward = where(UFUNCS["less"](x, const(x, 0)), const(x, -np.inf), const(x, np.inf))
-    gap = UFUNCS["subtract"](do.nextafter(x, outward), x)
-    return convert(where(UFUNCS["isfinite"](x), gap, const(x, np.nan)), typeof(x).dtype)
+    outward = where(ufuncs.less(x, const(x, 0)), const(x, -np.inf), const(x, np.inf))
+    gap = ufuncs.subtract(do.nextafter(x, outward), x)
+    return convert(where(ufuncs.isfinite(x), gap, const(x, np.nan)), typeof(x).dtype)
 
 
 spacing = unary(
@@ -245,17 +245,17 @@ spacing = unary(
 
 def _sinc(x: Any) -> Any:
     """sin(pi x) / (pi x); at 0 its Taylor polynomial, so that derivatives are right there too."""
-    y = UFUNCS["multiply"](x, const(x, float(np.pi)))
-    zero = UFUNCS["equal"](x, const(x, 0))
+    y = ufuncs.multiply(x, const(x, float(np.pi)))
+    zero = ufuncs.equal(x, const(x, 0))
     safe = where(zero, const(x, 1), y)
     square = do.square(where(zero, y, const(x, 0)))
     series = const(x, 1)
     for k in (9, 7, 5, 3):
-        series = UFUNCS["subtract"](
+        series = ufuncs.subtract(
             const(x, 1),
-            UFUNCS["multiply"](UFUNCS["multiply"](square, const(x, 1 / (k * (k - 1)))), series),
+            ufuncs.multiply(ufuncs.multiply(square, const(x, 1 / (k * (k - 1)))), series),
         )
-    return where(zero, series, UFUNCS["true_divide"](do.sin(safe), safe))
+    return where(zero, series, ufuncs.true_divide(do.sin(safe), safe))
 
 
 sinc = unary("sinc", _sinc, promote_inexact, "sin(pi x) / (pi x), 1 at 0; smooth everywhere.")
@@ -379,12 +379,12 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     parts = (do.imag(z), do.real(z)) if is_complex(z.dtype) else (const(z, 0), z)
     out = do.atan2(*parts)
     out = out if is_complex(z.dtype) else convert(out, typeof(out).dtype)
-    return UFUNCS["rad2deg"](out) if deg else out
+    return ufuncs.rad2deg(out) if deg else out
 
 
 def _iscomplex(x: Any) -> Any:
     return (
-        UFUNCS["not_equal"](do.imag(x), 0)
+        ufuncs.not_equal(do.imag(x), 0)
         if is_complex(typeof(x).dtype)
         else broadcast_to(np.asarray(False), typeof(x).shape)
     )
@@ -428,8 +428,8 @@ def nan_to_num(
         return convert(v, x.dtype)
 
     out = where(_isnan(x), number(nan), x)
-    out = where(UFUNCS["isposinf"](out), number(high), out)
-    return where(UFUNCS["isneginf"](out), number(low), out)
+    out = where(ufuncs.isposinf(out), number(high), out)
+    return where(ufuncs.isneginf(out), number(low), out)
 
 
 # ---------------------------------------------------------------- integers

@@ -11,6 +11,7 @@ from calque.core.arrays import Array
 from calque.core.dims import as_size, surely_less
 from calque.core.dtypes import canonicalize, complex_of, is_complex, real_part
 from calque.core.types import ArrayLike, Axes, DTypeLike
+from calque.numpy import ufuncs
 from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.joining import concatenate
@@ -24,7 +25,6 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import moveaxis, roll, section, where
 from calque.numpy.signatures import Placement
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops import fft as lax_fft
 from calque.ops.sizes import as_number, places
 
@@ -214,7 +214,7 @@ _OTHER: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forw
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of values with Hermitian symmetry, given by their first half: real."""
-    x = UFUNCS["conjugate"](array_of("hfft", a))
+    x = ufuncs.conjugate(array_of("hfft", a))
     if norm not in _OTHER:
         _scale("hfft", norm, False, 1)
     return irfft(x, n, axis, _OTHER[norm])
@@ -224,7 +224,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     """The inverse of `hfft`."""
     if norm not in _OTHER:
         _scale("ihfft", norm, False, 1)
-    return UFUNCS["conjugate"](rfft(a, n, axis, _OTHER[norm]))
+    return ufuncs.conjugate(rfft(a, n, axis, _OTHER[norm]))
 
 
 # ---------------------------------------------------------------- frequencies
@@ -269,7 +269,7 @@ def _spaced(name: str, places: Any, n: int, d: Any, dtype: Any) -> Any:
             f"The d argument of jnp.fft.{name} only takes a single value. Got d = {list(d)}."
         )
     d = array_of(name, d)
-    return UFUNCS["true_divide"](places, convert(d, dtype) * as_number(n, dtype))
+    return ufuncs.true_divide(places, convert(d, dtype) * as_number(n, dtype))
 
 
 def fftshift(x: ArrayLike, axes: Axes | None = None) -> Array:

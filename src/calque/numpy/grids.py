@@ -15,6 +15,7 @@ from calque.core.dtypes import canonicalize, is_complex, is_integer
 from calque.core.primitives import do
 from calque.core.trace import origin, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
+from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import array, asarray, canonical_shape
 from calque.numpy.joining import concatenate, stack
@@ -22,7 +23,7 @@ from calque.numpy.promotion import arrays, check_arraylike, convert, promote_ine
 from calque.numpy.ranges import arange, linspace
 from calque.numpy.shaping import broadcast_arrays, broadcast_to, expand_dims, moveaxis, reshape
 from calque.numpy.sorting import nonzero
-from calque.numpy.ufuncs import UFUNCS, log10
+from calque.numpy.ufuncs import log10
 from calque.ops.common import const
 from calque.transforms.functions.vmap import vmap
 
@@ -78,7 +79,7 @@ def logspace(
         dtype=target if target is not None and not is_integer(target) else None,
         axis=axis,
     )
-    out = UFUNCS["power"](convert(base, typeof(exponents).dtype), exponents)
+    out = ufuncs.power(convert(base, typeof(exponents).dtype), exponents)
     return out if target is None else convert(out, target)
 
 

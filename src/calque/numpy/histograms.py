@@ -14,7 +14,7 @@ from calque.core.dims import as_size
 from calque.core.dtypes import canonicalize, is_integer
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.calculus import diff
 from calque.numpy.creation import asarray, placed, zeros
 from calque.numpy.promotion import array_of, arrays, check_arraylike, convert, promote_inexact
@@ -22,7 +22,6 @@ from calque.numpy.ranges import linspace
 from calque.numpy.shaping import clip, ravel, reshape, where
 from calque.numpy.signatures import OutSharding
 from calque.numpy.sorting import searchsorted
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.found_sizes import found_size
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
@@ -182,7 +181,7 @@ def _place(x: Any, edges: Any) -> Any:
 def _counted(x: Any, edges: Any, w: Any) -> Any:
     n = edges.shape[0] - 1
     i = _place(x, edges)
-    i = where(UFUNCS["isnan"](x) | (i < 0), n, i)
+    i = where(ufuncs.isnan(x) | (i < 0), n, i)
     return zeros((max(n, 0),), typeof(w).dtype).at[i].add(w, mode="drop")
 
 

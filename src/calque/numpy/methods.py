@@ -15,14 +15,13 @@ from calque.core.primitives import do
 from calque.core.trace import JaxprTracer, origin, typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Value, process
-from calque.numpy import contractions, reductions, shaping, sorting
+from calque.numpy import contractions, reductions, shaping, sorting, ufuncs
 from calque.numpy.calls.cached import cached, with_call_path
 from calque.numpy.calls.marks import python_only
 from calque.numpy.calls.operators import operator
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.at import At
 from calque.numpy.promotion import convert, is_arraylike
-from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.devices.sharding_arrays import device_put
 
 sharing = LazyModule("calque.numpy.sharing")
@@ -47,47 +46,52 @@ def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any],
     return method
 
 
-_BINARY: Final = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "true_divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "power",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "left_shift",
-    "rshift": "right_shift",
+_BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "add": ufuncs.add,
+    "sub": ufuncs.subtract,
+    "mul": ufuncs.multiply,
+    "truediv": ufuncs.true_divide,
+    "floordiv": ufuncs.floor_divide,
+    "mod": ufuncs.remainder,
+    "pow": ufuncs.power,
+    "and": ufuncs.bitwise_and,
+    "or": ufuncs.bitwise_or,
+    "xor": ufuncs.bitwise_xor,
+    "lshift": ufuncs.left_shift,
+    "rshift": ufuncs.right_shift,
 }
 _COMPARE: Final = {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
+    "eq": ufuncs.equal,
+    "ne": ufuncs.not_equal,
+    "lt": ufuncs.less,
+    "le": ufuncs.less_equal,
+    "gt": ufuncs.greater,
+    "ge": ufuncs.greater_equal,
 }
-_UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
+_UNARY: Final = {
+    "neg": ufuncs.negative,
+    "pos": ufuncs.positive,
+    "abs": ufuncs.absolute,
+    "invert": ufuncs.bitwise_not,
+}
 
 
 def _divmod(x: Any, y: Any) -> Any:
-    return UFUNCS["floor_divide"](x, y), UFUNCS["remainder"](x, y)
+    return ufuncs.floor_divide(x, y), ufuncs.remainder(x, y)
 
 
 def operators() -> dict[str, Any]:
     """The operator protocol by method name."""
     table: dict[str, Any] = {}
-    for name, ufunc in _BINARY.items():
-        table[f"__{name}__"] = _deferring(UFUNCS[ufunc], False)
-        table[f"__r{name}__"] = _deferring(UFUNCS[ufunc], True)
+    for name, f in _BINARY.items():
+        table[f"__{name}__"] = _deferring(f, False)
+        table[f"__r{name}__"] = _deferring(f, True)
     for name, f in (("matmul", contractions.matmul), ("divmod", _divmod)):
         table[f"__{name}__"], table[f"__r{name}__"] = _deferring(f, False), _deferring(f, True)
-    for name, ufunc in _COMPARE.items():
-        table[f"__{name}__"] = _deferring(UFUNCS[ufunc], False)
-    for name, ufunc in _UNARY.items():
-        table[f"__{name}__"] = _one(UFUNCS[ufunc])
+    for name, f in _COMPARE.items():
+        table[f"__{name}__"] = _deferring(f, False)
+    for name, unary in _UNARY.items():
+        table[f"__{name}__"] = _one(unary)
     return table
 
 
@@ -154,7 +158,7 @@ def _iter(self: Any) -> Iterator[Any]:
 
 
 def _contains(self: Any, value: Any) -> bool:
-    return bool(reductions.any(UFUNCS["equal"](self, value)))
+    return bool(reductions.any(ufuncs.equal(self, value)))
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
@@ -203,7 +207,7 @@ _from: Final = {
     "swapaxes": shaping.swapaxes,
     "squeeze": shaping.squeeze, "ravel": shaping.ravel, "flatten": shaping.ravel,
     "repeat": shaping.repeat, "clip": shaping.clip,
-    "round": sorting.round, "conj": UFUNCS["conjugate"], "conjugate": UFUNCS["conjugate"],
+    "round": sorting.round, "conj": ufuncs.conjugate, "conjugate": ufuncs.conjugate,
     "take": sorting.take,
     "argsort": sorting.argsort, "sort": sorting.sort, "searchsorted": sorting.searchsorted,
 }  # fmt: skip
@@ -236,8 +240,8 @@ METHODS: Final[dict[str, Any]] = {
     "weak_type": property(lambda self: self.aval.weak_type),
     "T": property(lambda self: shaping.transpose(self)),
     "mT": property(shaping.matrix_transpose),
-    "real": property(lambda self: UFUNCS["real"](self)),
-    "imag": property(lambda self: UFUNCS["imag"](self)),
+    "real": property(lambda self: ufuncs.real(self)),
+    "imag": property(lambda self: ufuncs.imag(self)),
     "at": property(At),
 }
 

@@ -12,7 +12,7 @@ from calque.core.dtypes import is_complex, is_float, is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.promotion import (
     array_of,
     canonical_axes,
@@ -24,7 +24,6 @@ from calque.numpy.promotion import (
 from calque.numpy.reductions import highest, lowest, refuse_out
 from calque.numpy.shaping import where as where_
 from calque.numpy.signatures import AnyFunction, Extreme, FoldAxes, NanSumLike, Position, Running
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import const
 
 __all__ = [
@@ -32,7 +31,7 @@ __all__ = [
     "nanstd", "nansum", "nanvar",
 ]  # fmt: skip
 
-_isnan = UFUNCS["isnan"]
+_isnan = ufuncs.isnan
 
 
 def without_nan(x: Any, value: Any) -> Any:
@@ -155,8 +154,8 @@ nancumprod = _cumulative(
 
 def _numbers(a: Any, where: Any) -> Any:
     """Which elements count."""
-    there = UFUNCS["logical_not"](_isnan(a))
-    return there if where is None else UFUNCS["logical_and"](there, where)
+    there = ~_isnan(a)
+    return there if where is None else ufuncs.logical_and(there, where)
 
 
 def nanmean(
@@ -210,18 +209,18 @@ def nanvar(
         if mean is None
         else convert(mean, typeof(x).dtype)
     )
-    centered = where_(there, UFUNCS["subtract"](x, center), np.zeros((), typeof(x).dtype))
+    centered = where_(there, ufuncs.subtract(x, center), np.zeros((), typeof(x).dtype))
     squares = (
         do.square(do.real(centered)) + do.square(do.imag(centered))
         if is_complex(typeof(x).dtype)
         else do.square(centered)
     )
     count = reductions.sum(convert(there, np.dtype("int32")), axis=axis, keepdims=keepdims)
-    left = UFUNCS["subtract"](count, np.asarray(ddof, np.int32))
-    enough = UFUNCS["greater"](left, np.int32(0))
+    left = count - np.asarray(ddof, np.int32)
+    enough = left > np.int32(0)
     total = reductions.sum(squares, axis=canonical_axes(axis, typeof(x).ndim), keepdims=keepdims)
     safe = convert(where_(enough, left, np.int32(1)), typeof(total).dtype)
-    result = where_(enough, UFUNCS["true_divide"](total, safe), const(total, np.nan))
+    result = where_(enough, total / safe, const(total, np.nan))
     return convert(result, target)
 
 

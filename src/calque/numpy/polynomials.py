@@ -11,7 +11,7 @@ from calque.core.arrays import Array
 from calque.core.dims import surely_at_most
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.calculus import convolve
 from calque.numpy.creation import asarray, ones, zeros
 from calque.numpy.editing import trim_zeros
@@ -30,7 +30,6 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import atleast_1d, roll, where
 from calque.numpy.sorting import argsort
-from calque.numpy.ufuncs import UFUNCS
 from calque.transforms.functions.loops import scan
 
 __all__ = [
@@ -237,7 +236,7 @@ def _roots_of_padded(p: Any, leading: Any, complex_: Any) -> Any:
     marked as nan."""
     n = p.shape[0]
     found = _companion_roots(roll(p, -leading), complex_)
-    found = found[argsort(UFUNCS["absolute"](found), descending=True)]
+    found = found[argsort(ufuncs.absolute(found), descending=True)]
     order = np.arange(n - 1)
     return where(order < n - 1 - leading, found, np.asarray(complex(np.nan, np.nan), complex_))
 

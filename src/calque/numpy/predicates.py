@@ -11,10 +11,9 @@ from calque.core.dtypes import is_inexact, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.creation import asarray
 from calque.numpy.promotion import arrays, broadcast_shapes, convert, promote_dtypes, promote_shapes
-from calque.numpy.ufuncs import UFUNCS
 
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
@@ -38,12 +37,12 @@ def isclose(
         a, b = (asarray(x) for x in (a, b))
         work = np.dtype("float32") if typeof(a).dtype.itemsize < 8 else np.dtype("float64")
         close = _within(convert(a, work), convert(b, work), rtol, atol)
-        return UFUNCS["logical_or"](UFUNCS["equal"](a, b), close)
-    close = UFUNCS["logical_and"](_within(a, b, rtol, atol), UFUNCS["isfinite"](b))
-    out = UFUNCS["logical_or"](UFUNCS["equal"](a, b), close)
+        return ufuncs.logical_or(ufuncs.equal(a, b), close)
+    close = ufuncs.logical_and(_within(a, b, rtol, atol), ufuncs.isfinite(b))
+    out = ufuncs.logical_or(ufuncs.equal(a, b), close)
     if equal_nan:
-        both = UFUNCS["logical_and"](UFUNCS["isnan"](a), UFUNCS["isnan"](b))
-        out = UFUNCS["logical_or"](out, both)
+        both = ufuncs.logical_and(ufuncs.isnan(a), ufuncs.isnan(b))
+        out = ufuncs.logical_or(out, both)
     return out
 
 
@@ -51,8 +50,8 @@ def _within(a: Any, b: Any, rtol: Any, atol: Any) -> Any:
     real = real_part(typeof(a).dtype)
     rtol, atol = (convert(t, real) for t in arrays("isclose", rtol, atol))
     size = do.abs(b)
-    bound = UFUNCS["add"](atol, UFUNCS["multiply"](rtol, size))
-    return UFUNCS["less_equal"](do.abs(UFUNCS["subtract"](a, b)), bound)
+    bound = ufuncs.add(atol, ufuncs.multiply(rtol, size))
+    return ufuncs.less_equal(do.abs(ufuncs.subtract(a, b)), bound)
 
 
 def allclose(
@@ -78,11 +77,9 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
         return asarray(False)
     if a1.shape != a2.shape:
         return asarray(False)
-    same = UFUNCS["equal"](a1, a2)
+    same = ufuncs.equal(a1, a2)
     if equal_nan:
-        same = UFUNCS["logical_or"](
-            same, UFUNCS["logical_and"](UFUNCS["isnan"](a1), UFUNCS["isnan"](a2))
-        )
+        same = ufuncs.logical_or(same, ufuncs.logical_and(ufuncs.isnan(a1), ufuncs.isnan(a2)))
     return reductions.all(same)
 
 
@@ -93,4 +90,4 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
         broadcast_shapes("array_equiv", a1.shape, a2.shape)
     except (TypeError, ValueError):
         return asarray(False)
-    return reductions.all(UFUNCS["equal"](a1, a2))
+    return reductions.all(ufuncs.equal(a1, a2))

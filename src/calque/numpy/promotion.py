@@ -21,8 +21,8 @@ from calque.core.dtypes import (
     TypePromotionError,
     as_dtype,
     canonicalize,
+    iinfo,
     inexact_of,
-    is_complex,
     is_integer,
     promote,
 )
@@ -111,15 +111,23 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Array:
 
 
 def python_scalar(x: Any, dtype: Any) -> Any:
-    """A Python number as a NumPy scalar; ints that do not fit are refused as NumPy refuses them."""
+    """A Python number as a NumPy scalar; ints come round where the dtype is too narrow."""
     if (
         type(x) is float and dtype == _FLOAT32 and -3e38 < x < 3e38
     ):  # no rounding to infinity to keep quiet about
         return np.float32(x)
     if isinstance(x, int) and not isinstance(x, bool) and is_integer(dtype):
-        return np.asarray(x, dtype)
+        info = iinfo(dtype)
+        return np.asarray(x if info.min <= x <= info.max else _come_round(x, dtype), dtype)
     with np.errstate(all="ignore"):
         return np.asarray(x).astype(dtype)
+
+
+def _come_round(x: int, dtype: Any) -> int:
+    typeof(x)  # what no integer of the default width is, is refused
+    bits = iinfo(dtype).bits
+    rest = x % (1 << bits)
+    return rest - (1 << bits) if rest > iinfo(dtype).max else rest
 
 
 def common_type(*args: Any) -> tuple[Any, bool]:
@@ -278,10 +286,6 @@ def aval_of(x: Any) -> ShapedArray:
     return typeof(x)
 
 
-def is_complex_value(x: Any) -> bool:
-    return is_complex(typeof(x).dtype)
-
-
 def canonical_axis(axis: int, ndim: int, what: str = "axis") -> int:
     """A non-negative axis; out of range is a ValueError with the array's rank."""
     try:
@@ -300,8 +304,7 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     axes = tuple(
-        canonical_axis(a, ndim, what)
-        for a in (axis if isinstance(axis, (tuple, list)) else (axis,))
+        canonical_axis(a, ndim, what) for a in (axis if isinstance(axis, Sequence) else (axis,))
     )
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in '{what}': {axis}")

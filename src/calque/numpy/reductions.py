@@ -26,6 +26,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, Axes, DTypeLike
+from calque.numpy import ufuncs
 from calque.numpy.indexing.found_sizes import refuse_empty
 from calque.numpy.promotion import (
     as_operand,
@@ -37,8 +38,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     result_dtype,
 )
-from calque.numpy.signatures import Extreme, FoldAxes, Position, Running, SumLike, Truth
-from calque.numpy.ufuncs import UFUNCS
+from calque.numpy.signatures import Binary, Extreme, FoldAxes, Position, Running, SumLike, Truth
 from calque.ops.sizes import as_number
 
 collectives = LazyModule("calque.transforms.devices.collective_functions")
@@ -154,7 +154,7 @@ def fold(
 
 
 def _sum_like(
-    name: str, primitive: str, neutral: int, doc: str, combine: str, params: dict[str, Any]
+    name: str, primitive: str, neutral: int, doc: str, combine: Binary, params: dict[str, Any]
 ) -> SumLike:
     def reduction(
         a: ArrayLike,
@@ -175,7 +175,16 @@ def _sum_like(
             a, work = convert(a, target), canonicalize(int)
         x = convert(a, work)
         result = fold(
-            name, primitive, x, axis, keepdims, where, initial, neutral, UFUNCS[combine], params
+            name,
+            primitive,
+            x,
+            axis,
+            keepdims,
+            where,
+            initial,
+            neutral,
+            combine,
+            params,
         )
         return convert(result, target) if work != target else result
 
@@ -199,7 +208,7 @@ sum = _sum_like(
     0,
     "The sum over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.sum(jnp.arange(4),"
     " keepdims=True)\n    Array([6], dtype=int32)",
-    "add",
+    ufuncs.add,
     {"out_sharding": None},
 )
 prod = _sum_like(
@@ -208,13 +217,13 @@ prod = _sum_like(
     1,
     "The product over axes.\n\n    >>> import calque.numpy as jnp\n    >>> jnp.prod(jnp.arange(1,"
     " 5))\n    Array(24, dtype=int32)",
-    "multiply",
+    ufuncs.multiply,
     {},
 )
 
 
 def _extreme(
-    name: str, primitive: str, neutral: Callable[[Any], Any], combine: str, doc: str
+    name: str, primitive: str, neutral: Callable[[Any], Any], combine: Binary, doc: str
 ) -> Extreme:
     def reduction(
         a: ArrayLike,
@@ -249,7 +258,7 @@ def _extreme(
             where,
             initial,
             neutral(aval.dtype),
-            UFUNCS[combine],
+            combine,
             {},
         )
 
@@ -260,10 +269,10 @@ def _extreme(
 
 
 max = amax = _extreme(
-    "max", "reduce_max", lowest, "maximum", "The largest value over axes; nan if any is nan."
+    "max", "reduce_max", lowest, ufuncs.maximum, "The largest value over axes; nan if any is nan."
 )
 min = amin = _extreme(
-    "min", "reduce_min", highest, "minimum", "The smallest value over axes; nan if any is nan."
+    "min", "reduce_min", highest, ufuncs.minimum, "The smallest value over axes; nan if any is nan."
 )
 
 
@@ -281,7 +290,7 @@ def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Truth:
         a = as_operand(a)
         x = a if typeof(a).dtype == np.dtype(bool) else do.ne(a, np.zeros((), typeof(a).dtype))
         x = convert(x, np.dtype(bool))
-        return fold(name, primitive, x, axis, keepdims, where, None, neutral, UFUNCS["add"], {})
+        return fold(name, primitive, x, axis, keepdims, where, None, neutral, ufuncs.add, {})
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = doc
@@ -385,9 +394,9 @@ def var(
         x = convert(x, work)
     axes, names = axes_and_names(axis, typeof(x).ndim)
     center = _mean(x, (*axes, *names), where) if mean is None else convert(mean, typeof(x).dtype)
-    centered = UFUNCS["subtract"](x, center)
+    centered = ufuncs.subtract(x, center)
     if is_complex(typeof(x).dtype):
-        squares = UFUNCS["add"](do.square(do.real(centered)), do.square(do.imag(centered)))
+        squares = do.square(do.real(centered)) + do.square(do.imag(centered))
     else:
         squares = do.square(centered)
     total = sum(squares, axis=(*axes, *names), keepdims=keepdims, where=where)
@@ -395,9 +404,7 @@ def var(
     n = counted(squares, axes, where, keepdims, kind, names)
     freedom = np.asarray(ddof).astype(kind)
     left = (
-        UFUNCS["subtract"](n, freedom)
-        if where is not None or isinstance(n, Tracer)
-        else n - freedom
+        ufuncs.subtract(n, freedom) if where is not None or isinstance(n, Tracer) else n - freedom
     )
     few = count(typeof(squares).shape, axes)
     if is_found(few) and ddof > 0:  # no values, or too few: NaN as well
@@ -515,4 +522,4 @@ def ptp(a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool
     """The range of values, max - min, over axes."""
     check_arraylike("ptp", a)
     refuse_out("ptp", out)
-    return UFUNCS["subtract"](max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)

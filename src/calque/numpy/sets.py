@@ -12,7 +12,7 @@ from calque.core.dims import is_found, value_of
 from calque.core.dtypes import canonicalize, is_inexact
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, ones, zeros
 from calque.numpy.joining import concatenate
@@ -26,7 +26,6 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import moveaxis, ravel, reshape, where
 from calque.numpy.sorting import argsort, nonzero, searchsorted, sort
-from calque.numpy.ufuncs import UFUNCS
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
@@ -139,9 +138,9 @@ def _lexicographic_order(x: Any) -> Any:
 
 def _differ(a: Any, b: Any, equal_nan: bool) -> Any:
     """The rows that differ."""
-    differs = UFUNCS["not_equal"](a, b)
+    differs = a != b
     if equal_nan and is_inexact(a.dtype):
-        differs = differs & UFUNCS["logical_not"](UFUNCS["isnan"](a) & UFUNCS["isnan"](b))
+        differs = differs & ~(ufuncs.isnan(a) & ufuncs.isnan(b))
     return reductions.any(differs, axis=tuple(range(1, a.ndim))) if a.ndim > 1 else differs
 
 
@@ -225,7 +224,7 @@ def isin(
         )
     element, tests = (convert(asarray(v), v.dtype) for v in promote_dtypes(element, tests))
     found = _among(element, ravel(tests))
-    return UFUNCS["logical_not"](found) if invert else found
+    return ~found if invert else found
 
 
 def _among(x: Any, values: Any) -> Any:
@@ -233,7 +232,7 @@ def _among(x: Any, values: Any) -> Any:
     if n == 0 or x.size == 0:
         return broadcast_to(np.asarray(False), x.shape)
     ordered = sort(values)
-    place = UFUNCS["minimum"](searchsorted(ordered, x), n - 1)
+    place = ufuncs.minimum(searchsorted(ordered, x), n - 1)
     if is_found(n):  # there may be none
         return (ordered.at[place].get(mode="fill") == x) & (value_of(n) > 0)
     return ordered[place] == x
@@ -280,7 +279,7 @@ def setdiff1d(
     if not assume_unique:
         order = argsort(a)
         x, a = x[order], a[order]
-    keep = UFUNCS["logical_not"](_among(a, b))
+    keep = ~_among(a, b)
     if not assume_unique:
         keep = keep & _first_of_run(a)
     return x[keep] if size is None else _selected(x, keep, operator.index(size), fill_value)
@@ -290,7 +289,7 @@ def _first_of_run(x: Any, equal_nan: bool = True) -> Any:
     """Where a run of equal values begins."""
     if is_found(x.shape[0]):
         here = do.iota(dtype=canonicalize(int), shape=x.shape[:1], dimension=0)
-        before = x[UFUNCS["maximum"](here - 1, 0)]
+        before = x[ufuncs.maximum(here - 1, 0)]
         return (here == 0) | _differ(x, before, equal_nan)
     if x.shape[0] == 0:
         return zeros((0,), bool)
@@ -311,7 +310,7 @@ def _selected(x: Any, keep: Any, size: int, fill_value: Any) -> Any:
     )
     if x.shape[0] == 0:
         return asarray(broadcast_to(fill, (size,)))
-    return where(places < x.shape[0], x[UFUNCS["minimum"](places, x.shape[0] - 1)], fill)
+    return where(places < x.shape[0], x[ufuncs.minimum(places, x.shape[0] - 1)], fill)
 
 
 @python_only
@@ -331,7 +330,7 @@ def setxor1d(
     a, b = _pair("setxor1d", ar1, ar2)
     side = concatenate([zeros(a.shape[:1], np.int32), ones(b.shape[:1], np.int32)])
     x, side = do.sort(concatenate([a, b]), side, dimension=0, is_stable=True, num_keys=2)
-    keep = UFUNCS["logical_not"](where(side == 0, _among(x, b), _among(x, a)))
+    keep = ~where(side == 0, _among(x, b), _among(x, a))
     if not assume_unique and x.shape[0]:
         keep = keep & (_first_of_run(x) | concatenate([np.ones((1,), bool), side[1:] != side[:-1]]))
     if size is None:
@@ -370,9 +369,9 @@ def intersect1d(
         values = _selected(ordered, keep, operator.index(size), fill_value)
     if not return_indices:
         return values
-    first = order[UFUNCS["minimum"](places, n - 1)] if n else places
+    first = order[ufuncs.minimum(places, n - 1)] if n else places
     other = argsort(b)
-    second = other[UFUNCS["minimum"](searchsorted(b[other], values), m - 1)] if m else places
+    second = other[ufuncs.minimum(searchsorted(b[other], values), m - 1)] if m else places
     if size is not None:
         first, second = where(places < n, first, n), where(places < n, second, m)
     return values, first, second

@@ -105,3 +105,29 @@ class Running(Protocol):
         dtype: DTypeLike | None = None,
         out: None = None,
     ) -> Array: ...
+
+
+class Quantile(Protocol):
+    def __call__(
+        self,
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: int | tuple[int, ...] | None = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: ArrayLike | None = None,
+    ) -> Array: ...
+
+
+class Median(Protocol):
+    def __call__(
+        self,
+        a: ArrayLike,
+        axis: int | tuple[int, ...] | None = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Array: ...

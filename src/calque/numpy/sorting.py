@@ -14,6 +14,7 @@ from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
+from calque.numpy import ufuncs
 from calque.numpy.calls.marks import python_only
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.found_sizes import places_found
@@ -27,7 +28,6 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.common import index_operand
 from calque.ops.sizes import as_number, index_dtype, places
 from calque.transforms.functions.loops import fori_loop
@@ -98,7 +98,7 @@ def argsort(
             is_stable=stable,
             num_keys=1,
         )
-        return UFUNCS["subtract"](np.asarray(shape[k] - 1, of_places), flip(places, k))
+        return ufuncs.subtract(np.asarray(shape[k] - 1, of_places), flip(places, k))
     return do.sort(
         a,
         do.iota(dtype=of_places, shape=shape, dimension=k),
@@ -163,11 +163,11 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
 
 def _before(x: Any, y: Any) -> Any:
     """x < y in the order of sorting: nan after everything."""
-    less = UFUNCS["less"](x, y)
+    less = x < y
     if not is_inexact(typeof(x).dtype):
         return less
-    return UFUNCS["logical_or"](
-        less, UFUNCS["logical_and"](UFUNCS["isnan"](y), UFUNCS["logical_not"](UFUNCS["isnan"](x)))
+    return ufuncs.logical_or(
+        less, ufuncs.logical_and(ufuncs.isnan(y), ufuncs.logical_not(ufuncs.isnan(x)))
     )
 
 
@@ -289,7 +289,7 @@ def take(
     indices = np.asarray(indices) if isinstance(indices, int) else indices
     if mode == "clip":
         is_numpy = isinstance(indices, (np.ndarray, np.generic))
-        indices = np.maximum(indices, 0) if is_numpy else UFUNCS["maximum"](indices, 0)
+        indices = np.maximum(indices, 0) if is_numpy else ufuncs.maximum(indices, 0)
     index = (*(slice(None),) * k, indices)
     return indexing.getitem(
         a, index, mode or "fill", fill_value, unique_indices, indices_are_sorted
@@ -317,7 +317,7 @@ def take_along_axis(
             else typeof(arr).shape[canonical_axis(axis, typeof(arr).ndim)]
         )
         clamped = mode in ("clip", "promise_in_bounds")
-        indices = where(UFUNCS["less"](indices, 0), 0 if clamped else n, indices)
+        indices = where(ufuncs.less(indices, 0), 0 if clamped else n, indices)
     if not is_integer(typeof(indices).dtype):
         raise TypeError(
             f"take_along_axis indices must be of integer type, got {typeof(indices).dtype.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -148,11 +148,35 @@ def _remainder(x: Any, y: Any) -> Any:
     """The sign of the divisor, as Python's %."""
     dtype = typeof(y).dtype
     zero = const(y, 0)
+    if is_integer(dtype):
+        return _integer_remainder(x, y)
     r = do.rem(x, y)
-    if is_unsigned(dtype) or dtype == np.dtype(bool):
+    if dtype == np.dtype(bool):
         return r
     off = do.and_(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
     return do.select_n(*promote_full(off, r, do.add(r, y)))
+
+
+def _integer_remainder(x: Any, y: Any) -> Any:
+    r, zero = _fmod(x, y), const(y, 0)
+    if is_unsigned(typeof(y).dtype):
+        return r
+    off = do.and_(do.ne(do.lt(r, zero), do.lt(y, zero)), do.ne(r, zero))
+    return do.select_n(*promote_full(off, r, do.add(r, y)))
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    """Of integers and 0 it is 0, as NumPy says."""
+    r = do.rem(x, y)
+    if not is_integer(typeof(y).dtype) or _is_known_divisor(y):
+        return r
+    zero = const(y, 0)
+    return do.select_n(*promote_full(do.eq(y, zero), r, zero))
+
+
+def _is_known_divisor(y: Any) -> bool:
+    """Is it one number, known and not 0?"""
+    return not hasattr(y, "aval") and np.ndim(y) == 0 and y != 0
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
@@ -464,7 +488,7 @@ multiply = binary("multiply", _multiply, _EXACT, "x * y.")
 true_divide = divide = binary("true_divide", do.div, _INEXACT, "x / y.")
 floor_divide = binary("floor_divide", _floor_divide, _NUMERIC, "x // y.")
 remainder = mod = binary("remainder", _remainder, _NUMERIC, "x % y, with the sign of y.")
-fmod = binary("fmod", do.rem, _NUMERIC, "The remainder with the sign of x.")
+fmod = binary("fmod", _fmod, _NUMERIC, "The remainder with the sign of x.")
 pow = power
 maximum = binary("maximum", do.max, _EXACT, "The larger value; nan if either is.")
 minimum = binary("minimum", do.min, _EXACT, "The smaller value; nan if either is.")
@@ -485,99 +509,3 @@ less = binary("less", _ordered(do.lt), _EXACT, "x < y.", _XY)
 less_equal = binary("less_equal", _ordered(do.le), _EXACT, "x <= y.", _XY)
 greater = binary("greater", _ordered(do.gt), _EXACT, "x > y.", _XY)
 greater_equal = binary("greater_equal", _ordered(do.ge), _EXACT, "x >= y.", _XY)
-
-UFUNCS: Final[dict[str, Any]] = {
-    name: globals()[name]
-    for name in (
-        "abs",
-        "absolute",
-        "acos",
-        "acosh",
-        "add",
-        "arccos",
-        "arccosh",
-        "arcsin",
-        "arcsinh",
-        "arctan",
-        "arctan2",
-        "arctanh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "bitwise_and",
-        "bitwise_count",
-        "bitwise_invert",
-        "bitwise_left_shift",
-        "bitwise_not",
-        "bitwise_or",
-        "bitwise_right_shift",
-        "bitwise_xor",
-        "cbrt",
-        "ceil",
-        "conj",
-        "conjugate",
-        "cos",
-        "cosh",
-        "deg2rad",
-        "degrees",
-        "divide",
-        "equal",
-        "exp",
-        "exp2",
-        "expm1",
-        "fabs",
-        "floor",
-        "floor_divide",
-        "fmod",
-        "greater",
-        "greater_equal",
-        "imag",
-        "invert",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "isneginf",
-        "isposinf",
-        "left_shift",
-        "less",
-        "less_equal",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "logical_xor",
-        "maximum",
-        "minimum",
-        "mod",
-        "multiply",
-        "negative",
-        "nextafter",
-        "not_equal",
-        "positive",
-        "pow",
-        "power",
-        "rad2deg",
-        "radians",
-        "real",
-        "reciprocal",
-        "remainder",
-        "right_shift",
-        "rint",
-        "sign",
-        "signbit",
-        "sin",
-        "sinh",
-        "sqrt",
-        "square",
-        "subtract",
-        "tan",
-        "tanh",
-        "true_divide",
-        "trunc",
-    )
-}

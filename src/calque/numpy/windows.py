@@ -11,11 +11,11 @@ from calque.core.arrays import Array
 from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
+from calque.numpy import ufuncs
 from calque.numpy.creation import ones
 from calque.numpy.elementwise import i0
 from calque.numpy.promotion import convert
 from calque.numpy.ranges import arange
-from calque.numpy.ufuncs import UFUNCS
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
@@ -44,7 +44,7 @@ def bartlett(M: int) -> Array:
     >>> jnp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)"""
     n, t = _steps(M)
-    return ones((max(n, 0),)) if t is None else 1 - UFUNCS["absolute"](2 * t + 1 - n) / (n - 1)
+    return ones((max(n, 0),)) if t is None else 1 - ufuncs.absolute(2 * t + 1 - n) / (n - 1)
 
 
 def blackman(M: int) -> Array:
@@ -73,5 +73,5 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
         return ones((max(n, 0),))
     half = 0.5 * (n - 1)
     beta = convert(beta, t.dtype)
-    root = do.sqrt(UFUNCS["maximum"](1 - ((t - half) / half) ** 2, 0))
-    return i0(UFUNCS["multiply"](beta, root)) / i0(beta)
+    root = do.sqrt(ufuncs.maximum(1 - ((t - half) / half) ** 2, 0))
+    return i0(ufuncs.multiply(beta, root)) / i0(beta)

@@ -24,7 +24,6 @@ from calque.core.dtypes import (
     is_extended,
     is_float,
     is_integer,
-    tangent_dtype,
 )
 from calque.core.primitives import REGISTRY, Zero, do
 from calque.core.trace import typeof
@@ -137,8 +136,7 @@ def instantiate(t: Any) -> Any:
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """The aval of tangents of values of `aval`."""
-    dtype = tangent_dtype(aval.dtype)
-    return aval if dtype is aval.dtype else aval.update(dtype=dtype, weak_type=False)
+    return aval.to_tangent_aval()
 
 
 def zero_like(x: Any) -> Zero:
@@ -274,6 +272,16 @@ def operand(x: Any) -> Any:
         return operand(x.__jax_array__())
     typeof(x)  # says what is wrong with it
     return x
+
+
+def initial_value(init: Any, aval: ShapedArray) -> Any:
+    """What a reduction of such elements begins with: Python numbers take their dtype, infinities
+    of integers are the ends of their range."""
+    if isinstance(init, PYTHON_SCALARS) and not isinstance(init, np.generic):
+        if isinstance(init, float) and np.isinf(init) and is_integer(aval.dtype):
+            init = int(iinfo(aval.dtype).max if init > 0 else iinfo(aval.dtype).min)
+        return scalar_of(aval.dtype, init)
+    return operand(init)
 
 
 def index_operand(x: Any) -> Any:

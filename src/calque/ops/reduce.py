@@ -12,7 +12,6 @@ import numpy as np
 from calque.core import pytrees
 from calque.core.arrays import all_concrete
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
@@ -21,6 +20,7 @@ from calque.ops.common import (
     batch_size,
     filled,
     front,
+    initial_value,
     instantiate,
     scalar_of,
     tangent_aval,
@@ -255,7 +255,7 @@ def reduce(
             f" {start_tree}"
         )
     xs = [as_operand(x) for x in leaves]
-    inits = [_start(i, typeof(x)) for i, x in zip(starts, xs)]
+    inits = [initial_value(i, typeof(x)) for i, x in zip(starts, xs)]
     axes = tuple(operator.index(d) for d in dimensions)
     avals = [ShapedArray((), typeof(x).dtype) for x in xs]
 
@@ -275,12 +275,6 @@ def reduce(
     if name is not None:
         return tree.unflatten([_by_name(name, xs[0], inits[0], axes, out_sharding)])
     return tree.unflatten(reduce_p.bind(*xs, *inits, jaxpr=program, dimensions=axes))
-
-
-def _start(init: Any, aval: ShapedArray) -> Any:
-    if isinstance(init, PYTHON_SCALARS) and not isinstance(init, np.generic):
-        return scalar_of(aval.dtype, init)
-    return as_operand(init)
 
 
 def _known(program: ClosedJaxpr) -> str | None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from calque.core.primitives import Zero
-from calque.core.trace import eval_jaxpr
 from calque.ops.common import zero_like
 
 _SHAPED = frozenset(
@@ -78,11 +77,6 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[np.ndarray]:
             out = out if e.primitive.multiple_results else [out]
         env.update(zip(e.outvars, out))
     return [np.asarray(read(v)) for v in jaxpr.outvars]
-
-
-def apply_scalars(jaxpr: Jaxpr, consts: Sequence[Any], *arrays: Any) -> list[Any]:
-    """An elementwise program on arrays, by its primitives."""
-    return eval_jaxpr(jaxpr, consts, *arrays)
 
 
 def jvp_scalars(

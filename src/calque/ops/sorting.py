@@ -21,6 +21,7 @@ from calque.ops.common import (
     refuse_dtype,
     repeated,
     tangent_aval,
+    zeros,
 )
 from calque.ops.compare import total_order
 from calque.ops.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
@@ -33,6 +34,9 @@ def taken(x: Any, indices: Any, axis: int) -> Any:
     """`x[..., indices[...], ...]`: an element of `x` along `axis` for each index, other dimensions
     walked together."""
     aval, ndim = typeof(indices), typeof(x).ndim
+    length = typeof(x).shape[axis]
+    if type(length) is int and length == 0:  # there is nothing to take, and nothing is asked for
+        return zeros(ShapedArray(aval.shape, typeof(x).dtype))
     others = tuple(i for i in range(ndim) if i != axis)
     places = do.reshape(indices, new_sizes=(*aval.shape, 1))
     return do.gather(

@@ -426,7 +426,7 @@ def reduce_window(
             f" leaves, got {tree} and {init_tree}"
         )
     pairs = [
-        common.same_dtypes("reduce_window", [as_operand(x), as_operand(i)])
+        common.same_dtypes("reduce_window", [as_operand(x), common.initial_value(i, typeof(x))])
         for x, i in zip(flat, inits)
     ]
     xs, inits = [x for x, _ in pairs], [i for _, i in pairs]

@@ -6,7 +6,15 @@ import numpy as np
 
 from calque import numpy as jnp
 from calque.core.arrays import Array, to_array
-from calque.core.dtypes import as_dtype, canonicalize, finfo, is_float, is_integer, is_signed
+from calque.core.dtypes import (
+    as_dtype,
+    canonicalize,
+    finfo,
+    is_complex,
+    is_float,
+    is_integer,
+    is_signed,
+)
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DType, DTypeLike, ShapeLike
@@ -144,11 +152,8 @@ def randint(
     dtype('int32')"""
     typed, _ = wrapped(key, "randint")
     d = int_dtype("randint", dtype)
-    check_arraylike("randint", minval, maxval)
+    minval, maxval = (_whole(v, d) for v in (minval, maxval))
     shape = canonical_shape(shape)
-    for v in (minval, maxval):
-        if not is_integer(typeof(v).dtype):
-            raise TypeError(f"randint only accepts integer bounds, got {typeof(v).dtype.name}")
     parameter_shape("randint", shape, minval, maxval)
     top, bottom = np.iinfo(d).max, np.iinfo(d).min
     if d.itemsize < 4:  # drawn as int32, where one more than the largest value exists
@@ -162,6 +167,19 @@ def randint(
     )
     low, high = clipped(minval, d, bottom, top), clipped(maxval, d, bottom, top)
     return _randint(typed, shape, low, high, beyond, d)
+
+
+def _whole(v: ArrayLike, dtype: DType) -> ArrayLike:
+    """A bound as an integer: what is behind its point does not count."""
+    if isinstance(v, (bool, int, float)):
+        return int(v)
+    check_arraylike("randint", v)
+    own = typeof(v).dtype
+    if is_integer(own):
+        return v
+    if is_complex(own):
+        raise TypeError(f"randint only accepts real bounds, got {own.name}")
+    return convert(v, dtype)
 
 
 def clipped(v: ArrayLike, dtype: DType, bottom: int, top: int) -> ArrayLike:

@@ -3,8 +3,9 @@ nothing needs no LLVM.
 
 An image is a relocatable object whose sections stand in their places already. Code and constants
 come first and know each other by distance; data follow on the next page, with a table of the
-addresses that only the running process knows. Loading is: map, copy, fill in those addresses, make
-the code executable. Objects of other systems, or with anything unusual in them, stay what they are
+addresses that only the running process knows. Loading is: find room in a region of memory, where
+data lie further off (`arena`), copy, fill in those addresses and distances, make the code
+executable. Objects of other systems, or with anything unusual in them, stay what they are
 and are linked by LLVM."""
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from calque.machine.once import once
+from calque.machine.code.arena import arena, functions, make_executable
 
-_MAGIC = b"calque image 1\0"
+_MAGIC = b"calque image 2\0"
 _ELF_X86_64 = b"\x7fELF\x02\x01"
 _RELOCATIONS, _ZEROES = 4, 8  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
@@ -53,6 +54,13 @@ class Section(NamedTuple):
     link: int
     info: int
     align: int
+
+
+class Place(NamedTuple):
+    """A place in an image, from the beginning of its code, or of its data."""
+
+    in_data: bool
+    offset: int
 
 
 class Symbol(NamedTuple):
@@ -96,9 +104,10 @@ class _Layout:
         self.symbols = self.read_symbols()
         self.slots: dict[str, int] = {}  # symbol -> where its address stands
         self.thunks: dict[str, int] = {}
-        self.filled: list[
-            tuple[int, str, int]
-        ] = []  # place, symbol (or "" for the image itself), addend
+        self.outside: list[tuple[int, str, int]] = []  # place in the data, symbol, addend
+        self.inside: list[tuple[int, bool, int]] = []  # place in the data, of what stands where
+        self.distant: list[int] = []  # places in the code of distances to data
+        self.align = 1  # of the data
         self.place: dict[int, int] = {}
         self.relocations = list(self.read_relocations())
         self.image = self.arrange()
@@ -160,6 +169,8 @@ class _Layout:
     def put(self, image: bytearray, i: int, s: Section) -> None:
         if s.align > _PAGE:
             raise Unusual
+        if s.flags & _WRITE:
+            self.align = max(self.align, s.align)
         _pad(image, max(s.align, 1))
         self.place[i] = len(image)
         image += bytes(s.size) if s.kind == _ZEROES else self.obj[s.offset : s.offset + s.size]
@@ -179,50 +190,64 @@ class _Layout:
     def defined(self, n: int) -> bool:
         return self.symbols[n].section != 0
 
-    def address(self, n: int) -> int:
+    def address(self, n: int) -> Place:
         """Where a symbol of the object itself stands in the image."""
         s = self.symbols[n]
         if s.section not in self.place:
             raise Unusual
-        return self.place[s.section] + s.value
+        in_data = bool(self.sections[s.section].flags & _WRITE)
+        return Place(in_data, self.place[s.section] + s.value - self.data_at * in_data)
 
     def resolve(self) -> None:
         for section, offset, kind, n, addend in self.relocations:
             at = self.place[section] + offset
             if kind in (_PC32, _PLT32):
                 if self.defined(n):
-                    target = self.address(n)
+                    self.point(at, self.address(n), addend)
                 elif kind == _PLT32:
-                    target = self.thunks[self.symbols[n].name]
+                    self.point(at, Place(False, self.thunks[self.symbols[n].name]), addend)
                 else:
                     raise Unusual
-                struct.pack_into("<i", self.image, at, target + addend - at)
             elif kind in (_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX):
-                struct.pack_into(
-                    "<i", self.image, at, self.slots[self.symbols[n].name] + addend - at
-                )
+                self.point(at, self.slot(self.symbols[n].name), addend)
             elif kind == _ABS64 and at >= self.data_at:
-                own = self.defined(n)
-                self.filled.append(
-                    (
-                        at,
-                        "" if own else self.symbols[n].name,
-                        addend + (self.address(n) if own else 0),
-                    )
-                )
+                if self.defined(n):
+                    in_data, to = self.address(n)
+                    self.inside.append((at - self.data_at, in_data, to + addend))
+                else:
+                    self.outside.append((at - self.data_at, self.symbols[n].name, addend))
             else:
                 raise Unusual
         for name, at in self.thunks.items():
-            struct.pack_into("<i", self.image, at + 2, self.slots[name] - (at + 6))
+            self.point(at + 2, self.slot(name), -4)
 
-    def parts(self) -> tuple[bytes, int, int, dict[str, int], list[tuple[int, str, int]]]:
-        """Content up to its last byte that is not zero, size of the code, size of all, symbols,
+    def slot(self, name: str) -> Place:
+        return Place(True, self.slots[name] - self.data_at)
+
+    def point(self, at: int, to: Place, addend: int) -> None:
+        """Let the code at a place refer to another one by distance; that of data counts from where
+        the code begins as if data began there, too."""
+        if at >= self.data_at:
+            raise Unusual
+        struct.pack_into("<i", self.image, at, to.offset + addend - at)
+        if to.in_data:
+            self.distant.append(at)
+
+    def parts(self) -> tuple[Any, ...]:
+        """Code; data up to the last byte that is not zero, their size and alignment; symbols;
         places to fill."""
         self.resolve()
         own = {s.name: self.address(n) for n, s in enumerate(self.symbols) if s.exported}
         for name, at in self.slots.items():
-            self.filled.append((at, "", own[name]) if name in own else (at, name, 0))
-        return bytes(self.image.rstrip(b"\0")), self.code_bytes, len(self.image), own, self.filled
+            at -= self.data_at
+            if name in own:
+                self.inside.append((at, *own[name]))
+            else:
+                self.outside.append((at, name, 0))
+        code, data = self.image[: self.code_bytes], self.image[self.data_at :]
+        symbols = {name: tuple(place) for name, place in own.items()}
+        filled = (self.outside, self.inside, self.distant)
+        return bytes(code), bytes(data.rstrip(b"\0")), len(data), self.align, symbols, *filled
 
 
 def _sections(obj: bytes) -> list[Section]:
@@ -256,36 +281,30 @@ def _pad(image: bytearray, align: int) -> None:
 # ---------------------------------------------------------------- from an image to addresses
 
 
-def load(code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> dict[str, int]:
-    """Map an image and give the addresses of its exports. It is never unmapped. LookupError names a
-    symbol that nobody defines."""
-    content, code_bytes, total, symbols, filled = marshal.loads(memoryview(code)[len(_MAGIC) :])
+def load(image: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> dict[str, int]:
+    """Place an image in memory and give the addresses of its exports. It stays there. LookupError
+    names a symbol that nobody defines."""
+    parts = marshal.loads(memoryview(image)[len(_MAGIC) :])
+    code, data, data_bytes, align, symbols, outside, inside, distant = parts
     missing = [name for name in exports if name not in symbols]
     if missing:
         raise LookupError(f"no definition of {', '.join(missing)}")
-    words = [
-        (at, addend + address_of(name, imports) if name else None, addend)
-        for at, name, addend in filled
-    ]
-    system = _system()
-    base = system.mmap(
-        None,
-        max(total, 1),
-        mmap.PROT_READ | mmap.PROT_WRITE,
-        mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
-        -1,
-        0,
-    )
-    if base in (None, ctypes.c_void_p(-1).value):
-        raise OSError(ctypes.get_errno(), "no memory for machine code")
-    ctypes.memmove(base, content, len(content))
-    for at, address, addend in words:
-        ctypes.c_uint64.from_address(base + at).value = (
-            base + addend if address is None else address
-        )
-    if code_bytes and system.mprotect(base, code_bytes, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-        raise OSError(ctypes.get_errno(), "this system does not let memory become executable")
-    return {name: base + symbols[name] for name in exports}
+    words = [(at, address_of(name, imports) + addend) for at, name, addend in outside]
+    place = arena.place(len(code), data_bytes, align)
+    words += [(at, (place.data if in_data else place.code) + to) for at, in_data, to in inside]
+    written = bytearray(code)
+    for at in distant:
+        (near,) = struct.unpack_from("<i", written, at)
+        struct.pack_into("<i", written, at, near + place.data - place.code)
+    ctypes.memmove(place.code, bytes(written), len(written))
+    ctypes.memmove(place.data, data, len(data))
+    for at, address in words:
+        ctypes.c_uint64.from_address(place.data + at).value = address
+    make_executable(place.code, len(code))
+    found = {name: symbols[name] for name in exports}
+    return {
+        name: (place.data if in_data else place.code) + to for name, (in_data, to) in found.items()
+    }
 
 
 def address_of(name: str, imports: Mapping[str, int]) -> int:
@@ -301,7 +320,7 @@ def address_of(name: str, imports: Mapping[str, int]) -> int:
 def process_address(name: str) -> int | None:
     """The address of a C function or variable of the interpreter, or of any library that the
     process has loaded for all."""
-    for library in (ctypes.pythonapi, _system()):
+    for library in (ctypes.pythonapi, functions()):
         try:
             found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
         except AttributeError:
@@ -309,20 +328,3 @@ def process_address(name: str) -> int | None:
         if found:
             return found
     return None
-
-
-@once
-def _system() -> Any:
-    """The functions of the process, with the types of those that are called here."""
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mmap.restype = ctypes.c_void_p
-    library.mmap.argtypes = (
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_long,
-    )
-    library.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return library

@@ -24,7 +24,7 @@ from calque.machine.state import Value, process
 
 llvm: Any = LazyModule("llvmlite.binding")
 
-_FORMAT = "object-2"  # part of each key: a change of the way objects are made must change it
+_FORMAT = "object-3"  # part of each key: a change of the way objects are made must change it
 _NAMED_PASSES: Final = {
     "sroa": "sroa",
     "instcombine": "instruction_combine",

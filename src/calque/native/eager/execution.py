@@ -284,10 +284,13 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
     try:
         key = (primitive, tuple([a.aval for a in arrays]), tuple(params.items()), config.exact)
-        run = _runs.find(key)
+        run = _runs.get(key)
     except TypeError:  # a parameter that cannot be hashed
         return prepare(primitive, [a.aval for a in arrays], params, None)(arrays)
-    if run is None:
+    if run is not None:
+        _runs.counts.hits += 1  # here, as a call of `find` would be felt
+    else:
+        _runs.counts.misses += 1
         changes = config.changes_elsewhere()
         run = prepare(primitive, key[1], params, key[2])
         if not holds_programs(params) and changes == config.changes_elsewhere():

@@ -87,13 +87,10 @@ def address(w: Writer, buf: Buffer, at: Expr, lanes: Lanes, offset: int = 0) -> 
 
 def _row(w: Writer, at: Expr, base: str, t: str) -> str:
     key = (at, base, t)
-    home = w.home(at)
-    row = w.find(key, home)
+    row = w.known.get(key)
     if row is None:
-        scope = w.scopes[home]
-        before, w.out = w.out, scope
-        row = w.new(f"getelementptr {t}, ptr {base}, i64 {value(w, at, SCALAR)}")
-        scope.cache[key] = row
+        before, w.out = w.out, w.scopes[w.home(at)]
+        row = w.keep(key, w.new(f"getelementptr {t}, ptr {base}, i64 {value(w, at, SCALAR)}"))
         w.out = before
     return row
 

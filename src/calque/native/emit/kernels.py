@@ -30,7 +30,7 @@ math_functions = LazyModule("calque.native.emit.math_functions")
 checks = LazyModule("calque.native.loops.verify")
 
 OUTLINE: Final = 1  # kernels with more math functions than this call shared ones
-_FORMAT: Final = "kernel-2"  # of what stands on disk
+_FORMAT: Final = "kernel-3"  # of what stands on disk
 _MARSHAL: Final = 4  # a form that every Python reads
 # The folders of all that the emitter imports here: their files decide the code.
 _IMPLEMENTED_BY: Final = ("scalars", "scalars/vmath", "loops", "emit")

@@ -134,13 +134,13 @@ def _pair(w: Writer, buf: Buffer, at: Expr, idx: Index, guard: Expr | None, lane
     whole = total(parts, c - part)
     args = (whole,) if guard is None else (whole, guard)
     key = (make("load", args, scalar_dtype(buf.dtype), buf), W, "pair", lanes.active)
-    wide = w.find(key, w.scopes.index(w.out))
+    wide = w.known.get(key)
     if wide is None:
         mask = lanes_mask(w, guard, lanes)
         if mask is not None:
             mask = shuffle(w, "i1", W, mask, [i // 2 for i in range(2 * W)])
         wide = contiguous(w, buf, address(w, buf, whole, lanes), mask, 2 * W)
-        w.out.cache[key] = wide
+        w.keep(key, wide)
     return shuffle(w, memory_type(buf), 2 * W, wide, list(range(part, 2 * W, 2)))
 
 

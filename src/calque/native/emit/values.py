@@ -43,16 +43,14 @@ def value(w: Writer, e: Expr, lanes: Lanes) -> str:
         return const_text(e)
     if lanes.varying.isdisjoint(e.names):
         lanes = SCALAR
-    depth = w.home(e)
     key = (e, lanes.width)
-    r = w.find(key, depth)
+    r = w.known.get(key)
     if r is None:
         if e.depth > DEEP:
             prepare(w, e, lanes)
-        scope = w.scopes[depth]
-        before, w.out = w.out, scope
+        before, w.out = w.out, w.scopes[w.home(e)]
         write = moving if lanes.width and e.index else rule_for(e)
-        r = scope.cache[key] = write(w, e, lanes)
+        r = w.keep(key, write(w, e, lanes))
         w.out = before
     return r
 
@@ -64,11 +62,7 @@ def prepare(w: Writer, e: Expr, lanes: Lanes) -> None:
     todo = [e]
     while todo:
         x = todo.pop()
-        if (
-            x in seen
-            or x.depth <= DEEP
-            or w.find((x, lanes.width if lanes.vary(x) else 0), len(w.scopes) - 1)
-        ):
+        if x in seen or x.depth <= DEEP or (x, lanes.width if lanes.vary(x) else 0) in w.known:
             continue
         seen.add(x)
         if x is not e and x.depth % (DEEP // 2) == 0:
@@ -89,13 +83,11 @@ def operand(w: Writer, e: Expr, lanes: Lanes) -> str:
     if not lanes.varying.isdisjoint(e.names):
         return value(w, e, lanes)
     v = value(w, e, SCALAR)
-    depth = w.home(e)
     key = (e, lanes.width)
-    r = w.find(key, depth)
+    r = w.known.get(key)
     if r is None:
-        scope = w.scopes[depth]
-        before, w.out = w.out, scope
-        r = scope.cache[key] = splat(w, v, VALUE[e.dtype], lanes.width)
+        before, w.out = w.out, w.scopes[w.home(e)]
+        r = w.keep(key, splat(w, v, VALUE[e.dtype], lanes.width))
         w.out = before
     return r
 

@@ -66,6 +66,7 @@ class Writer:
         self.count = 0
         self.bound: dict[str, str] = {}  # name -> SSA value
         self.where: dict[str, int] = {}  # name -> depth of the scope that knows it
+        self.known: dict[Any, str] = {}  # what the open scopes have computed
         self.declared: set[str] = set()
         self.math: dict[str, MathFunction] = {}  # symbol -> what is called
         self.math_calls = 0  # uses of math functions so far, called or in line
@@ -115,7 +116,10 @@ class Writer:
     def close(self) -> Scope:
         """End the innermost scope, whose lines are the caller's to place; gives the one around
         it."""
-        self.scopes.pop()
+        scope, known = self.scopes.pop(), self.known
+        for key, v in scope.cache.items():
+            if known.get(key) == v:
+                del known[key]
         self.out = self.scopes[-1]
         return self.out
 
@@ -151,21 +155,18 @@ class Writer:
                         return i
         return depth
 
-    def find(self, key: Any, depth: int) -> str | None:
-        """What an open scope at ``depth`` or around it has computed already."""
-        for scope in self.scopes[depth::-1]:
-            v = scope.cache.get(key)
-            if v is not None:
-                return v
-        return None
+    def keep(self, key: Any, ssa: str) -> str:
+        """Let a value be found by its key as long as the scope that lines go to now is open."""
+        self.out.cache[key] = self.known[key] = ssa
+        return ssa
 
     def forget(self, bufs: frozenset[Buffer]) -> None:
         """Values read from these buffers are no longer what a read would give."""
         if bufs and not self.mutable.isdisjoint(bufs):
-            for s in self.scopes:
-                stale = [k for k in s.cache if not bufs.isdisjoint(k[0].bufs)]
+            for cache in (self.known, *[s.cache for s in self.scopes]):
+                stale = [k for k in cache if not bufs.isdisjoint(k[0].bufs)]
                 for k in stale:
-                    del s.cache[k]
+                    del cache[k]
 
     # -- memory of the function's own --------------------------------------------------------------
 

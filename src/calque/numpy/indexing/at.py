@@ -13,12 +13,12 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
+from calque.numpy import ufuncs
 from calque.numpy.creation import placed
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing import masked
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.shaping import where
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops import scatter_functions as lax_scatter
 from calque.ops.dimension_numbers import GatherScatterMode
 
@@ -148,7 +148,7 @@ class Place:
 
     def divide(self, values: Any, **options: Any) -> Any:
         """x.at[index].divide(y): x with its elements divided by y."""
-        ones = UFUNCS["true_divide"](
+        ones = ufuncs.true_divide(
             self.array, Place(_ones_like(self.array), self.index).multiply(values, **options)
         )
         return (
@@ -159,7 +159,7 @@ class Place:
 
     def power(self, values: Any, **options: Any) -> Any:
         """x.at[index].power(y): x with its elements raised to y."""
-        return UFUNCS["power"](
+        return ufuncs.power(
             self.array, Place(_ones_like(self.array), self.index).multiply(values, **options)
         )
 
@@ -186,7 +186,7 @@ def _negatives_outside(index: Any, mode: Any, below: bool) -> Any:
         ):
             return p
         wide: Any = convert(p, np.dtype(np.int32)) if typeof(p).dtype.itemsize < 4 else p
-        return where(UFUNCS["less"](wide, 0), 0 if below else iinfo(typeof(wide).dtype).max, wide)
+        return where(wide < 0, 0 if below else iinfo(typeof(wide).dtype).max, wide)
 
     return tuple(map(part, index)) if isinstance(index, tuple) else part(index)
 

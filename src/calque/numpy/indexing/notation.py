@@ -99,8 +99,6 @@ def parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, lis
                 f"Output character {c!r} did not appear in the input of the einsum subscripts"
                 f" {subscripts!r}."
             )
-    if extra and arrow and "..." not in right:
-        raise ValueError(f"einsum: the output of {subscripts!r} lacks the ellipsis of its input")
     _check_sizes(inputs, shapes, subscripts)
     return inputs, output, values
 

@@ -10,12 +10,11 @@ from calque.core.arrays import Array
 from calque.core.dtypes import is_complex
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.creation import asarray, zeros
 from calque.numpy.promotion import array_of, broadcast_to, convert, promote_inexact
 from calque.numpy.shaping import matrix_transpose, where
 from calque.numpy.sorting import argsort, take_along_axis
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.linalg import orthogonal as linalg_orthogonal
 from calque.ops.linalg import spectral as linalg_spectral
@@ -85,7 +84,7 @@ def matrices(name: str, a: Any, square: bool = False) -> Array:
 
 def adjoint(x: Any) -> Array:
     """The conjugate transpose."""
-    return UFUNCS["conjugate"](matrix_transpose(x))
+    return ufuncs.conjugate(matrix_transpose(x))
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
@@ -142,9 +141,9 @@ def _reflections(a: Any) -> tuple[Any, Any]:
         )
         scale = where(nothing, np.ones((), a.dtype), alpha - convert(safe, a.dtype))
         v = where(rows == k, np.ones((), a.dtype), below / scale[..., None])
-        product = reductions.sum(UFUNCS["conjugate"](v)[..., :, None] * a, axis=-2)
+        product = reductions.sum(ufuncs.conjugate(v)[..., :, None] * a, axis=-2)
         updated = (
-            a - UFUNCS["conjugate"](tau)[..., None, None] * v[..., :, None] * product[..., None, :]
+            a - ufuncs.conjugate(tau)[..., None, None] * v[..., :, None] * product[..., None, :]
         )
         column = where(rows > k, v, updated[..., :, k])
         a = where(np.arange(n) >= k, updated, a).at[..., :, k].set(column)
@@ -238,7 +237,7 @@ def svd(
 def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
     """From eigenvalues: their sizes are the singular values, their signs go into Vh."""
     w, v = eigh(a)
-    size = UFUNCS["absolute"](w)
+    size = ufuncs.absolute(w)
     order = argsort(size, axis=-1, descending=True)
     if subset is not None:
         order = order[..., subset[0] : subset[1]]

@@ -12,21 +12,20 @@ from calque.core.dtypes import is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.creation import asarray
 from calque.numpy.linalg.factors import matrices, svd, svdvals
 from calque.numpy.linalg.solving import inv
 from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact
 from calque.numpy.reductions import keep
 from calque.numpy.shaping import moveaxis, where
-from calque.numpy.ufuncs import UFUNCS
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
 def safe_root(x: Any) -> Any:
     """The square root with derivative 0 at 0."""
-    zero = UFUNCS["equal"](x, np.zeros((), typeof(x).dtype))
+    zero = ufuncs.equal(x, np.zeros((), typeof(x).dtype))
     one = np.ones((), typeof(x).dtype)
     return where(zero, np.zeros((), typeof(x).dtype), do.sqrt(where(zero, one, x)))
 
@@ -78,23 +77,23 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if isinstance(ord, str):
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
     if ord == np.inf:
-        return reductions.max(UFUNCS["absolute"](x), axis=axes, keepdims=keepdims, initial=0)
+        return reductions.max(ufuncs.absolute(x), axis=axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
-        return reductions.min(UFUNCS["absolute"](x), axis=axes, keepdims=keepdims, initial=np.inf)
+        return reductions.min(ufuncs.absolute(x), axis=axes, keepdims=keepdims, initial=np.inf)
     if ord == 0:
         return reductions.sum(x != 0, axis=axes, keepdims=keepdims, dtype=x.real.dtype)
-    size = UFUNCS["absolute"](x)
+    size = ufuncs.absolute(x)
     if ord == 1:
         return reductions.sum(size, axis=axes, keepdims=keepdims)
     if ord == 2:
         return _euclidean(x, axes, keepdims)
     ord = convert(array_of("norm", ord), size.dtype)
-    total = reductions.sum(UFUNCS["power"](size, ord), axis=axes, keepdims=keepdims)
+    total = reductions.sum(ufuncs.power(size, ord), axis=axes, keepdims=keepdims)
     zero = total == 0
     return where(
         zero,
         np.zeros((), total.dtype),
-        UFUNCS["power"](where(zero, np.ones((), total.dtype), total), 1 / ord),
+        ufuncs.power(where(zero, np.ones((), total.dtype), total), 1 / ord),
     )
 
 
@@ -104,7 +103,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         return _euclidean(x, axes, keepdims)
     if ord in (1, -1, np.inf, -np.inf):
         summed, folded = (row, column) if ord in (1, -1) else (column, row)
-        sums = reductions.sum(UFUNCS["absolute"](x), axis=summed, keepdims=True)
+        sums = reductions.sum(ufuncs.absolute(x), axis=summed, keepdims=True)
         fold = reductions.max if ord > 0 else reductions.min
         out = fold(sums, axis=folded, keepdims=True, initial=0 if ord > 0 else np.inf)
         return out if keepdims else do.squeeze(out, dimensions=tuple(sorted(axes)))
@@ -170,9 +169,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         if x.shape[-1] != x.shape[-2]:
             raise ValueError(f"cond with p={p} takes square matrices, got shape {x.shape}")
         out = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
-    bad = UFUNCS["isnan"](out) & UFUNCS["logical_not"](
-        reductions.any(UFUNCS["isnan"](x), axis=(-2, -1))
-    )
+    bad = ufuncs.isnan(out) & ufuncs.logical_not(reductions.any(ufuncs.isnan(x), axis=(-2, -1)))
     return where(bad, np.asarray(np.inf, out.dtype), out)
 
 
@@ -190,7 +187,7 @@ def matrix_rank(
     Array(1, dtype=int32)"""
     (x,) = promote_inexact(array_of("matrix_rank", M))
     if typeof(x).ndim < 2:
-        return convert(reductions.any(UFUNCS["not_equal"](x, 0)), np.dtype("int32"))
+        return convert(reductions.any(x != 0), np.dtype("int32"))
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     x = matrices("matrix_rank", x)

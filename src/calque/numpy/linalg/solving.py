@@ -11,7 +11,7 @@ from calque.core.dtypes import is_complex, real_part
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
-from calque.numpy import reductions
+from calque.numpy import reductions, ufuncs
 from calque.numpy.contractions import matmul
 from calque.numpy.creation import asarray
 from calque.numpy.joining import concatenate
@@ -27,7 +27,6 @@ from calque.numpy.promotion import (
     promote_inexact,
 )
 from calque.numpy.shaping import matrix_transpose, reshape, transpose, where
-from calque.numpy.ufuncs import UFUNCS
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.sizes import places
 from calque.transforms.functions.solves import custom_linear_solve
@@ -76,7 +75,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 def _slogdet(a: Any) -> tuple[Any, Any]:
     lu, pivots, _ = lax_linalg.lu(a)
     d = _diagonal(lu)
-    size = UFUNCS["absolute"](d)
+    size = ufuncs.absolute(d)
     singular = reductions.any(d == 0, axis=-1)
     units = where(
         size == 0,
@@ -144,7 +143,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
         return out * reductions.sum(_diagonal(solve(a, t)), axis=-1)
 
     def general(a: Any, t: Any) -> Any:
-        return reductions.sum(UFUNCS["conjugate"](_cofactors(a)) * t, axis=(-2, -1))
+        return reductions.sum(ufuncs.conjugate(_cofactors(a)) * t, axis=(-2, -1))
 
     return out, cond(singular, general, regular, a, t)
 
@@ -163,7 +162,7 @@ def _cofactors(a: Any) -> Any:
         return _det(m) if n > 3 else det(m)
 
     phase = unit(u) * unit(vh)
-    return matmul(u * others[..., None, :], vh) * UFUNCS["conjugate"](phase)[..., None, None]
+    return matmul(u * others[..., None, :], vh) * ufuncs.conjugate(phase)[..., None, None]
 
 
 # ---------------------------------------------------------------- systems

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calque.core.devices import DEVICES, Device
-from calque.transforms.devices.mesh import EMPTY, Mesh
+from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 
 Index = tuple[slice, ...]
 
@@ -161,6 +161,11 @@ class Sharding:
     addressable_devices = device_set
 
     @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """The name under which libraries ask for the order of the devices."""
+        return self.device_order
+
+    @property
     def num_devices(self) -> int:
         return len(self.device_order)
 
@@ -259,7 +264,9 @@ class NamedSharding(Sharding):
 
     __slots__ = ("_places", "mesh", "spec")
 
-    def __init__(self, mesh: Mesh, spec: PartitionSpec, *, memory_kind: str | None = None):
+    def __init__(
+        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
+    ):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
                 f"Unexpected type {type(spec)} for the spec of a NamedSharding: pass a"
@@ -267,7 +274,8 @@ class NamedSharding(Sharding):
             )
         _check_kind(memory_kind)
         check_spec(spec, mesh.axis_names)
-        self.mesh, self.spec, self.memory_kind = mesh, spec, "device"
+        self.mesh: Any = mesh
+        self.spec, self.memory_kind = spec, "device"
         self._places: dict[int, Any] = {}
 
     @property

@@ -24,10 +24,11 @@ from calque.core.dtypes import canonicalize
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
-from calque.transforms.devices.mesh import consult_mesh
+from calque.transforms.devices.mesh import AbstractMesh, consult_mesh
 from calque.transforms.devices.sharding import (
     DEFAULT,
     Index,
+    NamedSharding,
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
@@ -109,6 +110,22 @@ def _to_device(x: Any, device: Any, *, stream: Any = None) -> Any:
     return device_put(x, device)
 
 
+def _check_if_deleted(self: Any) -> None:
+    """An error if the array has been deleted or donated."""
+    if is_deleted(self):
+        raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+
+
+_NOWHERE = AbstractMesh((), ())
+
+
+def _type_sharding(aval: ShapedArray) -> NamedSharding:
+    """What a type says of where values are: along no mesh axis."""
+    return NamedSharding(_NOWHERE, PartitionSpec(*[None] * aval.ndim))
+
+
+setattr(ShapedArray, "sharding", property(_type_sharding))  # noqa: B010
+
 for _name, _value in {
     "sharding": property(sharding_of, doc="How the array is laid out over devices."),
     "device": property(_device, doc="The device, or the sharding of an array on several."),
@@ -118,6 +135,10 @@ for _name, _value in {
     "is_fully_replicated": property(lambda self: sharding_of(self).is_fully_replicated),
     "is_fully_addressable": property(lambda self: True),
     "committed": property(lambda self: self._extra is not None and not is_deleted(self)),
+    "_committed": property(lambda self: self._extra is not None and not is_deleted(self)),
+    "_value": property(to_numpy, doc="The elements as a NumPy array."),
+    "_sharding": property(sharding_of, doc="The name under which libraries ask for `sharding`."),
+    "_check_if_deleted": _check_if_deleted,
     "addressable_data": lambda self, index: shards(self)[index].data,
     "to_device": _to_device,
 }.items():

@@ -97,9 +97,13 @@ class GenericProgram:
 
     def at(self, values: Sizes) -> Any:
         """The program for these free sizes."""
-        known = self.specialised.find(values)
+        table = self.specialised
+        known = table.get(values)
         if known is None:
-            known = self.specialised[values] = self.executable.resized(values)
+            table.counts.misses += 1
+            known = table[values] = self.executable.resized(values)
+        else:
+            table.counts.hits += 1
         return known
 
     def guards(self) -> list[str]:
@@ -236,6 +240,9 @@ def new_families() -> Families:
     return _FAMILIES.new_of(Families)
 
 
+_put: Final = dict.__setitem__
+
+
 class CallCounts:
     """How often generic programs served which sizes, for one function that machine code calls."""
 
@@ -259,13 +266,14 @@ class CallCounts:
 
     def serves(self, program: Any, values: Sizes) -> bool:
         """One more call with such sizes for the machine code, unless they are hot."""
-        key = program, values
-        n = self.counts.get(key, 0)
+        key, counts = (program, values), self.counts
+        n = counts.get(key, 0)
         if n == self.hot_after:
             return False
-        if len(self.counts) >= MOST_COUNTED:
-            self.counts.clear()
-        self.counts[key] = n + 1
+        if len(counts) < MOST_COUNTED:
+            _put(counts, key, n + 1)  # without a frame of Python, in each call of a new size
+        else:
+            counts[key] = n + 1
         return True
 
 

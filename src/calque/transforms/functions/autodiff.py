@@ -6,24 +6,23 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import PYTHON_SCALARS, float0, is_complex, is_extended, is_float, is_inexact
+from calque.core.dtypes import float0, is_complex, is_extended, is_float, is_inexact
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import UndefinedPrimal
-from calque.core.trace import eval_jaxpr, trace_to_jaxpr, typeof
+from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
 from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
 from calque.transforms.engines.transpose import backward_pass
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, handed, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.engines.zeros import (
     has_tangent,
-    instantiate,
     tangent_aval,
     with_zeros,
     zero_like,
 )
-from calque.transforms.functions import debug_nans
+from calque.transforms.functions.linearized import Linearized, LinearProgram, derivative_value
 from calque.transforms.functions.shapes import aval_of
 from calque.transforms.primitives.refs import Ref, store_all, values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
@@ -70,7 +69,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     outs, out_tangents = forward.jvp(flat, values, ts)
     result = (
         pytrees.unflatten(flat.out_tree, outs),
-        pytrees.unflatten(flat.out_tree, map(_result, out_tangents)),
+        pytrees.unflatten(flat.out_tree, map(derivative_value, out_tangents)),
     )
     return (*result, forward.lowered(flat.aux)) if has_aux else result
 
@@ -139,42 +138,22 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     values = arrays(leaves, "linearize", fun, primals, {})
     active = [has_tangent(typeof(x)) for x in values]
     outs, nonzeros, tape = linear.linearize(flat, values, active)
-    avals, out_avals, out_tree = (
-        [typeof(x) for x in values],
-        [typeof(o) for o in outs],
-        flat.out_tree,
+    f_jvp = Linearized(
+        LinearProgram(
+            name_of(fun),
+            tape.jaxpr,
+            tuple(active),
+            tuple(nonzeros),
+            in_tree,
+            flat.out_tree,
+            tuple([typeof(x) for x in values]),
+            tuple([typeof(o) for o in outs]),
+            tuple([argument_name(fun, primals, {}, i) for i in range(len(values))]),
+        ),
+        tape.consts,
     )
-
-    @boundary
-    def f_jvp(*tangents: Any) -> Any:
-        """The derivative at the point of linearisation, applied to tangents."""
-        ts, tree = pytrees.flatten((tangents, {}))
-        if tree != in_tree:
-            raise TypeError(
-                f"Tree structure of the tangents {pytrees.structure(tangents)} does not match that"
-                f" of the primals {pytrees.structure(primals)}: apply the linearized {name_of(fun)}"
-                " to one tangent for each primal"
-            )
-        _check_linear_inputs(ts, avals, fun, primals)
-        found = eval_jaxpr(tape.jaxpr, tape.consts, *[t for t, a in zip(ts, active) if a])
-        return pytrees.unflatten(out_tree, map(_result, with_zeros(found, nonzeros, out_avals)))
-
     out = pytrees.unflatten(flat.out_tree, outs)
     return (out, f_jvp, forward.lowered(flat.aux)) if has_aux else (out, f_jvp)
-
-
-def _check_linear_inputs(
-    ts: Sequence[Any], avals: Sequence[ShapedArray], fun: Any, primals: Sequence[Any]
-) -> None:
-    for i, (t, a) in enumerate(zip(ts, avals, strict=True)):
-        got, expected = typeof(t), tangent_aval(a)
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            raise ValueError(
-                "linearized function called on tangent values inconsistent with the original"
-                f" primal values: got tangent type {got.str_short()} for the argument"
-                f" {argument_name(fun, primals, {}, i)} of {name_of(fun)} of type {a.str_short()},"
-                f" expected {expected.str_short()}"
-            )
 
 
 class VJP:
@@ -228,7 +207,7 @@ class VJP:
                 f" {len(cotangents)} arguments, but it takes one: the cotangent of the result of"
                 f" {self.name}, of the structure {self._out_tree}. Of a tuple, give a tuple."
             )
-        return pytrees.unflatten(self._tree, map(_result, self._found(cotangents[0])))
+        return pytrees.unflatten(self._tree, map(derivative_value, self._found(cotangents[0])))
 
     def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
         """The same function with a place for each cotangent of its result: it is added to a Ref,
@@ -245,7 +224,7 @@ class VJP:
             found = [delivered(w, ct) for w, ct in zip(places, self._found(cotangent), strict=True)]
             asked = [isinstance(w, (Ref, DontWant)) for w in places]
             return pytrees.unflatten(
-                self._tree, [ct if a else _result(ct) for ct, a in zip(found, asked)]
+                self._tree, [ct if a else derivative_value(ct) for ct, a in zip(found, asked)]
             )
 
         return f_vjp
@@ -275,14 +254,6 @@ class VJP:
 pytrees.register(
     VJP, lambda f: (f._residuals, f.fixed), lambda fixed, residuals: VJP(fixed, list(residuals))
 )
-
-
-def _result(ct: Any) -> Any:
-    """A cotangent as users get it: an array, also where it is a number that no operation made."""
-    ct = instantiate(ct)
-    if isinstance(ct, PYTHON_SCALARS):
-        return debug_nans.as_array(ct, "a constant cotangent")
-    return handed(ct)
 
 
 def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
@@ -371,7 +342,7 @@ def linear_transpose(
                     f"cotangent type does not match function output, expected {a.str_short()} but"
                     f" got {typeof(ct).str_short()}, in the transpose of {name_of(fun)}"
                 )
-        return pytrees.unflatten(tree, map(_result, _transposed(closed, cts)))
+        return pytrees.unflatten(tree, map(derivative_value, _transposed(closed, cts)))
 
     return transposed
 
@@ -421,7 +392,9 @@ def value_and_grad(
         flat = FlatFunction(partial, in_tree, "value_and_grad", has_aux)
         outs, f_vjp = vjp_of(flat, values, in_tree)
         _check_grad_output(outs, flat.out_tree, holomorphic, fun)
-        found = pytrees.unflatten(in_tree, map(_result, f_vjp.flat([const(outs[0], 1)])))[0][0]
+        found = pytrees.unflatten(in_tree, map(derivative_value, f_vjp.flat([const(outs[0], 1)])))[
+            0
+        ][0]
         gradient = found if not isinstance(chosen, int) else found[0]
         value = pytrees.unflatten(flat.out_tree, outs)
         return ((value, forward.lowered(flat.aux)), gradient) if has_aux else (value, gradient)

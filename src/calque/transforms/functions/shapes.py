@@ -50,6 +50,16 @@ class ShapeDtypeStruct:
             " function: return or use an array of this type instead."
         )
 
+    @classmethod
+    def like(cls, x: Any) -> "ShapeDtypeStruct":
+        """The type of an array, and where it lives if it was put there.
+
+        >>> calque.ShapeDtypeStruct.like(jnp.ones((2, 3)))
+        ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
+        aval = typeof(x)
+        sharding = getattr(x, "sharding", None) if getattr(x, "committed", False) else None
+        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
         """The same with other attributes: `s.update(shape=(4,))`."""
         new = {

@@ -4,7 +4,10 @@ import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from calque.core import pytrees
+from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
@@ -58,6 +61,23 @@ def vmap(
                 f" len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, in_tree = pytrees.flatten((args, kwargs))
+        objects = _objects(leaves, lambda: _flat_axes(in_axes, args, kwargs))
+        if objects:  # every lane gets them as they are
+            rest = [i for i in range(len(leaves)) if i not in objects]
+
+            def with_objects(*values: Any) -> Any:
+                given = dict(zip(rest, values)) | objects
+                full = [given[i] for i in range(len(leaves))]
+                inner_args, inner_kwargs = pytrees.unflatten(in_tree, full)
+                return fun(*inner_args, **inner_kwargs)
+
+            axes = _flat_axes(in_axes, args, kwargs)
+            outer = vmap(
+                functools.update_wrapper(with_objects, fun, updated=()),
+                tuple(axes[i] for i in rest), out_axes, axis_name, axis_size, spmd_axis_name,
+                sum_match,
+            )  # fmt: skip
+            return outer(*[leaves[i] for i in rest])
         refs = lane_refs(leaves, lambda: _flat_axes(in_axes, args, kwargs), name_of(fun))
         values = arrays(leaves if refs is None else refs.values, "vmap", fun, args, kwargs)
         dims = _canonical(values, _flat_axes(in_axes, args, kwargs), fun, args, kwargs)
@@ -79,6 +99,22 @@ def vmap(
     except AttributeError:
         mapped.__name__ = name_of(fun)
     return mapped
+
+
+def _objects(leaves: Sequence[Any], axes: Callable[[], list[Dim]]) -> dict[int, Any]:
+    """The leaves that are no values of any kind, where nothing is mapped over them."""
+    strange = [i for i, x in enumerate(leaves) if _is_object(x)]
+    if not strange:
+        return {}
+    dims = axes()
+    return {i: leaves[i] for i in strange if dims[i] is None}
+
+
+def _is_object(x: Any) -> bool:
+    """Is it nothing that could be an array?"""
+    if hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic, *PYTHON_SCALARS)):
+        return False
+    return not any(hasattr(x, name) for name in ("__jax_array__", "shape", "dtype"))
 
 
 def _flat_axes(in_axes: Any, args: Any, kwargs: Any) -> list[Dim]:

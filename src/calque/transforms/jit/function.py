@@ -95,7 +95,7 @@ class JittedFunction:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
-        self.call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
+        self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
 
@@ -106,6 +106,13 @@ class JittedFunction:
         if self._cache is None:
             self._cache = identity.cache_of(self.fun, self.options.key())
         return self._cache
+
+    @property
+    def call_counts(self) -> CallCounts:
+        """How often programs of any size served which sizes."""
+        if self._call_counts is None:
+            self._call_counts = CallCounts(dynamic_sizes.HOT_AFTER)
+        return self._call_counts
 
     def values_table(self) -> Entries[Any, Any]:
         """Where the functions are kept that `of_values` makes."""

@@ -52,9 +52,11 @@ _by_identity: Final[Table[Any, FunctionCache]] = Table("functions under jit, by 
 def cache_of(fun: Callable[..., Any], options: Any) -> FunctionCache:
     """The cache of this function, or of an earlier one that is the same in all that matters."""
     try:
-        own = _by_function.find(fun)
-        if own is None:
-            own = _by_function.setdefault(fun, {})
+        own = _by_function.setdefault(fun, {})
+        if own:
+            _by_function.counts.hits += 1
+        else:
+            _by_function.counts.misses += 1
     except TypeError:  # no weak references to it
         own = {}
     cache = own.get(options)

@@ -77,6 +77,7 @@ def lgamma(x: Expr) -> Expr:
     y = lgamma_positive(a, x.dtype == "f32")
     negative = less(wide, 0.0)
     reflected = sub(sub(LOG_PI, logarithm.log(mul(a, absolute(sin_pi(a))))), y)
+    reflected = where(less(a, 1e-20), y, reflected)  # the product may be too small for a number
     y = rare(negative, y, where(negative, reflected, y))
     y = where(
         equal(a, INF), INF, where(all_of(less_equal(wide, 0.0), equal(nearest(wide), wide)), INF, y)

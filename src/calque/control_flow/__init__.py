@@ -15,6 +15,6 @@ own where they may be unset, where cells can be left empty; and it has no notion
 branches must share, which is most of the work. gast evens out the syntax trees of Python versions:
 from 3.11 on there is little to even out."""
 
-from calque.converting.functions import convert
+from calque.control_flow.functions import convert
 
 __all__ = ["convert"]

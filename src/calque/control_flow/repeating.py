@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.converting.values import (
+from calque.control_flow.values import (
     RESULTS,
     Recorded,
     Unbound,

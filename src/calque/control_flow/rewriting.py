@@ -17,9 +17,9 @@ import ast
 from collections.abc import Sequence
 from typing import Any, Final
 
-from calque.converting.building import attribute, call, located, name, no_arguments, thunk
-from calque.converting.jumps import without_jumps
-from calque.converting.names import (
+from calque.control_flow.building import attribute, call, located, name, no_arguments, thunk
+from calque.control_flow.jumps import without_jumps
+from calque.control_flow.names import (
     assigned,
     contains,
     declared,

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calque.converting.jumps import RESULT, RETURNED
+from calque.control_flow.jumps import RESULT, RETURNED
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray

@@ -13,11 +13,11 @@ import types
 from collections.abc import Callable
 from typing import Any, Final
 
-from calque.converting import running
-from calque.converting.building import located
-from calque.converting.jumps import Finally
-from calque.converting.rewriting import CALLEE, RUNTIME, rewritten
-from calque.converting.source import cannot, refusal, tree_of
+from calque.control_flow import running
+from calque.control_flow.building import located
+from calque.control_flow.jumps import Finally
+from calque.control_flow.rewriting import CALLEE, RUNTIME, rewritten
+from calque.control_flow.source import cannot, refusal, tree_of
 from calque.core.errors import ControlFlowError
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Table, WeakTable

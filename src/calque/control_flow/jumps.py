@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from typing import Final
 
-from calque.converting.building import (
+from calque.control_flow.building import (
     any_of,
     attribute,
     call,
@@ -19,7 +19,7 @@ from calque.converting.building import (
     set_flag,
     thunk,
 )
-from calque.converting.names import contains, own_nodes
+from calque.control_flow.names import contains, own_nodes
 
 RESULT: Final = "_cq_result"
 RETURNED: Final = "_cq_returned"

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.converting.repeating import counting, must_fit, repeated
-from calque.converting.values import UNBOUND, Unbound, branched
+from calque.control_flow.repeating import counting, must_fit, repeated
+from calque.control_flow.values import UNBOUND, Unbound, branched
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.dtypes import bool_
