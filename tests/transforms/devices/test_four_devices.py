@@ -10,8 +10,11 @@ import pytest
 import calque
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = [HERE / f"test_{name}.py" for name in ("pmap", "sharding", "shard_map", "single_map")] + [
-    HERE.parent / "test_devices.py"
+ROOT = HERE.parent.parent.parent
+FILES = [
+    HERE.parent / "jit" / "test_pmap.py",
+    *[HERE / f"test_{name}.py" for name in ("sharding", "shard_map", "single_map")],
+    ROOT / "tests" / "test_devices.py",
 ]
 
 
@@ -28,9 +31,7 @@ def test_on_four_devices():
         "no:cacheprovider",
         *map(str, FILES),
     ]
-    done = subprocess.run(
-        command, env=env, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
