@@ -11,7 +11,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-from tests.transforms.four_devices import four_devices
+from tests.transforms.devices.four_devices import four_devices
 
 
 def test_lists():

@@ -7,8 +7,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-
-from .standard import CATEGORIES, DTYPES, FLOATING, INTEGRAL, NUMERIC, REAL
+from tests.array_api.standard import CATEGORIES, DTYPES, FLOATING, INTEGRAL, NUMERIC, REAL
 
 # ---------------------------------------------------------------- conversions
 

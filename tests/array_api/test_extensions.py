@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-
-from .standard import CATEGORIES, COMPONENT, FLOATING, NUMERIC
+from tests.array_api.standard import CATEGORIES, COMPONENT, FLOATING, NUMERIC
 
 STACKS = [(3, 3), (2, 3, 3), (2, 1, 2, 2), (0, 0), (0, 3, 3)]
 

@@ -9,8 +9,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
-
-from .standard import (
+from tests.array_api.standard import (
     BINARY,
     CATEGORIES,
     COMPLEXES,

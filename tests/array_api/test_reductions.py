@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-
-from .standard import (
+from tests.array_api.standard import (
     CATEGORIES,
     DTYPES,
     FLOATING,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import calque.numpy as jnp
-
-from .standard import ATTRIBUTES, METHODS, SIGNATURES
+from tests.array_api.standard import ATTRIBUTES, METHODS, SIGNATURES
 
 # Defaults in which JAX differs on purpose: arrays are immutable, so that a copy is of no use.
 OTHER_DEFAULTS = {("astype", "copy"): False}

@@ -17,10 +17,9 @@ import calque
 from calque.core import backends, reference, trace
 from calque.core.config import config
 from calque.core.jaxprs import check_jaxpr
-
-from .layers import DERIVATIVES
-from .operations import FLOAT0, is_inexact
-from .peers import (
+from tests.compositions.layers import DERIVATIVES
+from tests.compositions.operations import FLOAT0, is_inexact
+from tests.compositions.peers import (
     Mismatch,
     Rough,
     agree,
@@ -35,7 +34,15 @@ from .peers import (
     ours,
     plain,
 )
-from .programs import Program, faithful, function, names_in, operands, source, wrapped
+from tests.compositions.programs import (
+    Program,
+    faithful,
+    function,
+    names_in,
+    operands,
+    source,
+    wrapped,
+)
 
 Outs = list[np.ndarray]
 LARGE = 1e6  # values beyond this are not compared

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .operations import FLOAT0, Choices, fit, is_inexact, is_real, real, wave
+from tests.compositions.operations import FLOAT0, Choices, fit, is_inexact, is_real, real, wave
 
 Function = Callable[..., list[Any]]
 Layer = Callable[[Any, Choices, Function, Sequence[Any]], Function]

@@ -10,8 +10,7 @@ import calque
 import calque.scipy.special
 from calque import ad_checkpoint
 from calque.core.arrays import to_numpy
-
-from .operations import FLOAT0, is_inexact, is_real
+from tests.compositions.operations import FLOAT0, is_inexact, is_real
 
 
 class Module:

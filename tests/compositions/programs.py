@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .layers import CLOSED, LAYERS, UNFAITHFUL, WEIGHTS, Function, mapped
-from .operations import Choices
-from .peers import ours
-from .structure import GROUPS, HELD, apply, catalog
+from tests.compositions.layers import CLOSED, LAYERS, UNFAITHFUL, WEIGHTS, Function, mapped
+from tests.compositions.operations import Choices
+from tests.compositions.peers import ours
+from tests.compositions.structure import GROUPS, HELD, apply, catalog
 
 SHAPES = ((), (), (1,), (2,), (3,), (3,), (4,), (2, 3), (3, 2), (3, 3), (1, 2), (2, 2, 2))
 KINDS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .operations import (
+from tests.compositions.operations import (
     Choices,
     Group,
     Operation,

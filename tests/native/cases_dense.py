@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from tests.native.cases import BF16, Case, absolute, accepted, cases_of, numbers, of_sizes
 
 from calque.core import dtypes
 from calque.core.primitives import Primitive
 from calque.ops.dimension_numbers import ConvDimensionNumbers, FftType
+from tests.native.cases import BF16, Case, absolute, accepted, cases_of, numbers, of_sizes
 
 F32, F64, F16, C64 = map(np.dtype, ("float32", "float64", "float16", "complex64"))
 DOTS: list[tuple[tuple[int, ...], tuple[int, ...], Any]] = [

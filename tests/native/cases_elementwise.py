@@ -5,6 +5,10 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+
+from calque.core import dtypes
+from calque.core.primitives import Primitive
+from calque.ops.rounding import RoundingMethod
 from tests.native.cases import (
     SHAPES,
     Case,
@@ -15,10 +19,6 @@ from tests.native.cases import (
     specials,
     wild,
 )
-
-from calque.core import dtypes
-from calque.core.primitives import Primitive
-from calque.ops.rounding import RoundingMethod
 
 EXACT = (
     "neg", "sign", "abs", "max", "min", "floor", "ceil", "is_finite", "nextafter", "clamp",

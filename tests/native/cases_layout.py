@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from tests.native.cases import BF16, Case, cases_of, numbers, wild
 
 from calque.core import dtypes
 from calque.core.primitives import Primitive
@@ -15,6 +14,7 @@ from calque.ops.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 from calque.ops.indexing import combiner
+from tests.native.cases import BF16, Case, cases_of, numbers, wild
 
 F32, I32 = np.dtype("float32"), np.dtype("int32")
 SOME = (

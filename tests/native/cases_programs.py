@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from tests.native.cases import Case, accepted, cases_of, numbers, wild
 
 import calque
 import calque.numpy as jnp
@@ -13,6 +12,7 @@ from calque import lax
 from calque.core.jaxprs import Eqn
 from calque.core.primitives import Primitive
 from calque.core.trace import trace_to_jaxpr, typeof
+from tests.native.cases import Case, accepted, cases_of, numbers, wild
 
 F32, I32 = np.dtype("float32"), np.dtype("int32")
 V = numbers(F32, 17)

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+from calque.core.primitives import REGISTRY, Primitive, do
+from calque.core.trace import trace_to_jaxpr, typeof
 from tests.native.cases import (
     Case,
     accepted,
@@ -14,9 +17,6 @@ from tests.native.cases import (
     specials,
     wild,
 )
-
-from calque.core.primitives import REGISTRY, Primitive, do
-from calque.core.trace import trace_to_jaxpr, typeof
 
 F32, I32 = np.dtype("float32"), np.dtype("int32")
 SHAPES = (

@@ -8,11 +8,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from run_kernel import call, words
 
 from calque.native.emit.kernels import Kernel, compile_kernels
 from calque.native.loops.tree import For, Store
 from calque.native.scalars.expr import Buffer, Expr, load, var
+from tests.native.run_kernel import call, words
 
 Array = np.ndarray[Any, Any]
 SHORT = {

@@ -4,11 +4,11 @@ shapes."""
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.native.programs import check, compiled, normal, run, same
 
 import calque.numpy as jnp
 from calque import lax
 from calque.core.primitives import do
+from tests.native.programs import check, compiled, normal, run, same
 
 FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32)
 DTYPES = (*FLOATS, np.int8, np.int32, np.uint8, np.uint32, np.bool_, np.complex64)

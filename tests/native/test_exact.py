@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.native.programs import normal
 
 import calque
 import calque.numpy as jnp
 from calque import lax, nn
 from calque.core.config import config
+from tests.native.programs import normal
 
 SHAPES = ((1,), (7,), (17, 33), (65, 3), (2, 130), (3, 5, 4), (1, 40))
 

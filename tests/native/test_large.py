@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.native import cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce
-from tests.native.cases import TABLE, Case, meaning, program, split_results, verify
 
 import calque as jax
 import calque.numpy as jnp
@@ -20,6 +18,8 @@ from calque.core.trace import trace_to_jaxpr, typeof
 from calque.machine.threads import get_num_threads, set_num_threads
 from calque.native import backend
 from calque.native.schedule import threads as sharing
+from tests.native import cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce
+from tests.native.cases import TABLE, Case, meaning, program, split_results, verify
 
 MODULES = (cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce)
 ELEMENTS = 400_000  # of all operands: far more than what is worth a thread

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from tests.native import cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce
-from tests.native.cases import TABLE, Case, meaning, program, programs, split_results, verify
 
 import calque
 from calque.core.arrays import to_numpy
@@ -16,10 +14,12 @@ from calque.core.primitives import REGISTRY
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.extend.own import Primitive as OwnPrimitive
 from calque.native import backend
+from tests.native import cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce
+from tests.native.cases import TABLE, Case, meaning, program, programs, split_results, verify
 
 MODULES = (cases_dense, cases_elementwise, cases_layout, cases_programs, cases_reduce)
-COLLECTIVE = "has a meaning only under a named axis: tests/transforms/test_collectives.py"
-PYTHON = "calls Python for its effect: tests/transforms/test_callbacks.py"
+COLLECTIVE = "has a meaning only under a named axis: tests/transforms/devices/test_collectives.py"
+PYTHON = "calls Python for its effect: tests/transforms/functions/test_callbacks.py"
 WITHOUT_CASES: dict[str, str] = {
     **dict.fromkeys(
         ("all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum",
@@ -31,16 +31,16 @@ WITHOUT_CASES: dict[str, str] = {
     **dict.fromkeys(("debug_callback", "debug_print", "io_callback"), PYTHON),
     "closed_call": "the same lowering as jit; only made by transformations",
     "custom_lin": "never evaluated: linearize removes it",
-    "linear_call": "the same lowering as jit: tests/transforms/test_custom_more.py",
-    "custom_linear_solve": "the same lowering as jit: tests/transforms/test_custom_more.py",
-    "ragged_dot_general": "tests/ops/test_ragged.py",
+    "linear_call": "the same lowering as jit: tests/transforms/primitives/test_custom_more.py",
+    "custom_linear_solve": "as linear_call",
+    "ragged_dot_general": "tests/ops/products/test_ragged.py",
     **dict.fromkeys(("after_all", "create_token", "dce_sink", "stage"),
     "order and staging: tests/ops/test_staging.py"),
-    "rng_uniform": "gives other numbers each time: tests/ops/test_rng.py",
-    "size_value": "a free size: tests/transforms/test_dynamic.py",
+    "rng_uniform": "gives other numbers each time: tests/ops/random/test_bits.py",
+    "size_value": "a free size: tests/transforms/jit/test_dynamic.py",
     **dict.fromkeys(("let_size", "places"),
     "sizes that are found: tests/transforms/test_found_sizes.py"),
-    "composite": "the same lowering as jit: tests/transforms/test_composites.py",
+    "composite": "the same lowering as jit: tests/transforms/primitives/test_composites.py",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ last two give the same bits.
 Long runs: `python tests/generator.py --programs 2000`."""
 
 import pytest
+
 from tests.generator import make, problem
 
 KNOWN = (1027, 1069, 1224)  # programs that went wrong once

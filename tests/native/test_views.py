@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.native.programs import compiled, normal
 
 import calque
 import calque.numpy as jnp
@@ -16,6 +15,7 @@ from calque import lax, nn
 from calque.machine.code.target import describe
 from calque.native.library import matmul
 from calque.native.schedule import vectors
+from tests.native.programs import compiled, normal
 
 GOLDENS = pathlib.Path(__file__).parent / "goldens" / "stages"
 FORMS = ("passes", "graph", "stages", "nests", "steps")

@@ -151,8 +151,9 @@ def test_python_scalars_do_not_widen():
     assert (jnp.ones(2, jnp.int8) + 1.5).dtype == np.float32
     assert (jnp.asarray(3) + 1).aval.weak_type
     assert not (jnp.ones(2) + 1).aval.weak_type
+    assert (jnp.ones(2, jnp.int8) + 1000).tolist() == [-23, -23]
     with pytest.raises(OverflowError):
-        jnp.ones(2, jnp.int8) + 1000
+        jnp.ones(2, jnp.int8) + 2**40
 
 
 def test_refusals():

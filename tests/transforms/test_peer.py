@@ -16,8 +16,7 @@ from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives import custom_jvp, custom_vjp, remat
 from calque.transforms.primitives.cond import cond, switch
-
-from .programs import close, reference_backend  # noqa: F401
+from tests.transforms.programs import close, reference_backend  # noqa: F401
 
 jax = pytest.importorskip("jax")
 pytestmark = [pytest.mark.peer, pytest.mark.usefixtures("reference_backend")]

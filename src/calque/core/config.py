@@ -6,12 +6,16 @@ process, not to a thread.
 """
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from calque.core.foreign_flags import FOREIGN, NOT_OFFERED, TRUE_ANYWAY
 from calque.machine.once import Turns
 from calque.machine.state import PerThread
+
+_LOG: Final = logging.getLogger("calque")
 
 TRANSFERS = (
     "transfer_guard",
@@ -115,7 +119,7 @@ def _bare(name: str) -> str:
         if name.startswith(prefix):
             name = name[len(prefix) :]
             break
-    if name not in _FLAGS:
+    if name not in _FLAGS and name not in FOREIGN:
         raise AttributeError(
             f"Unrecognized config option: calque_{name}. The options are:"
             f" {', '.join('calque_' + f for f in _FLAGS)}."
@@ -153,6 +157,8 @@ class Config:
         self._global = {
             name: _from_environment(name, default) for name, (default, _) in _FLAGS.items()
         }
+        self._foreign: dict[str, Any] = {}
+        self._told: set[str] = set()  # the names of which was said that they have no effect
         self._listeners: list[Callable[[], None]] = []
         self._turns, self._changes, self._mine = Turns(), 0, _Changes()
         for name, value in self._global.items():
@@ -187,19 +193,38 @@ class Config:
     def update(self, name: str, value: Any) -> None:
         """Set a flag for the whole process: `config.update("calque_enable_x64", True)`."""
         name = _bare(name)
+        if name in FOREIGN:
+            self._accept(name, value)
+            return
         self._check(name, value)
         with self._turns.taken():
             self._global[name] = value
             self._refresh()
+
+    def _accept(self, name: str, value: Any) -> None:
+        """Keep a value that has no meaning here, and say so once."""
+        plain = (FOREIGN[name], *TRUE_ANYWAY.get(name, ()))
+        if name in NOT_OFFERED and value not in plain:
+            raise NotImplementedError(
+                f"calque_{name} cannot be {value!r} here: {NOT_OFFERED[name]}"
+            )
+        with self._turns.taken():
+            is_news = value not in plain and name not in self._told
+            self._foreign[name] = value
+            self._told.update([name] if is_news else [])
+        if is_news:
+            _LOG.warning("calque_%s is accepted, and has no effect here", name)
 
     def read(self, name: str) -> Any:
         return getattr(self, _bare(name))
 
     @property
     def values(self) -> dict[str, Any]:
-        return {f"calque_{n}": getattr(self, n) for n in _FLAGS}
+        return {f"calque_{n}": self.read(n) for n in (*_FLAGS, *FOREIGN)}
 
     def __getattr__(self, name: str) -> Any:
+        if name in FOREIGN:
+            return self.__dict__["_foreign"].get(name, FOREIGN[name])
         if name.startswith(("calque_", "jax_")):
             return getattr(self, _bare(name))
         raise AttributeError(f"Unrecognized config option: {name}")
@@ -227,8 +252,7 @@ class Config:
     def override(self, name: str, value: Any) -> Iterator[None]:
         """The flag has another value inside the `with` block."""
         name = _bare(name)
-        self._check(name, value)
-        old = self._global[name]
+        old = self.read(name)
         self.update(name, value)
         try:
             yield

@@ -40,6 +40,13 @@ class Tracer:
     _trace: Trace
     aval: ShapedArray
 
+    def __copy__(self) -> Tracer:
+        """The value itself, which nothing changes."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
 
 class _State(PerThread):
     dynamic: Trace

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import errors
-from calque.core.arrays import ArrayImpl, adopted, delete_array, is_deleted, to_numpy
+from calque.core.arrays import ArrayImpl, adopted, delete_array, from_storage, is_deleted, to_numpy
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
@@ -326,11 +326,19 @@ def _np_array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndar
 
 
 def _reduce(self: Any) -> Any:
-    return _rebuild, (to_numpy(self).copy(), self.aval.weak_type)
+    values = to_numpy(self).copy()
+    if is_extended(self.aval.dtype):
+        return from_storage, (values, self.aval)
+    return _rebuild, (values, self.aval.weak_type)
 
 
 def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
     return adopted(x, weak_type)
+
+
+def _copied(self: Any, memo: Any = None) -> Any:
+    make, parts = _reduce(self)
+    return make(*parts)
 
 
 def _alive(self: Any) -> Any:
@@ -378,8 +386,8 @@ CONCRETE: Final[dict[str, Any]] = {
     "__index__": _index,
     "__array__": _np_array,
     "__reduce__": _reduce,
-    "__copy__": lambda self: _rebuild(to_numpy(self).copy(), self.aval.weak_type),
-    "__deepcopy__": lambda self, memo: _rebuild(to_numpy(self).copy(), self.aval.weak_type),
+    "__copy__": _copied,
+    "__deepcopy__": _copied,
     "__dlpack__": _dlpack,
     "__dlpack_device__": lambda self: (1, 0),
     "item": _item,

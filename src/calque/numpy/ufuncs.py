@@ -12,7 +12,6 @@ from calque.core.arrays import Array, to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
-    inexact_of,
     is_complex,
     is_float,
     is_inexact,
@@ -227,7 +226,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     """Square and multiply over the bits of the exponent; negative exponents give 0, except for
     bases 1 and -1."""
     if typeof(x).dtype == np.dtype(bool):
-        x, y = (do.convert_element_type(v, new_dtype=canonicalize(int)) for v in (x, y))
+        x, y = (do.convert_element_type(v, new_dtype=np.dtype("int32")) for v in (x, y))
     dtype = typeof(x).dtype
     x, y = promote_full(x, y)
     one, zero = (promote_full(x, const(x, v))[1] for v in (1, 0))
@@ -299,7 +298,7 @@ def _reciprocal(x: Any) -> Any:
 
 def _square(x: Any) -> Any:
     if typeof(x).dtype == np.dtype(bool):
-        x = do.convert_element_type(x, new_dtype=canonicalize(int))
+        x = do.convert_element_type(x, new_dtype=np.dtype("int32"))
     return do.square(x)
 
 
@@ -316,7 +315,7 @@ def _rint(x: Any) -> Any:
     if is_complex(dtype):
         return do.complex(_rint(do.real(x)), _rint(do.imag(x)))
     if not is_float(dtype):
-        return do.convert_element_type(x, new_dtype=inexact_of(dtype))
+        return do.convert_element_type(x, new_dtype=canonicalize(float))
     return do.round(x, rounding_method=1)
 
 

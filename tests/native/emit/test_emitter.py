@@ -6,7 +6,6 @@ import pathlib
 
 import numpy as np
 import pytest
-from run_kernel import array
 
 from calque.native.emit import emitter
 from calque.native.emit.math_functions import MathFunction
@@ -14,6 +13,7 @@ from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, Fold, For, If, Let, Loop, Out, State, Store
 from calque.native.loops.verify import verify
 from calque.native.scalars.expr import cast, const, ex, load, make, ref, var
+from tests.native.run_kernel import array
 
 GOLDENS = pathlib.Path(__file__).parent / "goldens"
 n, m = var("n"), var("m")

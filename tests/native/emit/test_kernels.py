@@ -8,7 +8,6 @@ import shutil
 
 import numpy as np
 import pytest
-from run_kernel import array, call, run, run_plain, words
 
 from calque.machine.caches import Entries
 from calque.machine.code import diskcache
@@ -18,6 +17,7 @@ from calque.native.emit.math_functions import definition
 from calque.native.loops.canonical import canonical
 from calque.native.loops.tree import Acc, For, Loop, State, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var, walk
+from tests.native.run_kernel import array, call, run, run_plain, words
 
 GOLDENS = pathlib.Path(__file__).parent / "goldens"
 c, f32 = const, lambda v: const(v, "f32")

@@ -4,12 +4,12 @@ widths."""
 import ml_dtypes
 import numpy as np
 import pytest
-from run_kernel import FLOATS, INTS, NP, array, bits, call, random, run_plain, words
 
 from calque.native.emit.kernels import compile_kernels
 from calque.native.loops.tree import For, Store
 from calque.native.loops.verify import verify
 from calque.native.scalars.expr import cast, const, ex, load, select, var
+from tests.native.run_kernel import FLOATS, INTS, NP, array, bits, call, random, run_plain, words
 
 SIZES = (0, 1, 15, 16, 17, 33, 64, 65, 100)
 ALL = ("i1", *INTS, *FLOATS)

@@ -1,10 +1,10 @@
 """Loops over lanes: what folds inside of them give."""
 
 import numpy as np
-from run_kernel import array, run
 
 from calque.native.loops.tree import Acc, For, Let, Store
 from calque.native.scalars.expr import ex, load, ref, var
+from tests.native.run_kernel import array, run
 
 n, m, q = var("n"), var("m"), var("q")
 i, j, k = var("i", n), var("j", m), var("k", q)

@@ -1,12 +1,11 @@
 """Where the code of an expression goes, and how long it is known there."""
 
-from run_kernel import array
-
 from calque.native.emit.emitter import SUBJECTS
 from calque.native.emit.lanes import SCALAR, Lanes
 from calque.native.emit.values import OPERATIONS, operand, value
 from calque.native.emit.writer import CodeOptions, Writer
 from calque.native.scalars.expr import const, ex, load, param, ref, var
+from tests.native.run_kernel import array
 
 n = var("n")
 i, j = var("i", n), var("j", n)

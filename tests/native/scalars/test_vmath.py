@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from evaluate import Array, apply, compiled
-from run_kernel import bits, run_plain
 
 from calque.native.loops.tree import For, Store
 from calque.native.scalars.expr import Buffer, Expr, load, ref, var
 from calque.native.scalars.node import make
 from calque.native.scalars.vmath import TABLE
 from calque.native.scalars.vmath.power_roots import NAMES
+from tests.native.evaluate import Array, apply, compiled
+from tests.native.run_kernel import bits, run_plain
 
 NUMPY = {"f32": np.float32, "f64": np.float64}
 INF, NAN = np.inf, np.nan

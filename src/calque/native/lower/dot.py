@@ -15,10 +15,9 @@ from calque.core import dims
 from calque.core.avals import ShapedArray
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node, kind_of
 from calque.native.lower.reductions import F32, combine, convert, reshape, started, with_shape
-from calque.native.lower.rules import RULES, Index, Lower, Request, Value
+from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.scalars.expr import const
 
-Steps = Generator[Request, Value, Value]
 TILED: Final = 20**3  # products of at least so many multiplications are computed in register tiles
 UNROLLED: Final = 256  # a product of at most so many multiplications is an expression
 
@@ -166,7 +165,7 @@ def term(low: Lower, n: Node, idx: Index, k: Any) -> Generator[Request, Value, V
     return ("and" if n.dtype == "i1" else "mul", a, b)
 
 
-def matmul_element(low: Lower, n: Node, idx: Index) -> Steps:
+def matmul_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """A small product, unrolled in the order of k."""
     out: Value = None
     for k in range(n.args[0].shape[-1]):

@@ -10,10 +10,8 @@ import numpy as np
 from calque.core.dims import surely_less
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import choose, clamped, guarded
-from calque.native.lower.rules import LIMITS, RULES, Index, Lower, Request, Value
+from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.scalars.expr import FALSE, TRUE, ZERO, Expr, both, cast, const, ex
-
-Steps = Generator[Request, Value, Value]
 
 
 def mode_of(params: dict[str, Any]) -> str:
@@ -50,7 +48,7 @@ def inside(low: Lower, v: Expr, top: Expr) -> Expr:
     return ex("le", cast(w, "u64", "bitcast"), cast(top, "u64"))
 
 
-def gather(low: Lower, n: Node, idx: Index) -> Steps:
+def gather(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """operand[start + offset]: the start read from `indices` at the batch part of the index."""
     x, indices = n.args
     p = n.params
@@ -103,7 +101,7 @@ def fill_value(low: Lower, n: Node) -> Value:
     )
 
 
-class Place:
+class ElementPlace:
     """Where an element of the updates of a scatter goes: the index in the operand and the condition
     that it lies inside."""
 
@@ -119,7 +117,7 @@ def scatter_starts(n: Node, idx: Index) -> Index:
     return tuple(i for d, i in enumerate(idx) if d not in window)
 
 
-def scatter_place(low: Lower, n: Node, idx: Index) -> Place:
+def scatter_place(low: Lower, n: Node, idx: Index) -> ElementPlace:
     """The place of element `idx` of the updates."""
     x, indices, updates = n.args
     dn, mode = n.params["dimension_numbers"], mode_of(n.params)
@@ -137,7 +135,7 @@ def scatter_place(low: Lower, n: Node, idx: Index) -> Place:
         v = low.at(indices, (*batch, const(c)))
         room = x.shape[d] - extent[d]
         if surely_less(room, 0):
-            return Place(tuple(at), FALSE)
+            return ElementPlace(tuple(at), FALSE)
         top = low.sizes.dim(room)
         if mode == "clip":
             start = clamped(low, v, top)
@@ -147,7 +145,7 @@ def scatter_place(low: Lower, n: Node, idx: Index) -> Place:
             if not (v.op == "const" and top.op == "const" and 0 <= v.attr <= top.attr):
                 ok = both(ok, inside(low, v, top))
         at[d] = ex("add", at[d], start)
-    return Place(tuple(at), ok)
+    return ElementPlace(tuple(at), ok)
 
 
 def plain(n: Node) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from calque.core.dims import hint_of, surely_equal
 from calque.core.dtypes import is_extended
 from calque.native.lower.graph import REAL_PART, Node
-from calque.native.lower.rules import RULES, Index, Lower, Request, Value
+from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import (
     TRUE,
@@ -25,10 +25,8 @@ from calque.native.scalars.expr import (
     select,
 )
 
-Steps = Generator[Request, Value, Value]
 
-
-def broadcast_in_dim(_: Lower, n: Node, idx: Index) -> Steps:
+def broadcast_in_dim(_: Lower, n: Node, idx: Index) -> ElementSteps:
     """Element i of the operand, i picked out of the index of the result."""
     x, *_rest = n.args
     dims = n.params["broadcast_dimensions"]
@@ -39,7 +37,7 @@ def broadcast_in_dim(_: Lower, n: Node, idx: Index) -> Steps:
     return (yield x, at)
 
 
-def transpose(_: Lower, n: Node, idx: Index) -> Steps:
+def transpose(_: Lower, n: Node, idx: Index) -> ElementSteps:
     x, perm = n.args[0], n.params["permutation"]
     at: list[Expr] = [ZERO] * len(x.shape)
     for i, p in enumerate(perm):
@@ -48,14 +46,14 @@ def transpose(_: Lower, n: Node, idx: Index) -> Steps:
     return (yield x, tuple(at))
 
 
-def squeeze(low: Lower, n: Node, idx: Index) -> Steps:
+def squeeze(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x = n.args[0]
     dropped = {d % x.aval.ndim for d in n.params["dimensions"]}
     rest = iter(idx)
     return (yield x, tuple(ZERO if d in dropped else next(rest) for d in range(len(x.shape))))
 
 
-def reshape(low: Lower, n: Node, idx: Index) -> Steps:
+def reshape(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x = n.args[0]
     return (yield x, reindex(low, idx, n.shape, x.shape))
 
@@ -109,7 +107,7 @@ def regroup(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> l
     return out
 
 
-def slice_(low: Lower, n: Node, idx: Index) -> Steps:
+def slice_(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x, starts, strides = (
         n.args[0],
         n.params["start_indices"],
@@ -122,7 +120,7 @@ def slice_(low: Lower, n: Node, idx: Index) -> Steps:
     return (yield x, tuple(at) + idx[len(starts) :])
 
 
-def rev(low: Lower, n: Node, idx: Index) -> Steps:
+def rev(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x, dims = n.args[0], n.params["dimensions"]
     at = (
         ex("sub", low.sizes.dim(x.shape[d] - 1), i) if d in dims else i for d, i in enumerate(idx)
@@ -130,7 +128,7 @@ def rev(low: Lower, n: Node, idx: Index) -> Steps:
     return (yield x, tuple(at))
 
 
-def iota(low: Lower, n: Node, idx: Index) -> Steps:
+def iota(low: Lower, n: Node, idx: Index) -> ElementSteps:
     e = idx[n.params["dimension"]]
     if n.dtype in REAL_PART:
         part = REAL_PART[n.dtype]
@@ -178,7 +176,7 @@ def choose(ok: Expr, a: Value, b: Value) -> Value:
     return select(ok, a, b)
 
 
-def pad(low: Lower, n: Node, idx: Index) -> Steps:
+def pad(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x, fill = n.args
     ok = TRUE
     at: list[Expr] = []
@@ -205,7 +203,7 @@ def pad(low: Lower, n: Node, idx: Index) -> Steps:
     return value if ok is TRUE else choose(ok, guarded(value, ok), other)
 
 
-def concatenate(low: Lower, n: Node, idx: Index) -> Steps:
+def concatenate(low: Lower, n: Node, idx: Index) -> ElementSteps:
     d = n.params["dimension"]
     out: Value = None
     end = sum(a.shape[d] for a in n.args)
@@ -263,13 +261,13 @@ def clamped(low: Lower, v: Expr, top: Expr) -> Expr:
     return w if low.sizes.decide("ge", w, ZERO) else ex("max", w, ZERO)
 
 
-def dynamic_slice(low: Lower, n: Node, idx: Index) -> Steps:
+def dynamic_slice(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x = n.args[0]
     starts = yield from dynamic_starts(low, x, n.params["slice_sizes"], n.args[1:])
     return (yield x, tuple(ex("add", i, s) for i, s in zip(idx, starts)) + idx[len(starts) :])
 
 
-def dynamic_update_slice(low: Lower, n: Node, idx: Index) -> Steps:
+def dynamic_update_slice(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """As an expression: inside the box the update, outside the operand. (As a stage it is written
     in place.)"""
     x, u = n.args[:2]

@@ -12,10 +12,9 @@ from typing import Any, Final
 from calque.core.config import config
 from calque.core.dtypes import ExtendedDType
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
-from calque.native.lower.rules import LIMITS, RULES, Index, Lower, Request, Value
+from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower, Request, Value
 from calque.native.scalars.expr import ZERO, Expr, cast, const, ex, linear
 
-Steps = Generator[Request, Value, Value]
 ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY: Final = 0x1BD11BDA
 ROUND_GROUPS: Final = 5
@@ -53,7 +52,7 @@ def expand_block(g: GraphBuilder, args: Any, params: dict[str, Any], avals: Any)
     return [g.add("threefry_word", args, {"word": w}, aval) for w, aval in enumerate(avals)]
 
 
-def word(low: Lower, n: Node, idx: Index) -> Steps:
+def word(low: Lower, n: Node, idx: Index) -> ElementSteps:
     values = []
     for a in n.args:
         v = yield a, idx[: len(a.shape)]
@@ -67,7 +66,7 @@ def key_words(key: Node, at: Index) -> Generator[Request, Value, tuple[Expr, Exp
     return k0, k1
 
 
-def random_bits(low: Lower, n: Node, idx: Index) -> Steps:
+def random_bits(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """The two words of a block, put together to the width wanted."""
     key = n.args[0]
     batch = key.aval.ndim
@@ -78,21 +77,21 @@ def random_bits(low: Lower, n: Node, idx: Index) -> Steps:
     return cast(ex("xor", first, second), n.dtype)
 
 
-def random_split(low: Lower, n: Node, idx: Index) -> Steps:
+def random_split(low: Lower, n: Node, idx: Index) -> ElementSteps:
     key = n.args[0]
     batch = key.aval.ndim
     k0, k1 = yield from key_words(key, idx[:batch])
     return pick(block(k0, k1, *counter(low, n.shape[batch:-1], idx[batch:-1])), idx[-1])
 
 
-def fold_in(low: Lower, n: Node, idx: Index) -> Steps:
+def fold_in(low: Lower, n: Node, idx: Index) -> ElementSteps:
     key, data = n.args
     k0, k1 = yield from key_words(key, idx[: key.aval.ndim])
     v = yield data, idx[: len(data.shape)]
     return pick(block(k0, k1, u32(0), v), idx[-1])
 
 
-def seed(low: Lower, n: Node, idx: Index) -> Steps:
+def seed(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """The high and the low word of an integer."""
     v = yield n.args[0], idx[:-1]
     wide = v.dtype in ("i64", "u64")
@@ -107,7 +106,7 @@ def pick(words: tuple[Expr, Expr], which: Expr) -> Expr:
     return ex("select", ex("eq", which, ZERO), *words)
 
 
-def same_words(low: Lower, n: Node, idx: Index) -> Steps:
+def same_words(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """Wrapping and unwrapping move nothing."""
     return (yield n.args[0], idx)
 

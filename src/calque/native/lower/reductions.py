@@ -8,7 +8,7 @@ in a column sum, a sum of chunks run by several threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,12 +17,10 @@ from calque.core.avals import ShapedArray
 from calque.core.dims import Dim, may_exceed, product, surely_at_most
 from calque.core.extents import larger
 from calque.native.lower.graph import EXPANSIONS, REAL_PART, GraphBuilder, Node
-from calque.native.lower.rules import LIMITS, RULES, Index, Lower, Request, Value
+from calque.native.lower.rules import LIMITS, RULES, ElementSteps, Index, Lower, Value
 from calque.native.lower.sizes import BAKED
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import DTYPES, Expr, const, ex, is_float
-
-Steps = Generator[Request, Value, Value]
 
 FOLD_OF: Final = {f"reduce_{k}": k for k in ("sum", "prod", "max", "min", "and", "or", "xor")}
 BINARY: Final = {
@@ -125,7 +123,7 @@ def small(n: Node) -> bool:
     return n.op in FOLD_OF and surely_at_most(n.args[0].shape[n.params["axes"][0]], BAKED)
 
 
-def reduce_element(low: Lower, n: Node, idx: Index) -> Steps:
+def reduce_element(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """A short reduction, unrolled: the tree of halves that the vector loop would make of it."""
     x, (axis,), kind = n.args[0], n.params["axes"], FOLD_OF[n.op]
     values = []

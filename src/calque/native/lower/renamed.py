@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
@@ -11,10 +11,9 @@ import numpy as np
 from calque.core.avals import ShapedArray
 from calque.native.lower.graph import EXPANSIONS, REAL_PART, GraphBuilder, Node
 from calque.native.lower.reductions import expand_reduce, identity_of, reshape, with_shape
-from calque.native.lower.rules import RULES, Index, Lower, Request, Value
+from calque.native.lower.rules import RULES, ElementSteps, Index, Lower
 from calque.native.scalars.expr import DTYPES, const, ex
 
-Steps = Generator[Request, Value, Value]
 Params = dict[str, Any]
 
 
@@ -83,7 +82,7 @@ def filled(g: GraphBuilder, value: Any, aval: Any) -> Node:
     )
 
 
-def tile(low: Lower, n: Node, idx: Index) -> Steps:
+def tile(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """Element i of the operand, i taken modulo its size."""
     x = n.args[0]
     at = tuple(
@@ -168,7 +167,7 @@ def one_axis(
     return out
 
 
-def windows(low: Lower, n: Node, idx: Index) -> Steps:
+def windows(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """[..., i, ..., k] -> x[..., i * stride + k * dilation, ...]"""
     d, k = n.params["axis"], idx[-1]
     at = ex(
@@ -179,7 +178,7 @@ def windows(low: Lower, n: Node, idx: Index) -> Steps:
     return (yield n.args[0], (*idx[:d], at, *idx[d + 1 : -1]))
 
 
-def size_value(low: Lower, n: Node, idx: Index) -> Steps:
+def size_value(low: Lower, n: Node, idx: Index) -> ElementSteps:
     return low.number(low.sizes.dim(n.params["dim"]), n.dtype)
     yield
 

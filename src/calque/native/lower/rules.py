@@ -37,7 +37,8 @@ V = TypeVar("V")
 Index = tuple[Expr, ...]
 Value = Any  # Expr, or Cx (a pair of them) for a complex element
 Request = tuple[Node, Index]
-Rule = Callable[["Lower", Node, Index], Generator[Request, Value, Value]]
+ElementSteps = Generator[Request, Value, Value]  # asks for elements, gives one in the end
+Rule = Callable[["Lower", Node, Index], ElementSteps]
 
 # Rules of everything that is not elementwise: filled by the lower_* modules.
 RULES: Final[dict[str, Rule]] = {}

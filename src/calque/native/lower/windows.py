@@ -6,7 +6,7 @@ asks the windows it lies in (select_and_scatter_add), or a window reads the elem
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -18,12 +18,11 @@ from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.layout import choose, guarded
 from calque.native.lower.reductions import expand_reduce, identity_of, reshape, with_shape
 from calque.native.lower.renamed import filled
-from calque.native.lower.rules import RULES, Index, Lower, Request, Value, View
+from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, View
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, sum_in_order
 from calque.native.scalars.expr import DTYPES, TRUE, ZERO, Expr, both, cast, const, ex
 from calque.ops.padding import dilated
 
-Steps = Generator[Request, Value, Value]
 Params = dict[str, Any]
 TERMS: Final = (
     9  # where windows that overlap have so many elements at most, each is a term of an expression
@@ -193,7 +192,7 @@ def overlapping(g: GraphBuilder, w: Windows, source: Node, zero: Node) -> Node:
     return out
 
 
-def window_terms(low: Lower, n: Node, idx: Index) -> Steps:
+def window_terms(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """[*i, t]: the source of the window of which element i is the one numbered t from the last,
     where it selects that; else 0."""
     source, selected = n.args
@@ -246,7 +245,7 @@ def expand_gather(
     return [g.add("window_pick", (values, w.selected()), {"windows": w}, avals[0])]
 
 
-def window_pick(low: Lower, n: Node, idx: Index) -> Steps:
+def window_pick(low: Lower, n: Node, idx: Index) -> ElementSteps:
     """The element that a window selects, 0 where it has none."""
     values, selected = n.args
     w: Windows = n.params["windows"]

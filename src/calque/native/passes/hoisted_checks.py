@@ -25,7 +25,7 @@ INDEX = ShapedArray((), np.dtype("int32"))
 KEPT = "checks stay"  # mark of a program whose loops keep their checks
 
 
-class Loop(NamedTuple):
+class CheckedLoop(NamedTuple):
     """What `scan` and `while` have in common: where the carry stands among the operands, and the
     program of a round."""
 
@@ -35,13 +35,13 @@ class Loop(NamedTuple):
     body: ClosedJaxpr
 
 
-def loop_of(e: Eqn) -> Loop | None:
+def loop_of(e: Eqn) -> CheckedLoop | None:
     p = e.params
     if e.primitive.name == "scan":
-        return Loop(p["num_consts"], p["num_consts"], p["num_carry"], p["jaxpr"])
+        return CheckedLoop(p["num_consts"], p["num_consts"], p["num_carry"], p["jaxpr"])
     if e.primitive.name == "while":
         before = p["cond_nconsts"] + p["body_nconsts"]
-        return Loop(before, p["body_nconsts"], len(e.invars) - before, p["body_jaxpr"])
+        return CheckedLoop(before, p["body_nconsts"], len(e.invars) - before, p["body_jaxpr"])
     return None
 
 
@@ -151,7 +151,7 @@ def joined(program: ClosedJaxpr, args: Sequence[Atom]) -> tuple[list[Eqn], list[
     return eqns, [name(a) for a in program.jaxpr.outvars]
 
 
-def with_flag(e: Eqn, loop: Loop, body: ClosedJaxpr, failed: Var) -> Eqn:
+def with_flag(e: Eqn, loop: CheckedLoop, body: ClosedJaxpr, failed: Var) -> Eqn:
     """The loop with one more carry, in front."""
     start = Literal(np.zeros((), bool), FLAG)
     invars = [*e.invars[: loop.before], start, *e.invars[loop.before :]]

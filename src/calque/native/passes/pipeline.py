@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
+from calque.core.lazy import LazyModule
 from calque.native.passes import algebra, constants
 from calque.native.passes.common import common_subexpressions
 from calque.native.passes.dead_code import dead_code, dead_parts
@@ -14,6 +16,8 @@ from calque.native.passes.float0 import without_float0
 from calque.native.passes.hoisted_checks import hoisted_checks
 from calque.native.passes.inline import inline_calls
 from calque.native.passes.sweep import Rule, rewrite
+
+checks = LazyModule("calque.native.passes.verify")
 
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
     name: constants.RULES.get(name, ()) + algebra.RULES.get(name, ())
@@ -56,7 +60,9 @@ def run(closed: ClosedJaxpr) -> ClosedJaxpr:
     if done is None:
         done = closed
         for p in PASSES:
-            done = p(done)
+            before, done = done, p(done)
+            if config.verify_kernels:
+                checks.verify_pass(p.__name__, before, done)
         done.cache["native.passes"] = done
         closed.cache["native.passes"] = done
     return done

@@ -8,11 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from evaluate import Array, apply, compiled, numpy_type
 
 from calque.native.scalars.elements.conversions import convert
 from calque.native.scalars.elements.formats import FORMATS, SMALL_FLOATS, SMALL_INTS, decode, encode
 from calque.native.scalars.elements.values import Cx
+from tests.native.evaluate import Array, apply, compiled, numpy_type
 
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "bf16", "f32", "f64")

@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
-from evaluate import Array, compiled, numpy_type
 
 from calque.native.scalars.elements import ELEMENT, Cx, lower, supports
+from tests.native.evaluate import Array, compiled, numpy_type
 
 REAL_PART = {"c64": "f32", "c128": "f64"}
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "int4", "uint4", "int2", "uint2")

@@ -1,0 +1,111 @@
+"""One primitive at a time: kernels that serve every shape, and the same bits as a compiled
+program."""
+
+import numpy as np
+import pytest
+
+import calque as cq
+import calque.numpy as jnp
+from calque.core.arrays import to_numpy
+from calque.core.primitives import do
+from calque.native.eager import execution as eager
+from calque.native.emit import kernels
+from tests.native.programs import normal, same
+
+
+def test_a_new_shape_compiles_nothing() -> None:
+    def f(*s):
+        return do.exp(do.mul(normal(*s), np.float32(2.5)))
+
+    f(3, 4), f()
+    before = kernels.stats.compiled
+    for shape in ((), (1,), (7,), (5, 6, 7), (0,), (1000, 3)):
+        same(to_numpy(f(*shape)), np.exp(normal(*shape) * np.float32(2.5)), 1e-5)
+    assert kernels.stats.compiled == before
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 50), (50, 3), (200, 300), (1, 70), (70, 1)])
+def test_reductions(shape: tuple[int, int]) -> None:
+    x = normal(*shape)
+    for axes in ((0,), (1,), (0, 1)):
+        same(
+            to_numpy(do.reduce_sum(x, axes=axes, out_sharding=None)), np.asarray(x.sum(axes)), 1e-3
+        )
+        same(to_numpy(do.reduce_max(x, axes=axes)), np.asarray(x.max(axes)))
+    same(
+        to_numpy(do.argmax(x, axes=(1,), index_dtype=np.dtype(np.int32))),
+        x.argmax(1).astype(np.int32),
+    )
+
+
+def test_the_same_bits_as_jit() -> None:
+    with cq.config.override("calque_exact", True):
+        for n in (1, 7, 16, 17, 64, 100, 1000, 16_384, 16_385, 50_000):
+            x = normal(n, 3)
+            for f in (
+                lambda x: jnp.sum(x, axis=0),
+                lambda x: jnp.sum(x, axis=1),
+                lambda x: jnp.sum(x),
+                lambda x: jnp.cumsum(x, axis=0),
+                lambda x: jnp.tanh(x) * jnp.exp(x) + x,
+                lambda x: x.T @ x,
+                lambda x: x @ x[0],
+            ):
+                same(to_numpy(cq.jit(f)(x)), to_numpy(f(jnp.asarray(x))))
+
+
+def test_exceptions_of_shapes_are_clear() -> None:
+    with pytest.raises(TypeError):
+        do.add(normal(3), normal(4))
+
+
+def test_the_table_is_bounded() -> None:
+    assert eager.CACHE_LIMIT > 0
+
+
+def test_powers_have_the_bits_of_jit() -> None:
+    """An exponent in the text of the program is part of it, for a compiled program as for each way
+    to run at once."""
+    x = jnp.abs(normal(300)) * 9
+    for y in (1.5, -1.5, 2.5, -2.0, 0.5, -0.5, 2.3):
+        want = to_numpy(cq.jit(lambda x, y=y: x**y)(x)).tobytes()
+        for _ in range(2):
+            assert to_numpy(x**y).tobytes() == to_numpy(jnp.power(x, y)).tobytes() == want
+        assert to_numpy(cq.vmap(lambda x, y=y: x**y)(x)).tobytes() == want
+
+
+def test_repeated_values_without_bytes() -> None:
+    """Tangents of integers take no memory, and batch."""
+    outs = cq.vmap(lambda t: cq.jvp(lambda x: (x, jnp.int32(3)), (1.0,), (t,))[1])(jnp.ones(4))
+    assert [o.shape for o in outs] == [(4,), (4,)] and outs[1].dtype == cq.float0
+
+
+def test_kernels_for_every_size_say_which_sizes_they_serve() -> None:
+    """A sum of more elements than one kernel folds goes another way, for every number of them."""
+    before = len(eager._templates)
+    for n in (5, 16_384, 16_385, 40_000, 7):
+        x = normal(n)
+        same(
+            to_numpy(do.reduce_sum(x, axes=(0,), out_sharding=None)),
+            to_numpy(cq.jit(lambda x: do.reduce_sum(x, axes=(0,), out_sharding=None))(x)),
+        )
+    served = [t.serves for t in eager._templates.values() if t and t.guards]
+    assert len(eager._templates) - before <= 2
+    assert served and all(s((1, 16_384, 1)) and not s((1, 16_385, 1)) for s in served)
+
+
+def test_the_words_of_a_kernel_are_the_sizes_of_its_form() -> None:
+    """Also where its last index is asked for, and where a loop is shared out among threads."""
+    for shape in ((3, 70), (40, 5), (2, 100_003), (300_001,)):
+        x = normal(*shape)
+        same(
+            to_numpy(do.cumsum(x, axis=0, reverse=True)),
+            to_numpy(cq.jit(lambda x: do.cumsum(x, axis=0, reverse=True))(x)),
+        )
+        same(to_numpy(do.exp(x)), to_numpy(cq.jit(do.exp)(x)))
+        same(
+            to_numpy(do.iota(dtype=np.dtype("f4"), shape=shape, dimension=0, sharding=None)),
+            np.broadcast_to(
+                np.arange(shape[0], dtype="f4").reshape(-1, *[1] * (len(shape) - 1)), shape
+            ),
+        )

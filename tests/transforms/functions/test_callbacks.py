@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+
+from calque.transforms.functions.autodiff import grad
+from calque.transforms.functions.callbacks import (
+    VMAP_METHODS,
+    debug_callback,
+    debug_print,
+    io_callback,
+    pure_callback,
+)
+from calque.transforms.functions.loops import scan
+from calque.transforms.functions.shapes import ShapeDtypeStruct, make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.decorator import jit
+from tests.transforms.programs import close, primitives_of, reference_backend  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+X = np.arange(3, dtype=np.float32)
+
+
+def sine(x, method=None):
+    result = ShapeDtypeStruct(x.shape, np.float32)
+    return pure_callback(lambda v: np.sin(np.asarray(v)), result, x, vmap_method=method)
+
+
+def test_pure_callback():
+    close([sine(X), jit(sine)(X)], [np.sin(X), np.sin(X)])
+    out = jit(
+        lambda x: pure_callback(
+            lambda a, k: {"s": a + k}, {"s": ShapeDtypeStruct((3,), np.float32)}, x, k=2.0
+        )
+    )(X)
+    close(out, {"s": X + 2})
+
+
+@pytest.mark.parametrize("method", VMAP_METHODS)
+def test_pure_callback_of_batches(method):
+    close(vmap(lambda x: sine(x, method))(X), np.sin(X))
+    close(jit(vmap(lambda x: sine(x, method)))(X), np.sin(X))
+
+
+def test_pure_callback_refuses():
+    with pytest.raises(NotImplementedError, match="vmap_method"):
+        vmap(sine)(X)
+    with pytest.raises(ValueError, match="do not support JVP"):
+        grad(lambda x: sine(x))(np.float32(1.0))
+    with pytest.raises(RuntimeError, match=r"float32\[4\].*f32\[3\]"):
+        pure_callback(lambda: np.ones(4, np.float32), ShapeDtypeStruct((3,), np.float32))
+    with pytest.raises(RuntimeError, match="structure"):
+        pure_callback(lambda: (1.0, 2.0), ShapeDtypeStruct((), np.float32))
+    with pytest.raises(ValueError, match="vmap_method"):
+        sine(X, "fast")
+
+
+def test_an_exception_comes_back_as_itself():
+    def broken(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        pure_callback(broken, ShapeDtypeStruct((), np.float32), 1.0)
+
+
+def test_io_callbacks_keep_their_order():
+    seen = []
+
+    @jit
+    def f(x):
+        io_callback(lambda v: seen.append(("a", float(v))), None, x, ordered=True)
+        io_callback(lambda v: seen.append(("b", float(v))), None, x * 2, ordered=True)
+        return x
+
+    f(1.0)
+    f(2.0)
+    assert seen == [("a", 1.0), ("b", 2.0), ("a", 2.0), ("b", 4.0)]
+    with pytest.raises(ValueError, match="ordered IO"):
+        vmap(lambda x: io_callback(lambda v: None, None, x, ordered=True))(X)
+
+
+def test_effects_are_kept_in_programs():
+    names = primitives_of(
+        make_jaxpr(grad(lambda x: (debug_callback(lambda v: None, x), x * x)[1]))(1.0)
+    )
+    assert "debug_callback" in names
+
+
+def test_debug_print(capsys):
+    jit(lambda x: debug_print("x = {x}, {}", x + 1, x=x))(2.0)
+    vmap(lambda x: debug_print("lane {}", x))(np.arange(2))
+    scan(
+        lambda c, x: (debug_print("round {x} of {name}", x=x, name="loop"), (c, None))[1],
+        0,
+        np.arange(2),
+    )
+    assert float(grad(lambda x: (debug_print("at {}", x), x * x)[1])(3.0)) == 6.0
+    assert capsys.readouterr().out.splitlines() == [
+        "x = 2.0, 3.0",
+        "lane 0",
+        "lane 1",
+        "round 0 of loop",
+        "round 1 of loop",
+        "at 3.0",
+    ]
+
+
+def test_debug_print_checks_its_format():
+    with pytest.raises(ValueError, match="Unused arguments"):
+        debug_print("nothing", 1.0)
+    with pytest.raises((IndexError, KeyError)):
+        debug_print("{} {}", 1.0)
+
+
+def test_wrong_results_name_the_callback():
+    def measure(x):
+        return np.ones(3, np.float32)
+
+    with pytest.raises(
+        RuntimeError,
+        match=r"the callback measure returned at output 0 .* result_shape_dtypes say f32\[\]",
+    ):
+        pure_callback(measure, ShapeDtypeStruct((), np.float32), 1.0)
+
+
+def test_the_facade():
+    from calque import experimental
+
+    assert experimental.io_callback is io_callback

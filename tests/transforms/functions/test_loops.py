@@ -1,0 +1,171 @@
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.core.config import config
+from calque.transforms.functions.associative_scan import associative_scan
+from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.jit.decorator import jit
+from tests.transforms.programs import check, close, primitives_of, reference_backend  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+F = np.float32
+
+
+def test_weak_initial_values_are_promoted():
+    c, _ = scan(lambda c, x: (c + x, None), 0, np.arange(3, dtype=F))
+    assert c.dtype == F and not c.aval.weak_type
+    assert float(while_loop(lambda c: c < 3, lambda c: c + 1.5, 1)) == 4.0
+
+
+def test_a_promoted_carry_is_strong():
+    for out in (
+        scan(lambda c, _: (c + 1.0, None), 0, None, length=3)[0],
+        fori_loop(0, 3, lambda i, c: c + 1.0, 0),
+        while_loop(lambda c: c < 3, lambda c: c + 1.0, 0),
+    ):
+        assert (out.dtype, out.aval.weak_type, float(out)) == (np.float32, False, 3.0)
+    assert fori_loop(0, 3, lambda i, c: c + i, 0).aval.weak_type
+
+
+def test_scan_of_trees_and_lengths():
+    out = scan(
+        lambda c, x: ({"s": c["s"] + x[0] * x[1]}, {"y": x[0]}),
+        {"s": 0.0},
+        (np.arange(3, dtype=F), np.ones(3, F)),
+    )
+    close(out, ({"s": F(3)}, {"y": F([0, 1, 2])}))
+    assert int(scan(lambda c, _: (c + 1, None), 0, None, length=5)[0]) == 5
+    close(scan(lambda c, x: (c, x), 0, np.arange(3), reverse=True, unroll=2)[1], np.arange(3))
+
+
+def test_fori_loop_of_fixed_bounds_is_a_scan():
+    closed = make_jaxpr(lambda x: fori_loop(2, 5, lambda i, c: c * i, x))(1.0)
+    assert (
+        primitives_of(closed) == ["scan"]
+        and float(fori_loop(2, 5, lambda i, c: c * i, 1.0)) == 24.0
+    )
+    assert int(fori_loop(lower=2, upper=5, body_fun=lambda i, s: s + i, init_val=0)) == 9
+    assert int(fori_loop(5, 2, lambda i, s: s + i, 7)) == 7
+    assert int(fori_loop(np.int8(0), np.int8(3), lambda i, s: s + 1, 0)) == 3
+
+
+def test_map():
+    xs = np.arange(7, dtype=F)
+    for size in (None, 1, 3, 7, 10):
+        close(map_(lambda x: (x * x, {"n": x + 1}), xs, batch_size=size), (xs * xs, {"n": xs + 1}))
+    check(lambda x: map_(lambda v: jnp.sin(v), x, batch_size=2), np.array([0.1, 0.2, 0.3]))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 13])
+def test_associative_scan(n):
+    x = np.arange(1, n + 1, dtype=F)
+    close(associative_scan(jnp.add, x), np.cumsum(x))
+    close(associative_scan(jnp.add, x, reverse=True), np.cumsum(x[::-1])[::-1])
+    m = np.arange(2 * n, dtype=F).reshape(2, n)
+    close(
+        associative_scan(lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (m, m), axis=1),
+        (np.cumsum(m, 1), m),
+    )
+
+
+def test_associative_scan_of_what_does_not_commute():
+    ms = np.random.default_rng(0).normal(size=(6, 2, 2)).astype(F)
+    want = [ms[0]]
+    for m in ms[1:]:
+        want.append(want[-1] @ m)
+    close(associative_scan(jnp.matmul, ms), np.stack(want), 1e-4)
+
+
+def test_without_jit():
+    with config.override("disable_jit", True):
+        seen = []
+        close(
+            scan(lambda c, x: (seen.append(float(c)) or c + x, c * x), 0.0, np.arange(3, dtype=F)),
+            (F(3), F([0, 0, 2])),
+        )
+        assert seen == [0.0, 0.0, 1.0]
+        assert int(while_loop(lambda c: c < 5, lambda c: c + 1, 0)) == 5
+        assert int(fori_loop(0, 3, lambda i, c: c + i, 0)) == 3
+
+
+def body_dtype(c, x):
+    return c * 1.5, None
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (
+            lambda: scan(body_dtype, jnp.int32(0), None, length=2),
+            TypeError,
+            r"input carry c has type int32\[\].*float32\[\], so the dtypes",
+        ),
+        (
+            lambda: scan(
+                lambda c, x: ({"a": jnp.ones(2)}, None), {"a": jnp.ones(3)}, None, length=1
+            ),
+            TypeError,
+            r"c\['a'\] has type float32\[3\]",
+        ),
+        (
+            lambda: scan(lambda c, x: ((c, c), None), 0, None, length=2),
+            TypeError,
+            "same pytree structure",
+        ),
+        (lambda: scan(lambda c, x: c, 0, None, length=2), TypeError, "must be a pair"),
+        (lambda: scan(lambda c, x: (c, None), 0, None), ValueError, "`length` not provided"),
+        (
+            lambda: scan(lambda c, x: (c, None), 0, (jnp.ones(3), jnp.ones(4))),
+            ValueError,
+            "leading axis sizes: 3, 4",
+        ),
+        (
+            lambda: scan(lambda c, x: (c, None), 0, jnp.ones(3), length=4),
+            ValueError,
+            r"disagrees with leading axis sizes \[3\]",
+        ),
+        (lambda: scan(lambda c, x: (c, None), 0, {"w": 1.0}), ValueError, r"xs\['w'\] is a scalar"),
+        (
+            lambda: while_loop(lambda c: c, lambda c: c, 1),
+            TypeError,
+            "must return a boolean scalar",
+        ),
+        (lambda: while_loop(lambda c: (c, c), lambda c: c, 1), TypeError, "got pytree"),
+        (
+            lambda: while_loop(lambda c: c["a"] < 3, lambda c: {"a": jnp.ones(3)}, {"a": 1.0}),
+            TypeError,
+            r"c\['a'\].*shapes do not match",
+        ),
+        (
+            lambda: fori_loop(0, 3.0, lambda i, x: x, 0),
+            TypeError,
+            "equal types, got int32 and float32",
+        ),
+        (
+            lambda: fori_loop(0, 3, lambda i, x: x * 1.5, jnp.int32(1)),
+            TypeError,
+            r"loop_carry\[1\] has type int32",
+        ),
+        (
+            lambda: map_(lambda x: x, jnp.ones(3), batch_size=0),
+            ValueError,
+            "batch_size must be positive",
+        ),
+    ],
+)
+def test_bad_arguments(call, error, text):
+    with pytest.raises(error, match="(?s)" + text):
+        call()
+
+
+def test_errors_name_the_function_of_the_user():
+    def widen(i, v):
+        return v[None]
+
+    for upper in (3, np.int32(3)):
+        with pytest.raises(TypeError, match="widen"):
+            fori_loop(0, upper, widen, np.ones(3, np.float32))
+    with pytest.raises(TypeError, match="widen"):
+        jit(lambda n: fori_loop(0, n, widen, np.ones(3, np.float32)))(3)

@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.transforms.functions.autodiff import grad, jvp
+from calque.transforms.functions.loops import while_loop
+from calque.transforms.functions.solves import custom_linear_solve, custom_root
+from tests.transforms.programs import check, close, reference_backend  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+B = np.array([1.0, -2.0])
+
+
+def scalar_solve(f, y):
+    return y / f(jnp.ones_like(y))
+
+
+def newton(f, x):
+    def step(c):
+        x, _ = c
+        value, slope = jvp(f, (x,), (jnp.ones_like(x),))
+        return x - value / slope, c[1] + 1
+
+    return while_loop(lambda c: c[1] < 40, step, (x, 0))[0]
+
+
+def test_root():
+    def sqrt(a):
+        return custom_root(lambda x: x * x - a, 1.0, newton, scalar_solve)
+
+    close(sqrt(2.0), np.float32(np.sqrt(2)), 1e-6)
+    check(
+        lambda a: custom_root(lambda x: x * x - jnp.sin(a), jnp.ones_like(a), newton, scalar_solve),
+        0.7,
+    )
+
+
+def test_root_with_aux():
+    def solve(f, x):
+        return newton(f, x), {"steps": 40}
+
+    x, aux = custom_root(lambda x: x - 3.0, 1.0, solve, scalar_solve, has_aux=True)
+    close((x, aux), (3.0, {"steps": np.int32(40)}))
+
+
+def inverse(m):
+    (a, b), (c, d) = (m[0, 0], m[0, 1]), (m[1, 0], m[1, 1])
+    return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
+
+
+def matrix_of(f, like):
+    return jnp.stack([f(jnp.array(e, like.dtype)) for e in ([1, 0], [0, 1])], axis=1)
+
+
+def dense(f, y):
+    return inverse(matrix_of(f, y)) @ y
+
+
+def test_linear_solve_is_differentiated_by_the_theorem():
+    m = np.array([[2.0, 0.3], [-0.4, 1.5]])
+
+    def f(m, b):
+        return custom_linear_solve(lambda x: m @ x, b, dense, dense)
+
+    check(f, m, B)
+    check(
+        lambda d, b: custom_linear_solve(lambda x: d * x, b, dense, symmetric=True),
+        np.array([2.0, 3.0]),
+        B,
+    )
+
+
+def test_linear_solve_with_aux():
+    def solve(f, y):
+        return (dense(f, y), 7)
+
+    x, aux = custom_linear_solve(
+        lambda x: 2.0 * x, jnp.array(B, np.float32), solve, solve, has_aux=True
+    )
+    close((x, aux), (B.astype("f") / 2, np.int32(7)))
+
+
+def test_bad_arguments():
+    b = jnp.array(B, np.float32)
+    with pytest.raises(TypeError, match="transpose_solve required"):
+        grad(lambda b: custom_linear_solve(lambda x: 2.0 * x, b, dense).sum())(b)
+    with pytest.raises(TypeError, match=r"matvec\(\) output"):
+        custom_linear_solve(lambda x: x[:1], b, dense)
+    with pytest.raises(TypeError, match=r"solve\(\) output must match"):
+        custom_linear_solve(lambda x: 2.0 * x, b, lambda f, y: y[:1])
+    with pytest.raises(TypeError, match=r"f\(\) output"):
+        custom_root(lambda x: (x, x), 1.0, newton, scalar_solve)
+
+
+def test_a_solver_that_captures_what_is_differentiated():
+    import calque
+
+    def f(x):
+        return custom_root(
+            lambda y: y * y - x, 1.0, lambda _, __: jnp.sqrt(x), lambda g, y: y / g(1.0)
+        )
+
+    xs = np.array([0.7, 1.0], np.float32)
+    for run in (
+        calque.vmap(calque.grad(f)),
+        calque.jit(calque.vmap(calque.grad(f))),
+        calque.vmap(calque.jacfwd(f)),
+    ):
+        np.testing.assert_allclose(run(xs), 0.5 / np.sqrt(xs), rtol=1e-6)
+    np.testing.assert_allclose(calque.vmap(f)(xs), np.sqrt(xs), rtol=1e-6)
+    np.testing.assert_allclose(calque.grad(calque.grad(f))(0.7), -0.25 * 0.7**-1.5, rtol=1e-5)

@@ -1,0 +1,164 @@
+import functools
+
+import numpy as np
+import pytest
+
+import calque.numpy as jnp
+from calque.transforms.functions.autodiff import grad, jvp, linear_transpose
+from calque.transforms.functions.loops import scan, while_loop
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.decorator import jit
+from calque.transforms.primitives.cond import cond
+from calque.transforms.primitives.custom_jvp import SymbolicZero, custom_jvp
+from tests.transforms.programs import check, close, reference_backend, verified  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+X = np.array([0.4, -0.3, 0.8])
+
+
+def sine():
+    """sin, with its own rule."""
+    f = custom_jvp(lambda x: jnp.sin(x))
+    f.defjvp(lambda primals, tangents: (f(primals[0]), jnp.cos(primals[0]) * tangents[0]))
+    return f
+
+
+def doubled():
+    """sin, whose rule says twice its derivative."""
+    f = custom_jvp(lambda x: jnp.sin(x))
+    f.defjvp(lambda primals, tangents: (f(primals[0]), 2 * jnp.cos(primals[0]) * tangents[0]))
+    return f
+
+
+def test_a_right_rule_changes_nothing():
+    f = sine()
+    check(f, X)
+    check(lambda x: f(f(x) * x), X)
+
+
+def test_the_rule_is_used_everywhere():
+    f, x = doubled(), np.float32(0.5)
+    want = np.float32(2 * np.cos(0.5))
+    close(
+        [grad(f)(x), grad(jit(f))(x), jit(grad(f))(x), jvp(f, (x,), (x * 0 + 1,))[1]],
+        [want] * 4,
+        1e-6,
+    )
+    close(vmap(grad(f))(X.astype("f")), 2 * np.cos(X.astype("f")), 1e-6)
+    close(
+        grad(lambda x: jit(vmap(jit(f)))(x).sum())(X.astype("f")), 2 * np.cos(X.astype("f")), 1e-6
+    )
+    close(grad(lambda x: cond(x > 0, f, f, x))(x), want, 1e-6)
+    close(grad(lambda x: scan(lambda c, _: (f(c), None), x, None, length=1)[0])(x), want, 1e-6)
+    close(
+        grad(lambda x: while_loop(lambda c: c[1] < 1, lambda c: (f(c[0]), c[1] + 1), (x, 0))[0])(x),
+        want,
+        1e-5,
+    )
+
+
+def test_python_control_flow_inside():
+    f = custom_jvp(lambda x: x * 2 if x > 0 else -x)
+    f.defjvp(lambda p, t: (f(*p), 5 * t[0] if p[0] > 0 else 7 * t[0]))
+    assert float(f(3.0)) == 6.0 and float(grad(f)(3.0)) == 5.0 and float(grad(f)(-3.0)) == 7.0
+
+
+def test_nondiff_arguments_keywords_and_trees():
+    @functools.partial(custom_jvp, nondiff_argnums=(0,))
+    def apply(f, p, scale=1.0):
+        return {"out": f(p["x"]) * scale}
+
+    @apply.defjvp
+    def _(f, primals, tangents):
+        return apply(f, *primals), {"out": 3.0 * tangents[0]["x"]}
+
+    assert float(grad(lambda x: apply(jnp.sin, {"x": x}, scale=2.0)["out"])(1.0)) == 3.0
+    named = custom_jvp(lambda x, kind: x if kind == "a" else -x, nondiff_argnames=("kind",))
+    named.defjvp(lambda kind, p, t: (named(p[0], kind), t[0] * 9))
+    assert float(grad(named)(1.0, kind="b")) == 9.0
+
+
+def test_defjvps():
+    f = custom_jvp(lambda x, y: x * y)
+    f.defjvps(lambda t, out, x, y: t * y, None)
+    close(grad(f, argnums=(0, 1))(2.0, 3.0), (3.0, 0.0))
+
+
+def test_symbolic_zeros():
+    seen = []
+    f = custom_jvp(lambda x, y: x * y)
+
+    def rule(primals, tangents):
+        seen.append([type(t) is SymbolicZero for t in tangents])
+        return f(*primals), tangents[0] * primals[1]
+
+    f.defjvp(rule, symbolic_zeros=True)
+    assert float(grad(f)(2.0, 3.0)) == 3.0
+    close(vmap(grad(f), (0, None))(np.ones(2, np.float32), 3.0), np.float32([3, 3]))
+    assert seen == [[False, True], [False, True]]
+
+
+def test_integers():
+    f = custom_jvp(lambda x, n: x * n)
+    f.defjvp(lambda p, t: (f(*p), t[0] * p[1]))
+    assert float(grad(f)(2.0, 3)) == 3.0
+
+
+def test_transposes_as_its_program():
+    f = custom_jvp(lambda x: 2 * x)
+    f.defjvp(lambda p, t: (f(*p), 5 * t[0]))
+    close(linear_transpose(f, 1.0)(1.0), (2.0,))
+
+
+def test_captured_tracers_are_refused_when_differentiated():
+    def outer(w):
+        f = custom_jvp(lambda x: x * w)
+        f.defjvp(lambda p, t: (f(*p), t[0]))
+        return jit(f)(2.0)
+
+    with pytest.raises(TypeError, match="closed-over value"):
+        grad(outer)(3.0)
+    close(jit(outer)(3.0), 6.0)
+
+
+def test_printed_form():
+    f = doubled()
+    text = str(verified(f, 1.0))
+    assert (
+        "custom_jvp_call[" in text
+        and "jvp=<lambda>" in text
+        and "symbolic_zeros=False" in text
+        and "num_consts" not in text
+    )
+    assert "custom_jvp_call" in str(make_jaxpr(vmap(f))(X))
+
+
+@pytest.mark.parametrize(
+    "rule, error, text",
+    [
+        (None, AttributeError, "No JVP defined for custom_jvp function f using defjvp"),
+        (lambda p, t: (p[0], (t[0], t[0])), TypeError, "equal container"),
+        (lambda p, t: (p[0], jnp.ones(3)), TypeError, r"Expected float32\[\].*got float32\[3\]"),
+        (lambda p, t: (p[0], jnp.int32(2)), TypeError, r"got int32\[\]"),
+        (lambda p, t: p[0], TypeError, "must produce a pair"),
+    ],
+)
+def test_bad_rules(rule, error, text):
+    def f(x):
+        return x
+
+    g = custom_jvp(f)
+    if rule is not None:
+        g.defjvp(rule)
+    with pytest.raises(error, match="(?s)" + text):
+        grad(g)(1.0)
+
+
+def test_zeros_for_rules():
+    from calque.custom_derivatives import SymbolicZero, zero_from_primal
+
+    assert float(zero_from_primal(2.0)) == 0.0
+    zero = zero_from_primal(np.ones((2, 3), np.float32), symbolic_zeros=True)
+    assert isinstance(zero, SymbolicZero) and zero.shape == (2, 3)
+    assert zero_from_primal(3, symbolic_zeros=True).dtype.names == ("float0",)
