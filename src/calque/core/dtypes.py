@@ -296,7 +296,7 @@ def weak_node(dtype: Any) -> Any:
 def promote(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
     """The common (dtype, weak_type) of several (dtype, weak_type): the promotion table of JAX."""
     first = items[0]
-    if all(i == first for i in items):
+    if items.count(first) == len(items):
         return first
     if len(items) > 2:
         items = tuple(dict.fromkeys(items))
