@@ -19,6 +19,7 @@ _kinds: Final[Interned[tuple[int, Any, bool], tuple[int, Any, bool]]] = Interned
 _interned: Final[Interned[tuple[Any, Any, bool], ShapedArray]] = Interned(
     "types of arrays", f"{_LIMIT}, and those that live"
 )
+_found: Final = _interned.get  # looked up with every operation
 _turns: Final = Turns()
 
 
@@ -47,7 +48,7 @@ class ShapedArray(AbstractValue):
         key = (
             (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
         )
-        self = _interned.get(key)
+        self = _found(key)
         if self is None:
             self = _new(key)
         return self
