@@ -249,14 +249,17 @@ def test_workers_that_are_busy_are_not_waited_for() -> None:
     job = threading.Thread(
         target=run, args=(wait_for_word.address, ctypes.addressof(args), 0, 1000, 1)
     )
+    assert threads.stop_threads(60.0)  # those that other tests have started
     threads.set_num_threads(2)
     job.start()
-    while threads.started_threads() == 0:
-        pass
-    assert not threads.stop_threads(0.0)
-    assert threads.started_threads() == 1
-    word[0] = 1
-    job.join()
+    try:
+        while threads.started_threads() == 0:
+            pass
+        stopped, left = threads.stop_threads(0.0), threads.started_threads()
+    finally:  # the thread reads memory of this test
+        word[0] = 1
+        job.join()
+    assert not stopped and left == 1
     assert threads.stop_threads(60.0) and threads.started_threads() == 0
 
 
