@@ -135,6 +135,30 @@ def test_holes_meet_no_weight(name: str, bad: float, dtype: str) -> None:
     np.testing.assert_allclose(meaning, want, rtol=close, atol=close)
 
 
+def test_holes_of_free_sizes_and_in_loops() -> None:
+    """Free sizes know their holes, and so do the rounds of a loop, each by its own weights."""
+    numbers = ("NCHW", "OIHW", "NCHW")
+    p = {**params_of("dilated input"), "lhs_dilation": (2, 2), "padding": ((1, 1), (1, 1))}
+    traces = []
+
+    def up(x: Any, w: Any) -> Any:
+        traces.append(x.shape)
+        one, pads, two = (1, 1), p["padding"], (2, 2)
+        return lax.conv_general_dilated(x, w, one, pads, two, dimension_numbers=numbers)
+
+    jitted, weights = calque.jit(up), normal(3, 12, 8, 3, 3, seed=1)
+    weights[1, 4, 2, 0, 1] = np.inf
+    for b, h in ((2, 6), (3, 6), (3, 7), (4, 9), (5, 8), (2, 11)):
+        x = normal(b, 8, h, 6)
+        for w in weights:
+            want = met_only(x.astype("f8"), w, p)
+            np.testing.assert_allclose(np.asarray(jitted(x, w)), want, rtol=1e-4, atol=1e-4)
+    assert len(traces) < 6
+    mapped = calque.jit(lambda x, ws: lax.map(lambda w: up(x, w), ws))
+    wants = np.stack([met_only(x.astype("f8"), w, p) for w in weights])
+    np.testing.assert_allclose(np.asarray(mapped(x, weights)), wants, rtol=1e-4, atol=1e-4)
+
+
 def test_finite_weights_never_ask_for_holes() -> None:
     """The same bits, whether one weight elsewhere makes the kernel ask or not."""
     x, w = normal(2, 6, 7, 8), normal(3, 3, 8, 20, seed=1)
@@ -166,11 +190,14 @@ def test_not_finite_weights_of_strided_convolutions_beside_jax(channels: int) ->
 
         return f
 
+    def up(x: Any) -> Any:
+        return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=numbers)
+
     numbers = ("NHWC", "HWIO", "NHWC")
     for got, want in (
         (
-            calque.jit(lambda x: lax.conv_transpose(x, w, (2, 2), dimension_numbers=numbers))(x),
-            jax.lax.conv_transpose(x, w, (2, 2), dimension_numbers=numbers),
+            calque.jit(up)(x),
+            jax.lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=numbers),
         ),
         (calque.jit(calque.grad(of(jnp, lax)))(x), jax.grad(of(jax.numpy, jax.lax))(x)),
     ):

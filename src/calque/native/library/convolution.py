@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.dims import Dim, product
-from calque.native.library.matmul import Extents, Product, emit_with
+from calque.native.library.matmul import Extents, Product, Tile, emit_with
 from calque.native.loops.tree import For, Store
 from calque.native.lower.convolution import Geometry, Steps, weight_met
 from calque.native.lower.graph import Node
@@ -96,12 +96,13 @@ class Convolution(Product):
 
     def products(self, stands_in: bool = False) -> list[Step]:
         """Holes are asked for only where an element of the kernel is not finite: any other makes
-        zero of them."""
+        zero of them. That is rare: its tiles are single rows, which are little to compile."""
         if self.finite is None:
             return super().products(stands_in)
-        self.asks_holes = True
+        tile = self.tile
+        self.asks_holes, self.tile = True, Tile(1, tile.columns)
         careful = super().products(stands_in=True)
-        self.asks_holes = False
+        self.asks_holes, self.tile = False, tile
         return [Switch(self.finite, [careful, super().products(stands_in)])]
 
     def steps(self) -> list[Step]:
