@@ -1,5 +1,6 @@
 """Tracebacks show the user's frames."""
 
+import contextlib
 import subprocess
 import sys
 import traceback
@@ -8,6 +9,7 @@ import pytest
 
 import calque
 import calque.numpy as jnp
+from calque.core import tracebacks
 
 CODE = """
 import calque, calque.numpy as jnp
@@ -144,3 +146,25 @@ def test_frames_marked_as_hidden():
 def test_unknown_modes_are_refused():
     with pytest.raises(ValueError, match="traceback_filtering must be one of"):
         calque.config.update("calque_traceback_filtering", "sometimes")
+
+
+def test_the_outermost_boundary_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden: list[str] = []
+    monkeypatch.setattr(tracebacks, "hide", lambda e: hidden.append(str(e)))
+
+    @tracebacks.boundary
+    def inner(message: str) -> None:
+        raise ValueError(message)
+
+    @tracebacks.boundary
+    def outer(message: str) -> None:
+        with contextlib.suppress(ValueError):
+            inner("caught inside")
+        inner(message)
+
+    for message in ("first", "second"):
+        with pytest.raises(ValueError, match=message):
+            outer(message)
+        with pytest.raises(ValueError, match="alone"):
+            inner(f"alone after {message}")
+    assert hidden == ["first", "alone after first", "second", "alone after second"]

@@ -19,6 +19,7 @@ _kinds: Final[Interned[tuple[int, Any, bool], tuple[int, Any, bool]]] = Interned
 _interned: Final[Interned[tuple[Any, Any, bool], ShapedArray]] = Interned(
     "types of arrays", f"{_LIMIT}, and those that live"
 )
+_found: Final = _interned.get  # looked up with every operation
 _turns: Final = Turns()
 
 
@@ -47,7 +48,7 @@ class ShapedArray(AbstractValue):
         key = (
             (shape, dtype, weak_type) if type(shape) is tuple else (tuple(shape), dtype, weak_type)
         )
-        self = _interned.get(key)
+        self = _found(key)
         if self is None:
             self = _new(key)
         return self
@@ -85,30 +86,40 @@ class ShapedArray(AbstractValue):
 
 
 def _new(key: tuple[Any, Any, bool]) -> ShapedArray:
-    # NumPy integers and the like hash as the ints that they equal, but the aval keeps plain ints
-    shape = tuple([d if type(d) is int or type(d) is Dim else int(d) for d in key[0]])
-    dtype, weak, rank = key[1], bool(key[2]), len(shape)
-    self: ShapedArray = object.__new__(ShapedArray)
+    shape, dtype, weak = key
     size = 1
     for d in shape:
+        if type(d) is not int and type(d) is not Dim:
+            # NumPy integers and the like hash as the ints that they equal: the aval keeps these
+            plain: list[Any] = [d if type(d) is Dim else int(d) for d in shape]
+            return ShapedArray(plain, dtype, weak)
         if d < 0:
             raise TypeError(f"shapes have no negative sizes, got {shape}")
         size *= d
+    if type(weak) is not bool:
+        return ShapedArray(shape, dtype, bool(weak))
+    rank = len(shape)
     kind = (rank, dtype, weak)
-    if kind not in _kinds:
+    known = _kinds.get(kind)
+    if known is None:
         _kinds.made += 1
-    for put, value in zip(
-        _SETTERS, (shape, dtype, weak, rank, size, _kinds.setdefault(kind, kind))
-    ):
-        put(self, value)
+        known = _kinds.setdefault(kind, kind)
+    self: ShapedArray = _bare(ShapedArray)
+    _put_shape(self, shape)
+    _put_dtype(self, dtype)
+    _put_weak_type(self, weak)
+    _put_ndim(self, rank)
+    _put_size(self, size)
+    _put_kind(self, known)
     with _turns.taken():  # no second aval of a key that is being forgotten
         if len(_interned) >= _LIMIT:
             _trim()
         _interned.made += 1
-        return _interned.setdefault((shape, dtype, weak), self)
+        return _interned.setdefault(key, self)
 
 
-_SETTERS: Final = [
+_bare: Final = object.__new__
+_put_shape, _put_dtype, _put_weak_type, _put_ndim, _put_size, _put_kind = [
     vars(ShapedArray)[name].__set__
     for name in ("shape", "dtype", "weak_type", "ndim", "size", "kind")
 ]

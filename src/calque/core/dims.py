@@ -297,7 +297,7 @@ def surely_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """`surely_equal` for shapes."""
     if a is b:
         return True
-    return len(a) == len(b) and all([surely_equal(m, n) for m, n in zip(a, b)])
+    return len(a) == len(b) and all([m is n or surely_equal(m, n) for m, n in zip(a, b)])
 
 
 def surely_at_most(n: Any, limit: int) -> bool:

@@ -60,6 +60,7 @@ _PYTHON_WIDE: Final = {
     complex: np.dtype("complex128"),
 }
 PYTHON_SCALARS = (bool, int, float, complex)
+_PLAIN: Final[dict[Any, Any]] = {d: d for d in _KNOWN} | _PYTHON_WIDE  # what is asked for most
 
 
 class ExtendedDType:
@@ -79,15 +80,11 @@ class ExtendedDType:
 def canonicalize(dtype: Any) -> Any:
     """The dtype that values of this type have: 64-bit types become 32-bit ones unless
     `calque_enable_x64` is set."""
-    if isinstance(dtype, ExtendedDType):
-        return dtype
-    if isinstance(dtype, type) and dtype in _PYTHON_WIDE:
-        dtype = _PYTHON_WIDE[dtype]
-    dt = (
-        dtype
-        if isinstance(dtype, np.dtype) and dtype.isnative and dtype in _KNOWN
-        else as_dtype(dtype)
-    )
+    dt = _PLAIN.get(dtype) if isinstance(dtype, (np.dtype, type)) else None
+    if dt is None:
+        if isinstance(dtype, ExtendedDType):
+            return dtype
+        dt = as_dtype(dtype)
     return dt if config.enable_x64 else _NARROW.get(dt, dt)
 
 
@@ -296,7 +293,7 @@ def weak_node(dtype: Any) -> Any:
 def promote(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
     """The common (dtype, weak_type) of several (dtype, weak_type): the promotion table of JAX."""
     first = items[0]
-    if all(i == first for i in items):
+    if items.count(first) == len(items):
         return first
     if len(items) > 2:
         items = tuple(dict.fromkeys(items))

@@ -13,7 +13,8 @@ from calque.machine.caches import Table
 from calque.machine.state import PerThread
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_ours: Final[Table[CodeType, bool]] = Table("whose code it is", 16_384)
+# By file: the hash of a string is kept in it, that of code is worked out again each time.
+_ours: Final[Table[str, bool]] = Table("whose files they are", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
@@ -56,15 +57,15 @@ class Source(NamedTuple):
 
 def is_internal(code: CodeType) -> bool:
     """Whether this code belongs to calque, or to the standard library's plumbing around it."""
-    known = _ours.find(code)
+    name = code.co_filename
+    known = _ours.find(name)
     if known is None:
-        name = code.co_filename
         known = (
             name.startswith((_PACKAGE, "<frozen"))
             or name.endswith(_LIBRARY)
             or name in excluded_files
         )
-        _ours[code] = known
+        _ours[name] = known
     return known
 
 
@@ -73,7 +74,7 @@ def user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        known = _ours.get(code)
+        known = _ours.get(code.co_filename)
         if not (is_internal(code) if known is None else known):
             return frame
         frame = frame.f_back

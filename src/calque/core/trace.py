@@ -36,7 +36,10 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
-        return ShapedArray(x.shape, canonicalize(x.dtype) if x.dtype != float0 else float0)
+        dtype = x.dtype
+        if dtype.kind == "V" and dtype == float0:
+            return ShapedArray(x.shape, float0)
+        return ShapedArray(x.shape, canonicalize(dtype))
     if isinstance(x, PYTHON_SCALARS):
         return next(_PYTHON_AVALS[p](x) for p in PYTHON_SCALARS if isinstance(x, p))
     if hasattr(x, "__jax_array__"):
@@ -49,8 +52,8 @@ def typeof(x: Any) -> ShapedArray:
 
 def _python_int(x: int) -> ShapedArray:
     dtype = canonicalize(int)
-    info = np.iinfo(dtype)
-    if not info.min <= x <= info.max:
+    limit = 1 << (8 * dtype.itemsize - 1)
+    if not -limit <= x < limit:
         raise OverflowError(
             f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
             + (

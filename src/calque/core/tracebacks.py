@@ -14,12 +14,11 @@ import functools
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, TypeVar
 
 from calque.core.config import config
 from calque.core.source import is_internal
-from calque.machine.state import PerThread
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,13 +32,6 @@ class UnfilteredStackTrace(Exception):
     """Holds the whole traceback of an exception whose own has been filtered."""
 
 
-class _Depth(PerThread):
-    inside = False
-
-
-_depth = _Depth()
-
-
 def boundary(fun: F) -> F:
     """A function that users call: an exception that leaves the outermost one shows only frames of
     theirs."""
@@ -47,18 +39,23 @@ def boundary(fun: F) -> F:
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        if _depth.inside:
-            return fun(*args, **kwargs)
-        _depth.inside = True
         try:
             return fun(*args, **kwargs)
         except Exception as e:
-            hide(e)
+            own = sys._getframe()
+            if not _is_inside(own.f_code, own.f_back):
+                hide(e)
             raise
-        finally:
-            _depth.inside = False
 
     return call  # type: ignore[return-value]
+
+
+def _is_inside(code: CodeType, frame: FrameType | None) -> bool:
+    """Whether this code runs in the frame or in one that led to it. All boundaries have the same
+    code; a call that succeeds pays nothing for being the outermost one."""
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
 
 
 def mode() -> str:

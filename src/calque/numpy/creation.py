@@ -52,7 +52,9 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
     if isinstance(shape, (np.ndarray, ArrayImpl)) and np.ndim(shape) == 1:
         dims = tuple(np.asarray(shape))
     try:
-        return tuple([extent(d, "a shape with a traced size") for d in dims])
+        return tuple(
+            [d if type(d) is int else extent(d, "a shape with a traced size") for d in dims]
+        )
     except (TypeError, errors.TracerIntegerConversionError) as error:
         if any(map(is_traced_integer, dims)):
             raise
@@ -81,8 +83,9 @@ def full_of(shape: Any, value: Any) -> Any:
     """An array filled with an operand of rank 0: at once, without a program, where nothing is
     traced."""
     shape = canonical_shape(shape)
-    if any([d < 0 for d in shape]):
-        raise TypeError(f"sizes of a shape must be non-negative, got {shape}")
+    for d in shape:
+        if d < 0:
+            raise TypeError(f"sizes of a shape must be non-negative, got {shape}")
     if trace_state.is_evaluating() and not isinstance(value, Tracer) and not debug_nans.active():
         x = to_array(value)
         if x._extra is None and not is_extended(x.dtype):

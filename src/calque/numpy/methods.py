@@ -336,9 +336,13 @@ def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
     return adopted(x, weak_type)
 
 
-def _copied(self: Any, memo: Any = None) -> Any:
+def _copied(self: Any) -> Any:
     make, parts = _reduce(self)
     return make(*parts)
+
+
+def _deeply_copied(self: Any, memo: Any) -> Any:
+    return _copied(self)
 
 
 def _alive(self: Any) -> Any:
@@ -387,7 +391,7 @@ CONCRETE: Final[dict[str, Any]] = {
     "__array__": _np_array,
     "__reduce__": _reduce,
     "__copy__": _copied,
-    "__deepcopy__": _copied,
+    "__deepcopy__": _deeply_copied,
     "__dlpack__": _dlpack,
     "__dlpack_device__": lambda self: (1, 0),
     "item": _item,

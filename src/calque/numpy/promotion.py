@@ -32,7 +32,10 @@ from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 
 _ARRAYS = (ArrayImpl, Tracer)
+_NUMBERS = (*PYTHON_SCALARS, Dim)
 _FLOAT32 = np.dtype("float32")
+_FLOATS = (_FLOAT32, np.dtype("float64"))  # which round once what a double holds
+_EXACT = 1 << 53  # ints up to here are doubles
 _PYTHON_OF_KIND: Final = {"b": bool, "i": int, "u": int, "f": float, "c": complex, "V": float}
 
 
@@ -53,11 +56,11 @@ def check_arraylike(name: str, *args: Any) -> None:
 
 
 def is_arraylike(a: Any) -> bool:
+    if isinstance(a, _NUMBERS):
+        return True
     if isinstance(a, (np.ndarray, np.generic)):
         return a.dtype.kind not in "OSUMm"
-    return (
-        isinstance(a, (*PYTHON_SCALARS, Dim)) or hasattr(a, "__jax_array__") or hasattr(a, "aval")
-    )
+    return hasattr(a, "__jax_array__") or hasattr(a, "aval")
 
 
 def as_operand(x: Any) -> Any:
@@ -116,6 +119,8 @@ def python_scalar(x: Any, dtype: Any) -> Any:
         type(x) is float and dtype == _FLOAT32 and -3e38 < x < 3e38
     ):  # no rounding to infinity to keep quiet about
         return np.float32(x)
+    if type(x) is int and -_EXACT <= x <= _EXACT and dtype in _FLOATS:
+        return np.asarray(x, dtype)
     if isinstance(x, int) and not isinstance(x, bool) and is_integer(dtype):
         info = iinfo(dtype)
         return np.asarray(x if info.min <= x <= info.max else _come_round(x, dtype), dtype)
@@ -223,8 +228,12 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Array:
 def promote_shapes(name: str, *args: Any) -> list[Array]:
     """Operands of one shape; those of rank 0 stay, elementwise primitives take them as they are."""
     shapes = [shape_of(a) for a in args]
-    if all([surely_same(s, shapes[0]) for s in shapes]):
-        return list(args)
+    full = [s for s in shapes if s] or shapes
+    for s in full:
+        if s is not full[0] and not surely_same(s, full[0]):
+            break
+    else:
+        return list(args)  # there are no two ranks but 0
     check_rank_promotion(name, shapes)
     shape = broadcast_shapes(name, *shapes)
     return [a if s == () else broadcast_to(a, shape) for a, s in zip(args, shapes)]

@@ -482,7 +482,7 @@ argmin = _position(
 # ---------------------------------------------------------------- running
 
 
-def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> Running:
+def _cumulative(name: str, primitive: str, doc: str) -> Running:
     def scan(
         a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
@@ -508,13 +508,10 @@ def _cumulative(name: str, primitive: str, doc: str, promote_integers: bool) -> 
 
 
 cumsum = _cumulative(
-    "cumsum", "cumsum", "The running sum along an axis, of the flattened array for None.", True
+    "cumsum", "cumsum", "The running sum along an axis, of the flattened array for None."
 )
 cumprod = _cumulative(
-    "cumprod",
-    "cumprod",
-    "The running product along an axis, of the flattened array for None.",
-    True,
+    "cumprod", "cumprod", "The running product along an axis, of the flattened array for None."
 )
 
 

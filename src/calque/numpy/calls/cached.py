@@ -86,6 +86,7 @@ _SEEN: Final[Tables[Any, int]] = Tables("calls of library functions", SEEN_LIMIT
 _RARE: Final[Tables[Any, int]] = Tables(
     "calls of functions that are seldom taught", SEEN_LIMIT, programs=True
 )
+_put: Final = dict.__setitem__
 
 
 class Teacher:
@@ -123,7 +124,11 @@ class Teacher:
         """Whether a function that is seldom taught has been called seldom with such arguments."""
         try:
             key = (epoch(), args, *kwargs.items())
-            n = self.calls[key] = (self.calls.find(key) or 0) + 1
+            n = (self.calls.find(key) or 0) + 1
+            if len(self.calls) < self.calls.bound:
+                _put(self.calls, key, n)  # without a frame of Python, in each call of a new size
+            else:
+                self.calls[key] = n
         except TypeError:
             return False
         return n <= TURNS

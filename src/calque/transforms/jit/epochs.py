@@ -18,7 +18,8 @@ _refreshing: Final = Turns()
 
 def epoch() -> int:
     """The number of the present configuration."""
-    return epoch_of(config.trace_key())
+    number = process.epochs.number(config.trace_key())
+    return number + callpath.CHECKED if checks() else number
 
 
 def epoch_of(configuration: Hashable) -> int:

@@ -75,9 +75,15 @@ def _shared(fun: Callable[..., Any], options: Any) -> FunctionCache:
         cache = _by_identity[key] = FunctionCache()
         cache.kept = [
             *kept,
-            *[weakref.ref(x, lambda _: _by_identity.pop(key, None)) for x in objects],
+            *[weakref.ref(x, functools.partial(_forgotten, _by_identity, key)) for x in objects],
         ]
     return cache
+
+
+def _forgotten(known: Any, key: Any, _: Any) -> None:
+    """An object that a function captured is gone, maybe because the interpreter ends, when this
+    module has no names any more."""
+    known.pop(key, None)
 
 
 def _identity(fun: Callable[..., Any], options: Any) -> tuple[Any, list[Any], list[Any]]:
