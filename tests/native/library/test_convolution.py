@@ -65,6 +65,146 @@ def test_values_are_those_of_the_meaning(name: str, dtype: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
 
 
+def met_only(x: Any, w: Any, p: dict[str, Any]) -> Any:
+    """The definition in NumPy: every element of the input is scattered, times the weights it
+    meets; (batch, feature, *space) and (out, in, *space), no groups."""
+    wide = "complex128" if x.dtype.kind == "c" else "float64"
+    sizes = [
+        ((n - 1) * d + low + high - (k - 1) * r) // s + 1
+        for n, d, (low, high), k, r, s in zip(
+            x.shape[2:], p["lhs_dilation"], p["padding"], w.shape[2:], p["rhs_dilation"],
+            p["window_strides"],
+        )
+    ]  # fmt: skip
+    out = np.zeros((x.shape[0], w.shape[0], *sizes), wide)
+    for at in np.ndindex(*x.shape[2:]):
+        for k in np.ndindex(*w.shape[2:]):
+            far = [
+                i * d + low - j * r
+                for i, d, (low, _), j, r in zip(
+                    at, p["lhs_dilation"], p["padding"], k, p["rhs_dilation"]
+                )
+            ]
+            to = [f // s for f, s in zip(far, p["window_strides"])]
+            here = all(f % s == 0 for f, s in zip(far, p["window_strides"]))
+            if here and all(0 <= t < n for t, n in zip(to, sizes)):
+                for n, o, i in np.ndindex(x.shape[0], *w.shape[:2]):
+                    out[(n, o, *to)] += x[(n, i, *at)] * w[(o, i, *k)]
+    return out
+
+
+DILATED: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
+    "plain nest": ((1, 2, 3, 4), (3, 2, 2, 3), {"lhs_dilation": (2, 3), "padding": ((1, 2),
+    (0, 1))}),
+    "tiles": ((2, 8, 6, 7), (20, 8, 3, 3), {"lhs_dilation": (2, 2), "padding": ((1, 2), (2, -1))}),
+    "one dimension dilated": ((2, 8, 9, 7), (12, 8, 3, 3), {"lhs_dilation": (1, 2), "padding":
+    ((1, 1), (1, 1)), "window_strides": (2, 1)}),
+    "both dilated": ((2, 8, 6, 7), (16, 8, 2, 3), {"lhs_dilation": (3, 2), "rhs_dilation": (2, 3),
+    "padding": ((1, 2), (2, 3))}),
+    "a long sum": ((1, 600, 3, 4), (8, 600, 2, 2), {"lhs_dilation": (2, 2), "padding": ((1, 1),
+    (1, 1))}),
+    "a single element": ((4, 8, 1, 1), (16, 8, 3, 3), {"lhs_dilation": (2, 2), "padding": ((2, 2),
+    (2, 2))}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name", DILATED)
+def test_holes_meet_no_weight(name: str, bad: float, dtype: str) -> None:
+    """A weight that is not finite reaches what real elements (zeros of either sign, too) lead to,
+    not the holes and the padding of a dilated input."""
+    l, r, more = DILATED[name]
+    p = {**params_of("dilated input"), "rhs_dilation": (1, 1), **more}
+    p["dimension_numbers"] = ConvDimensionNumbers((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
+    with config.override("calque_enable_x64", True):
+        x, w = normal(*l).astype(dtype), normal(*r, seed=1).astype(dtype)
+        x[0, 0, 0, 0], x[-1, -1, -1, -1] = 0.0, -0.0
+        w[0, 1, 0, 0] = w[2, 0, -1, -1] = bad
+        made = compiled(lambda x, w: CONV.bind(x, w, **p), x, w)
+        got, meaning = np.asarray(made.call([x, w])[0]), CONV.meaning(x, w, **p)
+    with np.errstate(invalid="ignore"):
+        want = met_only(x.astype("c16" if dtype[0] == "c" else "f8"), w, p)
+    assert got.dtype == dtype and 0 < np.isfinite(want).mean() < 1
+    if dtype[0] == "c":  # what is infinite and what is nan of a product is the machine's
+        np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+        np.testing.assert_array_equal(np.isfinite(meaning), np.isfinite(want))
+        got, meaning, want = (a[np.isfinite(want)] for a in (got, meaning, want))
+    close = 2e-2 if dtype == "float16" else 1e-4
+    np.testing.assert_allclose(got, want, rtol=close, atol=close)
+    np.testing.assert_allclose(meaning, want, rtol=close, atol=close)
+
+
+def test_holes_of_free_sizes_and_in_loops() -> None:
+    """Free sizes know their holes, and so do the rounds of a loop, each by its own weights."""
+    numbers = ("NCHW", "OIHW", "NCHW")
+    p = {**params_of("dilated input"), "lhs_dilation": (2, 2), "padding": ((1, 1), (1, 1))}
+    traces = []
+
+    def up(x: Any, w: Any) -> Any:
+        traces.append(x.shape)
+        one, pads, two = (1, 1), p["padding"], (2, 2)
+        return lax.conv_general_dilated(x, w, one, pads, two, dimension_numbers=numbers)
+
+    jitted, weights = calque.jit(up), normal(3, 12, 8, 3, 3, seed=1)
+    weights[1, 4, 2, 0, 1] = np.inf
+    for b, h in ((2, 6), (3, 6), (3, 7), (4, 9), (5, 8), (2, 11)):
+        x = normal(b, 8, h, 6)
+        for w in weights:
+            want = met_only(x.astype("f8"), w, p)
+            np.testing.assert_allclose(np.asarray(jitted(x, w)), want, rtol=1e-4, atol=1e-4)
+    assert len(traces) < 6
+    mapped = calque.jit(lambda x, ws: lax.map(lambda w: up(x, w), ws))
+    wants = np.stack([met_only(x.astype("f8"), w, p) for w in weights])
+    np.testing.assert_allclose(np.asarray(mapped(x, weights)), wants, rtol=1e-4, atol=1e-4)
+
+
+def test_finite_weights_never_ask_for_holes() -> None:
+    """The same bits, whether one weight elsewhere makes the kernel ask or not."""
+    x, w = normal(2, 6, 7, 8), normal(3, 3, 8, 20, seed=1)
+    x[0, :, :, 0] = -0.0
+
+    def up(x: Any, w: Any) -> Any:
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=numbers)
+
+    jitted, odd = calque.jit(up), w.copy()
+    odd[..., 3] = np.nan
+    finite, asked = np.asarray(jitted(x, w)), np.asarray(jitted(x, odd))
+    rest = np.arange(20) != 3
+    assert finite[..., rest].tobytes() == asked[..., rest].tobytes()
+    assert np.isnan(asked[..., 3]).all()
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("channels", [1, 16])
+def test_not_finite_weights_of_strided_convolutions_beside_jax(channels: int) -> None:
+    jax = pytest.importorskip("jax")
+    x, w = normal(2, 9, 8, channels), normal(3, 3, channels, channels, seed=1)
+    w[0, 0, 0, 0], w[2, 1, -1, 0] = np.inf, np.nan
+
+    def of(np_of: Any, lax_of: Any) -> Any:
+        def f(x: Any) -> Any:
+            y = lax_of.conv_general_dilated(x, w, (2, 3), "SAME", dimension_numbers=numbers)
+            return np_of.sum(y)
+
+        return f
+
+    def up(x: Any) -> Any:
+        return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=numbers)
+
+    numbers = ("NHWC", "HWIO", "NHWC")
+    for got, want in (
+        (
+            calque.jit(up)(x),
+            jax.lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=numbers),
+        ),
+        (calque.jit(calque.grad(of(jnp, lax)))(x), jax.grad(of(jax.numpy, jax.lax))(x)),
+    ):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-4)
+        assert 0 < np.isfinite(np.asarray(want)).mean() < 1
+
+
 def conv(x: Any, w: Any) -> Any:
     return lax.conv_general_dilated(
         x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")

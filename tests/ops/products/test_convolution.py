@@ -48,7 +48,7 @@ def reference(x, w, p):
                     at, p["window_strides"], k, p["rhs_dilation"], p["padding"]
                 )
             ]
-            if all(0 <= q < m for q, m in zip(pos, big)):
+            if all(0 <= q < m and q % d == 0 for q, m, d in zip(pos, big, p["lhs_dilation"])):
                 out[(n, o, *at)] += stretched[(row, first + i, *pos)] * w[(o, i, *k)]
     return np.transpose(out, np.argsort(numbers.out_spec))
 
@@ -326,6 +326,26 @@ def test_functions_beside_jax():
         atol=1e-4,
         printed=False,
     )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_holes_meet_no_weight(bad, dtype):
+    """Neither holes nor padding of a dilated input make nan of a weight that is not finite."""
+    p = params(2, lhs_dilation=(2, 3), padding=((2, 1), (1, 2)), window_strides=(1, 2))
+    for change in ({}, {"feature_group_count": 2}, {"batch_group_count": 2}):
+        q = {**p, **change}
+        x = v(2, 4, 3, 4).astype(dtype)
+        w = v(4, 2 if q["feature_group_count"] > 1 else 4, 2, 3, seed=1).astype(dtype)
+        x[0, 0, 0, 0], w[1, 1, 0, 0], w[3, 0, 1, 2] = -0.0, bad, bad
+        with np.errstate(invalid="ignore"):
+            want = reference(x, w, q)
+        got = C.conv_general_dilated_p.meaning(x, w, **q)
+        np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+        assert 0 < np.isfinite(want).mean() < 1
+        close = 2e-2 if dtype == "float16" else 1e-4
+        ok = np.isfinite(want) if dtype == "complex64" else ...
+        np.testing.assert_allclose(got[ok], want[ok], rtol=close, atol=close)
 
 
 @pytest.mark.peer

@@ -17,14 +17,14 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.dims import Dim, product
-from calque.native.library.matmul import Extents, Product, emit_with
+from calque.native.library.matmul import Extents, Product, Tile, emit_with
 from calque.native.loops.tree import For, Store
-from calque.native.lower.convolution import Geometry, Steps
+from calque.native.lower.convolution import Geometry, Steps, weight_met
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import reindex
 from calque.native.lower.rules import Index, View
 from calque.native.plan.blocks import Block, Planner
-from calque.native.plan.steps import Nest, Step
+from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import ZERO, Buffer, Expr, cast, ex, load, var
 
 LONGEST: Final = 1 << 18  # entries of a table
@@ -37,6 +37,8 @@ class Convolution(Product):
 
     def __init__(self, p: Planner, n: Node, last: Node, home: View) -> None:
         self.geometry: Geometry = n.params["geometry"]
+        self.finite = p.view[n.args[2]].buf if self.geometry.holes else None
+        self.asks_holes = False
         super().__init__(p, n, last, home)
         self.depth = self.k
         self.input = p.view[n.args[0]].buf
@@ -89,6 +91,20 @@ class Convolution(Product):
         # counted from the first element: all of the distance stands in the last index
         return load(self.input, (*[ZERO] * (len(self.input.shape) - 1), at))
 
+    def summand(self, left: Expr, right: Expr) -> Expr:
+        return super().summand(left, weight_met(left, right) if self.asks_holes else right)
+
+    def products(self, stands_in: bool = False) -> list[Step]:
+        """Holes are asked for only where an element of the kernel is not finite: any other makes
+        zero of them. That is rare: its tiles are single rows, which are little to compile."""
+        if self.finite is None:
+            return super().products(stands_in)
+        tile = self.tile
+        self.asks_holes, self.tile = True, Tile(1, tile.columns)
+        careful = super().products(stands_in=True)
+        self.asks_holes, self.tile = False, tile
+        return [Switch(self.finite, [careful, super().products(stands_in)])]
+
     def steps(self) -> list[Step]:
         """The steps of the product, after that which fills the table of depths."""
         if not self.filled or self.depth_table is None:
@@ -126,6 +142,6 @@ def linear_sum(parts: Sequence[Expr]) -> Expr:
 
 def emit_conv(p: Planner, n: Node, block: Block) -> list[Step]:
     """A convolution and what follows it."""
-    x = n.args[0]
-    p.view[x] = View(p.in_memory(x, block))
+    for a in (n.args[0], *n.args[2:]):
+        p.view[a] = View(p.in_memory(a, block))
     return emit_with(Convolution, p, n, block)

@@ -232,6 +232,9 @@ class Product:
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         return guarded(self.right(k, column), self.inside(column) if self.masks else TRUE)
 
+    def summand(self, left: Expr, right: Expr) -> Expr:
+        return ex("mul", left, right)
+
     def inside(self, column: Expr) -> Expr:
         """Whether there is such a column."""
         return TRUE if surely_divides(self.tile.columns, self.n) else ex("lt", column, self.N)
@@ -341,7 +344,7 @@ class Product:
                 Acc(
                     name,
                     "sum",
-                    ex("mul", left, self.element(at, q, j)),
+                    self.summand(left, self.element(at, q, j)),
                     order="sequential",
                     round=self.round if part == "all" else 0,
                 )
@@ -364,13 +367,17 @@ class Product:
         """The steps: packing and the product; where a size tells whether the right side is near,
         the product without packing as well."""
         if self.packed is None:
-            return [Nest(self.nest(), vectors=True)]
+            return self.products()
         packing = Nest(self.pack(), vectors=True, slower=PACKING)
-        steps: list[Step] = [packing, Nest(self.nest(), vectors=True)]
+        steps: list[Step] = [packing, *self.products()]
         if self.source is None:
             return steps
         self.where_it_stands = True
-        return [Switch(self.nearness(), [steps, [Nest(self.nest(), vectors=True, stands_in=True)]])]
+        return [Switch(self.nearness(), [steps, self.products(stands_in=True)])]
+
+    def products(self, stands_in: bool = False) -> list[Step]:
+        """The steps after packing."""
+        return [Nest(self.nest(), vectors=True, stands_in=stands_in)]
 
     def so_far(
         self, part: str, start: Expr, row: Expr, column: Expr, guard: Expr, total: Expr

@@ -2,7 +2,11 @@
 
 Every element is the sum, in the order (kernel position, input feature), of padded input times
 kernel, whatever the layout. Large ones are `conv_tiled` (see `native.conv`), the others a plain
-nest."""
+nest.
+
+Where the input is dilated, its holes and its padding meet no weight: an infinite weight makes nan
+of real elements only. They are -0.0, which no real element is then, so that a kernel knows them by
+their bits, wherever they were copied to."""
 
 from __future__ import annotations
 
@@ -17,11 +21,12 @@ from calque.core.dims import hint_of, product
 from calque.native.lower.dot import TILED, expand_dot, times, transposed
 from calque.native.lower.graph import EXPANSIONS, GraphBuilder, Node
 from calque.native.lower.layout import reindex
-from calque.native.lower.reductions import convert, reshape, started, with_shape
+from calque.native.lower.reductions import convert, expand_reduce, reshape, started, with_shape
 from calque.native.lower.renamed import filled
 from calque.native.lower.rules import Index, Lower, Value, View
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, sum_in_order
-from calque.native.scalars.expr import ZERO, Expr, const, ex
+from calque.native.scalars.elements import Cx
+from calque.native.scalars.expr import INT_BITS, ZERO, Expr, cast, const, ex
 from calque.ops.padding import dilated
 from calque.ops.products.dot import compute_dtype
 
@@ -49,6 +54,7 @@ class Geometry:
     batch_step: Any
     feature_step: Any
     features_in: Any
+    holes: bool  # is a -0.0 of the input no element at all?
 
     @property
     def features_out(self) -> Any:
@@ -110,14 +116,16 @@ def expand_conv(
     x, w = (convert(g, a, wide) for a in args)
     if is_product(w, params):
         return [convert(g, as_product(g, x, w, params, out), out.dtype)]
-    x = padded(g, x, params)
-    geo = geometry(x, w, params, out)
+    holes = has_holes(x, params)
+    x = padded(g, x, params, holes)
+    geo = geometry(x, w, params, out, holes)
     if not geo.depth or not out.size:
         return [filled(g, 0, out)]
     matrix = kernel_matrix(g, w, params["dimension_numbers"].rhs_spec, geo)
     if tiled(geo, x.dtype):
         flat = ShapedArray((geo.rows, geo.features_out * geo.groups), wide)
-        r = g.add("conv_tiled", (x, matrix), {"geometry": geo}, flat)
+        tests = (all_finite(g, w),) if holes else ()
+        r = g.add("conv_tiled", (x, matrix, *tests), {"geometry": geo}, flat)
         last = geo.out_spec[1]
         order = (*geo.places, last)
         r = reshape(g, r, [geo.out_shape[d] for d in order])
@@ -170,9 +178,16 @@ def as_product(g: GraphBuilder, x: Node, w: Node, p: dict[str, Any], out: Any) -
     return transposed(g, r, [source.get(d, len(kept)) for d in range(len(out.shape))])
 
 
-def padded(g: GraphBuilder, x: Node, p: dict[str, Any]) -> Node:
+def has_holes(x: Node, p: dict[str, Any]) -> bool:
+    """Is the input dilated, and of a dtype whose zeros an infinite weight makes nan?"""
+    return x.aval.dtype.kind in "fc" and any(gap > 1 for gap in p["lhs_dilation"])
+
+
+def padded(g: GraphBuilder, x: Node, p: dict[str, Any], holes: bool) -> Node:
     """The input with its padding and the gaps of its dilation; what is cut away to less than
-    nothing is empty."""
+    nothing is empty. With `holes` these are -0.0, and -0.0 of the input itself is 0.0."""
+    if holes:
+        x = g.add("add", (x, filled(g, 0, x.aval)), {}, x.aval)
     spec = p["dimension_numbers"].lhs_spec
     config = [(0, 0, 0)] * len(spec)
     shape = list(x.shape)
@@ -183,13 +198,12 @@ def padded(g: GraphBuilder, x: Node, p: dict[str, Any]) -> Node:
         shape[d] = whole + low + high
     if all(c == (0, 0, 0) or (c[:2] == (0, 0) and x.shape[d] <= 1) for d, c in enumerate(config)):
         return x
-    zero = g.add(
-        "literal", (), {"value": np.zeros((), x.aval.dtype)[()]}, ShapedArray((), x.aval.dtype)
-    )
-    return g.add("pad", (x, zero), {"padding_config": tuple(config)}, with_shape(x.aval, shape))
+    scalar, zero = ShapedArray((), x.aval.dtype), np.zeros((), x.aval.dtype)[()]
+    fill = g.add("literal", (), {"value": -zero if holes else zero}, scalar)
+    return g.add("pad", (x, fill), {"padding_config": tuple(config)}, with_shape(x.aval, shape))
 
 
-def geometry(x: Node, w: Node, p: dict[str, Any], out: Any) -> Geometry:
+def geometry(x: Node, w: Node, p: dict[str, Any], out: Any, holes: bool) -> Geometry:
     numbers = p["dimension_numbers"]
     groups, batch_groups = p["feature_group_count"], p["batch_group_count"]
     features = w.shape[numbers.rhs_spec[1]]
@@ -205,7 +219,17 @@ def geometry(x: Node, w: Node, p: dict[str, Any], out: Any) -> Geometry:
         x.shape[numbers.lhs_spec[0]] // batch_groups if batch_groups > 1 else 0,
         features if groups > 1 else 0,
         features,
+        holes,
     )
+
+
+def all_finite(g: GraphBuilder, w: Node) -> Node:
+    """1 where every element is finite, else 0."""
+    each = g.add("is_finite", (w,), {}, w.aval.update(dtype=np.dtype("bool")))
+    number = convert(g, each, np.dtype("int32"))
+    params = {"axes": tuple(range(len(w.shape)))}
+    (r,) = expand_reduce("min")(g, (number,), params, [with_shape(number.aval, ())])
+    return r
 
 
 def kernel_matrix(g: GraphBuilder, w: Node, spec: Sequence[int], geo: Geometry) -> Node:
@@ -226,6 +250,8 @@ def conv_stage(low: Lower, n: Node, home: View) -> list[Stage]:
     dims, idx = loops_of(low, n.shape)
     inner, (k,) = loops_of(low, (geo.depth,), len(dims))
     x, w = summands(low, n, geo, idx, k)
+    if geo.holes:
+        w = weight_met(x, w)
     value = times(n, x, w)
     if not inner:
         return [
@@ -251,6 +277,16 @@ def summands(low: Lower, n: Node, geo: Geometry, idx: Index, k: Expr) -> tuple[V
     return low.at(n.args[0], tuple(place)), low.at(
         n.args[1], (*((group,) if geo.groups > 1 else ()), k, column)
     )
+
+
+def weight_met(x: Value, w: Value) -> Value:
+    """The weight, or zero where `x` is a hole."""
+    if isinstance(x, Cx):
+        return Cx(weight_met(x.re, w.re), weight_met(x.re, w.im))
+    bits = {"f32": "i32", "f64": "i64"}[x.dtype]
+    hole = const(-1 << (INT_BITS[bits] - 1), bits)
+    there = ex("ne", cast(x, bits, "bitcast"), hole)
+    return ex("select", there, w, const(0.0, w.dtype))
 
 
 def group_of(low: Lower, feature: Expr, geo: Geometry) -> tuple[Expr, Expr]:

@@ -146,6 +146,8 @@ def _conv_meaning(
         config.append(
             (low, max(high, -low - dilated(n, d)), d - 1)
         )  # what is cut away to less than nothing is empty
+    holes = wide.kind in "fc" and any(d > 1 for d in lhs_dilation)
+    there = pad_p.meaning(np.ones(x.shape[2:], bool), np.False_, padding_config=tuple(config[2:]))
     x = pad_p.meaning(x, np.zeros((), wide), padding_config=tuple(config))
     counts = [
         window_count(n, dilated(k, d), s)
@@ -160,10 +162,13 @@ def _conv_meaning(
             for i, d, n, s in zip(k, rhs_dilation, counts, window_strides)
         ]
         part = x[(slice(None), slice(None), slice(None), *cut)]
-        out += np.matmul(
-            w[(slice(None), slice(None), slice(None), *k)][:, None],
-            part.reshape((*part.shape[:3], out.shape[3])),
-        )
+        with np.errstate(invalid="ignore"):
+            products = np.matmul(
+                w[(slice(None), slice(None), slice(None), *k)][:, None],
+                part.reshape((*part.shape[:3], out.shape[3])),
+            )
+        # a hole is no element: not even an infinite weight makes something of it
+        out += np.where(there[tuple(cut)].ravel(), products, 0) if holes else products
     out = np.moveaxis(out, 0, 1).reshape(batch, groups * out.shape[2], *counts)
     return np.transpose(out, inverse(dimension_numbers.out_spec)).astype(dtype)
 
