@@ -11,6 +11,7 @@ import calque as jax
 import calque.numpy as jnp
 
 
+@pytest.mark.filterwarnings("ignore")  # libraries that keep threads of their own warn of any fork
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_a_child_forked_while_another_thread_traces() -> None:
     """The thread that traces does not exist there: nothing waits for it, and machine code serves

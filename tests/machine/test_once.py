@@ -161,6 +161,7 @@ def test_once_within_once():
     assert outer() == 4
 
 
+@pytest.mark.filterwarnings("ignore")  # libraries that keep threads of their own warn of any fork
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_a_forked_child_does_not_wait_for_threads_of_its_parent():
     turns, inside, leave = Turns(), threading.Event(), threading.Event()

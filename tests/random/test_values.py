@@ -176,7 +176,6 @@ REFUSED: list[tuple[type[Exception], Any]] = [
     (ValueError, lambda k: random.uniform(k, (2,), int)),
     (ValueError, lambda k: random.normal(k, (2,), int)),
     (TypeError, lambda k: random.randint(k, (2,), 0, 5, float)),
-    (TypeError, lambda k: random.randint(k, (2,), 0.5, 5)),
     (ValueError, lambda k: random.bits(k, (2,), int)),
     (ValueError, lambda k: random.choice(k, 3, (5,), replace=False)),
     (ValueError, lambda k: random.choice(k, 3, (5,), p=np.ones(4, np.float32))),

@@ -286,7 +286,7 @@ def test_what_is_rare():
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_math_of_narrow_floats(dtype):
-    from run_kernel import NP
+    from tests.native.run_kernel import NP
 
     n = var("n")
     i, x, y = var("i", n), array("x", dtype, n), array("y", dtype, n)

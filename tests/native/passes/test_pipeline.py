@@ -8,7 +8,7 @@ from calque import lax, scipy
 from calque.core import reference
 from calque.core.arrays import to_array
 from calque.core.dtypes import float0
-from calque.core.jaxprs import ClosedJaxpr, check_jaxpr
+from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, check_jaxpr
 from calque.core.primitives import do
 from calque.native.passes import pipeline
 from calque.native.passes.common import common_subexpressions
@@ -223,3 +223,21 @@ def test_a_linear_solve_is_its_solver() -> None:
         np.testing.assert_allclose(
             cq.jit(cq.vmap(solve, (None, 0)))(a, np.stack([b, 2 * b]))[1], 2 * x, rtol=1e-5
         )
+
+
+def test_a_result_that_only_the_second_equation_names():
+    """Two factorisations are one, though the first leaves unnamed what the second uses."""
+
+    def f(a):
+        factors = cq.lax.linalg.lu(a)[0]
+        return factors, cq.lax.linalg.lu(a)[2]
+
+    closed = cq.make_jaxpr(f)(jnp.eye(3))
+    first, second = [e for e in closed.jaxpr.eqns if e.primitive.name == "lu"]
+    named = [first.outvars[0], *[DropVar(v.aval) for v in first.outvars[1:]]]
+    first = Eqn(first.primitive, first.invars, named, first.params, first.source)
+    eqns = [first, second]
+    jaxpr = closed.jaxpr.replace(eqns=eqns, outvars=[eqns[0].outvars[0], eqns[1].outvars[2]])
+    (only,) = common_subexpressions(jaxpr).eqns
+    assert [isinstance(v, DropVar) for v in only.outvars] == [False, True, False]
+    assert only.outvars[0] is eqns[0].outvars[0] and only.outvars[2] is eqns[1].outvars[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calque.core.jaxprs import Atom, Eqn, Jaxpr, Literal, Var
+from calque.core.jaxprs import Atom, DropVar, Eqn, Jaxpr, Literal, Var
 
 
 def common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
@@ -14,7 +14,7 @@ def common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
 
     Runs after rewriting, which makes more things equal."""
     env: dict[Var, Atom] = {}
-    seen: dict[Any, list[Var]] = {}
+    seen: dict[Any, int] = {}  # where the first of its kind stands in `out`
     out: list[Eqn] = []
     for e in jaxpr.eqns:
         invars = e.invars
@@ -23,18 +23,28 @@ def common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
             if invars != e.invars:
                 e = Eqn(e.primitive, invars, e.outvars, e.params, e.source)
         key = _key(e)
-        known = seen.get(key) if key is not None else None
-        if known is not None:
-            env.update(zip(e.outvars, known))
+        place = seen.get(key) if key is not None else None
+        if place is not None:
+            first = out[place] = _naming_what_both_name(out[place], e)
+            env.update((v, w) for v, w in zip(e.outvars, first.outvars) if v is not w)
             continue
-        out.append(e)
         if key is not None:
-            seen[key] = e.outvars
+            seen[key] = len(out)
+        out.append(e)
     if len(out) == len(jaxpr.eqns):
         return jaxpr
     return jaxpr.replace(
         eqns=out, outvars=[env.get(a, a) if isinstance(a, Var) else a for a in jaxpr.outvars]
     )
+
+
+def _naming_what_both_name(first: Eqn, e: Eqn) -> Eqn:
+    """The first equation, with names for results that only the other one uses."""
+    pairs = list(zip(first.outvars, e.outvars))
+    if not any(isinstance(v, DropVar) and not isinstance(w, DropVar) for v, w in pairs):
+        return first
+    outvars = [w if isinstance(v, DropVar) else v for v, w in pairs]
+    return Eqn(first.primitive, first.invars, outvars, first.params, first.source)
 
 
 def _key(e: Eqn) -> Any:
