@@ -84,6 +84,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "debug_infs": (False, True),
     "debug_key_reuse": (False, True),
     "debug_index": (False, True),
+    "check_static_indices": (False, True),
     "check_tracer_leaks": (False, False),
     "traceback_filtering": ("auto", False),
     "on_stale": ("warn", False),

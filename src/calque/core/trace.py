@@ -36,6 +36,11 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as operands: pass x.filled(value), or the"
+                " data and the mask"
+            )
         dtype = x.dtype
         if dtype.kind == "V" and dtype == float0:
             return ShapedArray(x.shape, float0)
@@ -55,7 +60,7 @@ def _python_int(x: int) -> ShapedArray:
     limit = 1 << (8 * dtype.itemsize - 1)
     if not -limit <= x < limit:
         raise OverflowError(
-            f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
+            f"Python int too large to convert to {dtype.name}: {x}; give it a wider dtype"
             + (
                 ""
                 if dtype.itemsize == 8

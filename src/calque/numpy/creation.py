@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -43,6 +44,7 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.signatures import AnyFunction, OutSharding, Placement
 from calque.transforms.devices.sharding_arrays import device_put
+from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.functions import debug_nans
 
 
@@ -60,7 +62,7 @@ def canonical_shape(shape: Any, what: str = "Shapes") -> tuple[int, ...]:
             raise
         traced = next((d for d in dims if isinstance(d, Tracer)), None)
         raise TypeError(
-            f"{what} must be 1D sequences of integers, got"
+            f"{what} must be 1D sequences of concrete values of integer type, got"
             f" {shape if traced is not None else repr(shape)}."
             + (origin(traced) if traced is not None else "")
         ) from error
@@ -108,6 +110,17 @@ def number(n: int, dtype: Any) -> Any:
 _numbers: Final[Table[tuple[int, Any], Any]] = Table("numbers as arrays", 1024)
 
 
+def _dtype_of(name: str, shape: Any, dtype: Any) -> Any:
+    """The dtype of `jnp.zeros(shape, dtype)`; a size that stands in its place is told of."""
+    if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
+        raise TypeError(
+            f"{dtype!r} is not understood as a dtype. Did you accidentally write"
+            f" `calque.numpy.{name}({shape}, {dtype})` when you meant"
+            f" `calque.numpy.{name}(({shape}, {dtype}))`?"
+        )
+    return result_dtype(dtype, canonicalize(float))
+
+
 @seldom_taught
 @placed
 def zeros(
@@ -122,7 +135,7 @@ def zeros(
     >>> import calque.numpy as jnp
     >>> jnp.zeros(3)
     Array([0., 0., 0.], dtype=float32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
+    dtype = _dtype_of("zeros", shape, dtype)
     return full_of(shape, number(0, dtype))
 
 
@@ -140,7 +153,7 @@ def ones(
     >>> import calque.numpy as jnp
     >>> jnp.ones((2,), int)
     Array([1, 1], dtype=int32)"""
-    dtype = result_dtype(dtype, canonicalize(float))
+    dtype = _dtype_of("ones", shape, dtype)
     return full_of(shape, number(1, dtype))
 
 
@@ -154,7 +167,7 @@ def empty(
     out_sharding: OutSharding = None,
 ) -> Array:
     """As `zeros`: programs are deterministic, so nothing is left uninitialised."""
-    return zeros(shape, dtype)
+    return zeros(shape, _dtype_of("empty", shape, dtype))
 
 
 @seldom_taught
@@ -200,8 +213,8 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     aval = typeof(a)
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
-        return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
-    return out
+        out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
+    return device_put(out, a.sharding) if shape is None and is_placed([a]) else out  # type: ignore[union-attr]
 
 
 @placed
@@ -264,10 +277,10 @@ def full_like(
 def array(
     object: Any,
     dtype: DTypeLike | None = None,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Placement = None,
     out_sharding: OutSharding = None,
 ) -> Array:
@@ -277,6 +290,9 @@ def array(
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
            [3, 4]], dtype=int32)"""
+    if args:
+        named = _named_by_place(args, {"copy": copy, "order": order, "ndmin": ndmin})
+        return array(object, dtype, device=device, out_sharding=out_sharding, **named)
     if order not in (None, "C", "K"):
         raise NotImplementedError(
             f"order must be 'K', 'C' or None: arrays are always row-major; got {order!r}"
@@ -287,6 +303,23 @@ def array(
     out = _array(object, dtype, copy)
     missing = ndmin - out.ndim
     return do.reshape(out, new_sizes=(1,) * missing + tuple(out.shape)) if missing > 0 else out
+
+
+def _named_by_place(args: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `array` that NumPy takes by position too, by name."""
+    if len(args) > len(named):
+        raise TypeError(f"array() takes at most 5 positional arguments, got {2 + len(args)}")
+    defaults = {"copy": True, "order": "K", "ndmin": 0}
+    for name in list(named)[: len(args)]:
+        if named[name] != defaults[name]:
+            raise TypeError(f"array() got multiple values for argument {name!r}")
+    warnings.warn(
+        "Passing the copy, order, and ndmin arguments to jnp.array by position is deprecated: name"
+        " them",
+        DeprecationWarning,
+        stacklevel=4,
+    )
+    return {**named, **dict(zip(named, args))}
 
 
 def _array(x: Any, dtype: Any, copy: bool) -> Any:
@@ -311,11 +344,7 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
         return _from_sequence(x, dtype)
     if isinstance(x, (np.ndarray, np.generic)):
         return _of_numpy(x, dtype)
-    if (
-        hasattr(x, "__array__")
-        or isinstance(x, (memoryview, bytearray))
-        or hasattr(x, "__array_interface__")
-    ):
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or _is_buffer(x):
         return _of_numpy(np.asarray(x), dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
@@ -326,6 +355,17 @@ def _of_numpy(x: Any, dtype: Any) -> Any:
     """The values of a NumPy array, which its owner may change later: they are copied once."""
     values = _np_array(x, dtype)
     return from_numpy(values) if np.may_share_memory(values, x) else adopted(values)
+
+
+def _is_buffer(x: Any) -> bool:
+    """Whether `x` gives its memory, as `array.array` and `bytearray` do."""
+    if isinstance(x, (str, bytes)):
+        return False
+    try:
+        memoryview(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _copied(x: Any) -> Any:

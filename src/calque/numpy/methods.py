@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from calque.numpy.promotion import convert, is_arraylike
 from calque.transforms.devices.sharding_arrays import device_put
 
 sharing = LazyModule("calque.numpy.sharing")
+choosing, arranging = LazyModule("calque.numpy.choosing"), LazyModule("calque.numpy.arranging")
 
 # ---------------------------------------------------------------- operators
 
@@ -34,16 +36,31 @@ def _deferring(f: Callable[[Any, Any], Any], swap: bool) -> Callable[[Any, Any],
 
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, (ArrayImpl, Tracer)) and not is_arraylike(other):
-            if isinstance(other, (list, tuple, np.ndarray)):
-                raise TypeError(
-                    f"unsupported operand type(s) for {f.__name__}: {type(self).__name__!r} and"
-                    f" {type(other).__name__!r}; convert the {type(other).__name__} with jnp.array"
-                    " first"
-                )
+            # a subclass, a named tuple for one, may know what to do
+            if type(other) in _CONTAINERS or isinstance(other, np.ndarray):
+                raise _unsupported(f.__name__, *((other, self) if swap else (self, other)))
             return NotImplemented
         return f(other, self) if swap else f(self, other)
 
     return method
+
+
+_CONTAINERS: Final = (list, tuple, set, dict)
+
+
+def _unsupported(name: str, left: Any, right: Any) -> TypeError:
+    """An operator met a container of Python, or an array that no dtype describes."""
+    array, other = ("left", right) if isinstance(left, (ArrayImpl, Tracer)) else ("right", left)
+    kinds = ["ArrayImpl" if isinstance(x, ArrayImpl) else type(x).__name__ for x in (left, right)]
+    kind = type(other).__name__
+    remedy = (
+        f"convert the {kind} with jnp.array first"
+        if isinstance(other, (list, tuple, np.ndarray))
+        else f"the {array} operand is an array, and a {kind} holds no array"
+    )
+    return TypeError(
+        f"unsupported operand type(s) for {name}: {kinds[0]!r} and {kinds[1]!r}; {remedy}"
+    )
 
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -106,9 +123,21 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
     """The values in another dtype."""
     if device is not None:
         return device_put(astype(self, dtype, copy), device)
+    out = _as_type(self, dtype)
+    return do.copy(out) if copy and out is self else out
+
+
+def _as_type(self: Any, dtype: Any) -> Any:
     target = canonicalize(float) if dtype is None else canonicalize(as_dtype(dtype))
     own = typeof(self).dtype
     if is_complex(own) and not is_complex(target):
+        if target != np.dtype(bool):
+            warnings.warn(
+                "Casting from complex to real dtypes is deprecated: ask for jnp.real(x) or"
+                " jnp.imag(x) first.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
         self = do.real(self) if target != np.dtype(bool) else do.ne(self, np.zeros((), own))
     if target == np.dtype(bool) and typeof(self).dtype != target:
         return do.ne(self, np.zeros((), typeof(self).dtype))
@@ -131,6 +160,47 @@ def _transpose(self: Any, *axes: Any) -> Any:
 @python_only
 def _nonzero(self: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return sorting.nonzero(self, size=size, fill_value=fill_value)
+
+
+@python_only
+def _compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    return choosing.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+
+
+@python_only
+def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    return choosing.choose(self, choices, out=out, mode=mode)
+
+
+@python_only
+def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+    return arranging.argpartition(self, kth, axis)
+
+
+def _byteswap(self: Any, inplace: bool = False) -> Any:
+    """The values whose bytes stand in the opposite order."""
+    if inplace:
+        raise NotImplementedError("Array.byteswap: arrays are immutable, inplace must be False")
+    dtype = typeof(self).dtype
+    if dtype.itemsize == 1:
+        return self
+    if is_complex(dtype):
+        return do.complex(_byteswap(do.real(self)), _byteswap(do.imag(self)))
+    octets = do.bitcast_convert_type(self, new_dtype=np.dtype("uint8"))
+    turned = do.rev(octets, dimensions=(typeof(octets).ndim - 1,))
+    return do.bitcast_convert_type(turned, new_dtype=dtype)
+
+
+def _flat(self: Any) -> Any:
+    raise NotImplementedError("arrays have no property flat: use x.flatten() or x.ravel()")
 
 
 @python_only
@@ -158,6 +228,21 @@ def _iter(self: Any) -> Iterator[Any]:
 
 
 def _contains(self: Any, value: Any) -> bool:
+    if not is_arraylike(value):
+        raise TypeError(
+            f"Array.__contains__: unsupported operand type {type(value)}: what is looked for is a"
+            " number"
+        )
+    if typeof(self).ndim != 1:
+        raise ValueError(
+            "Array.__contains__: search array must be one-dimensional, got shape"
+            f" {typeof(self).shape}; use (x == value).any()"
+        )
+    if typeof(value).ndim:
+        raise ValueError(
+            "Array.__contains__: query value must be a scalar, got shape"
+            f" {typeof(value).shape}; use jnp.isin"
+        )
     return bool(reductions.any(ufuncs.equal(self, value)))
 
 
@@ -221,6 +306,11 @@ METHODS: Final[dict[str, Any]] = {
     "nonzero": _nonzero,
     "view": _view,
     "copy": _copy,
+    "compress": _compress,
+    "choose": _choose,
+    "argpartition": _argpartition,
+    "byteswap": _byteswap,
+    "flat": property(_flat),
     "__len__": _len,
     "__iter__": _iter,
     "__contains__": _contains,
@@ -420,13 +510,13 @@ def _no_bool(self: Any) -> bool:
     )
 
 
-def _concretize(kind: str) -> Callable[[Any], Any]:
-    def method(self: Any) -> Any:
+def _concretize(kind: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any) -> Any:
         raise errors.ConcretizationTypeError(
-            f"Abstract tracer value encountered where concrete value is expected: {kind}() needs"
-            f" the value of a traced array of type {self.aval.str_short()}, which is not known"
-            f" while tracing.{origin(self)}\nKeep the computation in jnp functions, or make the"
-            " argument static with static_argnums or static_argnames."
+            "Abstract tracer value encountered where concrete value is expected. The"
+            f" {kind}() method was called on traced array of type {self.aval.str_short()}, whose"
+            f" value is not known while tracing.{origin(self)}\nKeep the computation in jnp"
+            " functions, or make the argument static with static_argnums or static_argnames."
         )
 
     return method
@@ -434,8 +524,9 @@ def _concretize(kind: str) -> Callable[[Any], Any]:
 
 def _no_index(self: Any) -> int:
     raise errors.TracerIntegerConversionError(
-        f"The __index__() method was called on traced array with shape {self.aval.str_short()}: a"
-        " Python index or size is needed, but its value is not known while"
+        "Abstract tracer value encountered where concrete value is expected. The __index__()"
+        f" method was called on traced array with shape {self.aval.str_short()}: a Python index or"
+        " size is needed, but its value is not known while"
         f" tracing.{origin(self)}\nIndex a calque array instead of a list (jnp.array(seq)[i]), use"
         " lax.fori_loop instead of range, or make the argument static with static_argnums."
     )
@@ -471,6 +562,7 @@ TRACED: Final[dict[str, Any]] = {
     "__array__": _no_array,
     "item": _concretize("item"),
     "tolist": _concretize("tolist"),
+    "tobytes": _concretize("tobytes"),
     "block_until_ready": lambda self: self,
 }
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.arrays import Array, to_array
+from calque.core import trace_state
+from calque.core.arrays import Array, to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
@@ -20,11 +21,13 @@ from calque.core.dtypes import (
 )
 from calque.core.primitives import do
 from calque.core.trace import typeof
+from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
 from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
+    common_type,
     convert,
     promote_dtypes,
     promote_inexact,
@@ -261,7 +264,21 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         if typeof(x1).dtype == np.dtype(bool):
             x1 = do.convert_element_type(x1, new_dtype=canonicalize(int))
         return do.integer_pow(x1, y=x2)
+    if not trace_state.is_evaluating() and is_integer(typeof(x1).dtype):
+        exponent = _known_integer(x2)
+        if exponent is not None and exponent >= 0:  # the same numbers in fewer steps
+            dtype, _ = common_type(x1, x2)
+            return do.integer_pow(
+                x1 if dtype == typeof(x1).dtype else convert(x1, dtype), y=exponent
+            )
     return binary_power(x1, x2)
+
+
+def _known_integer(x: Any) -> int | None:
+    """The value of an integer of rank 0, where it is known."""
+    if isinstance(x, Tracer) or typeof(x).ndim or not is_integer(typeof(x).dtype):
+        return None
+    return int(to_numpy(x))
 
 
 binary_power = binary("power", _power, _EXACT, "x1 raised to x2.")

@@ -208,7 +208,7 @@ copy_p = unary(
     ANY,
     lambda x: x.copy(),
     lambda t, x, out: do.copy(t),
-    transpose=linear_unary(lambda ct, aval: ct),
+    transpose=linear_unary(lambda ct, aval: do.copy(ct)),
 )
 # its derivative is none, but as a map of values it is linear: a rule that is to be transposed may
 # hold it
