@@ -104,10 +104,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "no_tracing": (False, False),
     "num_cpu_devices": (-1, False),  # -1: what the environment says, or one
     "remove_size_one_mesh_axis_from_type": (False, False),
-    "softmax_custom_jvp": (
-        True,
-        False,
-    ),  # the derivative of softmax is the efficient one in any case
+    "softmax_custom_jvp": (False, False),  # the derivative is the efficient one in any case
     "thread_guard": (False, False),  # speaks of operations of several processes: there is one
     **dict.fromkeys(
         TRANSFERS, (None, False)
