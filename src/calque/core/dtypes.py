@@ -341,7 +341,8 @@ def _not_strict(nodes: set[Any]) -> TypePromotionError:
 def promote_in_any_case(items: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
     """As `promote` does unless promotion is strict: where a rule of its own brings dtypes
     together."""
-    return _promote(tuple(dict.fromkeys(items)), False, config.enable_x64)
+    kinds = tuple(dict.fromkeys(items))
+    return kinds[0] if len(kinds) == 1 else _promote(kinds, False, config.enable_x64)
 
 
 def wide_promotion(items: tuple[tuple[Any, bool], ...]) -> Any:
