@@ -27,6 +27,7 @@ from calque.core.dtypes import (
     canonicalize,
     is_complex,
     is_extended,
+    is_integer,
     promote,
 )
 from calque.core.primitives import do
@@ -40,6 +41,7 @@ from calque.numpy.promotion import (
     as_operand,
     check_arraylike,
     convert,
+    python_scalar,
     result_dtype,
 )
 from calque.numpy.signatures import AnyFunction, OutSharding, Placement
@@ -96,6 +98,12 @@ def full_of(shape: Any, value: Any) -> Any:
     return do.broadcast_in_dim(value, shape=shape, broadcast_dimensions=())
 
 
+def _filled(shape: Any, n: int, dtype: Any) -> Any:
+    if is_extended(dtype):
+        return _keys_of_bits(shape, n, dtype)
+    return full_of(shape, number(n, dtype))
+
+
 def number(n: int, dtype: Any) -> Any:
     """A number as an operand: an array that is kept for the next call, or where a program is traced
     a NumPy one, which is shown."""
@@ -135,8 +143,7 @@ def zeros(
     >>> import calque.numpy as jnp
     >>> jnp.zeros(3)
     Array([0., 0., 0.], dtype=float32)"""
-    dtype = _dtype_of("zeros", shape, dtype)
-    return full_of(shape, number(0, dtype))
+    return _filled(shape, 0, _dtype_of("zeros", shape, dtype))
 
 
 @seldom_taught
@@ -153,8 +160,7 @@ def ones(
     >>> import calque.numpy as jnp
     >>> jnp.ones((2,), int)
     Array([1, 1], dtype=int32)"""
-    dtype = _dtype_of("ones", shape, dtype)
-    return full_of(shape, number(1, dtype))
+    return _filled(shape, 1, _dtype_of("ones", shape, dtype))
 
 
 @seldom_taught
@@ -186,11 +192,22 @@ def full(
     >>> jnp.full((2,), 7.0)
     Array([7., 7.], dtype=float32, weak_type=True)"""
     check_arraylike("full", fill_value)
+    target = result_dtype(dtype)
+    if is_extended(target) and not is_extended(getattr(fill_value, "dtype", None)):
+        return _keys_of_bits(shape, fill_value, target)
+    if type(fill_value) is int and target is not None and is_integer(target):
+        fill_value = python_scalar(fill_value, target)  # it may be none of the default type
     aval = typeof(fill_value)
     value = convert(fill_value, result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type)
     if aval.shape == ():
         return full_of(shape, value)
     return broadcast_value(value, canonical_shape(shape))
+
+
+def _keys_of_bits(shape: Any, word: Any, dtype: Any) -> Any:
+    """Random keys that are made of one word, everywhere."""
+    words = (*canonical_shape(shape), *dtype.impl.key_shape)
+    return do.random_wrap(full(words, word, np.uint32), impl=dtype.impl)
 
 
 def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
@@ -369,6 +386,8 @@ def _is_buffer(x: Any) -> bool:
 
 
 def _copied(x: Any) -> Any:
+    if is_extended(x.dtype):
+        return do.copy(x)
     return from_numpy(to_numpy(x), x.aval.weak_type)
 
 

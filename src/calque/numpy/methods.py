@@ -8,12 +8,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import errors
-from calque.core.arrays import ArrayImpl, adopted, delete_array, from_storage, is_deleted, to_numpy
+from calque.core.arrays import (
+    ArrayImpl,
+    adopted,
+    delete_array,
+    from_storage,
+    is_deleted,
+    share,
+    to_numpy,
+)
+from calque.core.avals import ShapedArray
 from calque.core.dtypes import as_dtype, canonicalize, is_complex, is_extended, is_integer
 from calque.core.lazy import LazyModule
 from calque.core.primitives import do
-from calque.core.trace import JaxprTracer, origin, typeof
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Value, process
 from calque.numpy import contractions, reductions, shaping, sorting, ufuncs
@@ -23,6 +31,7 @@ from calque.numpy.calls.operators import operator
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.indexing.at import At
 from calque.numpy.promotion import convert, is_arraylike
+from calque.numpy.traced_methods import TRACED
 from calque.transforms.devices.sharding_arrays import device_put
 
 sharing = LazyModule("calque.numpy.sharing")
@@ -404,8 +413,8 @@ def _index(self: Any) -> int:
 def _np_array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     if is_extended(self.aval.dtype):
         raise TypeError(
-            f"an array of dtype {self.aval.dtype.name} cannot be converted to a NumPy array. Use"
-            " random.key_data(keys) to get its bits."
+            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use"
+            f" random.key_data(keys) to get the bits of an array of dtype {self.aval.dtype.name}."
         )
     x = to_numpy(self)
     if dtype is not None and np.dtype(dtype) != x.dtype:
@@ -420,6 +429,21 @@ def _reduce(self: Any) -> Any:
     if is_extended(self.aval.dtype):
         return from_storage, (values, self.aval)
     return _rebuild, (values, self.aval.weak_type)
+
+
+def _base_array(self: Any) -> Any:
+    """The words that random keys are made of, in the same memory. As JAX's arrays of keys have."""
+    if not is_extended(self.aval.dtype):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_base_array'")
+    words = ShapedArray(self.shape + self.aval.dtype.impl.key_shape, np.dtype("uint32"))
+    return share(self, words)
+
+
+def _impl(self: Any) -> Any:
+    """The algorithm of random keys. As JAX's arrays of keys have."""
+    if not is_extended(self.aval.dtype):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_impl'")
+    return self.aval.dtype.impl
 
 
 def _rebuild(x: np.ndarray, weak_type: bool) -> Any:
@@ -464,6 +488,8 @@ def _dlpack(
 
 
 CONCRETE: Final[dict[str, Any]] = {
+    "_base_array": property(_base_array),
+    "_impl": property(_impl),
     "__repr__": _repr,
     "__str__": lambda self: (
         _keys_text(self) if is_extended(self.aval.dtype) else str(to_numpy(self))
@@ -494,76 +520,6 @@ CONCRETE: Final[dict[str, Any]] = {
     "is_ready": lambda self: _alive(self) is self,
     "unsafe_buffer_pointer": lambda self: _alive(self)._ptr,
     "on_device_size_in_bytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
-}
-
-
-# ---------------------------------------------------------------- tracers
-
-
-def _no_bool(self: Any) -> bool:
-    raise errors.TracerBoolConversionError(
-        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its"
-        f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
-        " *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of `while`,"
-        " and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f,"
-        ' control_flow="convert"); or make the argument static with static_argnums.'
-    )
-
-
-def _concretize(kind: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any) -> Any:
-        raise errors.ConcretizationTypeError(
-            "Abstract tracer value encountered where concrete value is expected. The"
-            f" {kind}() method was called on traced array of type {self.aval.str_short()}, whose"
-            f" value is not known while tracing.{origin(self)}\nKeep the computation in jnp"
-            " functions, or make the argument static with static_argnums or static_argnames."
-        )
-
-    return method
-
-
-def _no_index(self: Any) -> int:
-    raise errors.TracerIntegerConversionError(
-        "Abstract tracer value encountered where concrete value is expected. The __index__()"
-        f" method was called on traced array with shape {self.aval.str_short()}: a Python index or"
-        " size is needed, but its value is not known while"
-        f" tracing.{origin(self)}\nIndex a calque array instead of a list (jnp.array(seq)[i]), use"
-        " lax.fori_loop instead of range, or make the argument static with static_argnums."
-    )
-
-
-def _no_array(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-    raise errors.TracerArrayConversionError(
-        "The numpy.ndarray conversion method __array__() was called on traced array with shape"
-        f" {self.aval.str_short()}.{origin(self)}\nUse the function of the same name in"
-        " calque.numpy, or calque.pure_callback to call NumPy while the program runs."
-    )
-
-
-def _tracer_repr(self: Any) -> str:
-    weak = "~" if self.aval.weak_type else ""
-    kind = "JitTracer" if isinstance(self, JaxprTracer) else type(self).__name__
-    held = "".join(
-        f", {name}={getattr(self, name)}" for name in ("primal", "val") if hasattr(self, name)
-    )
-    dtype, sizes = getattr(self.aval.dtype, "name", self.aval.dtype), ",".join(map(str, self.shape))
-    return f"{kind}({weak}{dtype}[{sizes}]{held})"
-
-
-TRACED: Final[dict[str, Any]] = {
-    "__repr__": _tracer_repr,
-    "__str__": _tracer_repr,
-    "__format__": lambda self, spec: format(_tracer_repr(self), spec),
-    "__bool__": _no_bool,
-    "__int__": _concretize("int"),
-    "__float__": _concretize("float"),
-    "__complex__": _concretize("complex"),
-    "__index__": _no_index,
-    "__array__": _no_array,
-    "item": _concretize("item"),
-    "tolist": _concretize("tolist"),
-    "tobytes": _concretize("tobytes"),
-    "block_until_ready": lambda self: self,
 }
 
 

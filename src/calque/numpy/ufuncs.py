@@ -14,6 +14,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import (
     canonicalize,
     is_complex,
+    is_extended,
     is_float,
     is_inexact,
     is_integer,
@@ -43,7 +44,16 @@ Promotion = Callable[..., list[Array]]
 def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     """Operands of one dtype and shape."""
     check_arraylike(name, *args)
-    return promote_shapes(name, *promotion(*map(as_operand, args)))
+    try:
+        promoted = promotion(*map(as_operand, args))
+    except TypeError:
+        avals = [typeof(a) for a in args]
+        if any(is_extended(a.dtype) for a in avals):
+            raise TypeError(
+                f"{name} does not accept dtypes {', '.join(a.dtype.name for a in avals)}"
+            ) from None
+        raise
+    return promote_shapes(name, *promoted)
 
 
 def named(f: AnyFunction, name: str, doc: str) -> AnyFunction:

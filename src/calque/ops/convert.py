@@ -21,7 +21,6 @@ from calque.core.dtypes import (
     is_float,
     is_inexact,
     is_integer,
-    short_name,
 )
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
@@ -91,9 +90,9 @@ def _convert_shape(
     x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any = None
 ) -> ShapedArray:
     if x.dtype != new_dtype and (is_extended(x.dtype) or is_extended(new_dtype)):
-        raise TypeError(
-            f"Cannot convert {short_name(x.dtype)} to {short_name(new_dtype)}: typed keys convert"
-            " to and from integers only by random.key_data and random.wrap_key_data"
+        raise ValueError(
+            f"Cannot convert_element_type from {x.dtype.name} to {new_dtype.name}: typed keys"
+            " convert to and from integers only by random.key_data and random.wrap_key_data"
         )
     if x.dtype not in PLAIN and x.dtype != new_dtype:
         raise refuse_dtype("convert_element_type", x.dtype, PLAIN)

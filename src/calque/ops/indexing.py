@@ -109,7 +109,7 @@ def _gather_shape(
     mode: GatherScatterMode,
     fill_value: Any,
 ) -> ShapedArray:
-    offset, collapsed, index_map, batching, indices_batching = dimension_numbers
+    offset, collapsed, _, batching, _ = dimension_numbers
     if not is_integer(indices.dtype) or indices.ndim == 0:
         raise TypeError(
             "gather: start indices must be integers with an index vector dimension, got"

@@ -56,7 +56,6 @@ def _scatter_shape(name: str) -> Callable[..., ShapedArray]:
         dimension_numbers: ScatterDimensionNumbers,
         **params: Params,
     ) -> ShapedArray:
-        batching, indices_batching = dimension_numbers[3:]
         if not is_integer(indices.dtype) or indices.ndim == 0:
             raise TypeError(
                 f"{name}: indices must be integers with an index vector dimension, got"

@@ -108,6 +108,7 @@ PyObject_Free = unit.extern("PyObject_Free", None, ptr)
 PyObject_Init = unit.extern("PyObject_Init", ptr, ptr, ptr)
 PyObject_ClearWeakRefs = unit.extern("PyObject_ClearWeakRefs", None, ptr)
 PyLong_AsSsize_t = unit.extern("PyLong_AsSsize_t", i64, ptr)
+PyLong_FromLongLong = unit.extern("PyLong_FromLongLong", ptr, i64)
 pthread_self = unit.extern("pthread_self", i64)
 PyObject_Vectorcall = unit.extern("PyObject_Vectorcall", ptr, ptr, ptr, i64, ptr)
 
@@ -427,6 +428,17 @@ def calque_array_subscript(self: ptr, index: ptr) -> ptr:
     return binary_function(handler, self, index)
 
 
+@unit.function
+def calque_array_item(self: ptr, place: i64) -> ptr:
+    """sq_item: an element for those who ask for sequences, such as np.lexsort."""
+    index = PyLong_FromLongLong(place)
+    if index == NULL:
+        return NULL
+    item = calque_array_subscript(self, index)
+    decref(index)
+    return item
+
+
 _Memory = make_type(
     TypeSpec(
         name="calque.Memory",
@@ -444,7 +456,11 @@ ArrayImpl: Any = make_type(
         size=Array.size,
         flags=FLAGS_DEFAULT | FLAGS_NO_NEW,
         doc="An immutable array: an aval and the memory that holds its elements.",
-        slots={"tp_dealloc": calque_array_dealloc, "mp_subscript": calque_array_subscript},
+        slots={
+            "tp_dealloc": calque_array_dealloc,
+            "mp_subscript": calque_array_subscript,
+            "sq_item": calque_array_item,
+        },
         members=(
             ("aval", OBJECT, Array.offset("aval"), READONLY),
             ("_ptr", ULONGLONG, Array.offset("data"), READONLY),

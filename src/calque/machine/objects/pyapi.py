@@ -117,6 +117,7 @@ FLAGS_DEFAULT, FLAGS_BASETYPE, FLAGS_HAVE_GC = 1 << 18, 1 << 10, 1 << 14
 FLAGS_VECTORCALL, FLAGS_METHOD_DESCRIPTOR, FLAGS_NO_NEW = 1 << 11, 1 << 17, 1 << 7
 SLOTS: Final = {
     "mp_subscript": 5,
+    "sq_item": 44,
     "tp_call": 50,
     "tp_clear": 51,
     "tp_dealloc": 52,
