@@ -160,9 +160,19 @@ def test_batch(name):
         ),
         (DN((1,), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "int32"), "offset_dims"),
         (DN((2, 1), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "int32"), "sorted"),
-        (DN((1, 2), (0,), (0, 1)), (1, 3, 5), np.zeros((2, 1), "int32"), "has 2 elements in start_index_map"),
+        (
+            DN((1, 2), (0,), (0, 1)),
+            (1, 3, 5),
+            np.zeros((2, 1), "int32"),
+            "has 2 elements in start_index_map",
+        ),
         (DN((1, 2), (0,), (0,)), (1, 3, 5), np.zeros((2, 1), "float32"), "integers"),
-        (DN((1,), (0,), (0,), (1,), (0,)), (1, 1, 5), np.zeros((2, 1), "int32"), "have the same shape"),
+        (
+            DN((1,), (0,), (0,), (1,), (0,)),
+            (1, 1, 5),
+            np.zeros((2, 1), "int32"),
+            "have the same shape",
+        ),
         (DN((1, 2), (0,), (3,)), (1, 3, 5), np.zeros((2, 1), "int32"), "Invalid start_index_map"),
     ],
 )

@@ -220,6 +220,11 @@ class Config:
     def values(self) -> dict[str, Any]:
         return {f"calque_{n}": self.read(n) for n in (*_FLAGS, *FOREIGN)}
 
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether there are 64-bit types; older programs ask so."""
+        return bool(self.read("enable_x64"))
+
     def __getattr__(self, name: str) -> Any:
         if name in FOREIGN:
             return self.__dict__["_foreign"].get(name, FOREIGN[name])

@@ -46,7 +46,7 @@ def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     check_arraylike(name, *args)
     try:
         promoted = promotion(*map(as_operand, args))
-    except TypeError:
+    except (TypeError, ValueError):
         avals = [typeof(a) for a in args]
         if any(is_extended(a.dtype) for a in avals):
             raise TypeError(
@@ -74,8 +74,7 @@ def unary(
     name: str, apply: Callable[[Any], Any], promotion: Promotion, doc: str, parameter: str = "x"
 ) -> Unary:
     def ufunc(x: ArrayLike, /) -> Array:
-        check_arraylike(name, x)
-        return to_array(apply(promotion(as_operand(x))[0]))
+        return to_array(apply(operands(name, promotion, x)[0]))
 
     return _parameters(named(ufunc, name, doc), parameter)
 

@@ -195,6 +195,8 @@ def fill_of(dtype: Any, fill_value: Any) -> Any:
         return float("nan")
     if is_integer(dtype):
         return int(iinfo(dtype).min if is_signed(dtype) else iinfo(dtype).max)
+    if dtype.kind == "V":  # random keys: all bits of their words are set
+        return 2**32 - 1
     return True
 
 

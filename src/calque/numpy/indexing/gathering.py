@@ -138,6 +138,11 @@ def filled(x: Any, plan: Plan, fill_value: Any) -> Any:
 
 def fill_scalar(x: Any, fill_value: Any) -> Any:
     dtype = typeof(x).dtype
+    if is_extended(dtype):  # a random key of no value: all its bits are set
+        if fill_value is not None:
+            return fill_value
+        word = np.full(dtype.impl.key_shape, np.iinfo(np.uint32).max, np.uint32)
+        return do.random_wrap(word, impl=dtype.impl)
     if fill_value is None:
         fill_value = (
             np.nan
