@@ -29,9 +29,9 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import matrix_transpose, reshape, transpose, where
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.sizes import places
+from calque.transforms.functions.branches import cond
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.solves import custom_linear_solve
-from calque.transforms.primitives.cond import cond
-from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
 
