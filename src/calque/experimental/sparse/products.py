@@ -140,9 +140,9 @@ def _sparse_dense(lhs: BCOO, rhs: Any, dims: Dims, preferred: Any) -> Any:
 
 def _meeting(
     left: Any,
-    left_shape: Sequence[int],
+    left_shape: tuple[int, ...],
     right: Any,
-    right_shape: Sequence[int],
+    right_shape: tuple[int, ...],
     pairs: Iterable[tuple[int, int]],
 ) -> Any:
     """Of every pair of stored elements, whether both are there and their indices agree in these
