@@ -16,6 +16,7 @@ from calque.machine.caches import Caches, Table, caches
 from calque.machine.once import Turns
 
 T = TypeVar("T")
+C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -146,17 +147,14 @@ class Inside(Generic[P]):
             setattr(self._state, name, value)
 
 
-State = Hook[Any] | Listeners[Any] | Value[Any] | type[PerThread]
-
-
 class Process:
-    """Owns the state of the process; hooks, listeners, values and what belongs to each thread are
-    declared once, by name."""
+    """Owns the state of the process; hooks, listeners, values, containers and what belongs to each
+    thread are declared once, by name."""
 
     def __init__(self) -> None:
         self.caches: Caches = caches
         self.epochs = Epochs()
-        self._declared: dict[str, State] = {}
+        self._declared: dict[str, object] = {}
 
     def hook(self, name: str, default: F) -> Hook[F]:
         """A new hook."""
@@ -176,14 +174,20 @@ class Process:
         self.declare(name, made)
         return made
 
-    def declare(self, name: str, made: State) -> None:
+    def container(self, name: str, made: C) -> C:
+        """The dict, list, set or counter itself, from now on declared: what modules and users
+        register, what lives as long as the process."""
+        self.declare(name, made)
+        return made
+
+    def declare(self, name: str, made: object) -> None:
         """From now on the name stands for this state."""
         if name in self._declared:
             raise ValueError(f"there is a state named {name!r} already")
         self._declared[name] = made
 
     def declared(self) -> tuple[str, ...]:
-        """The names of all hooks, lists of listeners, values and states of threads."""
+        """The names of all hooks, lists of listeners, values, containers and states of threads."""
         return tuple(sorted(self._declared))
 
 
