@@ -141,18 +141,19 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.transforms.functions.callbacks import pure_callback
     from calque.transforms.functions.checks import check
+    from calque.transforms.functions.custom_gradient import closure_convert, custom_gradient
+    from calque.transforms.functions.custom_jvp import custom_jvp
+    from calque.transforms.functions.custom_vjp import custom_vjp
     from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev
+    from calque.transforms.functions.remat import checkpoint, remat
     from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
     from calque.transforms.functions.vmap import vmap
+    from calque.transforms.functions.wanted import ad
     from calque.transforms.jit.decorator import clear_caches, jit
     from calque.transforms.jit.pmap import pmap
     from calque.transforms.jit.retraces import explain_retraces, no_retrace
     from calque.transforms.jit.two_passes import fwd_and_bwd
-    from calque.transforms.primitives.custom_jvp import custom_jvp
-    from calque.transforms.primitives.custom_more import closure_convert, custom_gradient
-    from calque.transforms.primitives.custom_vjp import custom_vjp
-    from calque.transforms.primitives.remat import checkpoint, checkpoint_policies, remat
-    from calque.transforms.primitives.wanted import ad
+    from calque.transforms.primitives.remat_policies import checkpoint_policies
 
 __all__ = [
     "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",

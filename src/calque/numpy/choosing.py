@@ -28,8 +28,8 @@ from calque.numpy.promotion import (
 )
 from calque.numpy.shaping import broadcast_arrays, ravel, reshape, where
 from calque.numpy.sorting import nonzero, take
+from calque.transforms.functions.branches import switch
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.primitives.cond import switch
 
 # ---------------------------------------------------------------- places
 

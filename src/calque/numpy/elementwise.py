@@ -29,8 +29,8 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import binary, named, operands, unary
 from calque.ops.common import const
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import while_loop
-from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
     "angle", "copysign", "divmod", "float_power", "fmax", "fmin", "frexp", "gcd", "heaviside",

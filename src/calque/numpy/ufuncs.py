@@ -43,10 +43,11 @@ def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     return promote_shapes(name, *promotion(*map(as_operand, args)))
 
 
-def named(f: AnyFunction, name: str, doc: str) -> AnyFunction:
+def named(f: AnyFunction, name: str, doc: str, module: str = "calque.numpy") -> AnyFunction:
+    """A function that a factory made, as if it were written out in its module."""
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
-    f.__module__ = "calque.numpy"
+    f.__module__ = module
     return f
 
 

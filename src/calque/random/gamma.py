@@ -33,9 +33,9 @@ from calque.random.uniform import (
     scalar,
     uniform_between,
 )
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import while_loop
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.primitives.custom_jvp import custom_jvp
 
 # ---------------------------------------------------------------- one value
 

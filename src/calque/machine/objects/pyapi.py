@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr, signature
+from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr
 
 unit = Unit("calque_pyapi")
 
@@ -130,7 +130,6 @@ SLOTS: Final = {
 OBJECT, ULONGLONG, PYSSIZET = 6, 18, 19  # kinds of PyMemberDef
 READONLY = 1
 
-fastcall = signature(ptr, ptr, ptr, i64)  # (self, arguments, count) of METH_FASTCALL
 _keep_alive: Final[list[Any]] = []  # definitions that C objects point to
 
 

@@ -14,7 +14,7 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.numpy.promotion import promote_shapes as together
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc",

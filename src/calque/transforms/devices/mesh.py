@@ -286,7 +286,7 @@ def grid_of(devices: Sequence[Device], shape: Sequence[int]) -> np.ndarray:
 # ---------------------------------------------------------------- the current mesh
 
 
-class _Current(PerThread):
+class _Current(PerThread, name="current meshes"):
     meshes: tuple[
         tuple[Mesh, bool], ...
     ] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
@@ -300,12 +300,8 @@ _globally: Final[Value[Mesh]] = process.value("mesh", EMPTY)
 
 @contextlib.contextmanager
 def _entered(mesh: Mesh, sets: bool) -> Iterator[Mesh]:
-    before = _current.meshes
-    _current.meshes = (*before, (mesh, sets))
-    try:
+    with _current.inside(meshes=(*_current.meshes, (mesh, sets))):
         yield mesh
-    finally:
-        _current.meshes = before
 
 
 class set_mesh:
@@ -342,12 +338,8 @@ def use_mesh(mesh: Mesh) -> Any:
 @contextlib.contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
     """A `with` block in which `get_abstract_mesh()` gives `mesh`."""
-    before = _current.abstract
-    _current.abstract = (*before, mesh)
-    try:
+    with _current.inside(abstract=(*_current.abstract, mesh)):
         yield mesh
-    finally:
-        _current.abstract = before
 
 
 def consult_mesh() -> Mesh:

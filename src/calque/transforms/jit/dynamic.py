@@ -13,11 +13,7 @@ from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, signature_of
-from calque.transforms.engines.specialiser import (
-    GenericProgram,
-    SizedCall,
-    Specialiser,
-)
+from calque.transforms.engines.specialiser import GenericProgram, SizedCall, Specialiser
 from calque.transforms.functions import nan_checks
 
 MOST_TAUGHT: Final = 32  # times that machine code learns to serve all sizes of one function

@@ -32,13 +32,7 @@ from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit import refs as refs_jit
 from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
-from calque.transforms.jit.teaching import (
-    Inexpressible,
-    Lesson,
-    call_arguments,
-    result_of,
-    teach,
-)
+from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
 from calque.transforms.jit.traced import Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.refs import RefTouched, any_alive

@@ -69,7 +69,7 @@ class RefTouched(ValueError):
     """A function that is being staged touches a Ref from outside."""
 
 
-class _Trials(PerThread):
+class _Trials(PerThread, name="trials of functions with Refs"):
     """For each trial that runs in this thread, the Refs from outside that it touched, with what
     they held."""
 
