@@ -86,8 +86,9 @@ class KeyReuseSignature:
     @property
     def parts(self) -> list[Sink | Source | Forward]:
         """Everything in it, in order."""
-        places = [sorted(s, key=lambda p: p.idx) for s in (self.sinks, self.sources)]
-        return [*places[0], *places[1], *sorted(self.forwards)]
+        sinks = sorted(self.sinks, key=lambda s: s.idx)
+        sources = sorted(self.sources, key=lambda s: s.idx)
+        return [*sinks, *sources, *sorted(self.forwards)]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyReuseSignature) and set(self.parts) == set(other.parts)
