@@ -27,6 +27,7 @@ from calque.numpy.promotion import (
     promote_inexact,
 )
 from calque.numpy.shaping import matrix_transpose, reshape, transpose, where
+from calque.ops.complexes import squared_magnitude
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.sizes import places
 from calque.transforms.functions.branches import cond
@@ -365,14 +366,7 @@ def lstsq(
         residuals = asarray(np.zeros((0,), real))
     else:
         left = b - matmul(a, x)
-        residuals = reductions.sum(
-            (
-                do.square(do.real(left)) + do.square(do.imag(left))
-                if is_complex(left.dtype)
-                else left * left
-            ),
-            axis=0,
-        )
+        residuals = reductions.sum(squared_magnitude(left), axis=0)
     return (x[:, 0] if vector else x), residuals, rank, s
 
 

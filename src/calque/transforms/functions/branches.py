@@ -35,13 +35,7 @@ def switch(
     Array(-3., dtype=float32, weak_type=True)"""
     if not all(callable(b) for b in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    if operand is not _absent:
-        if operands:
-            raise TypeError(
-                "if 'operand' keyword is passed then no positional operands can be passed, got"
-                f" operand={operand} and operands {operands}"
-            )
-        operands = (operand,)
+    operands = _all_operands(operands, operand)
     index = _scalar(index, "Index")
     if not is_integer(typeof(index).dtype):
         raise TypeError(f"Index type must be an integer, got {index} as {typeof(index).dtype.name}")
@@ -94,13 +88,7 @@ def _cond(
     operand: Any = _absent,
     linear: Any = None,
 ) -> Any:
-    if operand is not _absent:
-        if operands:
-            raise TypeError(
-                "if 'operand' keyword is passed then no positional operands can be passed, got"
-                f" operand={operand} and operands {operands}"
-            )
-        operands = (operand,)
+    operands = _all_operands(operands, operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     pred = _scalar(pred, "Pred")
@@ -116,6 +104,18 @@ def _cond(
         pred = do.ne(pred, scalar_of(dtype, 0))
     index = flow.convert(pred, ShapedArray((), np.dtype("int32")))
     return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
+
+
+def _all_operands(operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    """The operands, of which a single one may have been given by name."""
+    if operand is _absent:
+        return operands
+    if operands:
+        raise TypeError(
+            "if 'operand' keyword is passed then no positional operands can be passed, got"
+            f" operand={operand} and operands {operands}"
+        )
+    return (operand,)
 
 
 def _scalar(x: Any, what: str) -> Any:
