@@ -149,6 +149,6 @@ def turn_matrices(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
                 g = GraphBuilder(block.order[-1].id + 1)
                 t = transposed(g, outer, (1, 0))
                 view = View(p.temporary(t))
-                steps += p.block([(t, view)])
+                steps += p.block(f"matrix of %{loop.node.id}", [(t, view)])
                 p.turned[x] = t
     return steps
