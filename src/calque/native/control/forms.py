@@ -15,6 +15,7 @@ from calque.native.control.loops import (
     NotPointwiseError,
     alias,
     bind,
+    loop_parts,
     turn_matrices,
     unchanged,
 )
@@ -40,7 +41,7 @@ from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
 def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
     """scan or while."""
     p.depth += 1
-    loop = LoopParts(p, n, block.order, f"t{p.depth}.{n.id}")
+    loop = loop_parts(p, n, block.order, f"t{p.depth}.{n.id}")
     before: list[Step] = []
     if loop.count is not None:
         before.append(Count(str(loop.t.attr[1].attr[0]), p.in_memory(loop.count, block)))
