@@ -25,7 +25,7 @@ from calque.native.plan.steps import (
     Switch,
 )
 from calque.native.plan.text import home_text, stage_lines, step_lines
-from calque.native.scalars.expr import Buffer, is_const, scalar_dtype, show, walk
+from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, scalar_dtype, show, walk
 from calque.native.schedule import fuse
 
 Form = Literal["stages", "nests", "steps"]
@@ -52,6 +52,14 @@ def verify_steps(
 def is_empty(b: Buffer) -> bool:
     """Has a buffer no elements? Then nobody need write it."""
     return any(is_const(d, 0) for d in b.shape)
+
+
+def size(b: Buffer) -> Expr:
+    """The elements of a buffer."""
+    out = const(1)
+    for d in b.shape:
+        out = ex("mul", out, d)
+    return out
 
 
 class MalformedHomes(ValueError):
@@ -134,8 +142,8 @@ class _Verifier:
                 self.need(bool(s.cases), s, "a switch has no case")
                 return frozenset.intersection(*[self.steps(c, known) for c in s.cases])
             case Copy():
-                same = s.dst.shape == s.src.shape and s.dst.dtype == s.src.dtype
-                self.need(same, s, f"{s.src.name} does not fit into {s.dst.name}")
+                fits = size(s.dst) is size(s.src) and s.dst.dtype == s.src.dtype
+                self.need(fits, s, f"{s.src.name} does not fit into {s.dst.name}")
             case Count():
                 self.counters |= {s.name}
             case Routine():
