@@ -87,6 +87,17 @@ def test_a_product_computes_what_alone_reads_it() -> None:
     assert h.ends[only(h, "matmul_tiled")] is only(h, "tanh")
 
 
+def test_a_product_of_a_batch_of_one_computes_what_follows_it() -> None:
+    def f(x: Any, w: Any, b: Any) -> Any:
+        y = jnp.tanh(jnp.einsum("bij,bjk->bik", x, w) + b)
+        return y, jnp.einsum("bij,bjk->bik", x, w).reshape(64, 96) * 2.0
+
+    x, w, b = normal(1, 64, 48), normal(1, 48, 96), normal(96)
+    h = homes(f, x, w, b)
+    assert {n.op for n in h.ends.values()} == {"tanh", "mul"}
+    check(f, x, w, b)
+
+
 def test_an_update_is_written_over_an_operand_that_dies_with_it() -> None:
     def twice(x: Any, i: Any) -> Any:
         return jnp.sin(x).at[i].set(1.0).at[i + 1].set(2.0) + 1.0

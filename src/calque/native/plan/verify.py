@@ -90,9 +90,9 @@ def _wrong_home(h: Homes, n: Node) -> str | None:
             return "the expression is too long"
         case "inlined" if n.op in MAKERS and not is_expression(n):
             return "this is no expression"
-        case "fused" if home.other not in h.ends:
+        case "fused" if home.other is None or home.other not in h.ends:
             return "this is fused into no product"
-        case "fused" if n in h.results and h.ends[home.other] is not n:
+        case "fused" if n in h.results and n not in h.ends.values():
             return "a result ends in a product"
         case "fused" if not any(a is home.other or h.of.get(a) == home for a in n.args):
             return "the chain from the product is broken"
