@@ -90,7 +90,7 @@ def test_a_product_computes_what_alone_reads_it() -> None:
 def test_a_product_of_a_batch_of_one_computes_what_follows_it() -> None:
     def f(x: Any, w: Any, b: Any) -> Any:
         y = jnp.tanh(jnp.einsum("bij,bjk->bik", x, w) + b)
-        return y, jnp.einsum("bij,bjk->bik", x, w).reshape(64, 96) * 2.0
+        return y, jnp.einsum("bij,bjk->bik", x, w + 1.0).reshape(64, 96) * 2.0
 
     x, w, b = normal(1, 64, 48), normal(1, 48, 96), normal(96)
     h = homes(f, x, w, b)
