@@ -16,6 +16,8 @@ with _importing():
     from calque.core import printing as _printing  # the printed form of jaxprs
     from calque.core import tracebacks as _tracebacks
     from calque.core.backends import known as _backends
+    from calque.core.backends import stablehlo_module as _stablehlo_module
+    from calque.core.backends import stablehlo_text as _stablehlo_text
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
@@ -191,6 +193,8 @@ __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
+_stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
+_stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))
 _converter.install(_lazy.function("calque.control_flow", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")
