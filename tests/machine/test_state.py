@@ -37,6 +37,14 @@ def test_values_are_declared_once():
         process.value("test of values", 0)
 
 
+def test_containers_are_declared_and_handed_back():
+    made = {"a": 1}
+    assert process.container("test of containers", made) is made
+    assert "test of containers" in process.declared()
+    with pytest.raises(ValueError, match="test of containers"):
+        process.container("test of containers", {})
+
+
 def test_listeners_are_told_in_order():
     heard, listeners = [], process.listeners("test of listeners")
     first, second = (lambda x: heard.append(("first", x))), (lambda x: heard.append(("second", x)))

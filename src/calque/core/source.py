@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from calque.machine.caches import Table
-from calque.machine.state import Inside, PerThread
+from calque.machine.state import Inside, PerThread, process
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By file: the hash of a string is kept in it, that of code is worked out again each time.
@@ -17,7 +17,7 @@ _ours: Final[Table[str, bool]] = Table("whose files they are", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
-excluded_files: Final[list[str]] = []
+excluded_files: Final[list[str]] = process.container("files left out of tracebacks", [])
 
 
 def register_exclusion(path: str) -> None:

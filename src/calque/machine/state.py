@@ -16,6 +16,7 @@ from calque.machine.caches import Caches, Table, caches
 from calque.machine.once import Turns
 
 T = TypeVar("T")
+C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -27,7 +28,7 @@ class Hook(Generic[F]):
     def __init__(self, name: str, default: F) -> None:
         self.name, self.default = name, default
         self._function = default
-        self._around: Callable[..., Any] | None = None
+        self._around: dict[str, Callable[..., Any]] = {}
         self.call = default
 
     def install(self, function: F) -> None:
@@ -39,16 +40,19 @@ class Hook(Generic[F]):
         """From now on the default is called."""
         self.install(self.default)
 
-    def intercept(self, around: Callable[..., Any] | None) -> None:
+    def intercept(self, who: str, around: Callable[..., Any] | None) -> None:
         """From now on `around(function, ...)` is called in place of `function(...)`; None: no
-        longer."""
-        self._around = around
+        longer. Each `who` has one; the first to come stands nearest to the function."""
+        if around is None:
+            self._around.pop(who, None)
+        else:
+            self._around[who] = around
         self._connect()
 
     def _connect(self) -> None:
         call: Any = self._function
-        if self._around is not None:
-            call = partial(self._around, call)
+        for around in self._around.values():
+            call = partial(around, call)
         self.call = call
 
 
@@ -146,17 +150,14 @@ class Inside(Generic[P]):
             setattr(self._state, name, value)
 
 
-State = Hook[Any] | Listeners[Any] | Value[Any] | type[PerThread]
-
-
 class Process:
-    """Owns the state of the process; hooks, listeners, values and what belongs to each thread are
-    declared once, by name."""
+    """Owns the state of the process; hooks, listeners, values, containers and what belongs to each
+    thread are declared once, by name."""
 
     def __init__(self) -> None:
         self.caches: Caches = caches
         self.epochs = Epochs()
-        self._declared: dict[str, State] = {}
+        self._declared: dict[str, object] = {}
 
     def hook(self, name: str, default: F) -> Hook[F]:
         """A new hook."""
@@ -176,14 +177,20 @@ class Process:
         self.declare(name, made)
         return made
 
-    def declare(self, name: str, made: State) -> None:
+    def container(self, name: str, made: C) -> C:
+        """The dict, list, set or counter itself, from now on declared: what modules and users
+        register, what lives as long as the process."""
+        self.declare(name, made)
+        return made
+
+    def declare(self, name: str, made: object) -> None:
         """From now on the name stands for this state."""
         if name in self._declared:
             raise ValueError(f"there is a state named {name!r} already")
         self._declared[name] = made
 
     def declared(self) -> tuple[str, ...]:
-        """The names of all hooks, lists of listeners, values and states of threads."""
+        """The names of all hooks, lists of listeners, values, containers and states of threads."""
         return tuple(sorted(self._declared))
 
 

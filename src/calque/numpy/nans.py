@@ -19,9 +19,10 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
     promote_shapes,
+    refuse_out,
     result_dtype,
 )
-from calque.numpy.reductions import highest, lowest, refuse_out
+from calque.numpy.reductions import highest, lowest
 from calque.numpy.shaping import where as where_
 from calque.numpy.signatures import Extreme, FoldAxes, NanSumLike, Position, Running
 from calque.ops.common import const

@@ -36,6 +36,7 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
     promote_inexact,
+    refuse_out,
     result_dtype,
 )
 from calque.numpy.signatures import Binary, Extreme, FoldAxes, Position, Running, SumLike, Truth
@@ -190,14 +191,6 @@ def _sum_like(
         return convert(result, target) if work != target else result
 
     return ufuncs.named(reduction, name, doc)
-
-
-def refuse_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise NotImplementedError(
-            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable, use the"
-            " result."
-        )
 
 
 sum = _sum_like(

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr
+from calque.machine.state import process
 
 unit = Unit("calque_pyapi")
 
@@ -130,7 +131,7 @@ SLOTS: Final = {
 OBJECT, ULONGLONG, PYSSIZET = 6, 18, 19  # kinds of PyMemberDef
 READONLY = 1
 
-_keep_alive: Final[list[Any]] = []  # definitions that C objects point to
+_keep_alive: Final[list[Any]] = process.container("definitions of C objects", [])
 
 
 class _MethodDef(ctypes.Structure):

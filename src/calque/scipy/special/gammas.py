@@ -149,7 +149,9 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     >>> round(float(sp.factorial(4)), 4)
     24.0"""
     if exact:
-        raise NotImplementedError("factorial with exact=True")
+        raise NotImplementedError(
+            "factorial with exact=True: use math.factorial, whose integers have no bound"
+        )
     (n,) = inexact("factorial", n)
     return jnp.where(n < 0, 0.0, jnp.exp(do.lgamma(n + 1)))
 

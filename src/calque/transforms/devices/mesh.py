@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import Device, all_devices
 from calque.machine.state import PerThread, Value, process
 
 
@@ -261,7 +261,7 @@ def make_mesh(
     Mesh('data': 1, axis_types=(Explicit,))"""
     shape = tuple(map(int, axis_shapes))
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-    chosen = list(DEVICES if devices is None else devices)
+    chosen = list(all_devices() if devices is None else devices)
     n = math.prod(shape)
     if len(chosen) < n:
         raise ValueError(
