@@ -290,7 +290,9 @@ def _identity(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
 
 
 RULES.update(
-    dict.fromkeys(("copy", "stop_gradient", "name", "stage", "pbroadcast", "pvary"), _identity)
+    dict.fromkeys(
+        ("consume", "copy", "name", "pbroadcast", "pvary", "stage", "stop_gradient"), _identity
+    )
 )
 
 _Barrier = Callable[..., Any]
@@ -310,6 +312,12 @@ def barrier(b: Builder, xs: Any) -> list[Value]:
     for i, x in enumerate(xs):
         parts += [", ", x] if i else [x]
     return b.emit(types, *parts, f" : {', '.join(map(str, types))}")
+
+
+@rule("assert_consumed_value")
+def assert_consumed(b: Builder, outs: list[Tensor], *xs: Value, **_: Any) -> list[Value]:
+    """Said to the analysis of programs, not to the machine."""
+    return []
 
 
 @rule("dce_sink")

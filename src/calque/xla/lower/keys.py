@@ -83,7 +83,9 @@ PARAMETERS: Final[dict[str, Callable[[Eqn, Params], Params]]] = {
     "tile": _tile,
     **dict.fromkeys(
         (
+            "assert_consumed_value",
             "concatenate",
+            "consume",
             "convert_element_type",
             "copy",
             "empty",
