@@ -96,7 +96,9 @@ def full_of(shape: Any, value: Any) -> Any:
 
 def number(n: int, dtype: Any) -> Any:
     """A number as an operand: an array that is kept for the next call, or where a program is traced
-    a NumPy one, which is shown."""
+    a NumPy one, which is shown. As a random key it is the key whose words are that number."""
+    if is_extended(dtype):
+        return do.random_wrap(np.full(dtype.impl.key_shape, n, np.uint32), impl=dtype.impl)
     if not trace_state.is_evaluating():
         return np.full((), n, dtype)
     x = _numbers.find((n, dtype))
@@ -174,7 +176,11 @@ def full(
     Array([7., 7.], dtype=float32, weak_type=True)"""
     check_arraylike("full", fill_value)
     aval = typeof(fill_value)
-    value = convert(fill_value, result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type)
+    dtype, weak = result_dtype(dtype, aval.dtype), dtype is None and aval.weak_type
+    if is_extended(dtype) and type(fill_value) is int:
+        value = number(fill_value, dtype)
+    else:
+        value = convert(fill_value, dtype, weak)
     if aval.shape == ():
         return full_of(shape, value)
     return broadcast_value(value, canonical_shape(shape))
@@ -329,6 +335,8 @@ def _of_numpy(x: Any, dtype: Any) -> Any:
 
 
 def _copied(x: Any) -> Any:
+    if is_extended(x.dtype):
+        return do.copy(x)
     return from_numpy(to_numpy(x), x.aval.weak_type)
 
 
@@ -360,7 +368,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
         return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
     if dtype is None:
         dtype, _ = promote(tuple([(a.dtype, a.weak_type) for a in map(typeof, leaves)]))
-    if any(isinstance(v, Tracer) for v in leaves):
+    if is_extended(dtype) or any(isinstance(v, Tracer) for v in leaves):
         return _stacked(x, dtype)
     with np.errstate(all="ignore"):
         if all(type(v) in PYTHON_SCALARS for v in leaves):

@@ -61,8 +61,17 @@ class Shard:
         )
 
 
+def names_no_device(sharding: Sharding | None) -> bool:
+    """Whether this is the sharding of a type that was made without a mesh, which leaves everything
+    where it is."""
+    mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+    return isinstance(mesh, AbstractMesh) and not mesh.axis_names
+
+
 def placed(x: Any, sharding: Sharding | None) -> Any:
     """The array with this sharding; the same memory, since the devices share it."""
+    if names_no_device(sharding):
+        return x
     if isinstance(sharding, SingleDeviceSharding) and len(DEVICES) == 1:
         sharding = None  # there is no other place: arrays without a sharding take the quickest ways
     if x._extra is sharding:
