@@ -188,8 +188,8 @@ def test_a_failed_check_is_a_value_error():
 
     key = calque.random.key(1)
     for run in (g, calque.jit(g)):
-        with pytest.raises(ValueError, match="not with Array.*key<fry>") as caught:
+        with pytest.raises(ValueError, match=r"not with Array.*key<fry>") as caught:
             run(jnp.float32(-1.0), key)
         assert isinstance(caught.value, (ck.JaxRuntimeError, calque.errors.CalqueRuntimeError))
-    with pytest.raises(ValueError, match="not with Array.*key<fry>"):
+    with pytest.raises(ValueError, match=r"not with Array.*key<fry>"):
         ck.checkify(g)(jnp.float32(-1.0), key)[0].throw()
