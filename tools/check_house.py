@@ -54,7 +54,7 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "config errors foreign_flags lazy pause polynomials pytrees source vocabulary",
+        "absl_flags config errors foreign_flags lazy pause polynomials pytrees source vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
