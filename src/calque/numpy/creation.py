@@ -298,7 +298,7 @@ def array(
 def _array(x: Any, dtype: Any, copy: bool) -> Any:
     if type(x) is Dim:
         x = value_of(x)
-    if isinstance(x, (ArrayImpl, Tracer)) or hasattr(x, "aval"):
+    if isinstance(x, (ArrayImpl, Tracer)):
         if dtype is not None and dtype != x.dtype:
             return do.convert_element_type(x, new_dtype=dtype)
         if x.aval.weak_type and dtype is not None:
@@ -362,7 +362,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
     leaves = pytrees.leaves(x, is_leaf=lambda v: v is None or not isinstance(v, (list, tuple)))
     if any(v is None for v in leaves):
         raise ValueError("None is not a valid value for jnp.array")
-    if any(type(v) is Dim for v in leaves):
+    if any(_stands_for_a_value(v) for v in leaves):
         return _from_sequence(_with_values(x), dtype)
     if not leaves:
         return adopted(np.array(x, dtype if dtype is not None else canonicalize(float)))
@@ -377,11 +377,20 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Any:
         return adopted(_nested(x, dtype))
 
 
+def _stands_for_a_value(x: Any) -> bool:
+    if type(x) is Dim:
+        return True
+    return hasattr(x, "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer))
+
+
 def _with_values(x: Any) -> Any:
-    """Free sizes in a nested list, as numbers of the running program."""
+    """A nested list with free sizes as numbers of the running program, and the values of objects
+    that hold one."""
     if isinstance(x, (list, tuple)):
         return [_with_values(v) for v in x]
-    return value_of(x) if type(x) is Dim else x
+    if not _stands_for_a_value(x):
+        return x
+    return value_of(x) if type(x) is Dim else x.__jax_array__()
 
 
 def _nested(x: Any, dtype: Any) -> np.ndarray:

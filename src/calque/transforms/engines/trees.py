@@ -11,6 +11,7 @@ from calque.core import pytrees
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, float0
+from calque.core.trace import VALUES
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import ArgumentNames
 
@@ -66,7 +67,7 @@ class FlatFunction:
 
 def check_results(flat: Sequence[Any], out: Any, fun: Any) -> list[Any]:
     """The results as arrays or tracers; the message names the component that cannot be one."""
-    return [x if hasattr(x, "aval") or type(x) is Dim else _result(x, out, fun) for x in flat]
+    return [x if isinstance(x, VALUES) or type(x) is Dim else _result(x, out, fun) for x in flat]
 
 
 def handed(x: Any) -> Any:

@@ -17,7 +17,7 @@ from calque.core.arrays import to_array, to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
-from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace import VALUES, trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate
 from calque.transforms.engines.axes import Axis
@@ -447,7 +447,7 @@ class Residuals:
 def _parted(leaves: Sequence[Any]) -> tuple[list[Any], list[tuple[Any] | None]]:
     """The arrays among the residuals, and for each residual what it is if it is none."""
     leaves = [to_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in leaves]
-    plain = [None if hasattr(x, "aval") else (x,) for x in leaves]
+    plain = [None if isinstance(x, VALUES) else (x,) for x in leaves]
     return [x for x, p in zip(leaves, plain) if p is None], plain
 
 
