@@ -41,6 +41,6 @@ def parse(config: Any, defaults: Mapping[str, Any]) -> None:
 
 def take_over(config: Any, defaults: Mapping[str, Any]) -> None:
     for name in defaults:
-        flag = flags.FLAGS[f"jax_{name}"] if f"jax_{name}" in flags.FLAGS else None
-        if flag is not None and flag.present:
-            config.update(name, flag.value)
+        key = f"jax_{name}"
+        if key in flags.FLAGS and flags.FLAGS[key].present:
+            config.update(name, flags.FLAGS[key].value)

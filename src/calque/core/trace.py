@@ -25,8 +25,8 @@ from calque.machine.state import Hook, process
 
 # ---------------------------------------------------------------- the types of values
 
-# What primitives take as it is. Other objects may offer an `aval` as well, on behalf of a value that
-# they hold: their `__jax_array__` is asked first.
+# What primitives take as it is. Other objects may offer an `aval` as well, on behalf of a value
+# that they hold: their `__jax_array__` is asked first.
 VALUES: Final = (ArrayImpl, Tracer)
 
 
