@@ -150,7 +150,7 @@ def _defaults() -> dict[str, Any]:
     return {**{name: default for name, (default, _) in _FLAGS.items()}, **FOREIGN}
 
 
-class _Changes(PerThread):
+class _Changes(PerThread, name="changes of flags"):
     """How often this thread has changed flags."""
 
     count = 0

@@ -224,7 +224,10 @@ class Planner(Lower):
 
     def constant_array(self, n: Node, value: Any) -> None:
         """Let `n` be an array known now."""
-        array = np.ascontiguousarray(to_numpy(value)).reshape(n.shape)
+        array = np.ascontiguousarray(to_numpy(value)).reshape(-1)
+        if array.dtype.fields:  # records, such as typed keys: their words
+            array = array.view(next(iter(array.dtype.fields.values()))[0].base)
+        array = array.reshape(n.shape)
         if kind_of(array.dtype) != n.dtype:
             raise AssertionError(f"a constant of {n.dtype} was given as {array.dtype}")
         b = self.buffer(n, "const")
