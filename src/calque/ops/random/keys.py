@@ -158,7 +158,7 @@ def impl_of(keys: np.ndarray) -> PRNGImpl:
 
 def keys_of_records(records: np.ndarray) -> Any:
     """An Array of typed keys, from what memory holds of them."""
-    return from_storage(records, ShapedArray(records.shape, _impl_of(records).dtype))
+    return from_storage(records, ShapedArray(records.shape, impl_of(records).dtype))
 
 
 _BY_TAG: Final = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
