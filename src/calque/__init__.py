@@ -19,6 +19,7 @@ with _importing():
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
+    from calque.transforms.devices import type_rules as _type_rules  # types know of meshes
     from calque.transforms.jit.control_flow import converter as _converter
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`

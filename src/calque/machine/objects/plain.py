@@ -82,7 +82,7 @@ def _no_source(array: Any) -> Any:
 
 
 # what exports the memory of an array to others: an object with the buffer protocol
-buffers: Final[Hook[Callable[[Any], Any]]] = process.hook("buffers of arrays", _no_source)
+buffers: Final[Hook[Callable[[Any], Any]]] = process.hook("buffers of plain arrays", _no_source)
 
 
 def _not_indexed(array: Any, index: Any) -> Any:

@@ -170,6 +170,8 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
     __slots__ = ("_abstract", "_hash", "devices")
 
     devices: np.ndarray
+    _abstract: AbstractMesh
+    _hash: int | None
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         grid = np.array(devices, dtype=object)
@@ -198,7 +200,7 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
             grid.shape,
             types,
         )
-        self._hash: int | None = None
+        self._hash = None
         self._abstract = AbstractMesh(self.axis_sizes, names, types)
         return _meshes.setdefault(key, self)
 
@@ -289,6 +291,7 @@ def _check_devices(grid: np.ndarray) -> None:
 
 
 _meshes: Final[Table[Any, Mesh]] = Table("meshes", 256)  # equal ones are one object
+EMPTY_ABSTRACT = AbstractMesh((), ())
 EMPTY = Mesh(np.empty((), dtype=object), ())
 
 

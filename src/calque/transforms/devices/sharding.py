@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core import lazy
 from calque.core.devices import DEVICES, Device
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 from calque.transforms.devices.specs import (
@@ -99,6 +100,10 @@ class Sharding:
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both place each element of arrays of this rank on the same devices."""
         return isinstance(other, Sharding) and placement(self, ndim) == placement(other, ndim)
+
+    # what libraries ask for: the sharding in the terms of XLA and of Shardy, for a rank
+    _to_xla_hlo_sharding = lazy.function("calque.transforms.devices.tiles", "tiles_of")
+    _to_sdy_sharding = lazy.function("calque.transforms.devices.tiles", "sdy_of")
 
     def with_memory_kind(self, kind: str) -> Sharding:
         _check_kind(kind)

@@ -36,15 +36,21 @@ from calque.transforms.devices.specs import PartitionSpec
 class Shard:
     """The part of an array that one device holds."""
 
-    __slots__ = ("_array", "device", "index", "replica_id")
+    __slots__ = ("_array", "_data", "device", "index", "replica_id")
 
     def __init__(self, device: Device, index: Index, replica_id: int, array: Any):
         self.device, self.index, self.replica_id, self._array = device, index, replica_id, array
+        self._data: Any = None
 
     @property
     def data(self) -> Any:
         """The part, as an array on the device. It shares the memory of the whole where its elements
         are neighbours."""
+        if self._data is None:
+            self._data = self._part()
+        return self._data
+
+    def _part(self) -> Any:
         whole = self._array.aval
         part = to_numpy(self._array)[self.index]
         if self.replica_id and _is_partial(self._array._extra, self.device):
@@ -150,6 +156,19 @@ for _name, _value in {
 }.items():
     setattr(ArrayImpl, _name, _value)
 ArrayImpl.__new__ = staticmethod(lazy.function("calque.transforms.devices.assembling", "new"))
+
+
+def placed_like(x: Any, model: Any) -> Any:
+    """`x` where `model` is, as far as that is known: its sharding, or what its type says of it."""
+    if isinstance(model, ArrayImpl):
+        own = model._extra
+        if own is None or is_deleted(model):
+            return x
+        return constraint.call(x, own) if isinstance(x, Tracer) else placed(x, own)
+    place = getattr(getattr(model, "aval", None), "place", None)
+    if place is None or not place.mesh.explicit_axes:
+        return x
+    return constraint.call(x, place.sharding)
 
 
 # ---------------------------------------------------------------- device_put

@@ -305,7 +305,13 @@ def result_shardings(
 ) -> list[Sharding | None]:
     """The shardings of the results of a program that is going to run on these arguments: along
     explicit axes what their types say."""
-    given = tuple(map(_where, leaves))
+    return shardings_of_results(closed, tuple(map(_where, leaves)), name)
+
+
+def shardings_of_results(
+    closed: ClosedJaxpr, given: tuple[Sharding | None, ...], name: str
+) -> list[Sharding | None]:
+    """The shardings of the results of a program whose arguments have these."""
     found = propagate(closed, given, name)
     if all(getattr(a, "place", None) is None for a in closed.out_avals):
         return found

@@ -538,6 +538,4 @@ def _is_constant(x: Any) -> bool:
     return isinstance(x, PYTHON_SCALARS) or not isinstance(x, Tracer)
 
 
-def install() -> None:
-    """From now on types say where values are."""
-    typing.value = _Typing()
+typing.value = _Typing()

@@ -17,7 +17,6 @@ from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
-from calque.transforms.devices import type_rules as _type_rules
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines.signatures import (
@@ -43,8 +42,6 @@ from calque.transforms.jit.teaching import (
 from calque.transforms.jit.traced import Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.refs import RefTouched, any_alive
-
-_type_rules.install()
 
 
 class Options:

@@ -6,13 +6,17 @@ f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "a
 .cost_analysis(), .memory_analysis()
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from calque.core import backends, pytrees
+from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
+from calque.transforms.devices.sharding import DEFAULT, Sharding
+from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
@@ -37,8 +41,9 @@ class ArgInfo:
 class Stage:
     """What all stages know: the name, the program, the structures of arguments and results."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, placements: Sequence[Sharding | None]):
         self._program = program
+        self._placements = placements  # where the flat arguments were said to be
 
     @property
     def in_tree(self) -> pytrees.PyTreeDef:
@@ -82,7 +87,7 @@ class Traced(Stage):
 
     def lower(self, **_: Any) -> "Lowered":
         """The next stage."""
-        return Lowered(self._program)
+        return Lowered(self._program, self._placements)
 
 
 class Lowered(Stage):
@@ -94,7 +99,7 @@ class Lowered(Stage):
             raise NotImplementedError(
                 f"the native compiler has no options, got {compiler_options!r}"
             )
-        return Compiled(self._program)
+        return Compiled(self._program, self._placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: its jaxpr."""
@@ -121,8 +126,8 @@ class Lowered(Stage):
 class Compiled(Stage):
     """A compiled function; call it with arguments of the types that it was compiled for."""
 
-    def __init__(self, program: Program):
-        super().__init__(program)
+    def __init__(self, program: Program, placements: Sequence[Sharding | None]):
+        super().__init__(program, placements)
         self._executable = program.compiled()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -141,6 +146,22 @@ class Compiled(Stage):
                 )
         out, _ = self._program.run(leaves)
         return pytrees.unflatten(self.out_tree, out)
+
+    @property
+    def input_shardings(self) -> tuple[Any, dict[str, Any]]:
+        """Where the arguments are, as (positional, by name)."""
+        where = [DEFAULT if s is None else s for s in self._placements]
+        args, kwargs = pytrees.unflatten(self.in_tree, where)
+        return tuple(args), kwargs
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results are."""
+        found = shardings_of_results(
+            self._program.closed, tuple(self._placements), self._program.name
+        )
+        where = [DEFAULT if s is None else s for s in found]
+        return pytrees.unflatten(self.out_tree, where)
 
     def as_text(self, stage: str | None = None) -> str:
         """The compiled program at a stage: "jaxpr", "loops", "llvm" or "asm"."""
@@ -161,10 +182,22 @@ class Compiled(Stage):
 # ---------------------------------------------------------------- methods of jitted functions
 
 
+def placements(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]
+) -> list[Sharding | None]:
+    """Where the flat arguments are: as `in_shardings` say, or else as they themselves do."""
+    own = [x._extra if isinstance(x, ArrayImpl) else getattr(x, "sharding", None) for x in leaves]
+    options = function.options.shardings
+    if options is None or options.ins is None:
+        return own
+    asked = options.of_arguments(*function.placeable(*function.split(args, kwargs)[:2]))
+    return [o if a is None else a for a, o in zip(asked, own, strict=True)]
+
+
 def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Trace for these arguments, which may be ShapeDtypeStructs."""
-    program, _ = function_of(self).trace(args, kwargs)
-    return Traced(program)
+    program, leaves = function_of(self).trace(args, kwargs)
+    return Traced(program, placements(function_of(self), args, kwargs, leaves))
 
 
 def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
