@@ -11,9 +11,14 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.machine.state import process
+
 NAMESPACE = "calque"
-_registered_classes: Final[set[type]] = set()
-_keys_of: Final[dict[type, Callable[[Any], Sequence[Any]]]] = {}  # classes that name their children
+_registered_classes: Final[set[type]] = process.container("classes of containers", set())
+# classes that name their children
+_keys_of: Final[dict[type, Callable[[Any], Sequence[Any]]]] = process.container(
+    "names of children", {}
+)
 
 
 class PyTreeDef:

@@ -58,8 +58,9 @@ class Stats:
 stats = Stats()
 _lock = threading.RLock()
 _linker: Final[Value[Any]] = process.value("linker of LLVM", None)
-_machines: Final[dict[int, Any]] = {}  # by level of code generation: four at most
-_numbers: Final = itertools.count()
+# by level of code generation: four at most
+_machines: Final[dict[int, Any]] = process.container("LLVM's target machines", {})
+_numbers: Final = process.container("numbers of modules", itertools.count())
 
 
 def link_module(

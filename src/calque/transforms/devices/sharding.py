@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import lazy
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 from calque.transforms.devices.specs import (
     UNCONSTRAINED,
@@ -357,7 +357,7 @@ def make_single_device_sharding(
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-DEFAULT = SingleDeviceSharding(DEVICES[0])
+DEFAULT = SingleDeviceSharding(DEFAULT_DEVICE)
 
 
 def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:

@@ -17,7 +17,7 @@ from calque.core.arrays import (
     to_array,
     to_numpy,
 )
-from calque.core.devices import DEVICES, Device, Space
+from calque.core.devices import Device, Space, all_devices
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
@@ -77,7 +77,7 @@ def _is_partial(sharding: Any, device: Device) -> bool:
 
 def placed(x: Any, sharding: Sharding | None) -> Any:
     """The array with this sharding; the same memory, since the devices share it."""
-    if isinstance(sharding, SingleDeviceSharding) and len(DEVICES) == 1:
+    if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
         sharding = None  # there is no other place: arrays without a sharding take the quickest ways
     if x._extra is sharding:
         return x

@@ -325,7 +325,7 @@ for _name, _value in {
 # ---------------------------------------------------------------- where rules are lenient
 
 
-class _State(PerThread):
+class _State(PerThread, name="leniency of rules for shardings"):
     lenient: int = 0
 
 

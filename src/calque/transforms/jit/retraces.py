@@ -86,7 +86,7 @@ def tree_text(tree: pytrees.PyTreeDef) -> str:
     return str(tree).removeprefix("PyTreeDef")
 
 
-_events: Final[deque[tuple[Event, str]]] = deque(maxlen=MOST)
+_events: Final[deque[tuple[Event, str]]] = process.container("last retraces", deque(maxlen=MOST))
 _forbidding: Final[Value[int]] = process.value("blocks of no_retrace", 0)
 
 
