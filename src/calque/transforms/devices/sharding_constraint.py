@@ -16,7 +16,6 @@ from calque.ops.common import zero_like
 from calque.transforms.devices.mesh import EMPTY, consult_mesh
 from calque.transforms.devices.sharding import (
     NamedSharding,
-    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     resolved,
@@ -27,6 +26,8 @@ from calque.transforms.devices.sharding_arrays import (
     names_no_device,
     placed,
 )
+from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.types import typed
 from calque.transforms.engines.axes import PlacingPrimitive
 
 
@@ -61,9 +62,11 @@ def _batch(
     """The new dimension is split over the mesh axes `spmd`, by default over none."""
     (x,), (d,) = args, dims
     if isinstance(sharding, NamedSharding) and d is not None:
-        entries = (*sharding.spec, *[None] * (typeof(x).ndim - 1 - len(sharding.spec)))
+        entries = sharding.spec.padded(typeof(x).ndim - 1)
         new = spmd[0] if len(spmd) == 1 else spmd or None
-        sharding = NamedSharding(sharding.mesh, PartitionSpec(*entries[:d], new, *entries[d:]))
+        sharding = sharding.update(
+            spec=sharding.spec.update(partitions=(*entries[:d], new, *entries[d:]))
+        )
         check_shape(
             "with_sharding_constraint under vmap with spmd_axis_name", sharding, typeof(x).shape
         )
@@ -73,7 +76,7 @@ def _batch(
 sharding_constraint_p = PlacingPrimitive(
     "sharding_constraint",
     meaning=lambda x, **_: x,
-    shape=lambda x, **_: x,
+    shape=lambda x, *, sharding, **_: typed(x, sharding),
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
