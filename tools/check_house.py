@@ -42,7 +42,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "syntax",
+        "daemons syntax",
         "code",
         "lang",
         "integers",

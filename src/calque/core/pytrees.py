@@ -11,6 +11,10 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.machine.daemons import guard_at_exit
+
+guard_at_exit(globals(), "optree")  # which forgets all classes then
+
 NAMESPACE = "calque"
 _registered_classes: Final[set[type]] = set()
 _keys_of: Final[dict[type, Callable[[Any], Sequence[Any]]]] = {}  # classes that name their children
