@@ -110,6 +110,8 @@ def test_the_floors_name_every_room() -> None:
         ("seen: Final = deque(maxlen=3)", "is filled later"),
         ("numbers: Final = itertools.count()", "is filled later"),
         ("n = 0\ndef f():\n    global n", "global n"),
+        ("class A(threading.local):\n    n = 0", "belongs to a thread"),
+        ("rules: Final[dict[str, int]] = process.container('rules', {})", ""),
     ],
 )
 def test_state_has_an_owner(text: str, problem: str) -> None:

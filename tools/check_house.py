@@ -26,6 +26,7 @@ FLOORS = {
         "ops",
         "transforms",
         "native",
+        "xla",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
         "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
@@ -54,7 +55,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "config errors foreign_flags lazy pause polynomials pytrees source vocabulary",
+        "config errors foreign_flags foreign_parts lazy pause polynomials pytrees source"
+        " vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
@@ -90,6 +92,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
+    "calque.xla": ["jaxlib text", "lower", "stages"],
     "calque.numpy": [
         "promotion signatures",
         "calls ufuncs",
@@ -110,42 +113,17 @@ CONTAINERS = {
     *("WeakSet", "WeakKeyDictionary", "WeakValueDictionary", "count", "local"),
 }
 
-# Containers that modules may fill later, by reason.
+# Containers that modules fill later and that no owner declares, by reason.
 OWNED = {
-    # rules that modules add while they are imported
-    "calque.core.primitives": "REGISTRY",
-    "calque.machine.lang.intrinsics": "INTRINSICS",
+    # rules that modules add while they are imported, what machine code points to
+    "calque.native.emit.kernels": "_addresses",
     "calque.native.emit.statements": "STATEMENTS",
     "calque.native.emit.values": "OPERATIONS FLOAT_OPERATIONS INTEGER_OPERATIONS",
     "calque.native.lower.graph": "EXPANSIONS",
     "calque.native.lower.rules": "RULES LIMITS",
-    "calque.transforms.engines.slices": "dead_code_rules dependence_rules",
-    "calque.transforms.functions.jet": "given_rules rules program_rules",
-    "calque.transforms.primitives.lanes": "together_rules",
-    # what users register: tables of JAX's API, types of their own
-    "calque.compat.private.xla_bridge": "_backends",
-    "calque.core.pytrees": "_registered_classes _keys_of",
-    "calque.core.source": "excluded_files",
-    "calque.experimental.hijax": "_types",
-    "calque.experimental.layout": "_said",
-    "calque.experimental.mesh_utils": "device_kind_handler_dict",
-    "calque.interpreters.mlir": "lowerings constant_handlers ir_type_handlers ir_tree_registry",
-    "calque.interpreters.partial_eval": "custom_partial_eval_rules"
-    " partial_eval_jaxpr_custom_rules dce_rules",
-    # numbers that are given once
-    "calque.contexts": "_numbers",
-    "calque.core.symbols": "_found_numbers",
-    "calque.machine.code.diskcache": "_temporary_numbers",
-    # what machine code points to or has linked, as long as the process lives
-    "calque.machine.call.subscript": "_kept",
-    "calque.machine.code.llvm": "_machines _numbers",
-    "calque.machine.objects.pyapi": "_keep_alive",
-    "calque.native.emit.kernels": "_addresses",
-    # what there is now: devices, imports under way, Refs that live, the last traces
-    "calque.core.devices": "DEVICES",
+    "calque.xla.lower.rules": "RULES EQUATION_RULES",
+    # imports under way, below all owners
     "calque.machine.lazy": "_importing",
-    "calque.transforms.jit.retraces": "_events",
-    "calque.transforms.primitives.refs": "_alive",
 }
 
 # Calls that import a module by its name, when it is first used.
@@ -350,6 +328,12 @@ def loose_state(module: str, path: pathlib.Path, tree: ast.Module) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Global)
     ]
+    if module != "calque.machine.state":
+        problems += [
+            f"{path}:{node.lineno}: what belongs to a thread derives from machine.state.PerThread"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and ast.unparse(node) == "threading.local"
+        ]
     for node in module_level(tree):
         if isinstance(node, ast.AnnAssign):
             targets, is_final = [node.target], ast.unparse(node.annotation).startswith("Final")
@@ -366,7 +350,7 @@ def loose_state(module: str, path: pathlib.Path, tree: ast.Module) -> list[str]:
             if is_empty(node.value):
                 problems.append(
                     f"{path}:{node.lineno}: {name} is filled later: a cache is declared with"
-                    " machine.caches, a value with process.value"
+                    " machine.caches, anything else with process.container"
                 )
             elif not is_final:
                 problems.append(f"{path}:{node.lineno}: {name} can be changed: make it Final")

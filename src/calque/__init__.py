@@ -16,6 +16,8 @@ with _importing():
     from calque.core import printing as _printing  # the printed form of jaxprs
     from calque.core import tracebacks as _tracebacks
     from calque.core.backends import known as _backends
+    from calque.core.backends import stablehlo_module as _stablehlo_module
+    from calque.core.backends import stablehlo_text as _stablehlo_text
     from calque.core.config import config
     from calque.core.trace import evaluator as _evaluator
     from calque.numpy import methods as _methods  # attaches them to arrays
@@ -141,18 +143,19 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.transforms.functions.callbacks import pure_callback
     from calque.transforms.functions.checks import check
+    from calque.transforms.functions.custom_gradient import closure_convert, custom_gradient
+    from calque.transforms.functions.custom_jvp import custom_jvp
+    from calque.transforms.functions.custom_vjp import custom_vjp
     from calque.transforms.functions.jacobian import hessian, jacfwd, jacobian, jacrev
+    from calque.transforms.functions.remat import checkpoint, remat
     from calque.transforms.functions.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
     from calque.transforms.functions.vmap import vmap
+    from calque.transforms.functions.wanted import ad
     from calque.transforms.jit.decorator import clear_caches, jit
     from calque.transforms.jit.pmap import pmap
     from calque.transforms.jit.retraces import explain_retraces, no_retrace
     from calque.transforms.jit.two_passes import fwd_and_bwd
-    from calque.transforms.primitives.custom_jvp import custom_jvp
-    from calque.transforms.primitives.custom_more import closure_convert, custom_gradient
-    from calque.transforms.primitives.custom_vjp import custom_vjp
-    from calque.transforms.primitives.remat import checkpoint, checkpoint_policies, remat
-    from calque.transforms.primitives.wanted import ad
+    from calque.transforms.primitives.remat_policies import checkpoint_policies
 
 __all__ = [
     "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",
@@ -190,6 +193,8 @@ __getattr__, __dir__ = _lazy.facade(__name__, __file__)
 _backends.register("native", _lazy.function("calque.native.backend", "compile"), default=True)
 _backends.register_symbolic("native", _lazy.function("calque.native.symbolic", "compile"))
 _evaluator.install(_lazy.function("calque.native.eager.execution", "evaluate"))
+_stablehlo_text.install(_lazy.function("calque.xla.stages", "text"))
+_stablehlo_module.install(_lazy.function("calque.xla.stages", "compiler_ir"))
 _converter.install(_lazy.function("calque.control_flow", "convert"))
 _lazy.offer(
     _ops, "calque.numpy.segments", ("segment_max", "segment_min", "segment_prod", "segment_sum")

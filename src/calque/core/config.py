@@ -144,7 +144,7 @@ def _from_environment(name: str, default: Any) -> Any:
     return text
 
 
-class _Changes(PerThread):
+class _Changes(PerThread, name="changes of flags"):
     """How often this thread has changed flags."""
 
     count = 0

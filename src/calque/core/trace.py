@@ -26,6 +26,10 @@ from calque.machine.state import Hook, process
 # ---------------------------------------------------------------- the types of values
 
 
+# classes whose values are no operands, though they were registered as such -> why
+REFUSED_TYPES: Final[dict[type, str]] = process.container("types that are refused", {})
+
+
 def typeof(x: Any) -> ShapedArray:
     """The aval of any value that may be an operand: arrays, tracers, NumPy arrays, Python
     scalars."""
@@ -44,6 +48,9 @@ def typeof(x: Any) -> ShapedArray:
         return next(_PYTHON_AVALS[p](x) for p in PYTHON_SCALARS if isinstance(x, p))
     if hasattr(x, "__jax_array__"):
         return typeof(x.__jax_array__())
+    for base in t.__mro__:
+        if base in REFUSED_TYPES:
+            raise NotImplementedError(REFUSED_TYPES[base])
     raise TypeError(
         f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a"
         " Python number is needed"
@@ -160,7 +167,8 @@ class JaxprTrace(Trace):
         ):
             aval = typeof(x)
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
-                return Literal(np.asarray(x).astype(aval.dtype, copy=False), aval)
+                value = np.asarray(x).astype(aval.dtype, copy=False)
+                return Literal(value, aval, written=not isinstance(x, ArrayImpl))
         known = self.constvars.get(id(x))
         if known is None:
             self.kept.append(x)

@@ -82,7 +82,9 @@ class Planned:
         p.donated = {inputs[i] for i in self.options.donated}
         outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
         homes = [(n, View(b)) for n, (b, _) in zip(g.outputs, outputs)]
-        made = Lowered(p, tuple(inputs), tuple(outputs), tuple(p.block(homes, g.effects)))
+        made = Lowered(
+            p, tuple(inputs), tuple(outputs), tuple(p.block("program", homes, g.effects))
+        )
         self.checked("stages", made.steps, made)
         return made
 

@@ -154,14 +154,7 @@ def _one(name: str, kind: str, doc: str) -> Any:
             name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm
         )
 
-    return _described(transform, name, doc)
-
-
-def _described(f: Any, name: str, doc: str) -> Any:
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = doc
-    f.__module__ = "calque.numpy.fft"
-    return f
+    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
 
 
 def _two(name: str, kind: str, doc: str) -> Any:
@@ -172,7 +165,7 @@ def _two(name: str, kind: str, doc: str) -> Any:
             raise ValueError(f"jnp.fft.{name} only supports 2 axes. Got axes = {list(axes)}.")
         return _transform(name, kind, a, s, axes, norm)
 
-    return _described(transform, name, doc)
+    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
 
 
 def _many(name: str, kind: str, doc: str) -> Any:
@@ -181,7 +174,7 @@ def _many(name: str, kind: str, doc: str) -> Any:
     ) -> Any:
         return _transform(name, kind, a, s, axes, norm)
 
-    return _described(transform, name, doc)
+    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
 
 
 _EXAMPLE = (

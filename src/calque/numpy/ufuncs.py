@@ -30,6 +30,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     promote_numeric,
     promote_shapes,
+    refuse_out,
 )
 from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
 from calque.ops.common import const, filled_like
@@ -43,10 +44,11 @@ def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     return promote_shapes(name, *promotion(*map(as_operand, args)))
 
 
-def named(f: AnyFunction, name: str, doc: str) -> AnyFunction:
+def named(f: AnyFunction, name: str, doc: str, module: str = "calque.numpy") -> AnyFunction:
+    """A function that a factory made, as if it were written out in its module."""
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
-    f.__module__ = "calque.numpy"
+    f.__module__ = module
     return f
 
 
@@ -89,10 +91,7 @@ def _with_out(name: str, apply: Callable[[Any], Any], doc: str) -> UnaryWithOut:
     f = unary(name, apply, _EXACT, doc)
 
     def ufunc(x: ArrayLike, /, out: None = None) -> Array:
-        if out is not None:
-            raise NotImplementedError(
-                f"The 'out' argument to jnp.{name} is not supported: arrays are immutable."
-            )
+        refuse_out(name, out)
         return f(x)
 
     return named(ufunc, name, doc)

@@ -49,12 +49,12 @@ def test_code_keeps_what_it_calls() -> None:
 def test_what_llvm_links_is_unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALQUE_LINKER", "llvm")
     first = llvm.link_object(llvm.object_code(constant(7), cache=False), ["f"])
-    assert call(first) == 7 and not llvm._unneeded.value
+    assert call(first) == 7 and not llvm._unneeded
     del first
     gc.collect()
-    assert len(llvm._unneeded.value) == 1
+    assert len(llvm._unneeded) == 1
     second = llvm.link_object(llvm.object_code(constant(8), cache=False), ["f"])
-    assert not llvm._unneeded.value and call(second) == 8
+    assert not llvm._unneeded and call(second) == 8
 
 
 def test_ranges_that_are_freed_join() -> None:

@@ -247,7 +247,8 @@ def test_stages():
     f = calque.jit(lambda x, n: {"y": x * 2, "n": n}, static_argnames=())
     x = jnp.arange(3.0)
     lowered = f.lower(x, 1)
-    assert lowered.as_text() == str(f.trace(x, 1).jaxpr) and "mul" in lowered.as_text()
+    assert lowered.as_text("jaxpr") == str(f.trace(x, 1).jaxpr)
+    assert "mul" in lowered.as_text("jaxpr") and "stablehlo.multiply" in lowered.as_text()
     compiled = lowered.compile()
     np.testing.assert_array_equal(compiled(x, 1)["y"], [0, 2, 4])
     assert compiled.out_info["y"].shape == (3,) and compiled.cost_analysis()["flops"] > 0

@@ -3,10 +3,10 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad
+from calque.transforms.functions.branches import cond, switch
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.decorator import jit
-from calque.transforms.primitives.cond import cond, switch
 from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

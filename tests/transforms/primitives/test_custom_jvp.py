@@ -5,12 +5,13 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad, jvp, linear_transpose
+from calque.transforms.functions.branches import cond
+from calque.transforms.functions.custom_arguments import SymbolicZero
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import scan, while_loop
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.decorator import jit
-from calque.transforms.primitives.cond import cond
-from calque.transforms.primitives.custom_jvp import SymbolicZero, custom_jvp
 from tests.transforms.programs import check, close, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -3,16 +3,12 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad, linear_transpose, vjp
+from calque.transforms.functions.custom_gradient import closure_convert, custom_gradient
+from calque.transforms.functions.custom_vjp import custom_vjp
+from calque.transforms.functions.linear_calls import custom_transpose, linear_call
 from calque.transforms.functions.shapes import ShapeDtypeStruct
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.decorator import jit
-from calque.transforms.primitives.custom_more import (
-    closure_convert,
-    custom_gradient,
-    custom_transpose,
-    linear_call,
-)
-from calque.transforms.primitives.custom_vjp import custom_vjp
 from tests.transforms.programs import close, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -5,16 +5,16 @@ import pytest
 
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad, jvp, linearize, vjp
-from calque.transforms.functions.loops import scan, while_loop
-from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.decorator import jit
-from calque.transforms.primitives.cond import cond
-from calque.transforms.primitives.custom_jvp import SymbolicZero
-from calque.transforms.primitives.custom_vjp import (
+from calque.transforms.functions.branches import cond
+from calque.transforms.functions.custom_arguments import SymbolicZero
+from calque.transforms.functions.custom_vjp import (
     CustomVJPPrimal,
     custom_vjp,
     custom_vjp_primal_tree_values,
 )
+from calque.transforms.functions.loops import scan, while_loop
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.decorator import jit
 from tests.transforms.programs import check, close, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

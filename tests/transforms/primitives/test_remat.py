@@ -4,16 +4,16 @@ import pytest
 import calque.numpy as jnp
 from calque.transforms.functions.autodiff import grad
 from calque.transforms.functions.loops import scan
-from calque.transforms.functions.shapes import make_jaxpr
-from calque.transforms.functions.vmap import vmap
-from calque.transforms.jit.decorator import jit
-from calque.transforms.primitives.remat import (
+from calque.transforms.functions.remat import (
     checkpoint,
     checkpoint_name,
-    checkpoint_policies,
     print_saved_residuals,
     saved_residuals,
 )
+from calque.transforms.functions.shapes import make_jaxpr
+from calque.transforms.functions.vmap import vmap
+from calque.transforms.jit.decorator import jit
+from calque.transforms.primitives.remat_policies import checkpoint_policies
 from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -63,11 +63,12 @@ class Stats:
 stats = Stats()
 _lock = threading.RLock()
 _linker: Final[Value[Any]] = process.value("linker of LLVM", None)
-_machines: Final[dict[int, Any]] = {}  # by level of code generation: four at most
-_numbers: Final = itertools.count()
-_for_ever: Final[Value[list[Linked]]] = process.value("code of the runtime itself", [])
+# by level of code generation: four at most
+_machines: Final[dict[int, Any]] = process.container("LLVM's target machines", {})
+_numbers: Final = process.container("numbers of modules", itertools.count())
+_for_ever: Final[list[Linked]] = process.container("code of the runtime itself", [])
 # what nobody has any more is unloaded by the next one who links
-_unneeded: Final[Value[deque[Any]]] = process.value("libraries of LLVM to unload", deque())
+_unneeded: Final[deque[Any]] = process.container("libraries of LLVM to unload", deque())
 
 
 def link_module(
@@ -91,7 +92,7 @@ def link_module(
 
 
 def _kept(linked: Linked) -> dict[str, int]:
-    _for_ever.value.append(linked)
+    _for_ever.append(linked)
     return linked.addresses
 
 
@@ -259,15 +260,15 @@ def _link_with_llvm(
     for name, address in imports.items():
         builder.import_symbol(name, address)
     with _lock:
-        while _unneeded.value:
-            library = _unneeded.value.popleft()
+        while _unneeded:
+            library = _unneeded.popleft()
             library._owned = False
             library.close()
         library = builder.link(_the_linker(), f"calque{next(_numbers)}")
         # by nobody but us, also not while the interpreter shuts down and code may still run
         library._owned = True
     addresses = {name: library[name] for name in exports}
-    return Linked(addresses, partial(_unneeded.value.append, library), needs)
+    return Linked(addresses, partial(_unneeded.append, library), needs)
 
 
 def _the_linker() -> Any:

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr, signature
+from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr
+from calque.machine.state import process
 
 unit = Unit("calque_pyapi")
 
@@ -130,8 +131,7 @@ SLOTS: Final = {
 OBJECT, ULONGLONG, PYSSIZET = 6, 18, 19  # kinds of PyMemberDef
 READONLY = 1
 
-fastcall = signature(ptr, ptr, ptr, i64)  # (self, arguments, count) of METH_FASTCALL
-_keep_alive: Final[list[Any]] = []  # definitions that C objects point to
+_keep_alive: Final[list[Any]] = process.container("definitions of C objects", [])
 
 
 class _MethodDef(ctypes.Structure):

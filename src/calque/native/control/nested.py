@@ -13,7 +13,7 @@ from typing import Final
 
 from calque.core.dims import Dim
 from calque.native.control.checks import late_checks
-from calque.native.control.loops import LoopParts, NotPointwiseError, alias, bind
+from calque.native.control.loops import LoopParts, NotPointwiseError, alias, bind, loop_parts
 from calque.native.control.scalar import (
     Results,
     carried,
@@ -121,7 +121,7 @@ def nested(p: Planner, outputs: Sequence[Node]) -> list[Statement]:
             out += choice(p, n, order)
         elif n.op in NESTED:
             p.depth += 1
-            loop = LoopParts(p, n, order, f"t{p.depth}.{n.id}")
+            loop = loop_parts(p, n, order, f"t{p.depth}.{n.id}")
             if loop.count is not None or any(
                 i >= len(loop.carries) for i in loop.gets
             ):  # what lies in memory

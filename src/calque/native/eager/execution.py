@@ -325,7 +325,7 @@ def prepare(p: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], 
         and not is_extended(out.dtype)
     ):
         return lambda arrays: repeated(arrays[0], out)
-    if holds_programs(params) and not p.effect:
+    if (holds_programs(params) or p.program is not None) and not p.effect:
         return of_program(p, avals, params)
     form = normal_form(p, avals, params, frozen)
     if form is not None:

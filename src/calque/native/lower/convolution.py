@@ -265,7 +265,7 @@ def summands(low: Lower, n: Node, geo: Geometry, idx: Index, k: Expr) -> tuple[V
     """Input and kernel at summand `k` of an element."""
     feature = idx[geo.out_spec[1]]
     group, column = group_of(low, feature, geo)
-    *at, channel = reindex(low, (k,), (geo.depth,), (*geo.kernel, geo.features_in))
+    *at, channel = reindex(low.sizes, (k,), (geo.depth,), (*geo.kernel, geo.features_in))
     place: list[Expr] = [ZERO] * len(idx)
     size = low.sizes.dim
     place[geo.lhs_spec[0]] = moved(idx[geo.out_spec[0]], group, size(geo.batch_step))

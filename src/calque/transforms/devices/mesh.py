@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import Device, all_devices
 from calque.machine.state import PerThread, Value, process
 
 
@@ -261,7 +261,7 @@ def make_mesh(
     Mesh('data': 1, axis_types=(Explicit,))"""
     shape = tuple(map(int, axis_shapes))
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-    chosen = list(DEVICES if devices is None else devices)
+    chosen = list(all_devices() if devices is None else devices)
     n = math.prod(shape)
     if len(chosen) < n:
         raise ValueError(
@@ -286,7 +286,7 @@ def grid_of(devices: Sequence[Device], shape: Sequence[int]) -> np.ndarray:
 # ---------------------------------------------------------------- the current mesh
 
 
-class _Current(PerThread):
+class _Current(PerThread, name="current meshes"):
     meshes: tuple[
         tuple[Mesh, bool], ...
     ] = ()  # (mesh, entered by set_mesh or use_mesh rather than by `with mesh`)
@@ -300,12 +300,8 @@ _globally: Final[Value[Mesh]] = process.value("mesh", EMPTY)
 
 @contextlib.contextmanager
 def _entered(mesh: Mesh, sets: bool) -> Iterator[Mesh]:
-    before = _current.meshes
-    _current.meshes = (*before, (mesh, sets))
-    try:
+    with _current.inside(meshes=(*_current.meshes, (mesh, sets))):
         yield mesh
-    finally:
-        _current.meshes = before
 
 
 class set_mesh:
@@ -342,12 +338,8 @@ def use_mesh(mesh: Mesh) -> Any:
 @contextlib.contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
     """A `with` block in which `get_abstract_mesh()` gives `mesh`."""
-    before = _current.abstract
-    _current.abstract = (*before, mesh)
-    try:
+    with _current.inside(abstract=(*_current.abstract, mesh)):
         yield mesh
-    finally:
-        _current.abstract = before
 
 
 def consult_mesh() -> Mesh:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import DEFAULT_DEVICE, Device
 from calque.transforms.devices.mesh import EMPTY, AbstractMesh, Mesh
 
 Index = tuple[slice, ...]
@@ -400,7 +400,7 @@ def make_single_device_sharding(
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-DEFAULT = SingleDeviceSharding(DEVICES[0])
+DEFAULT = SingleDeviceSharding(DEFAULT_DEVICE)
 
 
 def resolved(sharding: Any, what: str, mesh: Mesh) -> Sharding:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from calque.core import trace_state
 from calque.core.primitives import Primitive
-from calque.machine.state import PerThread
+from calque.machine.state import Inside, PerThread
 
 
 class Axis(NamedTuple):
@@ -32,25 +32,18 @@ class Frame(NamedTuple):
     trace: trace_state.Trace | None
 
 
-class _Scope(PerThread):
+class _Scope(PerThread, name="axes in scope"):
     frames: tuple[Frame, ...] = ()
 
 
 _scope = _Scope()
 
 
-@contextlib.contextmanager
-def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Iterator[None]:
+def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Inside[_Scope]:
     """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
     a trace."""
-    before = _scope.frames
-    named = tuple(Frame(a, trace) for a in axes if a.name is not None)
-    if named:
-        _scope.frames = before + named
-    try:
-        yield
-    finally:
-        _scope.frames = before
+    named = tuple([Frame(a, trace) for a in axes if a.name is not None])
+    return _scope.inside(frames=_scope.frames + named)
 
 
 def in_scope() -> tuple[Axis, ...]:

@@ -123,10 +123,6 @@ class Linearized(NamedTuple):
     nonzeros: tuple[bool, ...]
     sources: tuple[tuple[str, int], ...]
 
-    @property
-    def n_new(self) -> int:
-        return sum(kind == "new" for kind, _ in self.sources)
-
     def residuals(self, args: Sequence[Any], outs: Sequence[Any], new: Sequence[Any]) -> list[Any]:
         places = {"in": args, "out": outs, "new": new}
         return [places[kind][i] for kind, i in self.sources]

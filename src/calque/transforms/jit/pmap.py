@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from calque.core import pytrees
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import Device, all_devices
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
@@ -90,7 +90,7 @@ class _Mapped:
             out_axes,
             axis_size,
         )
-        self.devices = list(DEVICES if devices is None else devices)
+        self.devices = list(all_devices() if devices is None else devices)
         self.__name__ = name_of(fun)
         _check_axes("in_axes", self.in_axes)
         _check_axes("out_axes", out_axes)

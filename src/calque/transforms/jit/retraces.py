@@ -95,7 +95,8 @@ def tree_text(tree: pytrees.PyTreeDef) -> str:
     return str(tree).removeprefix("PyTreeDef")
 
 
-_events: Final[deque[tuple[Seen, str]]] = deque(maxlen=MOST)  # without values of the user
+# without values of the user
+_events: Final[deque[tuple[Seen, str]]] = process.container("last retraces", deque(maxlen=MOST))
 _forbidding: Final[Value[int]] = process.value("blocks of no_retrace", 0)
 
 

@@ -1,19 +1,21 @@
 """Looking at the stages of a jitted function: trace, lower, compile, and their texts.
 
 f.trace(x)              the program: .jaxpr, .out_info
-f.lower(x)              ready to compile: .as_text(), .cost_analysis()
+f.lower(x)              ready to compile: .as_text("stablehlo" | "hlo" | "jaxpr"), .cost_analysis()
 f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "asm"),
 .cost_analysis(), .memory_analysis()
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from calque.core import backends, pytrees
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
 
@@ -73,8 +75,20 @@ def struct(aval: ShapedArray) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
+class Shown(NamedTuple):
+    """What showing a program in another form needs besides the program: what its arguments are
+    called, and whether those that it does not read are shown."""
+
+    names: Sequence[str] = ()
+    keep_unused: bool = False
+
+
 class Traced(Stage):
     """A function traced for given arguments."""
+
+    def __init__(self, program: Program, shown: Shown = Shown()):
+        super().__init__(program)
+        self._shown = shown
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -82,11 +96,15 @@ class Traced(Stage):
 
     def lower(self, **_: Any) -> "Lowered":
         """The next stage."""
-        return Lowered(self._program)
+        return Lowered(self._program, self._shown)
 
 
 class Lowered(Stage):
     """A traced function, ready to be compiled."""
+
+    def __init__(self, program: Program, shown: Shown = Shown()):
+        super().__init__(program)
+        self._shown = shown
 
     def compile(self, compiler_options: Any = None) -> "Compiled":
         """Compile it: a callable for arguments of these types."""
@@ -97,17 +115,22 @@ class Lowered(Stage):
         return Compiled(self._program)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: its jaxpr."""
-        if dialect not in (None, "jaxpr"):
-            raise ValueError(
-                f"Lowered.as_text: the dialect of the native backend is 'jaxpr', got {dialect!r}"
-            )
-        return str(self._program.closed)
+        """The program as text: in "stablehlo", with the place where each operation was made if
+        `debug_info`; in "hlo", which needs jaxlib; or its "jaxpr".
+
+        >>> "stablehlo.sine" in calque.jit(jnp.sin).lower(1.0).as_text()
+        True"""
+        if dialect == "jaxpr":
+            return str(self._program.closed)
+        form = _known_dialect("as_text", dialect)
+        return backends.stablehlo_text.call(self._program, form, *self._shown, debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object: its jaxpr."""
-        self.as_text(dialect)
-        return self._program.closed
+        """The program as an object: of jaxlib's for "stablehlo" and "hlo"; its "jaxpr"."""
+        if dialect == "jaxpr":
+            return self._program.closed
+        form = _known_dialect("compiler_ir", dialect)
+        return backends.stablehlo_module.call(self._program, form, *self._shown)
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimated work: flops and bytes accessed."""
@@ -158,13 +181,24 @@ class Compiled(Stage):
         return self._executable
 
 
+def _known_dialect(method: str, dialect: str | None) -> str:
+    if dialect not in (None, "stablehlo", "hlo"):
+        raise ValueError(
+            f"Lowered.{method}: the dialects are 'stablehlo', 'hlo' and 'jaxpr', got {dialect!r}"
+        )
+    return dialect or "stablehlo"
+
+
 # ---------------------------------------------------------------- methods of jitted functions
 
 
 def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Trace for these arguments, which may be ShapeDtypeStructs."""
-    program, _ = function_of(self).trace(args, kwargs)
-    return Traced(program)
+    function = function_of(self)
+    arguments = CallArguments(function, args, kwargs)
+    program = function.trace_given(arguments)
+    shown = Shown(function.argument_names(arguments), function.options.keep_unused)
+    return Traced(program, shown)
 
 
 def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:

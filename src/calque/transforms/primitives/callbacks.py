@@ -59,6 +59,19 @@ class FlatCallback:
         return f"_FlatCallback(callback_func={name_of(self.callback)}, in_tree={self.in_tree})"
 
 
+class Fail:
+    """Raises the exception that is made of the values. Compilers know it: nothing else than raising
+    happens."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Callable[..., Exception]) -> None:
+        self.error = error
+
+    def __call__(self, *values: Any) -> None:
+        raise self.error(*map(np.asarray, values))
+
+
 def _checked(
     out: Sequence[np.ndarray], avals: Sequence[ShapedArray], callback: Any
 ) -> list[np.ndarray]:
