@@ -42,7 +42,7 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.signatures import AnyFunction, OutSharding, Placement
-from calque.transforms.devices.sharding_arrays import device_put
+from calque.transforms.devices.sharding_arrays import device_put, placed_like
 from calque.transforms.functions import debug_nans
 
 
@@ -200,8 +200,8 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, name: str) -> Any:
     aval = typeof(a)
     out = full(aval.shape if shape is None else shape, value, result_dtype(dtype, aval.dtype))
     if dtype is None and aval.weak_type:
-        return do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
-    return out
+        out = do.convert_element_type(out, new_dtype=aval.dtype, weak_type=True)
+    return out if shape is not None else placed_like(out, a)
 
 
 @placed
@@ -329,7 +329,8 @@ def _of_numpy(x: Any, dtype: Any) -> Any:
 
 
 def _copied(x: Any) -> Any:
-    return from_numpy(to_numpy(x), x.aval.weak_type)
+    out = from_numpy(to_numpy(x), x.aval.weak_type)
+    return out if x._extra is None else device_put(out, x._extra)
 
 
 def _np_array(x: Any, dtype: Any) -> np.ndarray:

@@ -306,5 +306,5 @@ def test_arrays_from_parts():
     with pytest.raises(ValueError, match=r"distinct devices, but got device IDs \[0, 0, 0, 0\]"):
         calque.make_array_from_single_device_arrays((8,), row, [jnp.ones(4)] * 4)
     assert calque.make_array_from_process_local_data(row, np.ones(8)).sharding == row
-    with pytest.raises(ValueError, match="the only process"):
+    with pytest.raises(ValueError, match="on a single process"):
         calque.make_array_from_process_local_data(row, np.ones(8), (16,))
