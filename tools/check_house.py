@@ -43,7 +43,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "syntax",
+        "daemons syntax",
         "code",
         "lang",
         "integers",
