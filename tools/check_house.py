@@ -43,7 +43,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "syntax",
+        "daemons syntax",
         "code",
         "lang",
         "integers",
@@ -55,7 +55,7 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "config errors foreign_flags foreign_parts lazy pause polynomials pytrees source"
+        "absl_flags config errors foreign_flags foreign_parts lazy pause polynomials pytrees source"
         " vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",

@@ -11,7 +11,7 @@ from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import hint_of
-from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
+from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
 from calque.core.symbols import Symbols
 from calque.machine.state import Hook, process
 
@@ -95,6 +95,7 @@ def compile_program(
 ) -> Executable:
     _before_compiling.tell()
     name = backend or known.default
+    closed = without_places(closed)
     symbols = found_symbols(closed.jaxpr)
     if symbols is not None and name in known.symbolic:
         found: Executable = known.symbolic[name](closed, options, symbols)

@@ -260,6 +260,20 @@ class WeakTable(weakref.WeakKeyDictionary[Key, Value]):
         return Counters(self.name, c.hits, c.misses, len(self), "the keys that live", 0)
 
 
+class Alive(weakref.WeakValueDictionary[Key, Value]):
+    """Values by key, as long as somebody else has them."""
+
+    programs = False
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        caches.declare(self)
+
+    def counters(self) -> Counters:
+        return Counters(self.name, None, 0, len(self), "the values that live", 0)
+
+
 class Interned(dict[Key, Value]):
     """Values of which there is one for each key: equality is identity. The owner counts those that
     it `made`; a hit is a lookup in a dict, and counting it would cost as much."""

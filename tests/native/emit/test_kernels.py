@@ -5,6 +5,7 @@ import ast
 import os
 import pathlib
 import shutil
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -128,7 +129,7 @@ def private_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("CALQUE_CACHE", raising=False)
     diskcache.reload()
     monkeypatch.setattr(kernels, "_codes", Entries(1000))
-    monkeypatch.setattr(kernels, "_addresses", {})
+    monkeypatch.setattr(kernels, "_linked", WeakValueDictionary())
     yield
     monkeypatch.undo()
     diskcache.reload()
@@ -143,7 +144,7 @@ def test_kernels_are_found_on_disk(private_cache, monkeypatch):
     compile_kernels(bodies)
     assert kernels.stats.compiled == start + 2
     kernels._codes.clear()
-    kernels._addresses.clear()  # as in another process
+    kernels._linked.clear()  # as in another process
     monkeypatch.setattr(kernels, "_emit", None)  # no text is made
     found = kernels.stats.disk
     k, _ = compile_kernels(bodies)
@@ -209,7 +210,7 @@ def test_a_kernel_that_fails_to_compile_is_not_kept(monkeypatch):
     body = scaled(extra=777.125)
     with monkeypatch.context() as patch:
         patch.setattr(kernels, "_emit", refuse)
-        patch.setattr(kernels, "_from_disk", lambda symbol, opt: False)
+        patch.setattr(kernels, "_from_disk", lambda symbol, opt: None)
         with pytest.raises(RuntimeError):
             compile_kernels([body])
     assert compile_kernels([body])[0].address

@@ -160,12 +160,15 @@ class ProgramBuilder:
         grain: Integer = 0,
         name: str = "kernel",
         asks: bool = False,
+        owner: object = None,
     ) -> None:
         """Call ``kernel(args, begin, end)``; in parallel when the range holds at least two grains.
+        The program keeps the ``owner`` of its code.
         A kernel that ``asks`` calls ``calque_poll`` now and then, which may let other Python code
         run, and returns early when told to.
         """
         self._asks |= asks
+        self._keepalive.append(owner)
         if kernel <= 0:
             raise ProgramError(f"{name} has no address")
         words = [self._any(arg) for arg in args]

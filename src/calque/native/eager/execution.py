@@ -121,7 +121,8 @@ class Template:
         slots = [b.input(i) if kind == "in" else b.output(i) for kind, i in self.places]
         sizes = [Varying(HINTS[i], i) for i in self.sizes]
         turns = 1 if self.turns is None else Varying(2, TURNS)
-        b.call(k.address, [*slots, *sizes, *self.bits], 0, turns, name=k.symbol, asks=self.asks)
+        words: list[Any] = [*slots, *sizes, *self.bits]
+        b.call(k.address, words, 0, turns, name=k.symbol, asks=self.asks, owner=k.code)
         varying = b.varying()
         return Pattern(b.build(), [i for i, _ in varying]), [key for _, key in varying]
 
@@ -134,7 +135,9 @@ class Template:
         buffers = [(ins if kind == "in" else outs)[i] for kind, i in self.places]
         words = [*buffers, *[dims[i] for i in self.sizes], *self.bits]
         turns, k = 1 if self.turns is None else self.turns(*dims), self.kernel
-        return Routine(k.symbol, k.address, words, ins, outs, turns=turns, grain=0, asks=self.asks)
+        return Routine(
+            k.symbol, k.address, words, ins, outs, 0, turns, grain=0, asks=self.asks, owner=k.code
+        )
 
     def program(self, outs: Sequence[ShapedArray], dims: Sequence[int]) -> SizedProgram:
         """The driver for these sizes."""
