@@ -26,6 +26,7 @@ FLOORS = {
         "ops",
         "transforms",
         "native",
+        "xla",
         "contexts device_functions environment errors memory sharding stages tree tree_util typing",
         "ad_checkpoint control_flow custom_batching custom_derivatives distributed export ffi lax"
         " monitoring profiler",
@@ -42,7 +43,7 @@ FLOORS = {
         "lazy",
         "once",
         "state",
-        "syntax",
+        "daemons syntax",
         "code",
         "lang",
         "integers",
@@ -54,7 +55,8 @@ FLOORS = {
         "routines",
     ],
     "calque.core": [
-        "config errors foreign_flags lazy pause polynomials pytrees source vocabulary",
+        "absl_flags config errors foreign_flags foreign_parts lazy pause polynomials pytrees source"
+        " vocabulary",
         "devices dims dtypes key_use symbols tracebacks",
         "adopting avals extents",
         "trace_state",
@@ -90,6 +92,7 @@ FLOORS = {
         "symbolic",
         "eager",
     ],
+    "calque.xla": ["jaxlib text", "lower", "stages"],
     "calque.numpy": [
         "promotion signatures",
         "calls ufuncs",
@@ -118,6 +121,7 @@ OWNED = {
     "calque.native.emit.values": "OPERATIONS FLOAT_OPERATIONS INTEGER_OPERATIONS",
     "calque.native.lower.graph": "EXPANSIONS",
     "calque.native.lower.rules": "RULES LIMITS",
+    "calque.xla.lower.rules": "RULES EQUATION_RULES",
     # imports under way, below all owners
     "calque.machine.lazy": "_importing",
 }

@@ -13,7 +13,7 @@ from calque.machine.routines.sort import radix as sort_radix
 from calque.machine.routines.sort import records as sort_records
 from calque.machine.routines.sort import rows as sort
 from calque.machine.routines.sort import work as sort_work
-from calque.machine.routines.sort.keys import Key, Kind
+from calque.machine.routines.sort.keys import Key, KeyKind
 
 TYPES = ((np.uint32, 0), (np.uint64, 1))
 RNG = np.random.default_rng(0)
@@ -138,7 +138,7 @@ def test_digits(dtype: Any, wide: int) -> None:
 def words(x: np.ndarray, out: np.ndarray, rows: int, run: np.ndarray) -> np.ndarray:
     """The arguments of the kernel for rows of unsigned integers, and before them the run."""
     n = x.size // rows
-    key = [x.ctypes.data, 4, 0, Kind.PLAIN_4, 0, 0, 0]
+    key = [x.ctypes.data, 4, 0, KeyKind.PLAIN_4, 0, 0, 0]
     return np.array(
         [run.ctypes.data, rows, n, 1, n, 1, 1, 1, *key, x.ctypes.data, out.ctypes.data, 4], np.int64
     )

@@ -19,7 +19,7 @@ from calque.native.loops.tree import (
     Body,
     For,
     If,
-    Loop,
+    Recurrence,
     Statement,
     Store,
     own_exprs,
@@ -176,7 +176,7 @@ class _Vectorizer:
         if not all(isinstance(a, Acc) and a.op in ("and", "or") for a in f.accs) or f.colliding:
             return False
         for i in inner:
-            if any(isinstance(s, (For, Loop, If)) for s in i.body) or any(
+            if any(isinstance(s, (For, Recurrence, If)) for s in i.body) or any(
                 a.running for a in i.accs
             ):
                 return False
@@ -274,7 +274,7 @@ class _Vectorizer:
         w = body_weight((f,))
         lanes = self.vector_bytes // self.element_bytes(f)
         most = (
-            1 if parting(f, If) else 2 if parting(f, Loop) else 4
+            1 if parting(f, If) else 2 if parting(f, Recurrence) else 4
         )  # lanes that part wait for each other
         return self.fit(lanes * min(most, 4 if w <= 120 else 2 if w <= 300 else 1), f.extent)
 
@@ -300,7 +300,7 @@ def is_light(a: Accumulator) -> bool:
     return isinstance(a, Acc) or weight(a.combine) <= LIGHT
 
 
-def parting(f: For, kind: type[Loop] | type[If]) -> bool:
+def parting(f: For, kind: type[Recurrence] | type[If]) -> bool:
     """Are there loops (or choices) inside `f` that end (or fall out) differently for each of its
     turns?"""
     varying = {f.name} | vector_names(f, {f.name})
