@@ -154,9 +154,8 @@ def test_files_without_tests_are_told(
     monkeypatch.setattr(house, "ROOT", root)
     monkeypatch.setattr(house, "TESTS", tests)
     known = house.modules()
-    assert house.untested(known, []) == [
-        "calque.room.untested has no tests: tests/room/test_untested.py"
-    ]
+    (told,) = house.untested(known, [])
+    assert told.startswith("calque.room.untested has no tests: tests/room/test_untested.py")
     assert house.untested(known, ["calque.room.untested"]) == []
-    told = house.untested(known, ["calque.room.untested", "calque.room.tested", "calque.gone"])
-    assert len(told) == 2 and "has its tests" in told[0] and "does not exist" in told[1]
+    stale = house.untested(known, ["calque.room.untested", "calque.room.tested", "calque.gone"])
+    assert len(stale) == 2 and "has its tests" in stale[0] and "does not exist" in stale[1]

@@ -28,7 +28,7 @@ class Hook(Generic[F]):
     def __init__(self, name: str, default: F) -> None:
         self.name, self.default = name, default
         self._function = default
-        self._around: Callable[..., Any] | None = None
+        self._around: dict[str, Callable[..., Any]] = {}
         self.call = default
 
     def install(self, function: F) -> None:
@@ -40,16 +40,19 @@ class Hook(Generic[F]):
         """From now on the default is called."""
         self.install(self.default)
 
-    def intercept(self, around: Callable[..., Any] | None) -> None:
+    def intercept(self, who: str, around: Callable[..., Any] | None) -> None:
         """From now on `around(function, ...)` is called in place of `function(...)`; None: no
-        longer."""
-        self._around = around
+        longer. Each `who` has one; the first to come stands nearest to the function."""
+        if around is None:
+            self._around.pop(who, None)
+        else:
+            self._around[who] = around
         self._connect()
 
     def _connect(self) -> None:
         call: Any = self._function
-        if self._around is not None:
-            call = partial(self._around, call)
+        for around in self._around.values():
+            call = partial(around, call)
         self.call = call
 
 

@@ -1,12 +1,11 @@
 """Choice between functions, for users: `cond` and `switch`."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import key_use, pytrees
+from calque.core import pytrees
 from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -150,7 +149,7 @@ def _choose(
             flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what
         )
 
-    traced = key_use.one_of([functools.partial(branch, i) for i in order])
+    traced = [branch(i) for i in order]
     parts = [traced[order.index(i)] for i in range(len(funs))]
     _check_structures(what, funs, names, parts)
     joined = _common_types(what, funs, names, parts)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calque.machine.driver.interpreter import Run
-from calque.machine.routines.sort.keys import Kind
+from calque.machine.routines.sort.keys import KeyKind
 
 RNG = np.random.default_rng(0)
 
@@ -27,7 +27,7 @@ def idle_run(stopped: int = 0) -> np.ndarray:
 def words(x: np.ndarray, out: np.ndarray, rows: int, run: np.ndarray) -> np.ndarray:
     """The arguments of the kernel for rows of unsigned integers, and before them the run."""
     n = x.size // rows
-    key = [x.ctypes.data, 4, 0, Kind.PLAIN_4, 0, 0, 0]
+    key = [x.ctypes.data, 4, 0, KeyKind.PLAIN_4, 0, 0, 0]
     return np.array(
         [run.ctypes.data, rows, n, 1, n, 1, 1, 1, *key, x.ctypes.data, out.ctypes.data, 4], np.int64
     )
