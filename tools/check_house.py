@@ -119,8 +119,7 @@ CONTAINERS = {
 
 # Containers that modules fill later and that no owner declares, by reason.
 OWNED = {
-    # rules that modules add while they are imported, what machine code points to
-    "calque.native.emit.kernels": "_addresses",
+    # rules that modules add while they are imported
     "calque.native.emit.statements": "STATEMENTS",
     "calque.native.emit.values": "OPERATIONS FLOAT_OPERATIONS INTEGER_OPERATIONS",
     "calque.native.lower.graph": "EXPANSIONS",
@@ -395,8 +394,8 @@ def untested(known: dict[str, pathlib.Path], allowed: Iterable[str] | None = Non
         and has_code(ast.parse(path.read_text()))
     ]
     return [
-        f"{module} has no tests: {file_of_tests(known[module]).relative_to(ROOT.parent)} (while they"
-        f" are missing it stands in tools/{WITHOUT_TESTS.name})"
+        f"{module} has no tests: {file_of_tests(known[module]).relative_to(ROOT.parent)} (while"
+        f" they are missing it stands in tools/{WITHOUT_TESTS.name})"
         for module in missing
         if module not in listed
     ] + [
