@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 
-.PHONY: demo test check peer bench clean
+.PHONY: demo test check peer fuzz clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,12 @@ check: $(VENV)/ready
 peer: $(VENV)/ready
 	$(RUN) -m pip install --quiet jax
 	$(RUN) -m pytest -n 2 -m peer
+
+# Random programs of the whole interface, by the hour: make fuzz MINUTES=60 SEED=1
+MINUTES ?= 60
+SEED ?= $(shell date +%s)
+fuzz: $(VENV)/ready
+	$(RUN) -m tests.fuzz --programs 1000000 --minutes $(MINUTES) --seed $(SEED)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from calque.core import trace_state
 from calque.core.config import config
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import DEFAULT_DEVICE, Device
+from calque.machine.state import process
 
 Context = Callable[..., contextlib.AbstractContextManager[None]]
 _REQUIRED = object()
@@ -110,10 +111,10 @@ def default_device(new_val: Any = _REQUIRED) -> contextlib.AbstractContextManage
             "calque.default_device must be passed either a Device object (e.g."
             f" `calque.devices('cpu')[0]`) or the platform name 'cpu', got: {new_val!r}"
         )
-    if isinstance(new_val, Device) and new_val is not DEVICES[0]:
+    if isinstance(new_val, Device) and new_val is not DEFAULT_DEVICE:
         raise NotImplementedError(
-            f"default_device({new_val!r}): new arrays are made on {DEVICES[0]!r}. Place them with"
-            " calque.device_put(x, device)"
+            f"default_device({new_val!r}): new arrays are made on {DEFAULT_DEVICE!r}. Place them"
+            " with calque.device_put(x, device)"
         )
     return config.override("calque_default_device", new_val)
 
@@ -136,7 +137,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 # ---------------------------------------------------------------- contexts of the user
 
-_numbers: Final = itertools.count()
+_numbers: Final = process.container("numbers of contexts", itertools.count())
 
 
 class UserContext:

@@ -1,23 +1,16 @@
 """Functions with derivatives of their own."""
 
-from calque.transforms.primitives.custom_jvp import (
-    SymbolicZero,
-    custom_jvp,
-    custom_jvp_call_p,
-    zero_from_primal,
-)
-from calque.transforms.primitives.custom_more import (
-    closure_convert,
-    custom_gradient,
-    custom_transpose,
-    linear_call,
-)
-from calque.transforms.primitives.custom_vjp import (
+from calque.transforms.functions.custom_arguments import SymbolicZero, zero_from_primal
+from calque.transforms.functions.custom_gradient import closure_convert, custom_gradient
+from calque.transforms.functions.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_vjp import (
     CustomVJPPrimal,
     custom_vjp,
-    custom_vjp_call_p,
     custom_vjp_primal_tree_values,
 )
+from calque.transforms.functions.linear_calls import custom_transpose, linear_call
+from calque.transforms.primitives.custom_jvp import custom_jvp_call_p
+from calque.transforms.primitives.custom_vjp import custom_vjp_call_p
 
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",

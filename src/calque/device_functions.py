@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import Device, all_devices
 from calque.core.dtypes import is_extended
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_arrays import device_put
@@ -23,7 +23,7 @@ def devices(backend: str | None = None) -> list[Device]:
             f"Unknown backend {backend}. Available backends are ['cpu']: the native backend has the"
             " platform 'cpu' only"
         )
-    return list(DEVICES)
+    return list(all_devices())
 
 
 def local_devices(

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from calque.core.arrays import Array
-from calque.core.devices import DEVICES
+from calque.core.devices import DEFAULT_DEVICE, all_devices
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -15,12 +15,12 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
     >>> "calque:" in calque.print_environment_info(return_string=True)
     True"""
-    package = sys.modules[__name__.partition(".")[0]]
+    package, count = sys.modules[__name__.partition(".")[0]], len(all_devices())
     lines = [
         f"calque: {package.__version__}",
         f"numpy:  {np.__version__}",
         f"python: {sys.version}",
-        f"device info: {DEVICES[0].platform}-{len(DEVICES)}, {len(DEVICES)} local devices",
+        f"device info: {DEFAULT_DEVICE.platform}-{count}, {count} local devices",
         "process_count: 1",
         f"platform: {platform.uname()}",
     ]

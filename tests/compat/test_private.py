@@ -109,3 +109,36 @@ def test_the_import_of_calque_does_not_import_this_room():
     code = "import sys, calque, calque.numpy; print([m for m in sys.modules if '.compat' in m])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_wraps_takes_templates():
+    def inner(x, y=2):
+        """Adds."""
+
+    @util.wraps(inner)
+    def plain(*args):
+        pass
+
+    @util.wraps(
+        inner, namestr="jvp({fun})", docstr="Of {fun} in {mode} mode. {doc}", mode="forward"
+    )
+    def named(*args):
+        pass
+
+    assert (plain.__name__, plain.__doc__, plain.__wrapped__) == ("inner", "Adds.", inner)
+    assert named.__name__ == "jvp(inner)" and named.__doc__ == "Of inner in forward mode. Adds."
+    assert list(named.__annotations__) == [] and named.__module__ == inner.__module__
+
+    class Callable:
+        def __call__(self, x):
+            return x
+
+    of_object = util.wraps(Callable(), namestr="f_{fun}")(lambda x: x)
+    assert of_object.__name__.startswith("f_") and "Callable" in of_object.__name__
+
+
+def test_core_has_what_is_public():
+    from calque.extend import core as public
+
+    assert all(getattr(core, n) is getattr(public, n) for n in public.__all__ if n in dir(core))
+    assert set(public.__all__) <= set(dir(core))

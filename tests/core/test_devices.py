@@ -1,5 +1,9 @@
 """How many virtual devices there are."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from calque.core import devices
@@ -39,16 +43,48 @@ def test_a_count_that_is_none(monkeypatch):
 
 
 def test_the_option_adds_devices_to_those_that_are_there():
-    before = list(devices.DEVICES)
+    before = list(devices.all_devices())
     with config.override("jax_num_cpu_devices", 5):
-        assert devices.DEVICES[: len(before)] == before and [d.id for d in devices.DEVICES] == [
-            0,
-            1,
-            2,
-            3,
-            4,
-        ]
-    assert before == devices.DEVICES
+        now = devices.all_devices()
+        assert now[: len(before)] == before and [d.id for d in now] == [0, 1, 2, 3, 4]
+    assert before == devices.all_devices()
     for wrong in (0, -2, 1.5, True, "4"):
         with pytest.raises(ValueError, match="must be a positive integer"):
             config.update("calque_num_cpu_devices", wrong)
+
+
+@pytest.mark.parametrize(
+    "before, after, count",
+    [
+        ("", "--xla_force_host_platform_device_count=3", 3),
+        ("--xla_force_host_platform_device_count=2", "", 1),
+        ("--xla_force_host_platform_device_count=2", None, 2),
+    ],
+)
+def test_the_flag_counts_until_devices_are_asked_for(before, after, count):
+    """Programs set it after the import, in tests most of all."""
+    program = f"""
+import os, calque
+from calque.compat.private import xla_bridge
+settled = [xla_bridge.backends_are_initialized()]
+if {after!r} is not None:
+    os.environ["XLA_FLAGS"] = {after!r}
+calque.numpy.ones(3) + 1
+settled.append(xla_bridge.backends_are_initialized())
+counts = [calque.device_count()]
+settled.append(xla_bridge.backends_are_initialized())
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=7"
+counts.append(len(calque.devices()))
+with calque.core.config.config.override("jax_num_cpu_devices", 5):
+    counts.append(calque.device_count())
+print(settled, counts)
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "CALQUE_NUM_CPU_DEVICES"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment | {"XLA_FLAGS": before},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == f"[False, False, True] [{count}, {count}, 5]", done.stderr

@@ -1,10 +1,13 @@
 """Layouts: values that say how arrays lie in memory."""
 
+import logging
+
 import pytest
 
 import calque.numpy as jnp
 from calque import jit
 from calque.experimental.layout import Format, Layout, with_layout_constraint
+from calque.machine.caches import caches
 
 
 def test_values():
@@ -31,3 +34,20 @@ def test_constraints_change_no_value():
     assert f({"a": x, "b": x})["a"].tolist() == x.tolist()
     with pytest.raises(ValueError, match="of 2 dimensions"):
         with_layout_constraint(x, Layout((0,)))
+
+
+def test_another_order_is_noted_once(caplog):
+    x = jnp.zeros((2, 3, 4, 5))
+    with caplog.at_level(logging.INFO, logger="calque"):
+        for order in ((3, 2, 0, 1), (0, 1, 2, 3), (3, 2, 0, 1), (2, 3, 0, 1)):
+            with_layout_constraint(x, Layout(order))
+    said = [r.getMessage() for r in caplog.records if "how arrays lie" in r.getMessage()]
+    assert [m.partition(":")[0] for m in said] == [
+        "Layout(major_to_minor=(3, 2, 0, 1))",
+        "Layout(major_to_minor=(2, 3, 0, 1))",
+    ]
+
+
+def test_what_was_noted_is_bounded():
+    noted = next(c for c in caches.counters() if c.name == "layouts that the log has noted")
+    assert noted.bound == 256

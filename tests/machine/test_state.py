@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from calque.machine.state import Epochs, process
+from calque.machine.state import Epochs, PerThread, process
 
 
 def test_hooks_have_a_default_and_can_be_replaced():
@@ -35,6 +35,14 @@ def test_values_are_declared_once():
     assert value.value == 4 and "test of values" in process.declared()
     with pytest.raises(ValueError, match="test of values"):
         process.value("test of values", 0)
+
+
+def test_containers_are_declared_and_handed_back():
+    made = {"a": 1}
+    assert process.container("test of containers", made) is made
+    assert "test of containers" in process.declared()
+    with pytest.raises(ValueError, match="test of containers"):
+        process.container("test of containers", {})
 
 
 def test_listeners_are_told_in_order():
@@ -81,3 +89,50 @@ def test_threads_agree_on_a_number():
     for t in threads:
         t.join()
     assert all(f == found[0] for f in found) and len(set(found[0])) == 200
+
+
+class _Mine(PerThread, name="test of threads"):
+    number = 1
+    text = "first"
+
+
+def test_each_thread_has_its_own_state():
+    mine, seen = _Mine(), []
+    mine.number = 2
+    thread = threading.Thread(target=lambda: seen.append(mine.number))
+    thread.start()
+    thread.join()
+    assert seen == [1] and mine.number == 2
+    assert "test of threads" in process.declared()
+    with pytest.raises(ValueError, match="test of threads"):
+
+        class _Again(PerThread, name="test of threads"):
+            pass
+
+
+def test_what_holds_inside_ends_with_the_block():
+    mine = _Mine()
+    with pytest.raises(KeyError), mine.inside(number=5, text="inner") as state:
+        assert state is mine and (mine.number, mine.text) == (5, "inner")
+        with mine.inside(number=6):
+            assert (mine.number, mine.text) == (6, "inner")
+        mine.number = 7  # also what was set meanwhile
+        raise KeyError
+    assert (mine.number, mine.text) == (1, "first")
+
+
+def test_blocks_of_two_threads_do_not_meet():
+    mine, entered, seen = _Mine(), threading.Barrier(2), {}
+
+    def work(k):
+        with mine.inside(number=k):
+            entered.wait()
+            seen[k] = mine.number
+            entered.wait()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in (10, 20)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert seen == {10: 10, 20: 20} and mine.number == 1

@@ -9,13 +9,15 @@ import calque.numpy as jnp
 from calque.transforms.devices import collective_functions
 from calque.transforms.functions.associative_scan import associative_scan
 from calque.transforms.functions.autodiff import grad, jvp
+from calque.transforms.functions.branches import cond, switch
+from calque.transforms.functions.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.functions.jacobian import hessian, jacfwd, jacrev
 from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
+from calque.transforms.functions.remat import checkpoint
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.decorator import jit
-from calque.transforms.primitives import custom_jvp, custom_vjp, remat
-from calque.transforms.primitives.cond import cond, switch
 from tests.transforms.programs import close, reference_backend  # noqa: F401
 
 jax = pytest.importorskip("jax")
@@ -32,9 +34,9 @@ Ours = SimpleNamespace(
     hessian=hessian,
     jacfwd=jacfwd,
     jacrev=jacrev,
-    checkpoint=remat.checkpoint,
-    custom_jvp=custom_jvp.custom_jvp,
-    custom_vjp=custom_vjp.custom_vjp,
+    checkpoint=checkpoint,
+    custom_jvp=custom_jvp,
+    custom_vjp=custom_vjp,
     lax=SimpleNamespace(
         cond=cond,
         switch=switch,

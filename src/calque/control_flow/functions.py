@@ -22,9 +22,9 @@ from calque.core.errors import ControlFlowError
 from calque.core.tracebacks import boundary
 from calque.machine.caches import Table, WeakTable
 from calque.machine.call import functions as callpath
+from calque.transforms.functions.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.jit.function import function_of, rewrapped
-from calque.transforms.primitives.custom_jvp import custom_jvp
-from calque.transforms.primitives.custom_vjp import custom_vjp
 
 _KEPT: Final = (  # attribute of a function: itself, its defaults, and what it was converted to
     "_calque_converted"

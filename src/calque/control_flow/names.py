@@ -10,7 +10,6 @@ MUTATING: Final = frozenset(
     ("append", "extend", "insert", "pop", "popitem", "update", "setdefault", "add", "remove",
     "discard", "clear", "sort", "reverse")
 )  # fmt: skip
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:

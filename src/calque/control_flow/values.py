@@ -19,8 +19,8 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.primitives import flow
-from calque.transforms.primitives.cond import bind_cond, with_captured
-from calque.transforms.primitives.flow import Staged, staged
+from calque.transforms.primitives.cond import bind_cond
+from calque.transforms.primitives.flow import Staged, staged, with_captured
 
 
 class Unbound(NamedTuple):

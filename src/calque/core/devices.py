@@ -12,6 +12,7 @@ import os
 from typing import Any, Final
 
 from calque.core.config import config
+from calque.machine.state import Value, process
 
 
 class Space(enum.Enum):
@@ -112,21 +113,45 @@ def _count() -> int:
     return int(text)
 
 
-DEVICES: Final[list[Device]] = []
+DEFAULT_DEVICE: Final = Device(0)  # there is always one
+_devices: Final[list[Device]] = process.container("devices", [DEFAULT_DEVICE])
+_settled: Final[Value[bool]] = process.value("the number of devices is settled", False)
 
 
 def _adjust() -> None:
     n = _count()
-    del DEVICES[n:]
-    DEVICES.extend([Device(i) for i in range(len(DEVICES), n)])
+    del _devices[n:]
+    _devices.extend([Device(i) for i in range(len(_devices), n)])
 
 
-_adjust()
-config.on_change(_adjust)
+def _config_changed() -> None:
+    """The option may change the number at any time; a number that it cannot be is told at once."""
+    if _settled.value or config.num_cpu_devices != -1:
+        _settled.value = True
+        _adjust()
+
+
+_config_changed()
+config.on_change(_config_changed)
+
+
+def all_devices() -> list[Device]:
+    """The devices of this process. How many the flag of XLA asks for is read when they are first
+    asked for, so that a program may set it after the import."""
+    if not _settled.value:
+        _adjust()
+        _settled.value = True
+    return _devices
+
+
+def are_settled() -> bool:
+    """Whether the number of devices was asked for: the flag of XLA is not read any more."""
+    return _settled.value
 
 
 def device_of(index: int) -> Device:
     """The device with this number."""
-    if not 0 <= index < len(DEVICES):
-        raise ValueError(f"there is no device {index}: this process has {len(DEVICES)} devices")
-    return DEVICES[index]
+    devices = all_devices()
+    if not 0 <= index < len(devices):
+        raise ValueError(f"there is no device {index}: this process has {len(devices)} devices")
+    return devices[index]

@@ -52,7 +52,6 @@ _NARROW: Final = {
     np.dtype("float64"): np.dtype("float32"),
     np.dtype("complex128"): np.dtype("complex64"),
 }
-_PYTHON: Final = {bool: "bool", int: "int", float: "float", complex: "complex"}
 _PYTHON_WIDE: Final = {
     bool: bool_,
     int: np.dtype("int64"),
@@ -278,7 +277,6 @@ class TypePromotionError(ValueError):
     """Two dtypes have no common type in the promotion lattice."""
 
 
-_WEAK_NODE: Final = {"b": bool_, "i": "int", "u": "int", "f": "float", "c": "complex", "V": "float"}
 _WEAK_DTYPE: Final = {
     "int": np.dtype("int64"),
     "float": np.dtype("float64"),

@@ -96,11 +96,12 @@ def source_of(package: str, file: str) -> str:
 
 
 def imports_of(source: str) -> dict[str, tuple[str, str]]:
-    """Name -> (module, name there), of the indented `from ... import ...` lines of a source."""
+    """Name -> (module, name there), of the indented `from ... import ...` lines of a source. A `*`
+    stands for all that the module lists in `__all__`."""
     found = {}
     for module, block, line in _IMPORT.findall(source):
         for item in _COMMENT.sub("", block or line).split(","):
             own, _, name = item.strip().partition(" as ")
-            if own:
-                found[name.strip() or own] = (module, own)
+            names = imported(module).__all__ if own == "*" else [own] if own else []
+            found.update({name.strip() or n: (module, n) for n in names})
     return found

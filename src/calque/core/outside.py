@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calque.core import trace_state
@@ -29,9 +29,11 @@ def eval_jaxpr(
     return _run(jaxpr, consts, *args)
 
 
-def eval_context() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def eval_context() -> Iterator[None]:
     """Operations on plain arrays inside run at once, also while a function is traced."""
-    return trace_state.evaluating()
+    with trace_state.evaluating():
+        yield
 
 
 ensure_compile_time_eval = eval_context

@@ -14,6 +14,7 @@ from typing import Any, Final
 from calque.core import trace_state, vocabulary
 from calque.core.avals import ShapedArray
 from calque.core.vocabulary import do
+from calque.machine.state import process
 
 __all__ = ["REGISTRY", "NotApplicable", "Primitive", "UndefinedPrimal", "Zero", "do"]
 
@@ -53,7 +54,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval.str_short()})"
 
 
-REGISTRY: Final[dict[str, Primitive]] = {}
+REGISTRY: Final[dict[str, Primitive]] = process.container("primitives", {})
 
 
 class Primitive:

@@ -11,9 +11,17 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.machine.daemons import guard_at_exit
+from calque.machine.state import process
+
+guard_at_exit(globals(), "optree")  # which forgets all classes then
+
 NAMESPACE = "calque"
-_registered_classes: Final[set[type]] = set()
-_keys_of: Final[dict[type, Callable[[Any], Sequence[Any]]]] = {}  # classes that name their children
+_registered_classes: Final[set[type]] = process.container("classes of containers", set())
+# classes that name their children
+_keys_of: Final[dict[type, Callable[[Any], Sequence[Any]]]] = process.container(
+    "names of children", {}
+)
 
 
 class PyTreeDef:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from calque.machine.caches import Table
-from calque.machine.state import PerThread
+from calque.machine.state import Inside, PerThread, process
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By file: the hash of a string is kept in it, that of code is worked out again each time.
@@ -18,7 +17,7 @@ _ours: Final[Table[str, bool]] = Table("whose files they are", 16_384)
 _LIBRARY = ("functools.py", "contextlib.py", "optree/ops.py")
 # Files of libraries whose frames are left out as calque's are: what messages show is the line of
 # their user.
-excluded_files: Final[list[str]] = []
+excluded_files: Final[list[str]] = process.container("files left out of tracebacks", [])
 
 
 def register_exclusion(path: str) -> None:
@@ -81,7 +80,7 @@ def user_frame() -> FrameType | None:
     return None
 
 
-class _Place(PerThread):
+class _Place(PerThread, name="place to name"):
     """A place to name instead of the one that is running: rewritten equations keep the line of the
     first."""
 
@@ -100,16 +99,10 @@ def asked_by_user(files: Collection[str]) -> bool:
     return frame is not None and not is_internal(frame.f_code)
 
 
-@contextlib.contextmanager
-def at(source: Source | None) -> Iterator[_Place]:
+def at(source: Source | None) -> Inside[_Place]:
     """Operations inside are said to be made at `source`; the result's attribute `source` can be set
     again and again."""
-    before = _place.source
-    _place.source = source
-    try:
-        yield _place
-    finally:
-        _place.source = before
+    return _place.inside(source=source)
 
 
 def here() -> Source | None:
@@ -120,12 +113,6 @@ def here() -> Source | None:
     return Source(frame.f_code, frame.f_lasti, _place.scope) if frame is not None else None
 
 
-@contextlib.contextmanager
-def scope(name: str) -> Iterator[None]:
+def scope(name: str) -> Inside[_Place]:
     """Operations inside are said to belong to `name`, within the scopes around it."""
-    before = _place.scope
-    _place.scope = f"{before}/{name}" if before else name
-    try:
-        yield
-    finally:
-        _place.scope = before
+    return _place.inside(scope=f"{_place.scope}/{name}" if _place.scope else name)

@@ -12,6 +12,7 @@ from calque.core.dims import Dim, poly_of
 from calque.core.errors import ConcretizationTypeError
 from calque.core.polynomials import Monomial, Poly, multiplied, summed
 from calque.core.source import asked_by_user, here
+from calque.machine.state import process
 
 INFINITE: Final = 1 << 62
 LARGEST_HINT: Final = 1 << 16  # of a found size
@@ -19,7 +20,7 @@ LARGEST: Final = 1 << 47  # that a found size can be
 _NAMES: Final = "nmkhwdbtuvpqr"
 _RELATED: Final = ("floordiv", "found", "min", "max")
 _FILES: Final = (__file__, dims.__file__)  # whose questions are those of their callers
-_found_numbers: Final = itertools.count()
+_found_numbers: Final = process.container("numbers of found sizes", itertools.count())
 
 
 class Symbols:

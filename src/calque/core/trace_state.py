@@ -12,7 +12,7 @@ from typing import Any, Final
 from calque.core.avals import ShapedArray
 from calque.core.symbols import Symbols
 from calque.machine.once import Turns
-from calque.machine.state import PerThread, Value, process
+from calque.machine.state import Inside, PerThread, Value, process
 
 
 class Trace:
@@ -48,7 +48,7 @@ class Tracer:
         return self
 
 
-class _State(PerThread):
+class _State(PerThread, name="trace of operations"):
     dynamic: Trace
     depth: int = 0
     tracing: int = 0
@@ -139,14 +139,9 @@ def recording(trace: Trace) -> Iterator[None]:
                     _resume_collection()
 
 
-@contextlib.contextmanager
-def with_symbols(symbols: Symbols) -> Iterator[None]:
+def with_symbols(symbols: Symbols) -> Inside[_State]:
     """What is recorded inside has these free sizes."""
-    before, _state.symbols = _state.symbols, symbols
-    try:
-        yield
-    finally:
-        _state.symbols = before
+    return _state.inside(symbols=symbols)
 
 
 def symbols_of_recording() -> Symbols | None:
@@ -171,15 +166,9 @@ def _resume_collection() -> None:
         gc.enable()
 
 
-@contextlib.contextmanager
-def evaluating() -> Iterator[None]:
+def evaluating() -> Inside[_State]:
     """Operations on plain arrays run at once, also while a program is being recorded."""
-    before = _state.dynamic
-    _state.dynamic = _State.dynamic
-    try:
-        yield
-    finally:
-        _state.dynamic = before
+    return _state.inside(dynamic=_State.dynamic)
 
 
 def _after_fork_in_child() -> None:

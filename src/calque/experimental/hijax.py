@@ -6,10 +6,11 @@ one says so."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from calque.core.avals import AbstractValue, ShapedArray
 from calque.core.primitives import UndefinedPrimal, Zero
+from calque.core.trace import REFUSED_TYPES
 from calque.extend.programs import Effect
 from calque.interpreters.ad import instantiate_zeros
 from calque.transforms.primitives.refs import AbstractRef
@@ -21,12 +22,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _refuse(what: str) -> NoReturn:
-    raise NotImplementedError(
+def _why(what: str) -> str:
+    return (
         f"{what}: programs over types above arrays (hijax) are not traced by calque. Use arrays,"
         " pytrees of them, or calque.Ref for values that change; in flax.nnx, leave"
         " flax_hijax_variable off, which is its default."
     )
+
+
+def _refuse(what: str) -> NoReturn:
+    raise NotImplementedError(_why(what))
 
 
 def is_undefined_primal(x: Any) -> bool:
@@ -98,12 +103,15 @@ class VJPHiPrimitive:
         _refuse(type(self).__name__)
 
 
-_types: Final[dict[type, Callable[[Any], Any]]] = {}
-
-
 def register_hitype(value_type: type, typeof_fn: Callable[[Any], Any]) -> None:
-    """Say which type values of a class have."""
-    _types[value_type] = typeof_fn
+    """Say which type values of a class have. A value of the class as an operand is refused with the
+    reason, see the module; as a container of arrays it can be registered in `tree_util`."""
+    if not isinstance(value_type, type) or not callable(typeof_fn):
+        raise TypeError(
+            "register_hitype takes a class and a function that gives the type of its values, got"
+            f" {value_type!r} and {typeof_fn!r}"
+        )
+    REFUSED_TYPES[value_type] = _why(f"a value of the class {value_type.__name__}")
 
 
 class _Allowed:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from calque.core import pytrees
 from calque.core.trace import typeof
+from calque.machine.caches import Table
 from calque.transforms.devices.sharding import Sharding
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
@@ -94,7 +95,7 @@ class Format:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
 
-_said: Final[set[Layout]] = set()
+_said: Final[Table[Layout, bool]] = Table("layouts that the log has noted", 256)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
@@ -108,7 +109,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
         rank = len(typeof(leaf).shape)
         if layout is not Layout.AUTO and len(layout.major_to_minor) != rank:
             raise ValueError(f"with_layout_constraint: {layout} for an array of {rank} dimensions")
-        if layout.major_to_minor != tuple(range(rank)) and layout not in _said:
-            _said.add(layout)
+        if layout.major_to_minor != tuple(range(rank)) and _said.find(layout) is None:
+            _said[layout] = True
             _log.info("%s: the compiler chooses how arrays lie inside of programs", layout)
     return pytrees.unflatten(treedef, leaves)

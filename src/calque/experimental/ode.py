@@ -16,9 +16,9 @@ from calque.flatten_util import ravel_pytree
 from calque.numpy.promotion import is_arraylike
 from calque.numpy.promotion import promote_inexact as promote_dtypes_inexact
 from calque.transforms.functions.autodiff import vjp
+from calque.transforms.functions.custom_gradient import closure_convert
+from calque.transforms.functions.custom_vjp import custom_vjp
 from calque.transforms.functions.shapes import eval_shape
-from calque.transforms.primitives.custom_more import closure_convert
-from calque.transforms.primitives.custom_vjp import custom_vjp
 from calque.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [

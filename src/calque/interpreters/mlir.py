@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from calque.core.primitives import Primitive
+from calque.machine.state import process
 from calque.transforms.devices.mesh import Mesh
 
 _FUNCTIONS = (
@@ -26,10 +27,14 @@ _CLASSES = (
 DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 
 # Rules for MLIR that were registered, by (primitive, platform), for an engine that has it.
-lowerings: Final[dict[tuple[Any, str | None], Callable[..., Any]]] = {}
-constant_handlers: Final[dict[type, Callable[..., Any]]] = {}
-ir_type_handlers: Final[dict[type, Callable[..., Any]]] = {}
-ir_tree_registry: Final[dict[type, Any]] = {}
+lowerings: Final[dict[tuple[Any, str | None], Callable[..., Any]]] = process.container(
+    "lowerings of users", {}
+)
+constant_handlers: Final[dict[type, Callable[..., Any]]] = process.container(
+    "constants of users", {}
+)
+ir_type_handlers: Final[dict[type, Callable[..., Any]]] = process.container("types of users", {})
+ir_tree_registry: Final[dict[type, Any]] = process.container("trees of users", {})
 
 
 class _Effects:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr
 from calque.core.trace import JaxprTracer, trace_to_jaxpr
+from calque.machine.state import process
 from calque.transforms.engines.slices import used_inputs, without_dead_code
 
 DynamicJaxprTracer = JaxprTracer
@@ -12,9 +13,15 @@ DynamicJaxprTracer = JaxprTracer
 # Rules by which JAX separates what is known of an equation, or prunes it. calque separates programs
 # by jvp and transposition, and prunes whole equations; what libraries enter here is kept for those
 # that read it.
-custom_partial_eval_rules: Final[dict[Any, Callable[..., Any]]] = {}
-partial_eval_jaxpr_custom_rules: Final[dict[Any, Callable[..., Any]]] = {}
-dce_rules: Final[dict[Any, Callable[..., Any]]] = {}
+custom_partial_eval_rules: Final[dict[Any, Callable[..., Any]]] = process.container(
+    "rules of partial evaluation", {}
+)
+partial_eval_jaxpr_custom_rules: Final[dict[Any, Callable[..., Any]]] = process.container(
+    "rules of partial evaluation of programs", {}
+)
+dce_rules: Final[dict[Any, Callable[..., Any]]] = process.container(
+    "rules of dead code of users", {}
+)
 
 
 class PartialVal(tuple[Any, Any]):

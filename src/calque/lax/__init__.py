@@ -382,11 +382,12 @@ from calque.transforms.devices.sharding_constraint import (
 )
 from calque.transforms.devices.variance import pcast
 from calque.transforms.functions.associative_scan import associative_scan
+from calque.transforms.functions.branches import cond, switch
+from calque.transforms.functions.composites import composite, platform_dependent
 from calque.transforms.functions.loops import fori_loop, scan, while_loop
 from calque.transforms.functions.loops import map_ as map
 from calque.transforms.functions.solves import custom_linear_solve, custom_root, linear_solve_p
-from calque.transforms.primitives.composites import composite, platform_dependent
-from calque.transforms.primitives.cond import cond, cond_p, switch
+from calque.transforms.primitives.cond import cond_p
 from calque.transforms.primitives.scan import scan_p
 from calque.transforms.primitives.while_loop import while_p
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from calque.machine.caches import Caches, Table, caches
 from calque.machine.once import Turns
 
 T = TypeVar("T")
+C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -27,7 +28,7 @@ class Hook(Generic[F]):
     def __init__(self, name: str, default: F) -> None:
         self.name, self.default = name, default
         self._function = default
-        self._around: Callable[..., Any] | None = None
+        self._around: dict[str, Callable[..., Any]] = {}
         self.call = default
 
     def install(self, function: F) -> None:
@@ -39,16 +40,19 @@ class Hook(Generic[F]):
         """From now on the default is called."""
         self.install(self.default)
 
-    def intercept(self, around: Callable[..., Any] | None) -> None:
+    def intercept(self, who: str, around: Callable[..., Any] | None) -> None:
         """From now on `around(function, ...)` is called in place of `function(...)`; None: no
-        longer."""
-        self._around = around
+        longer. Each `who` has one; the first to come stands nearest to the function."""
+        if around is None:
+            self._around.pop(who, None)
+        else:
+            self._around[who] = around
         self._connect()
 
     def _connect(self) -> None:
         call: Any = self._function
-        if self._around is not None:
-            call = partial(self._around, call)
+        for around in self._around.values():
+            call = partial(around, call)
         self.call = call
 
 
@@ -111,42 +115,82 @@ class Epochs:
 
 
 class PerThread(threading.local):
-    """State of which each thread has its own: attributes with defaults."""
+    """State of which each thread has its own: attributes with defaults. A class of such state is
+    declared by name as all state is: `class _Scope(PerThread, name="names of axes in scope")`."""
+
+    def __init_subclass__(cls, *, name: str) -> None:
+        process.declare(name, cls)
+
+    def inside(self, **values: Any) -> Inside[Self]:
+        """A `with` block in which these attributes have these values; then they have again those
+        from before."""
+        return Inside(self, values)
+
+
+P = TypeVar("P", bound=PerThread)
+
+
+class Inside(Generic[P]):
+    """Attributes of a thread's state that hold for a `with` block, which is given the state."""
+
+    __slots__ = ("_before", "_state", "_values")
+
+    def __init__(self, state: P, values: dict[str, Any]) -> None:
+        self._state, self._values = state, values
+
+    def __enter__(self) -> P:
+        state = self._state
+        self._before = [(name, getattr(state, name)) for name in self._values]
+        for name, value in self._values.items():
+            setattr(state, name, value)
+        return state
+
+    def __exit__(self, *error: object) -> None:
+        for name, value in self._before:
+            setattr(self._state, name, value)
 
 
 class Process:
-    """Owns the state of the process; hooks, listeners and values are declared once, by name."""
+    """Owns the state of the process; hooks, listeners, values, containers and what belongs to each
+    thread are declared once, by name."""
 
     def __init__(self) -> None:
         self.caches: Caches = caches
         self.epochs = Epochs()
-        self._declared: dict[str, Hook[Any] | Listeners[Any] | Value[Any]] = {}
+        self._declared: dict[str, object] = {}
 
     def hook(self, name: str, default: F) -> Hook[F]:
         """A new hook."""
         hook = Hook(name, default)
-        self._declare(name, hook)
+        self.declare(name, hook)
         return hook
 
     def listeners(self, name: str) -> Listeners[Callable[..., None]]:
         """A new list of listeners."""
         made: Listeners[Callable[..., None]] = Listeners(name)
-        self._declare(name, made)
+        self.declare(name, made)
         return made
 
     def value(self, name: str, initial: T) -> Value[T]:
         """A new value."""
         made = Value(name, initial)
-        self._declare(name, made)
+        self.declare(name, made)
         return made
 
-    def _declare(self, name: str, made: Hook[Any] | Listeners[Any] | Value[Any]) -> None:
+    def container(self, name: str, made: C) -> C:
+        """The dict, list, set or counter itself, from now on declared: what modules and users
+        register, what lives as long as the process."""
+        self.declare(name, made)
+        return made
+
+    def declare(self, name: str, made: object) -> None:
+        """From now on the name stands for this state."""
         if name in self._declared:
             raise ValueError(f"there is a state named {name!r} already")
         self._declared[name] = made
 
     def declared(self) -> tuple[str, ...]:
-        """The names of all hooks, lists of listeners and values."""
+        """The names of all hooks, lists of listeners, values, containers and states of threads."""
         return tuple(sorted(self._declared))
 
 

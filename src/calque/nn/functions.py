@@ -20,7 +20,7 @@ from calque.numpy.promotion import (
 )
 from calque.ops.math import logistic
 from calque.ops.special import erfc
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",

@@ -24,9 +24,9 @@ from calque.numpy.promotion import (
     canonical_axes,
     convert,
     promote_inexact,
+    refuse_out,
     result_dtype,
 )
-from calque.numpy.reductions import refuse_out
 from calque.numpy.shaping import atleast_2d, expand_dims, moveaxis, ravel, reshape, where
 from calque.numpy.signatures import Median, OutSharding, Quantile
 from calque.numpy.sorting import sort, take_along_axis

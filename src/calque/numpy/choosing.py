@@ -27,11 +27,12 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
     promote_dtypes,
+    refuse_out,
 )
 from calque.numpy.shaping import broadcast_arrays, ravel, reshape, where
 from calque.numpy.sorting import nonzero, take
+from calque.transforms.functions.branches import switch
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.primitives.cond import switch
 
 # ---------------------------------------------------------------- places
 
@@ -151,8 +152,7 @@ def compress(
     >>> import calque.numpy as jnp
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
     Array([0, 2], dtype=int32)"""
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.compress is not supported.")
+    refuse_out("compress", out)
     condition, a, fill = arrays("compress", condition, a, fill_value)
     if condition.ndim != 1:
         raise ValueError(f"condition must be a 1D array, got shape {condition.shape}")
@@ -201,10 +201,7 @@ def choose(
     >>> import calque.numpy as jnp
     >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
     Array([1, 4], dtype=int32)"""
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.choose is not supported: arrays are immutable."
-        )
+    refuse_out("choose", out)
     given = (
         list(choices) if isinstance(choices, (list, tuple)) else list(array_of("choose", choices))
     )

@@ -24,6 +24,7 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
     promote_dtypes,
+    refuse_out,
     result_dtype,
 )
 from calque.numpy.shaping import expand_dims, moveaxis, ravel, reshape
@@ -225,10 +226,7 @@ def inner(
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of elements of two flattened arrays."""
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.outer is not supported: arrays are immutable."
-        )
+    refuse_out("outer", out)
     check_arraylike("outer", a, b)
     return ufuncs.multiply(reshape(a, (-1, 1)), reshape(b, (1, -1)))
 
@@ -297,10 +295,7 @@ def trace(
     out: None = None,
 ) -> Array:
     """The sum along a diagonal."""
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.trace is not supported: arrays are immutable."
-        )
+    refuse_out("trace", out)
     return diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
 
 

@@ -196,7 +196,9 @@ def fill_diagonal(
             " inplace=False)"
         )
     if wrap:
-        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+        raise NotImplementedError(
+            "wrap=True is not implemented, must use wrap=False: fill the blocks below one by one"
+        )
     check_arraylike("fill_diagonal", a, val)
     a, val = array_of("fill_diagonal", a), array_of("fill_diagonal", val)
     if a.ndim < 2:

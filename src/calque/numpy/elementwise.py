@@ -25,12 +25,13 @@ from calque.numpy.promotion import (
     promote_dtypes,
     promote_inexact,
     promote_inexact_strong,
+    refuse_out,
 )
 from calque.numpy.shaping import where
 from calque.numpy.ufuncs import binary, named, operands, unary
 from calque.ops.common import const
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import while_loop
-from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = [
     "angle", "copysign", "divmod", "float_power", "fmax", "fmin", "frexp", "gcd", "heaviside",
@@ -217,10 +218,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     >>> import calque.numpy as jnp
     >>> jnp.modf(-2.5)
     (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))"""
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.modf is not supported: arrays are immutable."
-        )
+    refuse_out("modf", out)
     (x,) = promote_inexact(array_of("modf", x))
     if is_complex(x.dtype):
         raise TypeError("modf does not support complex-valued inputs")

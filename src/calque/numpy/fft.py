@@ -159,7 +159,7 @@ def _one(name: str, kind: str, doc: str) -> Any:
             name, kind, a, None if n is None else (n,), (-1 if axis is None else axis,), norm
         )
 
-    return _described(transform, name, doc)
+    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
 
 
 def _check_axis(name: str, axis: Any) -> None:
@@ -170,13 +170,6 @@ def _check_axis(name: str, axis: Any) -> None:
         )
 
 
-def _described(f: Any, name: str, doc: str) -> Any:
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = doc
-    f.__module__ = "calque.numpy.fft"
-    return f
-
-
 def _two(name: str, kind: str, doc: str) -> Any:
     def transform(
         a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
@@ -185,7 +178,7 @@ def _two(name: str, kind: str, doc: str) -> Any:
             raise ValueError(f"calque.numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
         return _transform(name, kind, a, s, axes, norm)
 
-    return _described(transform, name, doc)
+    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
 
 
 def _many(name: str, kind: str, doc: str) -> Any:
@@ -194,7 +187,7 @@ def _many(name: str, kind: str, doc: str) -> Any:
     ) -> Any:
         return _transform(name, kind, a, s, axes, norm)
 
-    return _described(transform, name, doc)
+    return ufuncs.named(transform, name, doc, "calque.numpy.fft")
 
 
 _EXAMPLE = (

@@ -25,6 +25,7 @@ from calque.numpy.promotion import (
     convert,
     ensure,
     promote_dtypes,
+    refuse_out,
     result_dtype,
 )
 from calque.numpy.shaping import (
@@ -96,10 +97,7 @@ def stack(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """Arrays of one shape along a new axis."""
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.stack is not supported: arrays are immutable."
-        )
+    refuse_out("stack", out)
     parts = parts_of("stack", arrays)
     shapes = {typeof(a).shape for a in parts}
     if len(shapes) > 1:

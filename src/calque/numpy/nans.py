@@ -19,12 +19,14 @@ from calque.numpy.promotion import (
     convert,
     promote_inexact,
     promote_shapes,
+    refuse_out,
     result_dtype,
 )
-from calque.numpy.reductions import highest, lowest, refuse_out
+from calque.numpy.reductions import highest, lowest
 from calque.numpy.shaping import where as where_
-from calque.numpy.signatures import AnyFunction, Extreme, FoldAxes, NanSumLike, Position, Running
+from calque.numpy.signatures import Extreme, FoldAxes, NanSumLike, Position, Running
 from calque.ops.common import const
+from calque.ops.complexes import squared_magnitude
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
@@ -37,13 +39,6 @@ _isnan = ufuncs.isnan
 def without_nan(x: Any, value: Any) -> Any:
     """`x` with nan replaced."""
     return where_(_isnan(x), const(x, value), x) if is_inexact(typeof(x).dtype) else x
-
-
-def _described(f: AnyFunction, name: str, doc: str) -> AnyFunction:
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = doc
-    f.__module__ = "calque.numpy"
-    return f
 
 
 def _extreme(
@@ -71,7 +66,7 @@ def _extreme(
         )  # a slice of nothing but nan has no extreme
         return where_(every, const(a, np.nan), result)
 
-    return _described(reduction, name, doc)
+    return ufuncs.named(reduction, name, doc)
 
 
 nanmax = _extreme("nanmax", reductions.max, lowest, "The largest value that is not nan, over axes.")
@@ -94,7 +89,7 @@ def _position(
         every = reductions.all(_isnan(a), axis, keepdims=bool(keepdims))
         return where_(every, const(result, -1), result)
 
-    return _described(reduction, name, doc)
+    return ufuncs.named(reduction, name, doc)
 
 
 nanargmax = _position(
@@ -127,7 +122,7 @@ def _sum_like(name: str, fold: Callable[..., Any], neutral: int, doc: str) -> Na
             without_nan(a, neutral), axis, dtype, keepdims=keepdims, initial=initial, where=where
         )
 
-    return _described(reduction, name, doc)
+    return ufuncs.named(reduction, name, doc)
 
 
 nansum = _sum_like("nansum", reductions.sum, 0, "The sum over axes of the values that are not nan.")
@@ -143,7 +138,7 @@ def _cumulative(name: str, scan: Callable[..., Any], neutral: int, doc: str) -> 
         refuse_out(name, out)
         return scan(without_nan(array_of(name, a), neutral), axis, dtype)
 
-    return _described(running, name, doc)
+    return ufuncs.named(running, name, doc)
 
 
 nancumsum = _cumulative("nancumsum", reductions.cumsum, 0, "The running sum, nan counting as 0.")
@@ -210,11 +205,7 @@ def nanvar(
         else convert(mean, typeof(x).dtype)
     )
     centered = where_(there, ufuncs.subtract(x, center), np.zeros((), typeof(x).dtype))
-    squares = (
-        do.square(do.real(centered)) + do.square(do.imag(centered))
-        if is_complex(typeof(x).dtype)
-        else do.square(centered)
-    )
+    squares = squared_magnitude(centered)
     count = reductions.sum(convert(there, np.dtype("int32")), axis=axis, keepdims=keepdims)
     left = count - np.asarray(ddof, np.int32)
     enough = left > np.int32(0)

@@ -40,6 +40,15 @@ _EXACT = 1 << 53  # ints up to here are doubles
 _PYTHON_OF_KIND: Final = {"b": bool, "i": int, "u": int, "f": float, "c": complex, "V": float}
 
 
+def refuse_out(name: str, out: Any) -> None:
+    """The argument of NumPy that says where a result is to be written."""
+    if out is not None:
+        raise NotImplementedError(
+            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable, use the"
+            " result."
+        )
+
+
 def check_arraylike(name: str, *args: Any) -> None:
     """Lists, tuples, strings and other objects are refused by name and position."""
     for i, a in enumerate(args):

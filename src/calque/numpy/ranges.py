@@ -43,7 +43,7 @@ from calque.numpy.signatures import OutSharding, Placement
 from calque.ops.common import scalar_of
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number
-from calque.transforms.primitives.checks import raise_if
+from calque.transforms.functions.checks import raise_if
 
 # ---------------------------------------------------------------- ranges
 

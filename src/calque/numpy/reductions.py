@@ -36,9 +36,11 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
     promote_inexact,
+    refuse_out,
     result_dtype,
 )
 from calque.numpy.signatures import Binary, Extreme, FoldAxes, Position, Running, SumLike, Truth
+from calque.ops.complexes import squared_magnitude
 from calque.ops.sizes import as_number
 
 collectives = LazyModule("calque.transforms.devices.collective_functions")
@@ -193,18 +195,7 @@ def _sum_like(
         )
         return convert(result, target) if work != target else result
 
-    reduction.__name__ = reduction.__qualname__ = name
-    reduction.__doc__ = doc
-    reduction.__module__ = "calque.numpy"
-    return reduction
-
-
-def refuse_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise NotImplementedError(
-            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable, use the"
-            " result."
-        )
+    return ufuncs.named(reduction, name, doc)
 
 
 sum = _sum_like(
@@ -267,10 +258,7 @@ def _extreme(
             {},
         )
 
-    reduction.__name__ = reduction.__qualname__ = name
-    reduction.__doc__ = doc
-    reduction.__module__ = "calque.numpy"
-    return reduction
+    return ufuncs.named(reduction, name, doc)
 
 
 max = amax = _extreme(
@@ -297,10 +285,7 @@ def _logical(name: str, primitive: str, neutral: bool, doc: str) -> Truth:
         x = convert(x, np.dtype(bool))
         return fold(name, primitive, x, axis, keepdims, where, None, neutral, ufuncs.add, {})
 
-    reduction.__name__ = reduction.__qualname__ = name
-    reduction.__doc__ = doc
-    reduction.__module__ = "calque.numpy"
-    return reduction
+    return ufuncs.named(reduction, name, doc)
 
 
 all = _logical("all", "reduce_and", True, "Are all values true, over axes?")
@@ -402,10 +387,7 @@ def var(
     axes, names = axes_and_names(axis, typeof(x).ndim)
     center = _mean(x, (*axes, *names), where) if mean is None else convert(mean, typeof(x).dtype)
     centered = ufuncs.subtract(x, center)
-    if is_complex(typeof(x).dtype):
-        squares = do.square(do.real(centered)) + do.square(do.imag(centered))
-    else:
-        squares = do.square(centered)
+    squares = squared_magnitude(centered)
     total = sum(squares, axis=(*axes, *names), keepdims=keepdims, where=where)
     kind = typeof(squares).dtype
     n = counted(squares, axes, where, keepdims, kind, names)
@@ -473,10 +455,7 @@ def _position(name: str, primitive: str, doc: str) -> Position:
             return result
         return keep(result, aval.shape, tuple(range(aval.ndim)) if flat else (k,), True)
 
-    reduction.__name__ = reduction.__qualname__ = name
-    reduction.__doc__ = doc
-    reduction.__module__ = "calque.numpy"
-    return reduction
+    return ufuncs.named(reduction, name, doc)
 
 
 argmax = _position(
@@ -509,10 +488,7 @@ def _cumulative(name: str, primitive: str, doc: str) -> Running:
             return convert(do[primitive](x, axis=k, reverse=False), target)
         return do[primitive](convert(a, target), axis=k, reverse=False)
 
-    scan.__name__ = scan.__qualname__ = name
-    scan.__doc__ = doc
-    scan.__module__ = "calque.numpy"
-    return scan
+    return ufuncs.named(scan, name, doc)
 
 
 cumsum = _cumulative(

@@ -35,7 +35,7 @@ from calque.numpy.promotion import (
 from calque.numpy.signatures import OutSharding
 from calque.ops.found_sizes import found_size
 from calque.ops.sizes import as_number, index_dtype
-from calque.transforms.primitives.checks import raise_if
+from calque.transforms.functions.checks import raise_if
 
 
 @placed

@@ -25,6 +25,7 @@ from calque.numpy.promotion import (
     check_arraylike,
     convert,
     promote_dtypes,
+    refuse_out,
     result_dtype,
 )
 from calque.numpy.shaping import flip, ravel, reshape, where
@@ -267,10 +268,7 @@ def take(
     if type(indices) is int:
         indices = np.asarray(min(max(indices, -_FAR), _FAR), np.int64)
     check_arraylike("take", a, indices)
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.take is not supported: arrays are immutable."
-        )
+    refuse_out("take", out)
     if mode == "raise":
         raise NotImplementedError(
             "The 'raise' mode to jnp.take is not supported: use mode='fill' or 'clip'."
@@ -362,10 +360,7 @@ def take_along_axis(
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Values rounded to so many decimals, halves to even."""
     check_arraylike("round", a)
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.round is not supported: arrays are immutable."
-        )
+    refuse_out("round", out)
     a, decimals = as_operand(a), operator.index(decimals)
     dtype = typeof(a).dtype
     if is_integer(dtype) or dtype == np.dtype(bool):

@@ -21,7 +21,7 @@ from calque.core.dtypes import (
     is_unsigned,
 )
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike
 from calque.numpy.calls.marks import python_only
@@ -34,6 +34,7 @@ from calque.numpy.promotion import (
     promote_inexact,
     promote_numeric,
     promote_shapes,
+    refuse_out,
 )
 from calque.numpy.signatures import AnyFunction, Binary, Unary, UnaryWithOut
 from calque.ops.common import const, filled_like
@@ -56,10 +57,11 @@ def operands(name: str, promotion: Promotion, *args: Any) -> list[Array]:
     return promote_shapes(name, *promoted)
 
 
-def named(f: AnyFunction, name: str, doc: str) -> AnyFunction:
+def named(f: AnyFunction, name: str, doc: str, module: str = "calque.numpy") -> AnyFunction:
+    """A function that a factory made, as if it were written out in its module."""
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
-    f.__module__ = "calque.numpy"
+    f.__module__ = module
     return f
 
 
@@ -88,7 +90,13 @@ def binary(
 ) -> Binary:
     def ufunc(x: ArrayLike, y: ArrayLike, /) -> Array:
         a, b = getattr(x, "aval", None), getattr(y, "aval", None)
-        if a is b and a is not None and promotion is promote_dtypes:
+        if (
+            a is b
+            and a is not None
+            and promotion is promote_dtypes
+            and isinstance(x, VALUES)
+            and isinstance(y, VALUES)
+        ):
             return apply(x, y)
         x, y = operands(name, promotion, x, y)
         return apply(x, y)
@@ -101,10 +109,7 @@ def _with_out(name: str, apply: Callable[[Any], Any], doc: str) -> UnaryWithOut:
     f = unary(name, apply, _EXACT, doc)
 
     def ufunc(x: ArrayLike, /, out: None = None) -> Array:
-        if out is not None:
-            raise NotImplementedError(
-                f"The 'out' argument to jnp.{name} is not supported: arrays are immutable."
-            )
+        refuse_out(name, out)
         return f(x)
 
     return named(ufunc, name, doc)
@@ -187,7 +192,7 @@ def _fmod(x: Any, y: Any) -> Any:
 
 def _is_known_divisor(y: Any) -> bool:
     """Is it one number, known and not 0?"""
-    return not hasattr(y, "aval") and np.ndim(y) == 0 and y != 0
+    return not isinstance(y, VALUES) and np.ndim(y) == 0 and y != 0
 
 
 def _floor_divide(x: Any, y: Any) -> Any:

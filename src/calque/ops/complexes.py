@@ -105,3 +105,10 @@ def conj(x: Any) -> Any:
     """The complex conjugate, as a complex number also for real `x`: `conj(3+4j) == 3-4j`"""
     x = operand(x)
     return conj_p.bind(x, input_dtype=typeof(x).dtype)
+
+
+def squared_magnitude(x: Any) -> Any:
+    """|x| squared, of complex values without a root."""
+    if not is_complex(typeof(x).dtype):
+        return do.square(x)
+    return do.square(do.real(x)) + do.square(do.imag(x))

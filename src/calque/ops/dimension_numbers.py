@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from calque.core.config import config
+from calque.core.dtypes import canonicalize
 
 Dims = tuple[int, ...]
 
@@ -170,6 +171,11 @@ _PRECISIONS: Final = {
     "bfloat16": Precision.DEFAULT,
     "fastest": Precision.DEFAULT,
 }
+
+
+def preferred_dtype(preferred_element_type: Any) -> Any:
+    """The dtype that a product was asked to have, None where that of its operands decides."""
+    return None if preferred_element_type is None else canonicalize(preferred_element_type)
 
 
 def canonical_precision(precision: Any) -> Any:

@@ -29,6 +29,7 @@ from calque.random.gamma import (
     gamma,
     generalized_normal,
     loggamma,
+    random_gamma_p,
     t,
 )
 from calque.random.keys import (

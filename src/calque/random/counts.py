@@ -88,7 +88,8 @@ def poisson(
     shape = parameter_shape("poisson", shape, lam)
     rate = parameter(lam, np.dtype("float32"), shape)
     few = jnp.isnan(rate) | (rate < 10)
-    small = _poisson_inversion(typed, jnp.where(few, rate, 0.0), shape)
+    again = do.random_clone(typed)  # of the two ways one counts for each number
+    small = _poisson_inversion(again, jnp.where(few, rate, 0.0), shape)
     large = _poisson_rejection(typed, jnp.where(few, 1e5, rate), shape)
     out = jnp.where(few, convert(small, d), convert(large, d))
     return jnp.where(rate == 0, np.zeros((), d), out)
@@ -216,7 +217,8 @@ def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], d: Any) -> Any:
     q = jnp.where(bad_q, 0.01, q)
     few = bad_n | (n * q <= 10)
     whole = jnp.floor(n)
-    small = _binomial_inversion(key, jnp.where(few, whole, 0), q, shape, d)
+    again = do.random_clone(key)  # of the two ways one counts for each number
+    small = _binomial_inversion(again, jnp.where(few, whole, 0), q, shape, d)
     large = _binomial_rejection(key, jnp.where(few, 1e4, whole), jnp.where(few, 0.5, q), shape, d)
     invalid = bad_q | jnp.isnan(p) | bad_n
     out = jnp.where(invalid, math.nan, jnp.where(few, small, large))

@@ -7,18 +7,27 @@ the implicit reparametrisation.
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from calque import numpy as jnp
+from calque.core import reference
 from calque.core.arrays import Array
+from calque.core.avals import ShapedArray
 from calque.core.dtypes import finfo
-from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.primitives import Primitive, Zero, do
+from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.types import ArrayLike, DTypeLike, ShapeLike
 from calque.numpy.creation import canonical_shape, placed
 from calque.numpy.promotion import check_arraylike, convert
 from calque.numpy.signatures import OutSharding
+from calque.ops.common import move
 from calque.ops.convert import stop_gradient
+from calque.ops.kinds import not_linear
+from calque.ops.layout import broadcast
+from calque.ops.random.keys import impl_of, need_key
 from calque.ops.special import random_gamma_grad
 from calque.random.distributions import exponential, real_normal
 from calque.random.keys import wrapped
@@ -35,7 +44,6 @@ from calque.random.uniform import (
 )
 from calque.transforms.functions.loops import while_loop
 from calque.transforms.functions.vmap import vmap
-from calque.transforms.primitives.custom_jvp import custom_jvp
 
 # ---------------------------------------------------------------- one value
 
@@ -87,17 +95,34 @@ def _one(key: Any, alpha: Any, log_space: bool) -> Any:
 # ---------------------------------------------------------------- arrays of values
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(0, 2))
-def _values(key: Any, alpha: Any, log_space: bool) -> Any:
-    flat = jnp.ravel(alpha)
-    keys = do.random_split(key, shape=flat.shape)
-    return jnp.reshape(vmap(functools.partial(_one, log_space=log_space))(keys, flat), alpha.shape)
+def _program(key: Any, alpha: Any, *, log_space: bool) -> Any:
+    """A key for each of the values that a key is given for."""
+    keys = do.random_split(key, shape=alpha.shape[typeof(key).ndim :])
+    each = vmap(functools.partial(_one, log_space=log_space))
+    return jnp.reshape(each(jnp.ravel(keys), jnp.ravel(alpha)), alpha.shape)
 
 
-@_values.defjvp
-def _values_jvp(key: Any, log_space: bool, primals: Any, tangents: Any) -> Any:
-    (alpha,), (t,) = primals, tangents
-    out = _values(key, alpha, log_space)
+def _meaning(key: np.ndarray, alpha: np.ndarray, *, log_space: bool) -> np.ndarray:
+    avals = [ShapedArray(key.shape, impl_of(key).dtype), ShapedArray(alpha.shape, alpha.dtype)]
+    closed = trace_to_jaxpr(lambda k, a: [_program(k, a, log_space=log_space)], avals)
+    return np.asarray(reference.run(closed, key, alpha)[0])
+
+
+def _shape(key: ShapedArray, alpha: ShapedArray, *, log_space: bool) -> ShapedArray:
+    need_key("random_gamma", key)
+    if alpha.dtype.kind != "f" or alpha.shape[: key.ndim] != key.shape:
+        raise TypeError(
+            "random_gamma needs floating shape parameters with the dimensions of the keys first,"
+            f" got {key.str_short()} and {alpha.str_short()}"
+        )
+    return ShapedArray(alpha.shape, alpha.dtype)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool) -> tuple[Any, Any]:
+    (key, alpha), (_, t) = primals, tangents
+    out = random_gamma_p.bind(key, alpha, log_space=log_space)
+    if type(t) is Zero:
+        return out, Zero(typeof(out))
     if not log_space:
         return out, t * random_gamma_grad(alpha, out)
     value = jnp.exp(out)
@@ -105,11 +130,29 @@ def _values_jvp(key: Any, log_space: bool, primals: Any, tangents: Any) -> Any:
     return out, t * (random_gamma_grad(alpha, value) / value)
 
 
+def _batch(args: Sequence[Any], dims: Sequence[Any], *, log_space: bool) -> tuple[Any, int]:
+    n = next(typeof(x).shape[d] for x, d in zip(args, dims) if d is not None)
+    both = [broadcast(x, (n,)) if d is None else move(x, d, 0) for x, d in zip(args, dims)]
+    return random_gamma_p.bind(*both, log_space=log_space), 0
+
+
+random_gamma_p: Primitive = Primitive(
+    "random_gamma",
+    meaning=_meaning,
+    shape=_shape,
+    jvp=_jvp,
+    transpose=not_linear("random_gamma"),
+    batch=_batch,
+)
+random_gamma_p.program = _program
+
+
 def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, log_space: bool) -> Any:
     typed, _ = wrapped(key, name)
     d = float_dtype(name, dtype)
     shape = parameter_shape(name, shape, a)
-    return _values(typed, parameter(a, d, shape), log_space)
+    alpha = parameter(a, d, shape)
+    return random_gamma_p.bind(typed, alpha, log_space=log_space)
 
 
 @placed

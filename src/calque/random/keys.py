@@ -2,20 +2,16 @@
 gives back the kind it got."""
 
 import operator
-import os
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import key_use
 from calque.core.arrays import Array, ArrayImpl
 from calque.core.config import config
 from calque.core.dtypes import is_extended, is_integer
 from calque.core.primitives import do
-from calque.core.source import is_internal
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.core.types import ArrayLike, DTypeLike
@@ -103,8 +99,6 @@ def is_typed(k: ArrayLike) -> bool:
 
 def wrapped(k: ArrayLike, name: str, single: bool = True) -> tuple[Array, bool]:
     """(the key as a typed one, whether it was raw)"""
-    if config.debug_key_reuse and single and name != "fold_in" and not _is_inner():
-        key_use.consume(k, name)
     typed: Any = k
     raw = not is_typed(k)
     if raw:
@@ -124,20 +118,6 @@ def wrapped(k: ArrayLike, name: str, single: bool = True) -> tuple[Array, bool]:
             " Use calque.vmap for batching."
         )
     return typed, raw
-
-
-def _is_inner() -> bool:
-    """Whether this is a function of the package that another one calls. Its key was counted by that
-    one."""
-    frame = sys._getframe(2).f_back
-    while frame is not None and is_internal(frame.f_code):
-        if frame.f_code.co_filename.startswith(_HERE):
-            return True
-        frame = frame.f_back
-    return False
-
-
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def _legacy() -> None:

@@ -5,12 +5,12 @@ import calque.numpy as jnp
 from calque.core.jaxprs import check_jaxpr
 from calque.transforms.engines.linear import linearize_jaxpr
 from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, linearize, vjp
+from calque.transforms.functions.branches import cond
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.loops import scan, while_loop
+from calque.transforms.functions.remat import checkpoint
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.jit.decorator import jit
-from calque.transforms.primitives.cond import cond
-from calque.transforms.primitives.custom_jvp import custom_jvp
-from calque.transforms.primitives.remat import checkpoint
 from tests.transforms.programs import close, primitives_of, reference_backend, values, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -113,13 +113,13 @@ def test_a_key_is_used_once(key_checks, make):
     with pytest.raises(
         KeyReuseError,
         match=(
-            r"(?s)reused: normal used it at .*test_checks.py:\d+.*now uniform at .*test_checks.py"
+            r"(?s)reused: random_bits used it at .*test_checks.py:\d+.*now random_bits at .*test_"
         ),
     ):
         jax.random.uniform(key)
     key = make(0)
     jax.random.split(key)
-    with pytest.raises(KeyReuseError, match="split used it"):
+    with pytest.raises(KeyReuseError, match="random_split used it"):
         jax.random.normal(key)
 
 
@@ -131,7 +131,7 @@ def test_a_key_in_jit(key_checks):
         jax.jit(twice)(jax.random.key(0))
     draw, key = jax.jit(lambda key: jax.random.normal(key)), jax.random.key(1)
     draw(key)
-    with pytest.raises(KeyReuseError, match="normal in <lambda>"):
+    with pytest.raises(KeyReuseError, match="<lambda> used it"):
         draw(key)
     draw(jax.random.key(1))
 
@@ -185,7 +185,7 @@ def test_loops_and_branches_that_use_keys_properly(key_checks):
     lax.scan(lambda c, _: (c + jax.random.normal(jax.random.key(3)), None), 0.0, None, length=1)
     either = jax.random.key(4)
     lax.cond(True, lambda: jax.random.normal(either), lambda: jax.random.uniform(either))
-    with pytest.raises(KeyReuseError, match=r"normal used it|uniform used it"):
+    with pytest.raises(KeyReuseError, match=r"cond used it"):
         jax.random.normal(either)
 
 

@@ -12,11 +12,11 @@ from calque.native import backend
 from calque.transforms.functions.autodiff import grad, jvp, linear_transpose, vjp
 from calque.transforms.functions.callbacks import debug_callback
 from calque.transforms.functions.loops import fori_loop, scan, while_loop
+from calque.transforms.functions.remat import checkpoint
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.functions.vmap import vmap
 from calque.transforms.jit.decorator import jit
 from calque.transforms.primitives import while_reverse
-from calque.transforms.primitives.remat import checkpoint
 from tests.transforms.programs import check, close, primitives_of, reference_backend, verified  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -6,7 +6,7 @@ before each compilation, and what it raises reaches the caller."""
 from typing import Any
 
 from calque.core import backends
-from calque.core.devices import DEVICES
+from calque.core.devices import DEFAULT_DEVICE
 
 
 def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
@@ -15,7 +15,7 @@ def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
 
 def _ask() -> None:
     """The function that stands in this module now."""
-    backend_compile_and_load(DEVICES[0])
+    backend_compile_and_load(DEFAULT_DEVICE)
 
 
 backends.before_compiling(_ask)

@@ -27,37 +27,16 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         ConcretizationTypeError,
         UnexpectedTracerError,
     )
-    from calque.extend.core import (
-        ClosedJaxpr,
-        DropVar,
-        Effect,
-        Jaxpr,
-        JaxprEqn,
-        JaxprTypeError,
-        Literal,
-        Primitive,
-        Token,
-        Var,
-        check_jaxpr,
-        concrete_or_error,
-        find_top_trace,
-        gensym,
-        get_opaque_trace_state,
-        jaxpr_as_fun,
-        jaxprs_in_params,
-        mapped_aval,
-        new_jaxpr_eqn,
-        no_effects,
-        nonempty_axis_env_DO_NOT_USE,
-        primal_dtype_to_tangent_dtype,
-        set_current_trace,
-        subjaxprs,
-        take_current_trace,
-        unmapped_aval,
-        valid_jaxtype,
-    )
+    from calque.extend.core import *  # noqa: F403 (what is public is here as well)
     from calque.extend.programs import (
         trace_state_clean,
+    )
+    from calque.transforms.devices.types import (
+        ManualAxisType,
+        ShardingTypeError,
+    )
+    from calque.transforms.devices.types import (
+        of_explicit_axes as modify_spec_for_auto_manual,
     )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from calque.api_util import safe_map
+from calque.transforms.engines.trees import name_of
 
 __all__ = ["partition_list", "prod", "safe_map", "safe_zip", "split_list", "unzip2", "wraps"]
 
@@ -45,6 +46,21 @@ def prod(xs: Iterable[int]) -> int:
     return math.prod(xs)
 
 
-def wraps(wrapped: Callable[..., Any], **_: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`functools.wraps`, for any callable."""
-    return functools.wraps(wrapped)
+def wraps(
+    wrapped: Callable[..., Any],
+    namestr: str | None = None,
+    docstr: str | None = None,
+    **words: Any,
+) -> Callable[[Callable[..., Any]], Any]:
+    """`functools.wraps`, with another name and another docstring: templates in which `{fun}` is the
+    name of the wrapped function, and in the docstring `{doc}` its own one, and any other words."""
+    name = name_of(wrapped)
+    doc = getattr(wrapped, "__doc__", "") or ""
+
+    def put_on(fun: Callable[..., Any]) -> Callable[..., Any]:
+        made = functools.wraps(wrapped)(fun)
+        made.__name__ = name if namestr is None else namestr.format(fun=name)
+        made.__doc__ = doc if docstr is None else docstr.format(fun=name, doc=doc, **words)
+        return made
+
+    return put_on

@@ -31,6 +31,11 @@ class SparseInfo(NamedTuple):
     unique_indices: bool = False
 
 
+def undefined(of: Any, name: str) -> NotImplementedError:
+    """What a class of sparse arrays must define, and does not."""
+    return NotImplementedError(f"the class {type(of).__name__} of sparse arrays defines no {name}")
+
+
 class JAXSparse:
     """The base class of sparse arrays: containers whose leaves are arrays, the values first."""
 
@@ -47,7 +52,7 @@ class JAXSparse:
     @property
     def nse(self) -> int:
         """The number of stored elements, of each batch."""
-        raise NotImplementedError(f"{type(self).__name__}.nse")
+        raise undefined(self, "nse")
 
     @property
     def size(self) -> int:
@@ -80,15 +85,15 @@ class JAXSparse:
 
     def tree_flatten(self) -> tuple[Any, Any]:
         """The arrays, and the rest."""
-        raise NotImplementedError
+        raise undefined(self, "tree_flatten")
 
     def transpose(self, axes: Any = None) -> Any:
         """The array with its dimensions in another order."""
-        raise NotImplementedError(f"{type(self).__name__}.transpose")
+        raise undefined(self, "transpose")
 
     def todense(self) -> Any:
         """The array as a dense one."""
-        raise NotImplementedError(f"{type(self).__name__}.todense")
+        raise undefined(self, "todense")
 
     def block_until_ready(self) -> Any:
         """Wait until the values are there."""

@@ -9,7 +9,7 @@ import numpy as np
 from calque import numpy as jnp
 from calque.core.arrays import Array
 from calque.core.types import ArrayLike, DTypeLike
-from calque.experimental.sparse.base import JAXSparse, is_sparse
+from calque.experimental.sparse.base import JAXSparse, is_sparse, undefined
 from calque.experimental.sparse.bcoo import BCOO
 from calque.experimental.sparse.bcsr import BCSR
 from calque.experimental.sparse.conversions import bcoo_fromdense, bcoo_todense
@@ -29,7 +29,7 @@ class _Matrix(JAXSparse):
         self._set([jnp.asarray(x) for x in args])
 
     def _set(self, parts: Sequence[Any]) -> None:
-        raise NotImplementedError
+        raise undefined(self, "_set")
 
     @property
     def nse(self) -> int:
@@ -37,18 +37,18 @@ class _Matrix(JAXSparse):
 
     def to_bcoo(self) -> BCOO:
         """The same matrix with coordinates."""
-        raise NotImplementedError
+        raise undefined(self, "to_bcoo")
 
     def todense(self) -> Any:
         return bcoo_todense(self.to_bcoo())
 
     def _reversed(self) -> Any:
-        raise NotImplementedError
+        raise undefined(self, "_reversed")
 
     def transpose(self, axes: Any = None) -> Any:
         if axes is not None and tuple(axes) != (1, 0):
             raise NotImplementedError(
-                f"{type(self).__name__}.transpose: axes={axes}; only the transposed matrix"
+                f"{type(self).__name__}.transpose: axes={axes}; only the transposed matrix, (1, 0)"
             )
         return self._reversed()
 
@@ -57,14 +57,14 @@ class _Matrix(JAXSparse):
             raise NotImplementedError("matmul between two sparse matrices: use BCOO")
         return _product(type(self).__name__, self, other, False, (1, 2))
 
-    def tree_flatten(self) -> tuple[Any, Any]:
-        raise NotImplementedError
-
 
 def _product(name: str, mat: Any, v: Any, transpose: bool, ndims: tuple[int, ...]) -> Any:
     v = array_of(name, v)
     if v.ndim not in ndims:
-        raise NotImplementedError(f"{name}: product with an array of shape {v.shape}")
+        raise NotImplementedError(
+            f"{name}: product with an array of shape {v.shape}; bcoo_dot_general takes any, of"
+            " to_bcoo()"
+        )
     bcoo = mat.to_bcoo()
     return bcoo_dot_general(bcoo, v, dimension_numbers=(((0 if transpose else 1,), (0,)), ((), ())))
 

@@ -1,6 +1,6 @@
 """Products of BCOO arrays with dense and sparse ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,21 @@ def _sparse_dense(lhs: BCOO, rhs: Any, dims: Dims, preferred: Any) -> Any:
     return f(data, indices, rhs)
 
 
+def _meeting(
+    left: Any,
+    left_shape: tuple[int, ...],
+    right: Any,
+    right_shape: tuple[int, ...],
+    pairs: Iterable[tuple[int, int]],
+) -> Any:
+    """Of every pair of stored elements, whether both are there and their indices agree in these
+    pairs of dimensions."""
+    same = in_bounds(left, left_shape)[:, None] & in_bounds(right, right_shape)[None, :]
+    for a, b in pairs:
+        same = same & (left[:, None, a] == right[None, :, b])
+    return same
+
+
 def _sparse_sparse(lhs: BCOO, rhs: BCOO, dims: Dims, preferred: Any) -> BCOO:
     """Every pair of stored elements whose contracted indices agree."""
     (lc, rc), (lb, rb) = dims
@@ -163,9 +178,7 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, dims: Dims, preferred: Any) -> BCOO:
     most = int(min(lhs.nse * rhs.nse, np.prod(shape)))
 
     def one(ld: Any, li: Any, rd: Any, ri: Any) -> tuple[Any, Any]:
-        same = in_bounds(li, lhs.sparse_shape)[:, None] & in_bounds(ri, rhs.sparse_shape)[None, :]
-        for a, b in zip(left, right):
-            same = same & (li[:, None, a] == ri[None, :, b])
+        same = _meeting(li, lhs.sparse_shape, ri, rhs.sparse_shape, zip(left, right))
         product = jnp.where(
             same, ld.astype(result.dtype)[:, None] * rd.astype(result.dtype)[None, :], 0
         )
@@ -207,11 +220,9 @@ def bcoo_dot_general_sampled(
     ):
         return extract(indices, lax.dot_general(A, B, dims, precision=lax.Precision.HIGHEST))
     _result(A, B, dims, None)
-    rows = (
-        jnp.transpose(A, (*_rest(A.ndim, lc), *lc)).at[indices[:, 0]].get(mode="fill", fill_value=0)
-    )
-    others = (
-        jnp.transpose(B, (*_rest(B.ndim, rc), *rc)).at[indices[:, 1]].get(mode="fill", fill_value=0)
+    rows, others = (
+        jnp.transpose(m, (*_rest(m.ndim, c), *c)).at[indices[:, k]].get(mode="fill", fill_value=0)
+        for k, (m, c) in enumerate(((A, lc), (B, rc)))
     )
     return jnp.sum(rows * others, axis=tuple(range(1, rows.ndim)))
 
@@ -277,12 +288,10 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     n = min(lhs.n_batch, rhs.n_batch)
     lhs, rhs = bcoo_update_layout(lhs, n_batch=n), bcoo_update_layout(rhs, n_batch=n)
     target = shape[n : n + lhs.n_sparse]
+    equal = [k for k, (a, b) in enumerate(zip(lhs.sparse_shape, rhs.sparse_shape)) if a == b]
 
     def one(ld: Any, li: Any, rd: Any, ri: Any) -> tuple[Any, Any]:
-        same = in_bounds(li, lhs.sparse_shape)[:, None] & in_bounds(ri, rhs.sparse_shape)[None, :]
-        for k, (a, b) in enumerate(zip(lhs.sparse_shape, rhs.sparse_shape)):
-            if a == b:
-                same = same & (li[:, None, k] == ri[None, :, k])
+        same = _meeting(li, lhs.sparse_shape, ri, rhs.sparse_shape, zip(equal, equal))
         place = jnp.maximum(li[:, None], ri[None, :])
         product = ld[:, None] * rd[None, :]
         kept = jnp.reshape(same, same.shape + (1,) * (product.ndim - 2))

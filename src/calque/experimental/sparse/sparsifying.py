@@ -101,7 +101,10 @@ def _apply(primitive: Primitive, values: Sequence[Any], params: dict[str, Any]) 
             " output. If this is your intent, use sparse.todense() to convert your arguments to"
             " dense matrices."
         )
-    raise NotImplementedError(f"sparse rule for {primitive.name} is not implemented.")
+    raise NotImplementedError(
+        f"sparse rule for {primitive.name} is not implemented. Convert its operands with"
+        " sparse.todense()."
+    )
 
 
 # ---------------------------------------------------------------- rules: elementwise

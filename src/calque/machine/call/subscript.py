@@ -60,6 +60,7 @@ from calque.machine.objects.pyapi import (
     xdecref,
 )
 from calque.machine.objects.strided import calque_strided_copy
+from calque.machine.state import process
 
 unit = Unit("calque_subscript")
 
@@ -431,7 +432,7 @@ basic_shape: Callable[[Any, Any], tuple[int, ...] | None] = make_builtin(_basic_
 basic_part: Callable[[Any, Any], Any] = make_builtin(_basic_part)
 learn_source: Callable[[Any, tuple[int, ...], int], None] = make_builtin(_learn_source)
 learn_result: Callable[[Any, tuple[int, ...], Any], None] = make_builtin(_learn_result)
-_kept: Final[list[Any]] = []
+_kept: Final[list[Any]] = process.container("what indexing points to", [])
 
 
 def set_fallback(function: Callable[[Any, Any], Any]) -> None:

@@ -39,7 +39,7 @@ _DEFAULT_SIZE = 512 << 20
 _OFF = ("off", "0", "no", "false")
 _TURNED_OFF, _NO_ROOM = "CALQUE_CACHE turns it off", "CALQUE_CACHE_SIZE leaves no room"
 _WANTED = (_TURNED_OFF, _NO_ROOM)  # reasons that the user has chosen
-_temporary_numbers: Final = itertools.count()
+_temporary_numbers: Final = process.container("numbers of temporary files", itertools.count())
 
 
 class _Folder:

@@ -9,12 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from calque.machine.lang.types import F32, F64, I1, I8, I16, I32, I64, PTR, Cell, Layout, Type, Var
+from calque.machine.state import process
 
 if TYPE_CHECKING:
     from calque.machine.lang.expressions import Expressions, Value
 
 Emit = Callable[["Expressions", ast.Call], "Value"]
-INTRINSICS: Final[dict[str, Emit]] = {}
+INTRINSICS: Final[dict[str, Emit]] = process.container("intrinsics", {})
 
 
 def _arguments(e: Expressions, node: ast.Call, *types: Type | None) -> list[Value]:

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr, signature
+from calque.machine.lang.unit import Function, Unit, f64, i32, i64, layout, likely, ptr
+from calque.machine.state import process
 
 unit = Unit("calque_pyapi")
 
@@ -116,6 +117,7 @@ METH_FASTCALL, METH_O, METH_NOARGS = 0x80, 0x8, 0x4
 FLAGS_DEFAULT, FLAGS_BASETYPE, FLAGS_HAVE_GC = 1 << 18, 1 << 10, 1 << 14
 FLAGS_VECTORCALL, FLAGS_METHOD_DESCRIPTOR, FLAGS_NO_NEW = 1 << 11, 1 << 17, 1 << 7
 SLOTS: Final = {
+    "bf_getbuffer": 1,
     "mp_subscript": 5,
     "sq_item": 44,
     "tp_call": 50,
@@ -131,8 +133,7 @@ SLOTS: Final = {
 OBJECT, ULONGLONG, PYSSIZET = 6, 18, 19  # kinds of PyMemberDef
 READONLY = 1
 
-fastcall = signature(ptr, ptr, ptr, i64)  # (self, arguments, count) of METH_FASTCALL
-_keep_alive: Final[list[Any]] = []  # definitions that C objects point to
+_keep_alive: Final[list[Any]] = process.container("definitions of C objects", [])
 
 
 class _MethodDef(ctypes.Structure):

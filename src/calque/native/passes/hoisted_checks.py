@@ -18,7 +18,8 @@ from calque.core.polynomials import Poly
 from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr
 from calque.native.passes.inline import inline_calls
-from calque.transforms.primitives.checks import Fail, raise_when
+from calque.transforms.functions.checks import raise_when
+from calque.transforms.primitives.callbacks import Fail
 
 FLAG = ShapedArray((), np.dtype(bool))
 INDEX = ShapedArray((), np.dtype("int32"))

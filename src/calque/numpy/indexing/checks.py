@@ -14,7 +14,7 @@ from calque.core.primitives import do
 from calque.core.source import here
 from calque.core.trace import typeof
 from calque.ops.sizes import as_number
-from calque.transforms.primitives.checks import raise_if
+from calque.transforms.functions.checks import raise_if
 
 
 def check_bounds(shape: Sequence[Any], arrays: dict[int, Any], parts: Sequence[Any]) -> None:

@@ -19,7 +19,7 @@ from calque.core.trace import JaxprTracer, typeof
 from calque.core.trace_state import Tracer, dynamic_trace
 from calque.ops.found_sizes import found_size, places
 from calque.ops.sizes import as_number
-from calque.transforms.primitives.checks import raise_if
+from calque.transforms.functions.checks import raise_if
 
 PLACE = np.dtype("int32")
 

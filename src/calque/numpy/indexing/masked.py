@@ -15,7 +15,7 @@ from calque.core.trace_state import Tracer
 from calque.numpy.indexing import gathering as indexing
 from calque.numpy.promotion import convert
 from calque.ops.sizes import as_number, index_dtype
-from calque.transforms.primitives.checks import raise_if
+from calque.transforms.functions.checks import raise_if
 
 
 def traced_mask(x: Any, index: Any) -> Any:

@@ -17,7 +17,7 @@ from calque.core.types import DTypeLike
 from calque.numpy import reductions
 from calque.numpy.calls.marks import python_only
 from calque.numpy.creation import asarray, placed
-from calque.numpy.promotion import arrays, convert, promote_dtypes, result_dtype
+from calque.numpy.promotion import arrays, convert, promote_dtypes, refuse_out, result_dtype
 from calque.numpy.shaping import transpose
 from calque.numpy.signatures import OutSharding
 from calque.ops.dimension_numbers import PrecisionLike, canonical_precision
@@ -401,10 +401,7 @@ def einsum(
     >>> import calque.numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.0))
     Array([3., 3.], dtype=float32)"""
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.einsum is not supported: arrays are immutable."
-        )
+    refuse_out("einsum", out)
     inputs, output, values = parse(subscripts, operands)
     values = promote_dtypes(*values)
     preferred = result_dtype(preferred_element_type)

@@ -15,6 +15,7 @@ from calque.numpy.creation import asarray, zeros
 from calque.numpy.promotion import array_of, broadcast_to, convert, promote_inexact
 from calque.numpy.shaping import matrix_transpose, where
 from calque.numpy.sorting import argsort, take_along_axis
+from calque.ops.complexes import squared_magnitude
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.linalg import orthogonal as linalg_orthogonal
 from calque.ops.linalg import spectral as linalg_spectral
@@ -130,7 +131,7 @@ def _reflections(a: Any) -> tuple[Any, Any]:
         x = a[..., :, k]
         alpha = x[..., k]
         below = where(rows > k, x, np.zeros((), a.dtype))
-        size = do.sqrt(_square(alpha) + reductions.sum(_square(below), axis=-1))
+        size = do.sqrt(squared_magnitude(alpha) + reductions.sum(squared_magnitude(below), axis=-1))
         beta = where(_real(alpha) >= 0, -size, size)
         nothing = reductions.all(below == 0, axis=-1) & (alpha == convert(_real(alpha), a.dtype))
         safe = where(nothing, np.ones((), beta.dtype), beta)
@@ -159,10 +160,6 @@ def concatenated(parts: list[Any], like: Any) -> Any:
         if parts
         else zeros((*like.shape[:-2], 0), like.dtype)
     )
-
-
-def _square(x: Any) -> Any:
-    return do.square(do.real(x)) + do.square(do.imag(x)) if is_complex(x.dtype) else do.square(x)
 
 
 def _real(x: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from calque.core.arrays import Array
-from calque.core.dtypes import is_complex
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, Axes
@@ -19,6 +18,7 @@ from calque.numpy.linalg.solving import inv
 from calque.numpy.promotion import array_of, canonical_axes, convert, promote_inexact
 from calque.numpy.reductions import keep
 from calque.numpy.shaping import moveaxis, where
+from calque.ops.complexes import squared_magnitude
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
@@ -30,12 +30,8 @@ def safe_root(x: Any) -> Any:
     return where(zero, np.zeros((), typeof(x).dtype), do.sqrt(where(zero, one, x)))
 
 
-def _squares(x: Any) -> Any:
-    return do.square(do.real(x)) + do.square(do.imag(x)) if is_complex(x.dtype) else do.square(x)
-
-
 def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return safe_root(reductions.sum(_squares(x), axis=axes, keepdims=keepdims))
+    return safe_root(reductions.sum(squared_magnitude(x), axis=axes, keepdims=keepdims))
 
 
 def norm(

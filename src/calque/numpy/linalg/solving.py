@@ -27,11 +27,12 @@ from calque.numpy.promotion import (
     promote_inexact,
 )
 from calque.numpy.shaping import matrix_transpose, reshape, transpose, where
+from calque.ops.complexes import squared_magnitude
 from calque.ops.linalg import factors as lax_linalg
 from calque.ops.sizes import places
+from calque.transforms.functions.branches import cond
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.functions.solves import custom_linear_solve
-from calque.transforms.primitives.cond import cond
-from calque.transforms.primitives.custom_jvp import custom_jvp
 
 __all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
 
@@ -365,14 +366,7 @@ def lstsq(
         residuals = asarray(np.zeros((0,), real))
     else:
         left = b - matmul(a, x)
-        residuals = reductions.sum(
-            (
-                do.square(do.real(left)) + do.square(do.imag(left))
-                if is_complex(left.dtype)
-                else left * left
-            ),
-            axis=0,
-        )
+        residuals = reductions.sum(squared_magnitude(left), axis=0)
     return (x[:, 0] if vector else x), residuals, rank, s
 
 

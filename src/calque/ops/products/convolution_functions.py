@@ -8,12 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core.dtypes import canonicalize
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.ops import common
 from calque.ops.common import operand as as_operand
-from calque.ops.dimension_numbers import ConvDimensionNumbers, canonical_precision
+from calque.ops.dimension_numbers import ConvDimensionNumbers, canonical_precision, preferred_dtype
 from calque.ops.layout import Shape, permuted
 from calque.ops.padding import canonical_pads, dilated, padtype_to_pads, per_dimension, window_count
 from calque.ops.products.dot import dot_general
@@ -140,9 +139,7 @@ def conv_general_dilated(
         feature_group_count=feature_group_count,
         batch_group_count=batch_group_count,
         precision=canonical_precision(precision),
-        preferred_element_type=(
-            None if preferred_element_type is None else canonicalize(preferred_element_type)
-        ),
+        preferred_element_type=preferred_dtype(preferred_element_type),
         out_sharding=out_sharding,
     )
 

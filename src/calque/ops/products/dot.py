@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import INT4, UINT4, canonicalize, is_float, promote_in_any_case
+from calque.core.dtypes import INT4, UINT4, is_float, promote_in_any_case
 from calque.core.primitives import Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import typeof
 from calque.ops.common import add_tangents, zero_like
 from calque.ops.common import operand as as_operand
-from calque.ops.dimension_numbers import canonical_precision
+from calque.ops.dimension_numbers import canonical_precision, preferred_dtype
 from calque.ops.layout import Shape, canonical_axis, inverse, permuted
 
 DimensionNumbers = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
@@ -203,22 +203,29 @@ def _dot_batch(
     free."""
     (x, y), (bx, by) = args, dims
     (lc, rc), (lb, rb) = dimension_numbers
-    lc, lb = _shifted(lc, bx), _shifted(lb, bx)
-    rc, rb = _shifted(rc, by), _shifted(rb, by)
+    lc, lb = beside(lc, bx), beside(lb, bx)
+    rc, rb = beside(rc, by), beside(rb, by)
     if bx is not None and by is not None:
         return (
             do.dot_general(x, y, dimension_numbers=((lc, rc), ((bx, *lb), (by, *rb))), **params),
             0,
         )
     out = do.dot_general(x, y, dimension_numbers=((lc, rc), (lb, rb)), **params)
-    lf = free_dims(typeof(x).ndim, lc, lb)
+    left, right = free_dims(typeof(x).ndim, lc, lb), free_dims(typeof(y).ndim, rc, rb)
+    return out, len(lb) + free_place(bx, by, left, right)
+
+
+def free_place(bx: int | None, by: int | None, left: Shape, right: Shape) -> int:
+    """Where the batch dimension of the one operand that has it stands among the free dimensions of
+    the result: those of lhs, then those of rhs."""
     if bx is not None:
-        return out, len(lb) + lf.index(bx)
+        return left.index(bx)
     assert by is not None
-    return out, len(lb) + len(lf) + free_dims(typeof(y).ndim, rc, rb).index(by)
+    return len(left) + right.index(by)
 
 
-def _shifted(dims: Shape, b: int | None) -> Shape:
+def beside(dims: Shape, b: int | None) -> Shape:
+    """Dimensions of an array that gets a batch dimension `b`, where they are then."""
     return dims if b is None else tuple([d + (d >= b) for d in dims])
 
 
@@ -277,9 +284,7 @@ def dot_general(
         rhs,
         dimension_numbers=canonical_numbers(dimension_numbers, typeof(lhs), typeof(rhs)),
         precision=canonical_precision(precision),
-        preferred_element_type=(
-            None if preferred_element_type is None else canonicalize(preferred_element_type)
-        ),
+        preferred_element_type=preferred_dtype(preferred_element_type),
         out_sharding=out_sharding,
     )
 

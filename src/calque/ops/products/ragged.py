@@ -7,18 +7,24 @@ from typing import Any
 import numpy as np
 
 from calque.core.avals import ShapedArray
-from calque.core.dtypes import canonicalize, is_integer
+from calque.core.dtypes import is_integer
 from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.ops.common import front, instantiate, move, zero_like, zeros
 from calque.ops.common import operand as as_operand
-from calque.ops.dimension_numbers import RaggedDotDimensionNumbers, canonical_precision
+from calque.ops.dimension_numbers import (
+    RaggedDotDimensionNumbers,
+    canonical_precision,
+    preferred_dtype,
+)
 from calque.ops.layout import Shape, permuted
 from calque.ops.products.dot import (
     DimensionNumbers,
+    beside,
     canonical_numbers,
     dot_general_p,
     free_dims,
+    free_place,
     product_dtype,
 )
 from calque.ops.scalar_programs import jvp_scalars
@@ -34,6 +40,11 @@ def _numbers(p: Params) -> tuple[DimensionNumbers, int, Shape]:
         numbers.lhs_ragged_dimensions[0],
         tuple(numbers.rhs_group_dimensions),
     )
+
+
+def _dot_params(p: Params) -> Params:
+    """What the product of one group takes."""
+    return {k: p[k] for k in ("precision", "preferred_element_type", "out_sharding")}
 
 
 def _mode(p: Params) -> str:
@@ -128,7 +139,7 @@ def _spread(sizes: Any, dims: Shape, ndim: int) -> tuple[Shape, Shape]:
 def _meaning(lhs: np.ndarray, rhs: np.ndarray, sizes: np.ndarray, **p: Any) -> np.ndarray:
     """Group by group: the rows that belong to it, times its matrix. Rows of no group give zeros."""
     (((lc, rc), batch), ragged, groups), mode = _numbers(p), _mode(p)
-    dot: Params = {k: p[k] for k in ("precision", "preferred_element_type", "out_sharding")}
+    dot = _dot_params(p)
     numbers: DimensionNumbers = ((lc, rc), batch)
     if mode == "batch":
         return dot_general_p.meaning(lhs, rhs, dimension_numbers=numbers, **dot)
@@ -165,7 +176,7 @@ def _meaning(lhs: np.ndarray, rhs: np.ndarray, sizes: np.ndarray, **p: Any) -> n
 def _program(lhs: Any, rhs: Any, sizes: Any, **p: Any) -> Any:
     """One dot_general: lhs repeated for each group, with zeros in the rows of the others."""
     (((lc, rc), (lb, rb)), ragged, groups), mode = _numbers(p), _mode(p)
-    dot: Params = {k: p[k] for k in ("precision", "preferred_element_type", "out_sharding")}
+    dot = _dot_params(p)
     if mode == "batch":
         return do.dot_general(lhs, rhs, dimension_numbers=((lc, rc), (lb, rb)), **dot)
     aval, index = typeof(lhs), typeof(sizes)
@@ -214,29 +225,15 @@ def _batch(args: Sequence[Any], dims: Sequence[int | None], **p: Any) -> tuple[A
         bl = br = 0
     (((lc, rc), (lb, rb)), ragged, groups), mode = _numbers(p), _mode(p)
 
-    def left(ds: tuple[int, ...]) -> tuple[int, ...]:
-        return ds if bl is None else tuple([d + (d >= bl) for d in ds])
-
-    def right(ds: tuple[int, ...]) -> tuple[int, ...]:
-        return ds if br is None else tuple([d + (d >= br) for d in ds])
-
-    lc, lb, rc, rb, groups, (ragged,) = (
-        left(lc),
-        left(lb),
-        right(rc),
-        right(rb),
-        right(groups),
-        left((ragged,)),
-    )
+    lc, lb, (ragged,) = beside(lc, bl), beside(lb, bl), beside((ragged,), bl)
+    rc, rb, groups = beside(rc, br), beside(rb, br), beside(groups, br)
     first = 1 if mode == "contracting" else 0
     if bl is not None and br is not None:
         lb, rb, at = (bl, *lb), (br, *rb), first
-    elif bl is not None:
-        at = first + len(lb) + free_dims(typeof(lhs).ndim, lc, lb).index(bl)
     else:
-        assert br is not None
-        n = len(free_dims(typeof(lhs).ndim, lc, lb))
-        at = first + len(lb) + n + free_dims(typeof(rhs).ndim, rc, rb, groups).index(br)
+        left = free_dims(typeof(lhs).ndim, lc, lb)
+        right = free_dims(typeof(rhs).ndim, rc, rb, groups)
+        at = first + len(lb) + free_place(bl, br, left, right)
     numbers = RaggedDotDimensionNumbers(((lc, rc), (lb, rb)), (ragged,), groups)
     return (
         do.ragged_dot_general(lhs, rhs, sizes, **{**p, "ragged_dot_dimension_numbers": numbers}),
@@ -309,9 +306,7 @@ def ragged_dot_general(
         sizes,
         ragged_dot_dimension_numbers=numbers,
         precision=canonical_precision(precision),
-        preferred_element_type=(
-            None if preferred_element_type is None else canonicalize(preferred_element_type)
-        ),
+        preferred_element_type=preferred_dtype(preferred_element_type),
         group_offset=group_offset,
         out_sharding=out_sharding,
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calque.core.adopting import from_storage
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import ExtendedDType, is_integer
 from calque.core.primitives import REGISTRY, Primitive, Zero, do
@@ -155,9 +156,14 @@ def _records(words: np.ndarray, impl: PRNGImpl) -> np.ndarray:
     return out
 
 
-def _impl_of(keys: np.ndarray) -> PRNGImpl:
+def impl_of(keys: np.ndarray) -> PRNGImpl:
     """The algorithm of key records: its tag is the name of their field."""
     return _BY_TAG[(keys.dtype.names or ("",))[0]]
+
+
+def keys_of_records(records: np.ndarray) -> Any:
+    """An Array of typed keys, from what memory holds of them."""
+    return from_storage(records, ShapedArray(records.shape, impl_of(records).dtype))
 
 
 _BY_TAG: Final = {impl.tag: impl for impl in IMPLEMENTATIONS.values()}
@@ -246,7 +252,7 @@ def _fold_in_shape(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
 def _fold_in_meaning(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
     shape = keys.shape or data.shape
     keys, data = np.broadcast_to(keys, shape), np.broadcast_to(data, shape)
-    impl = _impl_of(keys)
+    impl = impl_of(keys)
     return _records(impl.fold_in(_words(keys), data), impl)
 
 
@@ -258,12 +264,12 @@ def _bits_shape(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) ->
 
 
 def _split_meaning(keys: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
-    impl = _impl_of(keys)
+    impl = impl_of(keys)
     return _records(impl.split(_words(keys), shape), impl)
 
 
 def _bits_meaning(keys: np.ndarray, *, bit_width: int, shape: tuple[int, ...]) -> np.ndarray:
-    return _impl_of(keys).random_bits(_words(keys), bit_width, shape)
+    return impl_of(keys).random_bits(_words(keys), bit_width, shape)
 
 
 random_seed_p = _primitive(

@@ -18,7 +18,7 @@ from calque.numpy.linalg.factors import adjoint, matrices
 from calque.scipy.linalg.factors import rsf2csf, schur
 from calque.scipy.linalg.systems import complexes, square, sylvester
 from calque.transforms.functions.autodiff import jvp
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = ["expm", "expm_frechet", "funm", "polar", "sqrtm"]
 

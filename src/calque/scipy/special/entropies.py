@@ -10,7 +10,7 @@ from calque.core.arrays import Array
 from calque.core.primitives import do
 from calque.core.types import ArrayLike
 from calque.scipy.special.gammas import full, inexact
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = [
     "boxcox", "boxcox1p", "entr", "expit", "i0", "i0e", "i1", "i1e", "kl_div", "logit",

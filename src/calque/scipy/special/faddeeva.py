@@ -13,7 +13,7 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import array_of, promote_inexact
 from calque.scipy.special.quadrature import integral, real_operands, unit_interval
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = ["dawsn", "erfcx", "wofz"]
 

@@ -15,7 +15,7 @@ from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike, promote_inexact
 from calque.numpy.promotion import promote_shapes as together
 from calque.transforms.functions.autodiff import jvp
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc",
@@ -150,7 +150,9 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     >>> round(float(sp.factorial(4)), 4)
     24.0"""
     if exact:
-        raise NotImplementedError("factorial with exact=True")
+        raise NotImplementedError(
+            "factorial with exact=True: use math.factorial, whose integers have no bound"
+        )
     (n,) = inexact("factorial", n)
     return jnp.where(n < 0, 0.0, jnp.exp(do.lgamma(n + 1)))
 

@@ -13,7 +13,7 @@ from calque.core.types import ArrayLike
 from calque.scipy.special.gammas import gammasgn
 from calque.scipy.special.quadrature import real_operands
 from calque.transforms.functions.autodiff import jvp
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = ["hyp1f1", "hyp2f1"]
 

@@ -14,7 +14,7 @@ from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike
 from calque.scipy.special.faddeeva import faddeeva
 from calque.scipy.special.quadrature import half_line, integral, real_operands, unit_interval
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = ["exp1", "expi", "expn", "fresnel", "owens_t", "sici", "spence"]
 

@@ -13,7 +13,7 @@ from calque.core.trace import typeof
 from calque.core.types import ArrayLike
 from calque.numpy.promotion import check_arraylike, convert
 from calque.scipy.special.gammas import inexact
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 
 __all__ = ["erf", "erfc", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 

@@ -25,7 +25,10 @@ def _normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> 
     >>> round(float(multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 4)
     -1.8379"""
     if allow_singular is not None:
-        raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
+        raise NotImplementedError(
+            "allow_singular argument of multivariate_normal.logpdf: add a small multiple of the"
+            " identity to the covariance"
+        )
     check_arraylike("multivariate_normal.logpdf", x, mean, cov)
     x, mean, cov = (jnp.asarray(a) for a in promote_inexact(x, mean, cov))
     if not mean.shape:

@@ -23,12 +23,7 @@ from calque.transforms.devices.collectives import (
     reduce_scatter_p,
     total,
 )
-from calque.transforms.devices.collectives_groups import (
-    Groups,
-    checked_groups,
-    group_size,
-    members,
-)
+from calque.transforms.devices.collectives_groups import Groups, checked_groups, group_size, members
 from calque.transforms.devices.collectives_several import (
     gather_over,
     permute_over,

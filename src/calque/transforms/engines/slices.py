@@ -9,6 +9,7 @@ from typing import Any, Final
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.trace_state import Tracer
 from calque.machine.caches import WeakTable
+from calque.machine.state import process
 from calque.ops.found_sizes import let_size_p
 
 _effects: Final[WeakTable[Jaxpr, bool]] = WeakTable("programs that have effects")
@@ -16,7 +17,7 @@ _effects: Final[WeakTable[Jaxpr, bool]] = WeakTable("programs that have effects"
 # primitive name -> rule(equation, which results are used) -> equation or None, for calls whose
 # inside can be pruned
 DeadCodeRule = Callable[[Eqn, Sequence[bool]], Eqn | None]
-dead_code_rules: Final[dict[str, DeadCodeRule]] = {}
+dead_code_rules: Final[dict[str, DeadCodeRule]] = process.container("rules of dead code", {})
 
 
 def has_effect(e: Eqn) -> bool:
@@ -137,7 +138,9 @@ def hoist_all(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 # primitive name -> rule(equation, which operands are unknown) -> which results depend on them
-dependence_rules: Final[dict[str, Callable[[Eqn, Sequence[bool]], Sequence[bool]]]] = {}
+dependence_rules: Final[dict[str, Callable[[Eqn, Sequence[bool]], Sequence[bool]]]] = (
+    process.container("rules of dependence", {})
+)
 
 
 def dependent_results(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, ...]:

@@ -16,17 +16,12 @@ from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
-from calque.transforms.engines.zeros import (
-    has_tangent,
-    tangent_aval,
-    with_zeros,
-    zero_like,
-)
+from calque.transforms.engines.zeros import has_tangent, tangent_aval, with_zeros, zero_like
 from calque.transforms.functions.linearized import Linearized, LinearProgram, derivative_value
 from calque.transforms.functions.shapes import aval_of
+from calque.transforms.functions.wanted import DontWant, delivered
 from calque.transforms.primitives.refs import Ref, store_all, values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
-from calque.transforms.primitives.wanted import DontWant, delivered
 
 
 def _callable(fun: Any) -> None:

@@ -1,16 +1,20 @@
-"""`check`: an exception unless a condition holds, also out of compiled code."""
+"""Python exceptions out of compiled code: a condition is computed in place, Python is called only
+when it fails. `check` for users, `raise_if` for the library."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from calque.core import pytrees
 from calque.core.arrays import is_concrete, to_numpy
 from calque.core.primitives import do
 from calque.core.source import here
 from calque.core.trace import typeof
-from calque.transforms.primitives.checks import raise_if
+from calque.transforms.functions.branches import cond
+from calque.transforms.primitives.callbacks import Fail, FlatCallback, bind_debug_callback
 
 
 def check(
@@ -55,3 +59,25 @@ def check(
 def shown(x: np.ndarray) -> Any:
     """A value in a message: scalars as Python numbers."""
     return x.item() if x.ndim == 0 else x
+
+
+def raise_if(failed: Any, error: Callable[..., Exception], operands: Sequence[Any] = ()) -> None:
+    """Raise `error(*operands)`, made with NumPy arrays, if any element of `failed` is true: now, or
+    while the program runs."""
+    if all(map(is_concrete, (failed, *operands))):
+        if np.any(to_numpy(failed)):
+            raise error(*map(to_numpy, operands))
+        return
+
+    n = typeof(failed).ndim
+    raise_when(
+        do.reduce_or(failed, axes=tuple(range(n))) if n else failed,
+        Fail(error),
+        operands,
+    )
+
+
+def raise_when(failed: Any, fail: Fail, operands: Sequence[Any]) -> None:
+    """Raise while the program runs, if a traced bool is true."""
+    callback = FlatCallback(fail, pytrees.structure((tuple(operands), {})), None)
+    cond(failed, lambda *xs: bind_debug_callback(callback, xs), lambda *xs: None, *operands)

@@ -8,10 +8,10 @@ from typing import Any
 from calque.core import pytrees
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.transforms.engines.trees import FlatFunction, arrays, handed, name_of
+from calque.transforms.functions.custom_arguments import positional
 from calque.transforms.functions.loops import map_
 from calque.transforms.primitives.call import close_over_tracers
 from calque.transforms.primitives.custom_batching import custom_vmap_call_p
-from calque.transforms.primitives.custom_jvp import positional
 
 
 class _Rule:

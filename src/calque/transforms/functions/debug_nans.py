@@ -169,7 +169,7 @@ _RERUNS: Final[dict[str, Any]] = {
 
 def _switch() -> None:
     """Look at results, or no longer."""
-    evaluator.intercept(_checked if active() else None)
+    evaluator.intercept("nans", _checked if active() else None)
 
 
 config.on_change(_switch)

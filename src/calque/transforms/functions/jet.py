@@ -14,6 +14,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import Primitive, Zero, do
 from calque.core.trace import check_alive, jaxpr_as_fun, leaked, trace_to_jaxpr, typeof
 from calque.core.trace_state import Trace, Tracer
+from calque.machine.state import process
 from calque.ops.common import const, scalar_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, zero_like, zeros
 
@@ -30,9 +31,8 @@ class ZeroSeries:
 
 
 GivenRule = Callable[..., tuple[Any, Any]]
-given_rules: Final[
-    dict[Primitive, GivenRule]
-] = {}  # rule(primals, series, **parameters) -> (results, series of the results)
+# rule(primals, series, **parameters) -> (results, series of the results)
+given_rules: Final[dict[Primitive, GivenRule]] = process.container("rules of series of users", {})
 
 
 class JetTracer(Tracer):
@@ -302,8 +302,10 @@ def _divided(x: Any, n: int) -> Any:
 # **parameters) -> results with their series.
 
 Rule = Callable[[JetTrace, Primitive, Any, Sequence[Any], dict[str, Any]], Term | None]
-rules: Final[dict[str, Rule]] = {}
-program_rules: Final[dict[str, Callable[..., list[Any]]]] = {}
+rules: Final[dict[str, Rule]] = process.container("rules of series", {})
+program_rules: Final[dict[str, Callable[..., list[Any]]]] = process.container(
+    "rules of series through programs", {}
+)
 
 
 # ---------------------------------------------------------------- functions and programs

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core import key_use, pytrees
+from calque.core import pytrees
 from calque.core.arrays import is_concrete
 from calque.core.avals import ShapedArray
 from calque.core.config import config
-from calque.core.dims import Dim, surely_less
+from calque.core.dims import Dim
 from calque.core.dtypes import bool_, is_integer
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -89,13 +89,8 @@ def scan(
     unroll = _checked_unroll(unroll, n)
     while True:
         avals = [*map(typeof, init_leaves), *x_avals]
-
-        def body() -> Any:
-            return staged(f, (init, pytrees.unflatten(xs_tree, x_avals)), avals, "scan")
-
-        part = recomputed(
-            body() if surely_less(n, 2) else key_use.in_rounds(body, len(init_leaves)), f, "scan"
-        )
+        args = (init, pytrees.unflatten(xs_tree, x_avals))
+        part = recomputed(staged(f, args, avals, "scan"), f, "scan")
         carry_tree, ys_tree = _pair(f, part)
         outs = part.closed.out_avals
         promoted = (
@@ -210,11 +205,9 @@ def while_loop(
         return _python_while(cond_fun, body_fun, init_val)
     while True:
         avals = [typeof(x) for x in leaves]
-
-        def record() -> Any:
-            return staged(body_fun, (init_val,), avals, "while_loop")
-
-        body = recomputed(key_use.in_rounds(record, len(leaves)), body_fun, "while_loop")
+        body = recomputed(
+            staged(body_fun, (init_val,), avals, "while_loop"), body_fun, "while_loop"
+        )
         outs = body.closed.out_avals
         promoted = _with_joined_types(leaves, outs) if body.out_tree == tree else None
         if promoted is None:

@@ -16,9 +16,9 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import do
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.transforms.functions import debug_nans
+from calque.transforms.functions.branches import cond
 from calque.transforms.functions.callbacks import debug_callback
 from calque.transforms.primitives.call import jit_p
-from calque.transforms.primitives.cond import cond
 
 
 def checked(closed: ClosedJaxpr, name: str) -> ClosedJaxpr:

@@ -18,7 +18,7 @@ from calque.transforms.engines.transpose import transpose_jaxpr
 from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.engines.zeros import add_tangents, nonzero, only_nonzero, with_zeros
 from calque.transforms.functions import autodiff
-from calque.transforms.primitives.custom_jvp import custom_jvp
+from calque.transforms.functions.custom_jvp import custom_jvp
 from calque.transforms.primitives.flow import Staged, same_type, split, staged, type_text
 
 # ---------------------------------------------------------------- custom_root

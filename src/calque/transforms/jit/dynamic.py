@@ -6,19 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from calque.core import backends, key_use, pytrees, trace_state
+from calque.core import backends, pytrees, trace_state
 from calque.core.arrays import to_array
 from calque.core.config import config
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple, signature_of
-from calque.transforms.engines.specialiser import (
-    GenericProgram,
-    SizedCall,
-    Specialiser,
-)
-from calque.transforms.functions import nan_checks
+from calque.transforms.engines.specialiser import GenericProgram, SizedCall, Specialiser
+from calque.transforms.functions import key_reuse, nan_checks
 
 MOST_TAUGHT: Final = 32  # times that machine code learns to serve all sizes of one function
 HOT_AFTER: Final = 6  # calls with the same sizes after which they get an entry of their own
@@ -102,7 +98,8 @@ def call(function: Any, arguments: Any) -> Any:
     if program.traced.captures.reads and function.is_stale(program.traced):
         family.programs.remove(program)
         return call(function, arguments)
-    key_use.consume_again(program.traced.key_uses, arguments.leaves, function.name)
+    keys, consts = program.traced.keys, program.traced.closed.consts
+    key_reuse.consume_arguments(keys, [*arguments.leaves, *consts], function.name)
     executable = program.at(values)
     out = executable.call([to_array(x) for x in arguments.leaves])
     counts = function.call_counts

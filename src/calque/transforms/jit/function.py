@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core import backends, key_use, pytrees, trace_state
+from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
@@ -26,19 +26,14 @@ from calque.transforms.engines.signatures import (
     reference,
 )
 from calque.transforms.engines.specialiser import CallCounts
-from calque.transforms.functions import debug_nans
+from calque.transforms.functions import debug_nans, key_reuse
+from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
 from calque.transforms.jit import refs as refs_jit
 from calque.transforms.jit.arguments import CallArguments, check_result
 from calque.transforms.jit.epochs import epoch_of, programs_enabled
-from calque.transforms.jit.teaching import (
-    Inexpressible,
-    Lesson,
-    call_arguments,
-    result_of,
-    teach,
-)
+from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments, result_of, teach
 from calque.transforms.jit.traced import Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.refs import RefTouched, any_alive
@@ -80,6 +75,7 @@ class Options:
         return tuple(getattr(self, n) for n in self.__slots__)
 
 
+_EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
 
 
@@ -95,6 +91,7 @@ class JittedFunction:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
+        self.earlier: list[Any] = []  # programs for earlier captured values
         self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
@@ -194,6 +191,8 @@ class JittedFunction:
     def trace_given(self, arguments: CallArguments) -> Traced:
         traced = self.cache.programs.find(arguments.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
+            if traced is not None:
+                self.outdated(traced)
             traced = self.trace_new(arguments, arguments.avals)
             if not traced.hoisted and traced.settings is not None:
                 self.cache.programs[arguments.key] = traced
@@ -217,6 +216,16 @@ class JittedFunction:
         self.changed = [r.name for r in changed] if anew else []
         return anew
 
+    def outdated(self, traced: Traced) -> None:
+        """What was captured is another value now. Machine code serves the old one, should it come
+        back, for a few such changes; then its programs go, and what they captured."""
+        executable = traced.executable
+        if executable is None or executable.program is None:
+            return
+        self.earlier.append(executable.program)
+        if len(self.earlier) > _EARLIER:
+            callpath.drop_entries(self.callable, self.earlier.pop(0))
+
     def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> Traced:
         names = self.argument_names(arguments)
         flat, out_tree = self.flat_function(
@@ -238,26 +247,18 @@ class JittedFunction:
             )
         consulted, changes = consultations(), config.changes_elsewhere()
         watched = captures.captured(self.fun)
-        uses: list[tuple[int, key_use.Use]] = []
-
-        def noting(*leaves: Any) -> list[Any]:
-            out = flat(*leaves)
-            if config.debug_key_reuse:
-                uses.extend(
-                    (i, u) for i, x in enumerate(leaves) if (u := key_use.use_of(x)) is not None
-                )
-            return out
-
         with no_collection():
-            closed = trace_to_jaxpr(noting, avals, describe_function(self.fun, self.name), names)
+            closed = trace_to_jaxpr(flat, avals, describe_function(self.fun, self.name), names)
         closed, hoisted = close_over_tracers(closed)
+        keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
         traced.ambient = consultations() != consulted
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
         watched.settle()
-        traced.captures, traced.owner, traced.key_uses = watched, reference(self.fun), uses
+        traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
+        identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(
@@ -293,7 +294,6 @@ class JittedFunction:
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(arguments), arguments.leaves
-        key_use.consume_again(traced.key_uses, leaves, self.name)
         if (
             traced.hoisted
             or not trace_state.is_evaluating()
@@ -306,6 +306,7 @@ class JittedFunction:
             raise RuntimeError(
                 f"tried to execute function {self.name}, but the no_execution config option is set"
             )
+        key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
         executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(
@@ -342,7 +343,7 @@ class JittedFunction:
     ) -> None:
         """Teach the C callable to serve such calls alone; those of all sizes, with a function that
         chooses the program."""
-        keys = config.debug_key_reuse and traced.key_uses  # which are used up is known to Python
+        keys = traced.keys.sinks  # which are used up is known to Python
         if executable.program is None or not programs_enabled() or not self.watches(traced) or keys:
             return
         # changed meanwhile: it is for neither configuration

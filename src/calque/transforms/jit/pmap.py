@@ -12,13 +12,14 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from calque.core import pytrees
-from calque.core.devices import DEVICES, Device
+from calque.core.devices import Device, all_devices
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.transforms.devices.mesh import Mesh, grid_of
-from calque.transforms.devices.sharding import NamedSharding, PartitionSpec
+from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_constraint import constrained
+from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.signatures import as_tuple
@@ -90,7 +91,7 @@ class _Mapped:
             out_axes,
             axis_size,
         )
-        self.devices = list(DEVICES if devices is None else devices)
+        self.devices = list(all_devices() if devices is None else devices)
         self.__name__ = name_of(fun)
         _check_axes("in_axes", self.in_axes)
         _check_axes("out_axes", out_axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.core import backends, key_use, pytrees
+from calque.core import backends, pytrees
 from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
@@ -15,6 +15,7 @@ from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.sharding_constraint import has_constraints
 from calque.transforms.devices.sharding_propagation import is_placed, result_shardings
 from calque.transforms.functions import nan_checks
+from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation
 
 
@@ -30,12 +31,13 @@ class Traced:
         "finds",
         "hoisted",
         "in_tree",
-        "key_uses",
+        "keys",
         "name",
         "out_tree",
         "owner",
         "params",
         "settings",
+        "typed",
         "unusable",
     )
 
@@ -50,9 +52,7 @@ class Traced:
         self.closed, self.hoisted = closed, hoisted
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.executable: backends.Executable | None = None
-        self.key_uses: list[
-            tuple[int, key_use.Use]
-        ] = []  # arguments that are random keys and are used up
+        self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.finds = (
@@ -60,6 +60,8 @@ class Traced:
         )  # sizes that are known only while running
         # the configuration that it was traced in; None: another thread changed it meanwhile
         self.settings: tuple[Any, ...] | None = config.trace_key()
+        # do the types of its results say where they are?
+        self.typed = any(getattr(a, "place", None) is not None for a in closed.out_avals)
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
@@ -83,7 +85,7 @@ class Traced:
         """The results for these arguments, and whether anything says where they live."""
         executable = self.compiled()
         arrays = [to_array(x) for x in leaves]
-        is_somewhere = is_placed(leaves) or has_constraints(self.closed)
+        is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         out = executable.call(arrays)
         if executable.program is None:

@@ -1,16 +1,10 @@
-"""Calls with a name for other compilers (`composite`), and functions that differ between
-platforms."""
+"""The primitive `composite`: a call with a name that other compilers may know."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from calque.core import errors, pytrees
 from calque.core.jaxprs import ClosedJaxpr
-from calque.core.trace import trace_to_jaxpr, typeof
-from calque.core.trace_state import Tracer
 from calque.transforms.engines.slices import dead_code_rules, dependence_rules
-from calque.transforms.engines.trees import FlatFunction, arrays, name_of
 from calque.transforms.primitives.call import CallPrimitive, closed_call_p
 
 
@@ -27,61 +21,3 @@ class _Composite(CallPrimitive):
 composite_p = _Composite("composite")
 dead_code_rules["composite"] = lambda e, used: e
 dependence_rules["composite"] = dependence_rules["closed_call"]
-
-
-def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """`decomposition` as one operation called `name`, which other compilers may know; keyword
-    arguments are its attributes.
-
-    >>> tangent = lax.composite(lambda x: lax.sin(x) / lax.cos(x), "my.tangent")
-    >>> tangent(0.0)
-    Array(0., dtype=float32, weak_type=True)"""
-
-    @functools.wraps(decomposition)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        leaves, in_tree = pytrees.flatten((args, {}))
-        values = arrays(leaves, "composite", decomposition, args, {})
-        attributes = []
-        for key, value in sorted(kwargs.items()):
-            flat, tree = pytrees.flatten(value)
-            if any(isinstance(x, Tracer) for x in flat):
-                raise errors.UnexpectedTracerError(
-                    f"composite {name!r}: the attribute {key} is a traced value. Note: If you are"
-                    " passing calque arrays as attributes, use numpy arrays instead."
-                )
-            attributes.append((key, tuple(flat), tree))
-        flat_fun = FlatFunction(functools.partial(decomposition, **kwargs), in_tree, "composite")
-        closed = trace_to_jaxpr(flat_fun, [typeof(x) for x in values], name_of(decomposition))
-        if any(isinstance(c, Tracer) for c in closed.consts):
-            raise errors.UnexpectedTracerError(
-                "Found a JAX Tracer, a traced value, as a constant in the decomposition for the"
-                f" composite op {name!r}. Pass values that are not known when the program is made"
-                " as positional arguments."
-            )
-        outs = composite_p.bind(
-            *values, name=name, attributes=tuple(attributes), version=version, jaxpr=closed
-        )
-        return pytrees.unflatten(flat_fun.out_tree, outs)
-
-    return call
-
-
-def platform_dependent(
-    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
-) -> Any:
-    """The function given for the platform that the program runs on, or `default`, of `args`. The
-    platform is "cpu".
-
-    >>> lax.platform_dependent(2.0, cpu=lambda x: x * 2, default=lambda x: x * 3)
-    4.0"""
-    chosen = per_platform.get("cpu", default)
-    for what, fun in (*per_platform.items(), ("default", default)):
-        if fun is not None and not callable(fun):
-            raise TypeError(f"platform_dependent: {what} must be a function, got {fun!r}")
-    if chosen is None:
-        raise NotImplementedError(
-            "platform_dependent: there is a function for"
-            f" {', '.join(per_platform) or 'no platform'} but the platform is cpu: give one with"
-            " cpu=, or default="
-        )
-    return chosen(*args)

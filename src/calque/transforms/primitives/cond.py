@@ -1,22 +1,16 @@
-"""Choice between programs: the primitive `cond` with all its rules, and `cond` and `switch` for
-users."""
+"""Choice between programs: the primitive `cond` with all its rules."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from calque.core import key_use, pytrees, reference
-from calque.core.arrays import is_concrete
+from calque.core import reference
 from calque.core.avals import ShapedArray
-from calque.core.config import config
-from calque.core.dtypes import bool_, is_integer
 from calque.core.jaxprs import ClosedJaxpr, Eqn
 from calque.core.primitives import UndefinedPrimal, Zero, do
 from calque.core.trace import eval_jaxpr, typeof
-from calque.core.tracebacks import boundary
-from calque.ops.common import batch_size, filled, front, operand, scalar_of
+from calque.ops.common import batch_size, filled, front, scalar_of
 from calque.transforms.engines.axes import Axis, AxisPrimitive
 from calque.transforms.engines.batching import Dim, batch_jaxpr
 from calque.transforms.engines.jvp import jvp_jaxpr
@@ -29,13 +23,9 @@ from calque.transforms.engines.slices import (
     without_dead_code,
 )
 from calque.transforms.engines.transpose import transpose_jaxpr
-from calque.transforms.engines.trees import arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero, with_zeros
-from calque.transforms.primitives import flow, lanes
-from calque.transforms.primitives.flow import Staged, rearranged, with_inputs, zeros_eqn
-from calque.transforms.primitives.found_sizes import recomputed
-from calque.transforms.primitives.refs import discharged_branches
-from calque.transforms.primitives.refs_arguments import with_refs_among_operands
+from calque.transforms.primitives import lanes
+from calque.transforms.primitives.flow import rearranged, with_inputs, zeros_eqn
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -247,214 +237,3 @@ cond_p = AxisPrimitive(
 )
 dead_code_rules["cond"] = _dead_code
 dependence_rules["cond"] = _dependence
-
-
-# ---------------------------------------------------------------- for users
-
-_absent = object()
-
-
-@boundary
-def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent
-) -> Any:
-    """The result of the branch that `index` picks; an index out of range takes the nearest branch.
-
-    >>> lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
-    Array(-3., dtype=float32, weak_type=True)"""
-    if not all(callable(b) for b in branches):
-        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    if operand is not _absent:
-        if operands:
-            raise TypeError(
-                "if 'operand' keyword is passed then no positional operands can be passed, got"
-                f" operand={operand} and operands {operands}"
-            )
-        operands = (operand,)
-    index = _scalar(index, "Index")
-    if not is_integer(typeof(index).dtype):
-        raise TypeError(f"Index type must be an integer, got {index} as {typeof(index).dtype.name}")
-    if not branches:
-        raise ValueError("Empty branch sequence")
-    if len(branches) == 1:
-        return branches[0](*operands)
-    if is_concrete(index):
-        chosen = min(max(int(index), 0), len(branches) - 1)
-        if config.disable_jit:
-            return branches[chosen](*operands)
-        index = scalar_of(np.dtype("int32"), chosen)
-    else:
-        index = flow.convert(index, ShapedArray((), np.dtype("int32")))
-        last = scalar_of(np.dtype("int32"), len(branches) - 1)
-        index = do.clamp(scalar_of(np.dtype("int32"), 0), index, last)
-    return _choose(
-        "switch", index, branches, [f"branch {i}" for i in range(len(branches))], operands
-    )
-
-
-@boundary
-def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
-    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; both are traced, one
-    runs.
-
-    >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
-    Array(6., dtype=float32, weak_type=True)
-
-    The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` works as well."""
-    if (
-        len(args) == 4
-        and not kwargs
-        and callable(args[1])
-        and callable(args[3])
-        and not (callable(args[0]) and callable(args[2]))
-    ):
-        true_operand, true_fun, false_operand, false_fun = args
-        return _cond(
-            pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand
-        )
-    return _cond(pred, *args, **kwargs)
-
-
-def _cond(
-    pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = _absent,
-    linear: Any = None,
-) -> Any:
-    if operand is not _absent:
-        if operands:
-            raise TypeError(
-                "if 'operand' keyword is passed then no positional operands can be passed, got"
-                f" operand={operand} and operands {operands}"
-            )
-        operands = (operand,)
-    if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
-    pred = _scalar(pred, "Pred")
-    dtype = typeof(pred).dtype
-    if is_concrete(pred) and getattr(dtype, "kind", "") in "biuf":
-        if config.disable_jit:
-            return (true_fun if pred else false_fun)(*operands)
-        index: Any = scalar_of(np.dtype("int32"), int(bool(pred)))
-        return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
-    if dtype != bool_:
-        if getattr(dtype, "kind", "") not in "iuf":
-            raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
-        pred = do.ne(pred, scalar_of(dtype, 0))
-    index = flow.convert(pred, ShapedArray((), np.dtype("int32")))
-    return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
-
-
-def _scalar(x: Any, what: str) -> Any:
-    try:
-        aval = typeof(x)
-    except TypeError:
-        raise TypeError(f"{what} must be a scalar, got {x} of type {type(x)}") from None
-    if aval.shape:
-        raise TypeError(f"{what} must be a scalar, got {x} of shape {aval.shape}.")
-    return operand(x)
-
-
-@with_refs_among_operands
-@discharged_branches
-def _choose(
-    what: str,
-    index: Any,
-    funs: Sequence[Callable[..., Any]],
-    names: Sequence[str],
-    operands: Sequence[Any],
-) -> Any:
-    """Stage the branches, bring their results to common types, and bind `cond`."""
-    leaves = arrays(pytrees.leaves(operands), f"operand of {what}", funs[0], operands, {})
-    avals = [typeof(x) for x in leaves]
-    order = list(range(len(funs)))
-    if what == "cond":
-        order.reverse()  # true_fun is traced first
-
-    def branch(i: int) -> Any:
-        return recomputed(
-            flow.staged(funs[i], operands, avals, f"{names[i]} of {what}"), funs[i], what
-        )
-
-    traced = key_use.one_of([functools.partial(branch, i) for i in order])
-    parts = [traced[order.index(i)] for i in range(len(funs))]
-    _check_structures(what, funs, names, parts)
-    joined = _common_types(what, funs, names, parts)
-    consts: dict[int, Any] = {id(c): c for p in traced for c in p.consts}
-    branches = tuple(flow.converted_results(with_captured(p, consts, avals), joined) for p in parts)
-    outs = bind_cond(index, [*consts.values(), *leaves], branches)
-    return pytrees.unflatten(parts[0].out_tree, outs)
-
-
-def with_captured(
-    part: Staged, consts: dict[int, Any], avals: Sequence[ShapedArray]
-) -> ClosedJaxpr:
-    """A branch as a program of the captured values of all branches and the operands."""
-    own = {id(c): i for i, c in enumerate(part.consts)}
-    places = [own[k] if k in own else typeof(c) for k, c in consts.items()]
-    n = len(part.consts)
-    return with_inputs(part.closed, [*places, *range(n, n + len(avals))])
-
-
-def _described(names: Sequence[str], funs: Sequence[Any], i: int) -> str:
-    code = getattr(funs[i], "__code__", None)
-    where = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
-    return f"{names[i]} is {name_of(funs[i])}{where}"
-
-
-def _check_structures(
-    what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]
-) -> None:
-    last = len(parts) - 1
-    for i, p in enumerate(parts):
-        if p.out_tree != parts[last].out_tree:
-            why = flow.tree_difference(
-                parts[last].out_tree,
-                p.out_tree,
-                f"output of {names[last]}",
-                f"output of {names[i]}",
-            )
-            raise TypeError(
-                f"{what} branch outputs must have the same pytree structure, but they"
-                f" differ:\n\n{_described(names, funs, last)}\n{_described(names, funs, i)}\n\nThe"
-                f" output of {names[last]} has structure {parts[last].out_tree} but that of"
-                f" {names[i]} has structure {p.out_tree}{why}.\n\nRevise {names[last]} and/or"
-                f" {names[i]} so that they have the same pytree structure."
-            )
-
-
-def _common_types(
-    what: str, funs: Sequence[Any], names: Sequence[str], parts: Sequence[Staged]
-) -> list[ShapedArray]:
-    """The types of the results: equal in all branches but for weak types, which give way."""
-    joined = []
-    last = len(parts) - 1
-    for k, avals in enumerate(zip(*(p.closed.out_avals for p in parts))):
-        for i, a in enumerate(avals):
-            if not flow.same_type(a, avals[last]):
-                raise _different(what, funs, names, parts, k, last, i)
-        joined.append(avals[0] if all(a is avals[0] for a in avals) else avals[0].strip_weak_type())
-    return joined
-
-
-def _different(
-    what: str,
-    funs: Sequence[Any],
-    names: Sequence[str],
-    parts: Sequence[Staged],
-    k: int,
-    i: int,
-    j: int,
-) -> TypeError:
-    a, b = parts[i].closed.out_avals[k], parts[j].closed.out_avals[k]
-    path = flow.paths(parts[i].out_tree)[k]
-    return TypeError(
-        f"{what} branches must have equal output types but they"
-        f" differ.\n\n{_described(names, funs, i)}\n{_described(names, funs, j)}\n\nThe"
-        f" output{path and f' component {path}'} of {names[i]} has type {flow.type_text(a)} but the"
-        f" corresponding output of {names[j]} has type {flow.type_text(b)}, so"
-        f" {flow.why_different(a, b)}.\n\nRevise {names[i]} and/or {names[j]} so that all output"
-        " types match."
-    )

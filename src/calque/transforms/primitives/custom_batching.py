@@ -27,7 +27,7 @@ from calque.transforms.engines.zeros import (
     with_zeros,
     zero_like,
 )
-from calque.transforms.primitives.custom_jvp import call_transpose
+from calque.transforms.primitives.custom_calls import call_transpose
 from calque.transforms.primitives.lanes import together_rules
 
 # (size of the axis, which operands are batched, operands) -> (results, which of them are batched);

@@ -1,30 +1,27 @@
-"""Functions with a reverse-mode rule of their own: `custom_vjp`, and the primitives
-`custom_vjp_call` and `custom_lin`.
+"""Calls with a reverse-mode rule of their own: the primitives `custom_vjp_call` and `custom_lin`.
 
 Under differentiation the forward rule is called at once. What it leaves for the backward rule goes
 on the tape as one equation, `custom_lin`, whose transpose is the backward rule. Away from a tape,
 in forward mode, that equation is the transpose of the backward rule: so one definition serves both
 modes."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from calque.core import pytrees, trace_state
-from calque.core.arrays import to_array, to_numpy
+from calque.core import trace_state
+from calque.core.arrays import to_numpy
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.primitives import NotApplicable, Primitive, UndefinedPrimal, Zero, do
 from calque.core.trace import trace_to_jaxpr, typeof
-from calque.core.tracebacks import boundary
 from calque.ops.common import front, instantiate
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.linear import Tape
 from calque.transforms.engines.transpose import backward_pass
-from calque.transforms.engines.trees import check_results, handed, name_of
+from calque.transforms.engines.trees import name_of
 from calque.transforms.engines.zeros import (
     has_tangent,
     nonzero,
@@ -33,21 +30,16 @@ from calque.transforms.engines.zeros import (
     with_zeros,
     zero_like,
 )
-from calque.transforms.primitives.custom_jvp import (
-    Arguments,
+from calque.transforms.primitives.custom_calls import (
     CustomCallPrimitive,
     FlatCall,
-    as_meant,
-    as_seen,
     batched_call,
     call_meaning,
     call_shape,
     call_transpose,
-    nondiff_positions,
     refuse_closures,
 )
-from calque.transforms.primitives.flow import convert, joined_type, split, type_text
-from calque.transforms.primitives.refs_arguments import without_refs
+from calque.transforms.primitives.flow import split
 
 
 class Forward(NamedTuple):
@@ -295,257 +287,3 @@ custom_vjp_call_p = CustomCallPrimitive(
     multiple_results=True,
     hidden=("num_consts",),
 )
-
-
-# ---------------------------------------------------------------- for users
-
-
-class CustomVJPPrimal:
-    """An argument as a forward rule with `symbolic_zeros=True` sees it: its value, and whether it
-    is differentiated."""
-
-    __slots__ = ("perturbed", "value")
-
-    def __init__(self, value: Any, perturbed: bool):
-        self.value, self.perturbed = value, perturbed
-
-    def __repr__(self) -> str:
-        return f"CustomVJPPrimal(value={self.value}, perturbed={self.perturbed})"
-
-
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The values of a tree of CustomVJPPrimal."""
-    return pytrees.tree_map(
-        lambda leaf: leaf.value, tree, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
-    )
-
-
-class custom_vjp:
-    """A function whose reverse-mode derivative is given by two rules.
-
-    >>> @calque.custom_vjp
-    ... def f(x, y):
-    ...     return jnp.sin(x) * y
-    >>> def f_fwd(x, y):
-    ...     return f(x, y), (jnp.cos(x), jnp.sin(x), y)
-    >>> def f_bwd(res, ct):
-    ...     cos_x, sin_x, y = res
-    ...     return (cos_x * ct * y, sin_x * ct)
-    >>> f.defvjp(f_fwd, f_bwd)
-
-    Forward mode works as well when the backward rule is linear in `ct`, as it should be."""
-
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: Sequence[int] | int = (),
-        nondiff_argnames: Sequence[str] | str = (),
-    ):
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-
-    def defvjp(
-        self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
-        symbolic_zeros: bool = False,
-        optimize_remat: bool = False,
-    ) -> None:
-        """The rules: `fwd(*args)` gives (out, residuals), `bwd(*nondiff_args, residuals, ct)` a
-        cotangent for each other argument.
-
-        `optimize_remat` lets a compiler run `fwd` in place of the function; the results are the
-        same with and without.
-        """
-        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
-
-    @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.fwd is None or self.bwd is None:
-            raise AttributeError(
-                f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp."
-            )
-        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs)
-        outs = custom_vjp_call_p.bind(
-            *given.leaves,
-            call_jaxpr=given.call,
-            fwd=_ForwardRule(given, self.fwd, self.bwd, self.symbolic_zeros),
-            bwd=self.bwd,
-            num_consts=0,
-            name=name_of(self.fun),
-            symbolic_zeros=self.symbolic_zeros,
-        )
-        return pytrees.unflatten(given.out_tree, outs)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-
-class _ForwardRule:
-    """The user's forward rule as a function of leaves."""
-
-    def __init__(
-        self,
-        given: Arguments,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
-        symbolic_zeros: bool,
-    ):
-        self.given, self.fwd, self.bwd, self.symbolic_zeros = given, fwd, bwd, symbolic_zeros
-        self.__name__ = name_of(fwd)
-
-    def __call__(self, primals: Sequence[Any], active: Sequence[bool]) -> Forward:
-        given = self.given
-        values = [handed(x) for x in primals]
-        seen = (
-            [CustomVJPPrimal(x, a) for x, a in zip(values, active)]
-            if self.symbolic_zeros
-            else values
-        )
-        pair = self.fwd(*given.merged(pytrees.unflatten(given.tree, seen)))
-        name = name_of(given.fun)
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise TypeError(
-                f"Custom VJP fwd rule {self.__name__} for function {name} must produce a pair (list"
-                " or tuple of length two) where the first element represents the primal output and"
-                " the second element represents residuals (i.e. values stored from the forward"
-                " pass for use on the backward pass), but instead of a pair the fwd rule"
-                f" {self.__name__} produced {pair}."
-            )
-        outs, given.out_tree = pytrees.flatten(pair[0])
-        kept, restore = without_refs(pair[1], name)
-        leaves, res_tree = pytrees.flatten(kept)
-        values, plain = _parted(leaves)
-        avals = [typeof(x) for x in primals]
-        return Forward(
-            check_results(outs, pair[0], self.fwd),
-            values,
-            _BackwardRule(
-                given, self.bwd, self.symbolic_zeros, Residuals(plain, res_tree), restore, avals
-            ),
-        )
-
-
-class Residuals:
-    """What a forward rule leaves for the backward rule, without the arrays, which are values of the
-    program. Anything else (a flag, a number, a name) is handed on as it is."""
-
-    def __init__(self, plain: Sequence[tuple[Any] | None], tree: pytrees.PyTreeDef):
-        self.plain, self.tree = plain, tree
-
-    def restored(self, arrays: Sequence[Any]) -> Any:
-        """The tree, with these values of the arrays."""
-        values = iter(arrays)
-        leaves = [handed(next(values)) if p is None else p[0] for p in self.plain]
-        return pytrees.unflatten(self.tree, leaves)
-
-
-def _parted(leaves: Sequence[Any]) -> tuple[list[Any], list[tuple[Any] | None]]:
-    """The arrays among the residuals, and for each residual what it is if it is none."""
-    leaves = [to_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in leaves]
-    plain = [None if hasattr(x, "aval") else (x,) for x in leaves]
-    return [x for x, p in zip(leaves, plain) if p is None], plain
-
-
-class _BackwardRule:
-    """The user's backward rule as a function of leaves."""
-
-    def __init__(
-        self,
-        given: Arguments,
-        bwd: Callable[..., Any],
-        symbolic_zeros: bool,
-        residuals: Residuals,
-        restore: Callable[[Any], Any] | None,
-        avals: list[ShapedArray],
-    ):
-        self.given, self.bwd, self.symbolic_zeros = given, bwd, symbolic_zeros
-        self.residuals, self.out_tree, self.avals = residuals, given.out_tree, avals
-        self.restore = restore
-        self.__name__ = name_of(bwd)
-
-    def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        res = self.residuals.restored(residuals)
-        res = res if self.restore is None else self.restore(res)
-        ct = pytrees.unflatten(self.out_tree, [as_seen(c, self.symbolic_zeros) for c in cts])
-        out = self.bwd(*self.given.fixed.values(), res, ct)
-        if isinstance(out, list):
-            out = tuple(out)
-        found = self.leaves(out)
-        arrays = iter(check_results([as_meant(c) for c in found if c is not None], out, self.bwd))
-        found = [None if c is None else next(arrays) for c in found]
-        return [
-            self.checked(c, a, i) for i, (c, a) in enumerate(zip(found, self.avals, strict=True))
-        ]
-
-    def leaves(self, out: Any) -> list[Any]:
-        """One cotangent for each leaf of the arguments; None stands for zeros in a whole
-        subtree."""
-        tree = pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
-        try:
-            if not isinstance(out, tuple) or len(out) != len(self.given.dynamic):
-                raise ValueError
-            return [c for o, t in zip(out, tree) for c in _cotangents(o, t)]
-        except (ValueError, TypeError):
-            raise TypeError(
-                f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
-                " produce an output with the same container (pytree) structure as the args tuple"
-                " of the primal function, and in particular must produce a tuple of length equal"
-                " to the number of arguments to the primal function, but got bwd output structure"
-                f" {pytrees.structure(out)} for primal input structure {self.given.tree}."
-            ) from None
-
-    def checked(self, ct: Any, aval: ShapedArray, i: int) -> Any:
-        expected = tangent_aval(aval)
-        ct = as_meant(ct)
-        if ct is None or not has_tangent(aval):
-            return Zero(expected)
-        got = ct.aval if type(ct) is Zero else typeof(ct)
-        if got.weak_type and got.shape == expected.shape and joined_type(got, expected) is expected:
-            return convert(ct, expected)  # a number such as 1
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            path = pytrees.flatten_with_path(
-                pytrees.unflatten(self.given.tree, range(self.given.tree.num_leaves))
-            )[0][i][0]
-            why = (
-                "the shapes do not match"
-                if got.shape != expected.shape
-                else "the dtypes do not match"
-            )
-            raise ValueError(
-                f"Custom VJP bwd rule {self.__name__} for function {name_of(self.given.fun)} must"
-                " produce an output with the same type as the args tuple of the primal function,"
-                f" but at output{pytrees.keystr(path)} the bwd rule produced an output of type"
-                f" {type_text(got)} corresponding to an input of type {type_text(aval)}, so {why}"
-            )
-        return ct
-
-
-def _cotangents(ct: Any, tree: Any) -> list[Any]:
-    """The leaves of a cotangent for an argument of this structure."""
-    if ct is None:
-        return [None] * len(pytrees.leaves(tree))
-    return (
-        pytrees.prefix_broadcast(ct, tree, is_leaf=lambda x: x is None)
-        if _same(ct, tree)
-        else _refused()
-    )
-
-
-def _same(ct: Any, tree: Any) -> bool:
-    filled = pytrees.tree_map(lambda x: 0, ct, is_leaf=lambda x: x is None)
-    try:
-        pytrees.structure(filled)._spec.flatten_up_to(tree)
-    except (ValueError, TypeError):
-        return False
-    return pytrees.structure(filled) == pytrees.structure(tree) or None in pytrees.leaves(
-        ct, is_leaf=lambda x: x is None
-    )
-
-
-def _refused() -> list[Any]:
-    raise ValueError

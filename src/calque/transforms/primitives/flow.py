@@ -55,6 +55,16 @@ def with_inputs(closed: ClosedJaxpr, places: Sequence[int | ShapedArray]) -> Clo
     return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
 
 
+def with_captured(
+    part: Staged, consts: dict[int, Any], avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
+    """A branch as a program of the captured values of all branches and the operands."""
+    own = {id(c): i for i, c in enumerate(part.consts)}
+    places = [own[k] if k in own else typeof(c) for k, c in consts.items()]
+    n = len(part.consts)
+    return with_inputs(part.closed, [*places, *range(n, n + len(avals))])
+
+
 def zeros_eqn(aval: ShapedArray) -> tuple[list[Eqn], Any]:
     """Equations that make zeros of this type, and the atom that holds them."""
     zero = Literal(scalar_of(aval.dtype, 0), ShapedArray((), aval.dtype))

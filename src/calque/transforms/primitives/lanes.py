@@ -16,13 +16,16 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from calque.core.primitives import REGISTRY, Primitive
 from calque.core.trace import typeof
+from calque.machine.state import process
 from calque.ops.common import move
 from calque.transforms.engines.axes import Axis, Collective
 
 Dim = int | None
 
 # primitive name -> rule(parameters): must a batch of such equations run as one?
-together_rules: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {}
+together_rules: Final[dict[str, Callable[[dict[str, Any]], bool]]] = process.container(
+    "rules of lanes together", {}
+)
 
 CHEAP = 2000  # operations that cost less than parting the lanes
 DEAR = 20  # what an operation with a name in here costs beside an addition

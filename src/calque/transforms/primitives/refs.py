@@ -23,7 +23,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_extended
 from calque.core.trace import trace_to_jaxpr, typeof
 from calque.core.trace_state import Tracer
-from calque.machine.state import PerThread
+from calque.machine.state import PerThread, process
 from calque.ops.common import zeros
 from calque.transforms.engines.trees import FlatFunction, name_of
 
@@ -69,7 +69,7 @@ class RefTouched(ValueError):
     """A function that is being staged touches a Ref from outside."""
 
 
-class _Trials(PerThread):
+class _Trials(PerThread, name="trials of functions with Refs"):
     """For each trial that runs in this thread, the Refs from outside that it touched, with what
     they held."""
 
@@ -78,7 +78,7 @@ class _Trials(PerThread):
 
 
 _trials = _Trials()
-_alive: Final[weakref.WeakSet[Ref]] = weakref.WeakSet()
+_alive: Final[weakref.WeakSet[Ref]] = process.container("Refs that live", weakref.WeakSet())
 
 
 class Ref:

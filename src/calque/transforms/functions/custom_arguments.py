@@ -1,0 +1,118 @@
+"""What functions with rules of the user are called with: arguments by position, and tangents and
+cotangents as rules see them."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import pytrees
+from calque.core.avals import ShapedArray
+from calque.core.primitives import Zero
+from calque.core.trace import typeof
+from calque.transforms.engines.trees import arrays, check_results, handed, name_of
+from calque.transforms.engines.zeros import instantiate, tangent_aval
+from calque.transforms.primitives.refs_arguments import without_refs
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero, as a custom rule with `symbolic_zeros=True`
+    sees it."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval.str_short()})"
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value, as rules with `symbolic_zeros` see it or as an array:
+    `zero_from_primal(2.0) == 0.0`"""
+    aval = tangent_aval(typeof(val))
+    return SymbolicZero(aval) if symbolic_zeros else instantiate(Zero(aval))
+
+
+def as_seen(t: Any, symbolic_zeros: bool) -> Any:
+    """A tangent or cotangent as the user's rule gets it."""
+    if type(t) is Zero and symbolic_zeros:
+        return SymbolicZero(t.aval)
+    return handed(instantiate(t))
+
+
+def as_meant(t: Any) -> Any:
+    """What the user's rule returned, as rules inside calque know it."""
+    return Zero(t.aval) if isinstance(t, SymbolicZero) else t
+
+
+def positional(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """All arguments by position, defaults included: rules take them by position."""
+    try:
+        signature = inspect.signature(fun)
+    except (ValueError, TypeError):
+        if kwargs:
+            raise TypeError(
+                f"{name_of(fun)} has no signature: call it with positional arguments only"
+            ) from None
+        return tuple(args)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"The following keyword arguments of {name_of(fun)} could not be resolved to positions:"
+            f" {', '.join(bound.kwargs)}"
+        )
+    return bound.args
+
+
+def nondiff_positions(
+    fun: Callable[..., Any], argnums: Sequence[int] | int, argnames: Sequence[str] | str
+) -> tuple[int, ...]:
+    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if names:
+        order = list(inspect.signature(fun).parameters)
+        nums += tuple(order.index(n) for n in names)
+    return tuple(sorted(set(nums)))
+
+
+class Arguments:
+    """The arguments of one call of a custom function: fixed ones, and the leaves of the others."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff: Sequence[int],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ):
+        self.fun = fun
+        full = positional(fun, args, kwargs)
+        n = len(full)
+        where = {i % n for i in nondiff if -n <= i < n}
+        self.fixed = {i: full[i] for i in sorted(where)}
+        self.size = n
+        dynamic = tuple(a for i, a in enumerate(full) if i not in where)
+        self.dynamic, self._restore = without_refs(dynamic, name_of(fun))
+        leaves, self.tree = pytrees.flatten(self.dynamic)
+        self.leaves = arrays(leaves, f"the custom function {name_of(fun)}", fun, self.dynamic, {})
+        self.out_tree = pytrees.LEAF
+
+    def merged(self, dynamic: Sequence[Any]) -> list[Any]:
+        """All arguments in order."""
+        rest = iter(dynamic if self._restore is None else self._restore(tuple(dynamic)))
+        return [self.fixed[i] if i in self.fixed else next(rest) for i in range(self.size)]
+
+    def call(self, *leaves: Any) -> list[Any]:
+        """The function itself, of leaves."""
+        out = self.fun(*self.merged(pytrees.unflatten(self.tree, leaves)))
+        flat, self.out_tree = pytrees.flatten(out)
+        return check_results(flat, out, self.fun)

@@ -1,0 +1,145 @@
+"""Functions with a derivative of their own, for users: `custom_jvp`."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from calque.core import pytrees
+from calque.core.primitives import Zero
+from calque.core.trace import typeof
+from calque.core.tracebacks import boundary
+from calque.transforms.engines.trees import check_results, handed, name_of
+from calque.transforms.engines.zeros import add_tangents, instantiate, tangent_aval, zero_like
+from calque.transforms.functions.custom_arguments import (
+    Arguments,
+    as_meant,
+    as_seen,
+    nondiff_positions,
+)
+from calque.transforms.primitives.custom_jvp import custom_jvp_call_p
+from calque.transforms.primitives.flow import split, type_text
+
+
+class custom_jvp:
+    """A function whose derivative is given by a rule.
+
+    >>> @calque.custom_jvp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), jnp.cos(x) * t
+
+    Reverse mode follows from the rule, which must be linear in the tangents."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] | int = (),
+        nondiff_argnames: Sequence[str] | str = (),
+    ):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """The rule: `jvp(*nondiff_args, primals, tangents)` gives (out, tangent_out)."""
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """One rule for each argument: `jvps[i](t, out, *primals)` is the part of the tangent that
+        comes from argument i."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            out = self(*primals)
+            parts = [j(t, out, *primals) for j, t in zip(jvps, tangents) if j is not None]
+            if not parts:
+                return out, pytrees.tree_map(lambda o: instantiate(zero_like(o)), out)
+            return out, functools.reduce(lambda a, b: pytrees.tree_map(_added, a, b), parts)
+
+        self.defjvp(jvp)
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp."
+            )
+        given = Arguments(self.fun, self.nondiff_argnums, args, kwargs)
+        rule = _Rule(given, self.jvp, self.symbolic_zeros)
+        outs = custom_jvp_call_p.bind(
+            *given.leaves,
+            call_jaxpr=given.call,
+            jvp=rule,
+            num_consts=0,
+            name=name_of(self.fun),
+            symbolic_zeros=self.symbolic_zeros,
+        )
+        return pytrees.unflatten(given.out_tree, outs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+def _added(a: Any, b: Any) -> Any:
+    if typeof(a).shape != typeof(b).shape:
+        raise TypeError(
+            "the rules given to defjvps return tangents of different types:"
+            f" {typeof(a).str_short()} and {typeof(b).str_short()}"
+        )
+    return add_tangents(a, b)
+
+
+class _Rule:
+    """The user's jvp rule as a function of leaves."""
+
+    def __init__(self, given: Arguments, rule: Callable[..., Any], symbolic_zeros: bool):
+        self.given, self.rule, self.symbolic_zeros = given, rule, symbolic_zeros
+        self.__name__ = name_of(rule)
+
+    def __call__(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        given = self.given
+        ts = [as_seen(t, self.symbolic_zeros) for t in tangents]
+
+        def unflat(leaves: Iterable[Any]) -> tuple[Any, ...]:
+            return tuple(pytrees.unflatten(given.tree, leaves))
+
+        pair = self.rule(*given.fixed.values(), unflat(list(map(handed, primals))), unflat(ts))
+        name = name_of(given.fun)
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise TypeError(
+                f"Custom JVP rule {self.__name__} for function {name} must produce a pair (list or"
+                f" tuple of length two) representing primal and tangent outputs, but got {pair}."
+            )
+        outs, out_tree = pytrees.flatten(pair[0])
+        out_ts, ts_tree = pytrees.flatten(pair[1])
+        found = check_results([*outs, *map(as_meant, out_ts)], pair, self.rule)
+        if out_tree != ts_tree:
+            raise TypeError(
+                f"Custom JVP rule {self.__name__} for function {name} must produce primal and"
+                f" tangent outputs with equal container (pytree) structures, but got {out_tree} and"
+                f" {ts_tree} respectively."
+            )
+        given.out_tree = out_tree
+        outs, tangents_out = split(found, len(outs))
+        return outs, [self.checked(o, t, i) for i, (o, t) in enumerate(zip(outs, tangents_out))]
+
+    def checked(self, out: Any, t: Any, i: int) -> Any:
+        aval = typeof(out)
+        expected, got = tangent_aval(aval), t.aval if type(t) is Zero else typeof(t)
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise TypeError(
+                f"Custom JVP rule {self.__name__} for function {name_of(self.given.fun)} must"
+                " produce primal and tangent outputs with corresponding shapes and dtypes."
+                f" Expected {type_text(expected)} (tangent type of {type_text(aval)}) but got"
+                f" {type_text(got)} at output {i}."
+            )
+        return Zero(expected) if expected is not aval else t

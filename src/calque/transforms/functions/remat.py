@@ -1,0 +1,157 @@
+"""Functions of which the backward pass computes again what it needs, for users: `checkpoint`, names
+that policies speak of, and what is kept (`saved_residuals`)."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import pytrees
+from calque.core.jaxprs import ClosedJaxpr, Eqn
+from calque.core.source import Source
+from calque.core.trace import JaxprTrace, JaxprTracer, trace_to_jaxpr, typeof
+from calque.core.trace_state import recording
+from calque.core.tracebacks import boundary
+from calque.transforms.engines.linear import linearize
+from calque.transforms.engines.signatures import ArgumentNames, resolve
+from calque.transforms.engines.trees import FlatFunction, arrays, name_of
+from calque.transforms.engines.zeros import has_tangent
+from calque.transforms.primitives.call import close_over_tracers
+from calque.transforms.primitives.refs_arguments import discharged_call
+from calque.transforms.primitives.remat import name_p, remat_p
+from calque.transforms.primitives.remat_policies import Policy
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] | None = None,
+    concrete: bool = False,
+) -> Callable[..., Any]:
+    """`fun`, of which the backward pass computes again what it needs; `policy` says which values
+    may be kept.
+
+    >>> f = calque.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+    >>> calque.grad(f)(2.0) == calque.grad(lambda x: jnp.sin(jnp.sin(x)))(2.0)
+    Array(True, dtype=bool, weak_type=True)"""
+    if fun is None:
+        return functools.partial(
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
+    if concrete:
+        raise NotImplementedError(
+            "The 'concrete' option to checkpoint is deprecated: make arguments static with"
+            " static_argnums instead."
+        )
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    nums, names = resolve(fun, static_argnums or None, static_argnames, "static")
+
+    @functools.wraps(fun)
+    @boundary
+    def fun_remat(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i: args[i] for i in nums if i < len(args)}
+        named = {k: kwargs[k] for k in names if k in kwargs}
+        dynamic = tuple(None if i in fixed else a for i, a in enumerate(args))
+        rest = {k: v for k, v in kwargs.items() if k not in named}
+
+        def call(*values: Any, **others: Any) -> Any:
+            return fun(*[fixed.get(i, v) for i, v in enumerate(values)], **others, **named)
+
+        call.__name__ = name_of(fun)
+        return _checkpointed(call, dynamic, rest, (fun, fixed), policy, prevent_cse)
+
+    return fun_remat
+
+
+@discharged_call
+def _checkpointed(
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    user: tuple[Callable[..., Any], dict[int, Any]],
+    policy: Policy | None,
+    prevent_cse: bool,
+) -> Any:
+    """Stage a function and bind `remat2`; messages speak of the function of the user, of which some
+    arguments are fixed."""
+    fun, fixed = user
+    leaves, in_tree = pytrees.flatten((args, kwargs))
+    leaves = arrays(leaves, "checkpoint", fun, args, kwargs)
+    flat = FlatFunction(call, in_tree, "checkpoint")
+    traced = trace_to_jaxpr(
+        flat, [typeof(x) for x in leaves], name_of(fun), ArgumentNames(fun, args, kwargs, fixed)
+    )
+    closed, consts = close_over_tracers(traced)
+    outs = remat_p.bind(
+        *consts, *leaves, jaxpr=closed, policy=policy, prevent_cse=prevent_cse, differentiated=False
+    )
+    return pytrees.unflatten(flat.out_tree, outs)
+
+
+remat = checkpoint
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x`, under a name that policies of `checkpoint` can speak of."""
+    return pytrees.tree_map(lambda v: name_p.bind(v, name=name), x)
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """The type of each value that the backward pass of `f` keeps, and where it comes from."""
+    leaves, in_tree = pytrees.flatten((args, kwargs))
+    leaves = arrays(leaves, "saved_residuals", f, args, kwargs)
+    names = ArgumentNames(f, args, kwargs)
+    record = JaxprTrace("saved_residuals")
+    with recording(record):
+        inputs = [record.new_argument(typeof(x)) for x in leaves]
+        _, _, tape = linearize(
+            FlatFunction(f, in_tree, "saved_residuals"),
+            inputs,
+            [has_tangent(typeof(x)) for x in leaves],
+        )
+        return [(typeof(c), _whence(c, record, names)) for c in tape.consts]
+
+
+def _whence(c: Any, record: JaxprTrace, names: Sequence[str]) -> str:
+    if not isinstance(c, JaxprTracer) or c._trace is not record:
+        return "from a constant"
+    v, e = _maker(c._var, record.eqns)
+    if v in record.invars:
+        return f"from the argument {names[record.invars.index(v)]}"
+    if e is None:
+        return "from a constant"
+    where: Source | None = e.source
+    if e.primitive is name_p:
+        return f"named '{e.params['name']}' from {where}"
+    return f"output of {e.primitive.name} from {where}"
+
+
+def _maker(v: Any, eqns: Sequence[Eqn]) -> tuple[Any, Eqn | None]:
+    """The variable that `v` is, and the equation that makes it, which may stand inside a
+    checkpoint."""
+    e = next((e for e in eqns if v in e.outvars), None)
+    if e is None or e.primitive is not remat_p:
+        return v, e
+    inner: ClosedJaxpr = e.params["jaxpr"]
+    v, made = _maker(inner.jaxpr.outvars[e.outvars.index(v)], inner.eqns)
+    return (
+        (v, made)
+        if v not in inner.jaxpr.invars
+        else _maker(e.invars[inner.jaxpr.invars.index(v)], eqns)
+    )
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what the backward pass of `f` keeps, and where it comes from."""
+    for aval, whence in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short()} {whence}")

@@ -1,0 +1,93 @@
+"""Calls with rules of the user: what `custom_jvp_call` and `custom_vjp_call` have in common.
+
+While a program is recorded the function becomes an equation that holds its program and the Python
+rule. Otherwise the function (or its rule) is simply called, so that Python control flow on concrete
+values works inside it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from calque.core import reference, trace_state
+from calque.core.avals import ShapedArray
+from calque.core.jaxprs import ClosedJaxpr
+from calque.core.primitives import UndefinedPrimal, Zero
+from calque.core.trace import JaxprTrace, eval_jaxpr, trace_to_jaxpr, typeof
+from calque.ops.common import front
+from calque.transforms.engines.axes import Axis, AxisPrimitive
+from calque.transforms.engines.batching import Dim, batch
+from calque.transforms.engines.transpose import transpose_jaxpr
+from calque.transforms.engines.zeros import nonzero, only_nonzero
+from calque.transforms.primitives.call import close_over_tracers
+
+FlatCall = Callable[..., list[Any]]
+
+
+class CustomCallPrimitive(AxisPrimitive):
+    """A call whose parameter `call_jaxpr` is a program, or a Python function as long as nothing
+    records it."""
+
+    __slots__ = ()
+
+    def bind(self, *args: Any, call_jaxpr: ClosedJaxpr | FlatCall, **params: Any) -> Any:
+        trace = trace_state.top_trace(args)
+        if trace.level == 0:
+            return run_call(call_jaxpr, args)
+        if isinstance(trace, JaxprTrace) and not isinstance(call_jaxpr, ClosedJaxpr):
+            closed, consts = close_over_tracers(
+                trace_to_jaxpr(call_jaxpr, [typeof(a) for a in args], params["name"])
+            )
+            params = {**params, "num_consts": params["num_consts"] + len(consts)}
+            return trace.process(self, [*consts, *args], {"call_jaxpr": closed, **params})
+        return trace.process(self, args, {"call_jaxpr": call_jaxpr, **params})
+
+
+def run_call(call: ClosedJaxpr | FlatCall, args: Sequence[Any]) -> list[Any]:
+    return (
+        eval_jaxpr(call.jaxpr, call.consts, *args)
+        if isinstance(call, ClosedJaxpr)
+        else list(call(*args))
+    )
+
+
+def as_function(call: ClosedJaxpr | FlatCall) -> FlatCall:
+    return lambda *args: run_call(call, args)
+
+
+def call_meaning(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return reference.run(call_jaxpr, *args)
+
+
+def call_shape(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return call_jaxpr.out_avals
+
+
+def call_transpose(cts: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    """A custom rule says nothing of transposes: that of the program itself."""
+    linear = tuple([type(x) is UndefinedPrimal for x in args])
+    back, mask = transpose_jaxpr(call_jaxpr, linear, nonzero(cts))
+    known = [x for x in args if type(x) is not UndefinedPrimal]
+    outs = iter(eval_jaxpr(back.jaxpr, back.consts, *known, *only_nonzero(cts)))
+    which = iter(mask)
+    return [
+        (next(outs) if next(which) else Zero(x.aval)) if lin else None
+        for x, lin in zip(args, linear)
+    ]
+
+
+def batched_call(axis: Axis, call: ClosedJaxpr | FlatCall, dims: Sequence[Dim]) -> FlatCall:
+    """The call over whole batches, with the batch dimension of every result first."""
+
+    def batched(*args: Any) -> list[Any]:
+        outs, found = batch(as_function(call), axis, args, dims)
+        return [front(o, d, axis.size) for o, d in zip(outs, found)]
+
+    return batched
+
+
+def refuse_closures(name: str, tangents: Sequence[Any], kind: str) -> None:
+    if any(type(t) is not Zero for t in tangents):
+        raise TypeError(
+            f"Detected differentiation of the {kind} function {name} with respect to a closed-over"
+            " value, which its rule says nothing of. Pass the value as an argument, or use"
+            " closure_convert."
+        )

@@ -1,0 +1,277 @@
+"""What must hold of every program: each call means what NumPy and JAX say, and the whole gives the
+same results however it is run."""
+
+import functools
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import calque
+from calque.core.config import config
+from tests.compositions.checks import on_reference, same_bits
+from tests.compositions.peers import Mismatch, brief, numpy_of
+from tests.fuzz import laws
+from tests.fuzz.generate import configured
+from tests.fuzz.programs import Call, Program, Ref, call, function, references
+from tests.fuzz.values import value
+
+# Results that are defined up to a sign, a phase, an order or a basis.
+NOT_UNIQUE = frozenset(
+    [
+        "numpy.linalg.eig",
+        "numpy.linalg.eigh",
+        "numpy.linalg.svd",
+        "numpy.linalg.qr",
+        "numpy.linalg.eigvals",
+        "lax.linalg.eig",
+        "lax.linalg.eigh",
+        "lax.linalg.svd",
+        "lax.linalg.qr",
+        "lax.linalg.schur",
+        "lax.linalg.qdwh",
+        "lax.linalg.hessenberg",
+        "lax.linalg.tridiagonal",
+        "scipy.linalg.eigh",
+        "scipy.linalg.schur",
+        "scipy.linalg.hessenberg",
+        "scipy.linalg.qr",
+        "scipy.linalg.svd",
+        "scipy.linalg.rsf2csf",
+        "scipy.linalg.funm",
+        "scipy.linalg.sqrtm",
+        "scipy.linalg.polar",
+        "numpy.roots",
+        "scipy.linalg.qr_multiply",
+        "numpy.argpartition",
+        "numpy.partition",
+        "lax.approx_max_k",
+        "lax.approx_min_k",
+        "random.orthogonal",
+        "numpy.linalg.matrix_rank",
+        "numpy.linalg.cond",
+        "random.multivariate_normal",
+        "lax.linalg.householder_product",
+        "lax.linalg.lu",
+        "scipy.linalg.lu",
+    ]
+)
+# Where an infinite or nan element goes follows the order of the sums.
+MIXING = (
+    "numpy.fft.",
+    "numpy.linalg.",
+    "scipy.fft.",
+    "scipy.signal.",
+    "scipy.linalg.",
+    "lax.linalg.",
+    "lax.fft",
+    "lax.conv",
+    "numpy.convolve",
+    "numpy.correlate",
+    "image.",
+)
+# What calque gives on purpose where JAX gives something else.
+DIFFERENT = {"numpy.geomspace": "the ends are exact, as NumPy's are"}
+STRUCTURAL = ("map", "loop", "branch", "converted", "vmap", "jvp", "sizes", "found", "remat")
+
+
+class Checker:
+    """Runs programs; counts what was compared and what said nothing."""
+
+    def __init__(self, peer: Any = None):
+        self.peer = peer
+        self.done: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
+
+    def problem(self, p: Program, only: str | None = None) -> str | None:
+        """What is wrong, beginning with the name of the check that failed; or None."""
+        with configured(p.x64, self.peer), np.errstate(all="ignore"):
+            xs = [value(x) for x in p.inputs]
+            try:
+                results = by_call(p, xs)
+            except Exception as e:
+                self.skipped[f"eager: {type(e).__name__}"] += 1
+                return None
+            for name, check in self._checks(p, xs, results):
+                if only is not None and name != only:
+                    continue
+                try:
+                    check()
+                    self.done[name.partition(" ")[0]] += 1
+                except laws.Skip as e:
+                    self.skipped[f"{name.partition(' ')[0]}: {e}"] += 1
+                except Mismatch as e:
+                    return f"{name}: {e}"
+                except Exception as e:
+                    if self._also_refused(name, p, xs):
+                        self.skipped[f"{name.partition(' ')[0]}: refused by both"] += 1
+                        continue
+                    return f"{name}: {type(e).__name__}: {str(e)[:600]}"
+        return None
+
+    def _checks(
+        self, p: Program, xs: list[np.ndarray], results: list[list[Any]]
+    ) -> Iterator[tuple[str, Callable[[], None]]]:
+        rng = np.random.default_rng([p.seed, 99])
+        for i, c in enumerate(p.calls):
+            inputs = functools.partial(_input_of, xs, results)
+            yield f"meaning {c.function}", lambda c=c, i=i: meaning(c, inputs, results[i])
+            if self.peer is not None:
+                yield f"jax {c.function}", lambda c=c, i=i: self._as_jax(c, inputs, results[i])
+        flat = [leaf for r in results for leaf in r]
+        f = function(calque, p)
+        yield "exact", lambda: exact(f, xs)
+        yield "jit", lambda: laws.close(f, calque.jit(f), xs, flat, "jit")
+        if sum(x.size for x in xs) > 50_000:
+            yield "threads", lambda: laws.threads(f, xs)
+            return
+        names = rng.permutation(len(STRUCTURAL))[:2]
+        for name in (STRUCTURAL[k] for k in names):
+            yield name, lambda name=name: getattr(laws, name)(f, p, xs, flat, rng)
+        rare = ("donated", "threads_small", "again")[int(rng.integers(3))]
+        yield rare, lambda: getattr(laws, rare)(f, p, xs, flat, rng)
+
+    def _as_jax(self, c: Call, inputs: Callable[[Ref], Any], got: Sequence[Any]) -> None:
+        jax = self.peer
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                want = call(jax, c, lambda ref: jax.numpy.asarray(numpy_of(inputs(ref))))
+            except Exception as e:
+                raise laws.Skip(f"JAX refuses: {type(e).__name__}") from None
+        compare(got, want, c.function not in DIFFERENT and comparable(c, inputs), c.function)
+
+    def _also_refused(self, name: str, p: Program, xs: Sequence[np.ndarray]) -> bool:
+        """Whether JAX refuses the same transformation of the same program, or says nothing."""
+        wrap = laws.IN_JAX.get(name)
+        if self.peer is None or wrap is None:
+            return name in laws.IN_JAX  # without a peer a refusal decides nothing
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                wrap(self.peer, function(self.peer, p), [self.peer.numpy.asarray(x) for x in xs])
+            except Exception:
+                return True
+        return False
+
+
+def by_call(p: Program, xs: Sequence[np.ndarray]) -> list[list[Any]]:
+    """The results of every call, eagerly."""
+    made = [calque.numpy.asarray(x) for x in xs]
+    results: list[list[Any]] = []
+    for c in p.calls:
+        results.append(
+            call(
+                calque,
+                c,
+                lambda ref: made[ref.leaf] if ref.call is None else results[ref.call][ref.leaf],
+            )
+        )
+    return results
+
+
+def _input_of(xs: Sequence[np.ndarray], results: Sequence[Sequence[Any]], ref: Ref) -> Any:
+    x = xs[ref.leaf] if ref.call is None else results[ref.call][ref.leaf]
+    return calque.numpy.asarray(x)
+
+
+def comparable(c: Call, inputs: Callable[[Ref], Any]) -> bool:
+    """Whether the elements of the results are decided by the function alone."""
+    if c.function in NOT_UNIQUE:
+        return False
+    if not c.function.startswith(MIXING):
+        return True
+    return all(_finite(numpy_of(inputs(ref))) for ref in references(c))
+
+
+def _finite(x: np.ndarray) -> bool:
+    return x.dtype.kind not in "fcV" or bool(np.all(np.isfinite(x.astype(complex))))
+
+
+def meaning(c: Call, inputs: Callable[[Ref], Any], got: Sequence[Any]) -> None:
+    """The call on the reference backend: every primitive's NumPy meaning."""
+    if c.function.startswith("random."):
+        raise laws.Skip("random words have one meaning")
+    with on_reference():
+        want = call(calque, c, inputs)
+    compare(got, want, comparable(c, inputs), c.function)
+
+
+def exact(f: Callable[..., list[Any]], xs: Sequence[np.ndarray]) -> None:
+    """In exact mode jit gives the bits of eager execution."""
+    with config.override("calque_exact", True):
+        a, b = calque.jit(f)(*xs), f(*xs)
+    for i, (g, w) in enumerate(zip(map(numpy_of, a), map(numpy_of, b), strict=True)):
+        if not isinstance(b[i], (bool, int, float, complex)) and g.dtype != w.dtype:
+            raise Mismatch(f"result {i} is {g.dtype} in place of {w.dtype}")
+        if g.shape != w.shape or not same_bits(g, w):
+            raise Mismatch(f"result {i}: jit gives {brief([g])}, eager {brief([w])}")
+
+
+def compare(
+    got: Sequence[Any], want: Sequence[Any], values: bool = True, function: str = ""
+) -> None:
+    """Shapes, dtypes, weak types, and numbers within the roundings of one function."""
+    if len(got) != len(want):
+        raise Mismatch(f"{len(got)} results in place of {len(want)}")
+    for i, (a, b) in enumerate(zip(got, want)):
+        g, w = numpy_of(a), numpy_of(b)
+        if (g.shape, g.dtype) != (w.shape, w.dtype):
+            raise Mismatch(f"result {i} is {g.dtype}{g.shape} in place of {w.dtype}{w.shape}")
+        weak = [getattr(getattr(x, "aval", None), "weak_type", None) for x in (a, b)]
+        if None not in weak and weak[0] != weak[1]:
+            raise Mismatch(f"result {i} has weak type {weak[0]} in place of {weak[1]}")
+        if values and not near(g, w, tolerance(w, function)):
+            raise Mismatch(f"result {i} is {differing(g, w)}")
+
+
+LOOSE = {
+    "scipy.signal.": 20,
+    "scipy.special.": 30,
+    "scipy.stats.": 100,
+    "lax.linalg.": 100,
+    "scipy.linalg.": 300,
+    "numpy.linalg.": 100,
+    "random.": 20,
+    "image.": 5,
+    "numpy.polyfit": 2000,
+    "lax.random_gamma_grad": 2000,
+    "lax.igamma": 30,
+    "lax.betainc": 300,
+}
+
+
+def tolerance(w: np.ndarray, function: str) -> float:
+    if w.dtype.kind not in "fcV":
+        return 0.0
+    unit = {1: 0.3, 2: 2e-2}.get(w.dtype.itemsize, 3e-6)
+    if w.dtype.itemsize >= 8 and w.dtype not in (np.dtype("complex64"),):
+        unit = 1e-12
+    return unit * max([1, *(k for start, k in LOOSE.items() if function.startswith(start))])
+
+
+def near(g: np.ndarray, w: np.ndarray, tol: float) -> bool:
+    if w.dtype.kind in "iub":
+        return bool(np.all(g == w))
+    wide = np.complex128 if w.dtype.kind == "c" else np.float64
+    a, b = g.astype(wide), w.astype(wide)
+    scale = np.max(np.abs(b), initial=1, where=np.isfinite(b))
+    ok = (np.abs(a - b) <= tol * scale) | (a == b) | (np.isnan(a) & np.isnan(b))
+    if w.dtype.kind == "c":  # which part of a product of infinities is nan follows its order
+        ok |= ~np.isfinite(a) & ~np.isfinite(b)
+    return bool(np.all(ok))
+
+
+def differing(g: np.ndarray, w: np.ndarray) -> str:
+    """The elements that differ."""
+    if g.shape != w.shape or not w.size:
+        return f"{brief([g])} in place of {brief([w])}"
+    wide = np.complex128 if w.dtype.kind == "c" else np.float64
+    gap = np.abs(g.astype(wide) - w.astype(wide)) * (g != w)
+    gap = np.where(
+        np.isnan(gap) & ~(np.isnan(g.astype(wide)) & np.isnan(w.astype(wide))), np.inf, gap
+    )
+    at = np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=0.0, posinf=1e300))), w.shape)
+    return f"{g[at]!r} in place of {w[at]!r} at {tuple(map(int, at))} ({g.dtype}{g.shape})"

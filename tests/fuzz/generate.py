@@ -1,0 +1,138 @@
+"""Programs of a seed: functions of the catalogue, one after the other, each called while the
+program is drawn, so that what nobody takes is left out."""
+
+import functools
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import calque
+from calque.core.config import config
+from tests.compositions.peers import numpy_of
+from tests.fuzz.catalogue import signatures
+from tests.fuzz.draw import Draw
+from tests.fuzz.programs import Call, Program, Ref, call
+from tests.fuzz.recipes import (  # noqa: F401  (their recipes join the table)
+    decompositions,
+    indices,
+    others,
+    products,
+    samplers,
+    scalars,
+    selections,
+    shapes,
+    windows,
+)
+from tests.fuzz.recipes.table import RECIPES
+from tests.fuzz.roles import NoRole, arguments
+from tests.fuzz.values import value
+
+LARGEST = 400_000  # elements of a result
+
+
+class Refusal(Exception):
+    """calque refuses a call that JAX takes."""
+
+    def __init__(self, program: Program, error: Exception):
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.program = program
+
+
+class Generator:
+    """Draws programs; counts which functions were called and which refused."""
+
+    def __init__(self, peer: Any = None, names: tuple[str, ...] = ()):
+        self.peer = peer
+        self.signatures = catalogue()
+        self.names = names or tuple(self.signatures)
+        self.called: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+
+    def program(self, seed: int) -> Program:
+        """The program of a seed; raises Refusal."""
+        rng = np.random.default_rng([seed, 17])
+        x64, large = bool(rng.random() < 0.25), bool(rng.random() < 0.06)
+        d = Draw(rng, x64, large)
+        calls: list[Call] = []
+        wanted = 1 if large else int(rng.integers(1, 5))
+        with configured(x64, self.peer):
+            for _ in range(3 * wanted):
+                if len(calls) == wanted:
+                    break
+                name = self.names[int(rng.integers(len(self.names)))]
+                self._extend(d, seed, name, calls)
+        return Program(seed, x64, tuple(d.inputs), tuple(calls))
+
+    def _extend(self, d: Draw, seed: int, name: str, calls: list[Call]) -> None:
+        """One more call, if calque takes it."""
+        before = len(d.inputs)
+        try:
+            args, keywords = draw(d, name, self.signatures[name])
+        except NoRole:
+            self.refused[name] += 1
+            forget(d, before)
+            return
+        c = Call(name, tuple(args), tuple(keywords.items()))
+        try:
+            results = [np.asarray(numpy_of(x)) for x in call(calque, c, d.arrays.__getitem__)]
+        except Exception as e:
+            self.refused[name] += 1
+            program = Program(seed, d.x64, tuple(d.inputs), (*calls, c))
+            forget(d, before)
+            if self.peer is not None and takes(self.peer, c, d, program):
+                raise Refusal(program, e) from e
+            return
+        self.called[name] += 1
+        for leaf, x in enumerate(results):
+            if x.size <= LARGEST and x.dtype.kind in "biufcV":
+                d.arrays[Ref(len(calls), leaf)] = x
+        calls.append(c)
+
+
+@functools.cache
+def catalogue() -> dict[str, Any]:
+    return signatures()
+
+
+def draw(d: Draw, name: str, signature: Any) -> tuple[list[Any], dict[str, Any]]:
+    return RECIPES[name](d) if name in RECIPES else arguments(d, name, signature)
+
+
+def forget(d: Draw, inputs: int) -> None:
+    """The inputs of a call that was not made."""
+    for i in range(inputs, len(d.inputs)):
+        del d.arrays[Ref(None, i)]
+    del d.inputs[inputs:]
+
+
+def takes(peer: Any, c: Call, d: Draw, program: Program) -> bool:
+    """Whether the peer makes the call."""
+    made = {Ref(None, i): value(x) for i, x in enumerate(program.inputs)}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call(peer, c, lambda ref: peer.numpy.asarray({**d.arrays, **made}[ref]))
+        return True
+    except Exception:
+        return False
+
+
+class configured:
+    """64-bit types on or off in calque and its peer, and warnings off."""
+
+    def __init__(self, x64: bool, peer: Any = None):
+        if peer is not None:
+            peer.config.update("jax_enable_x64", x64)
+        self._x64 = config.override("calque_enable_x64", x64)
+        self._quiet = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        self._x64.__enter__()
+        self._quiet.__enter__()
+        warnings.simplefilter("ignore")
+
+    def __exit__(self, *error: Any) -> None:
+        self._quiet.__exit__(*error)
+        self._x64.__exit__(*error)

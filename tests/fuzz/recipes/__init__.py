@@ -1,0 +1,1 @@
+"""Arguments of functions whose parameters depend on each other, by subject."""

@@ -1,0 +1,156 @@
+"""The fuzzer itself: it draws every public function, prints programs that run, makes failing ones
+smaller; and some of its programs, of fixed seeds and of a new one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calque
+from calque.core.config import config
+from tests.fuzz import catalogue
+from tests.fuzz.__main__ import peer_module
+from tests.fuzz.checks import Checker
+from tests.fuzz.draw import Draw
+from tests.fuzz.generate import Generator, configured, draw
+from tests.fuzz.programs import (
+    Call,
+    Made,
+    Program,
+    Ref,
+    call,
+    function,
+    named,
+    shrink,
+    source,
+    without_unused,
+)
+from tests.fuzz.values import FILLS, KINDS, Input, value
+
+
+def test_what_is_left_out_exists_or_is_of_another_version() -> None:
+    known = {name for path in catalogue.MODULES for name, _ in catalogue._members(path)}
+    gone = [n for n in catalogue.LEFT_OUT if n not in known and named_or_none(n) is None]
+    assert len(gone) <= 12, gone  # names of newer and older versions of the interface
+
+
+def named_or_none(name: str) -> Any:
+    try:
+        return named(calque, name)
+    except (AttributeError, ImportError):
+        return None
+
+
+@pytest.mark.parametrize("module", catalogue.MODULES)
+def test_every_function_is_called(module: str) -> None:
+    """No public function is forgotten: its arguments can be drawn so that it takes them."""
+    missing = []
+    for name, signature in catalogue.signatures().items():
+        inner = name.removeprefix(module + ".")
+        if inner == name or any(
+            m != module and len(m) > len(module) and name.startswith(m + ".")
+            for m in catalogue.MODULES
+        ):
+            continue
+        if not any(_is_taken(name, signature, seed) for seed in range(30)):
+            missing.append(name)
+    assert not missing
+
+
+def _is_taken(name: str, signature: Any, seed: int) -> bool:
+    d = Draw(np.random.default_rng([seed, 5]), False, False)
+    with configured(False):
+        try:
+            args, keywords = draw(d, name, signature)
+            call(calque, Call(name, tuple(args), tuple(keywords.items())), d.arrays.__getitem__)
+        except Exception:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_are_made_of_their_descriptions(kind: str, fill: str) -> None:
+    for dtype in dict.fromkeys(KINDS[kind]):
+        x = Input(dtype, (3, 3), fill, 4)
+        a, b = value(x), value(x)
+        assert str(a.dtype) == dtype and a.shape == (3, 3)
+        np.testing.assert_array_equal(a, b)
+
+
+def small_program() -> Program:
+    return Program(
+        3,
+        False,
+        (Input("float32", (5,), "plain", 1), Input("float32", (7,), "plain", 2)),
+        (
+            Call("numpy.sin", (Ref(None, 0),), ()),
+            Call("numpy.cumsum", (Ref(None, 1),), (("axis", 0),)),
+            Call("numpy.concatenate", ([Ref(0, 0), Ref(1, 0)],), ()),
+            Call("numpy.full_like", (Ref(2, 0), Made("numpy.float32", (2,))), ()),
+        ),
+    )
+
+
+def test_a_program_runs_and_prints_as_it_runs() -> None:
+    p = small_program()
+    outs = function(calque, p)(*map(value, p.inputs))
+    assert [o.shape for o in outs] == [(5,), (7,), (12,), (12,)]
+    scope: dict[str, Any] = {
+        "jax": calque,
+        "value": value,
+        "Input": Input,
+        "leaves": calque.tree_util.tree_leaves,
+    }
+    exec(source(p) + "\n    return f(x0, x1)\ngot = test_program_3()\n", scope)
+    for a, b in zip(scope["got"], outs, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_a_failing_program_becomes_small() -> None:
+    def fails(p: Program) -> bool:
+        return any(c.function == "numpy.cumsum" for c in p.calls)
+
+    p = shrink(small_program(), fails)
+    assert [c.function for c in p.calls] == ["numpy.cumsum"]
+    assert not p.calls[0].keywords
+    assert [x.shape for x in p.inputs] == [(2,)]
+
+
+def test_inputs_that_nothing_reads_leave() -> None:
+    p = small_program()._replace(calls=small_program().calls[1:2])
+    less = without_unused(p)
+    assert less.inputs == p.inputs[1:] and less.calls[0].args == (Ref(None, 0),)
+
+
+def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that gives something else when it is traced is reported."""
+    from calque.numpy import sin
+
+    monkeypatch.setattr(
+        calque.numpy, "sin", lambda x: sin(x) + (1 if isinstance(x, calque.core.Tracer) else 0)
+    )
+    wrong = Checker().problem(small_program())
+    assert wrong is not None and wrong.startswith(("exact", "jit"))
+
+
+def test_programs() -> None:
+    generator, checker = Generator(), Checker()
+    failures = []
+    for seed in range(60):
+        p = generator.program(seed)
+        wrong = checker.problem(p)
+        if wrong is not None:
+            failures.append(f"seed {seed}: {wrong}\n{source(p)}")
+    assert not failures, "\n".join(failures)
+    assert checker.done["exact"] > 40 and checker.done["meaning"] > 60
+
+
+@pytest.mark.peer
+def test_programs_beside_jax() -> None:
+    peer = peer_module() or pytest.skip("JAX is not installed")
+    generator, checker = Generator(peer), Checker(peer)
+    problems = [checker.problem(generator.program(seed)) for seed in range(5000, 5015)]
+    assert not [p for p in problems if p]
+    assert checker.done["jax"] > 10
+    assert not config.read("calque_enable_x64")
