@@ -6,6 +6,7 @@ from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
 from calque.core.devices import Device, all_devices
 from calque.core.dtypes import is_extended
+from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.transforms.devices.sharding_arrays import device_put
 
@@ -78,7 +79,7 @@ def device_get(x: Any) -> Any:
 
 
 def _on_host(a: Any) -> Any:
-    on_device = isinstance(a, (ArrayImpl, Tracer)) and not is_extended(a.dtype)
+    on_device = isinstance(a, (ArrayImpl, Tracer)) and not is_extended(typeof(a).dtype)
     return a.__array__() if on_device else a
 
 

@@ -348,10 +348,11 @@ def _array(x: Any, dtype: Any, copy: bool) -> Any:
     if type(x) is Dim:
         x = value_of(x)
     if isinstance(x, (ArrayImpl, Tracer)):
-        if dtype is not None and dtype != x.dtype:
+        own = typeof(x)
+        if dtype is not None and dtype != own.dtype:
             return do.convert_element_type(x, new_dtype=dtype)
-        if x.aval.weak_type and dtype is not None:
-            return do.convert_element_type(x, new_dtype=x.dtype)
+        if own.weak_type and dtype is not None:
+            return do.convert_element_type(x, new_dtype=own.dtype)
         return do.copy(x) if copy and isinstance(x, Tracer) else _copied(x) if copy else x
     if type(x) is Dim:
         return _array(value_of(x), dtype, copy)

@@ -254,7 +254,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BETWEEN = tuple(
     os.path.join(_PACKAGE, *place.split("/"))
     for place in (
-        "core/", "machine/", "native/", "transforms/jit/", "numpy/calls/", "numpy/methods.py",
+        "core/", "machine/", "native/", "transforms/jit/", "transforms/engines/specialiser.py",
+        "numpy/calls/", "numpy/methods.py",
         "numpy/promotion.py",
         "numpy/ufunc_objects.py", "numpy/ufuncs.py",
     )
