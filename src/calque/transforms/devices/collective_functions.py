@@ -11,6 +11,13 @@ from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.primitives import REGISTRY, do
 from calque.core.trace import typeof
 from calque.ops.common import axis_in, operand, scalar_of
+from calque.transforms.devices.casts import (
+    checked_names,
+    gathered_as,
+    relation_of_all,
+    unreduced_psum_p,
+    unreduced_reduce_scatter_p,
+)
 from calque.transforms.devices.collectives import (
     Names,
     all_gather_p,
@@ -57,6 +64,11 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return do.mul(members(names, groups, typeof(v).dtype), v)
         if typeof(v).dtype == np.dtype(bool):
             v = do.convert_element_type(v, new_dtype=np.dtype("int32"))
+        known = checked_names(names)
+        if known and relation_of_all(v, known, "jax.lax.psum") == "unreduced":
+            if groups is not None or len(known) < len(names):
+                raise NotImplementedError("psum of unreduced values over groups, or other axes too")
+            return unreduced_psum_p.bind(v, axes=known)
         return total(*positions_reduced(v, names, "reduce_sum"), groups)
 
     return pytrees.tree_map(one, x)
@@ -126,8 +138,18 @@ def all_gather(
     """The values of all members along a new dimension `axis`, or joined along it with `tiled`."""
     groups = checked_groups(axis_index_groups, axis_name, "all_gather")
 
+    if to not in (None, "varying", "invarying", "reduced"):
+        raise ValueError(
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are:"
+            f" {{'varying', 'reduced', 'invarying'}}, got {to!r}"
+        )
+
     def one(v: Any) -> Any:
         k = axis % (typeof(v).ndim + (not tiled))
+        if to in ("invarying", "reduced") and checked_names(names_of(axis_name)):
+            if groups is not None:
+                raise NotImplementedError(f"all_gather to={to!r} takes no axis_index_groups")
+            return gathered_as(v, names_of(axis_name), k, tiled, to)
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
             return gather_over(v, names_of(axis_name), k, tiled)
@@ -156,6 +178,15 @@ def psum_scatter(
 
     def one(v: Any) -> Any:
         k = scatter_dimension % typeof(v).ndim
+        known = checked_names(names_of(axis_name))
+        if known and relation_of_all(v, known, "jax.lax.psum_scatter") == "unreduced":
+            if groups is not None or len(known) > 1:
+                raise NotImplementedError(
+                    "psum_scatter of unreduced values takes one axis and no axis_index_groups"
+                )
+            return unreduced_reduce_scatter_p.bind(
+                v, axis_name=known, axis_size=size_of(known), scatter_dimension=k, tiled=tiled
+            )
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
             return scatter_over(v, names_of(axis_name), k, tiled)
