@@ -277,11 +277,15 @@ _runs: Final[Table[Any, Run]] = Table("single operations", CACHE_LIMIT, programs
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run a primitive on concrete values."""
-    if primitive.name == "pow" and type(args[1]) is not ArrayImpl:
+    if primitive.name == "pow" and len(args) == 2 and type(args[1]) is not ArrayImpl:
         exponent = fixed_exponent(args[1])
         if exponent is not None and typeof(args[0]).dtype.kind != "c":
             args, params = args[:1], {"exponent": exponent}  # as `jit` would: see `passes.algebra`
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
+    for a in arrays:
+        if a._extra is not None:  # placed on devices: the results follow
+            bare = [share(x, x.aval.without_place()) for x in arrays]
+            return place_one(primitive, arrays, params, evaluate(primitive, bare, params))
     try:
         key = (primitive, tuple([a.aval for a in arrays]), tuple(params.items()), config.exact)
         run = _runs.get(key)
@@ -295,9 +299,6 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         run = prepare(primitive, key[1], params, key[2])
         if not holds_programs(params) and changes == config.changes_elsewhere():
             _runs[key] = run
-    for a in arrays:
-        if a._extra is not None:  # placed on devices: the results follow
-            return place_one(primitive, arrays, params, run(arrays))
     return run(arrays)
 
 

@@ -31,6 +31,7 @@ from calque.transforms.devices.sharding import (
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.types import typed
 
 
 class Shard:
@@ -55,7 +56,7 @@ class Shard:
         part = to_numpy(self._array)[self.index]
         if self.replica_id and _is_partial(self._array._extra, self.device):
             part = np.zeros_like(part)
-        found = from_storage(part, whole.update(shape=part.shape))
+        found = from_storage(part, whole.without_place().update(shape=part.shape))
         return placed(found, SingleDeviceSharding(self.device)) if self._array._extra else found
 
     def __repr__(self) -> str:
@@ -81,7 +82,8 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
         sharding = None  # there is no other place: arrays without a sharding take the quickest ways
     if x._extra is sharding:
         return x
-    out = share(x, x.aval)
+    aval = x.aval.without_place()
+    out = share(x, aval if sharding is None else typed(aval, sharding))
     out._extra = sharding
     return out
 
@@ -169,6 +171,19 @@ def placed_like(x: Any, model: Any) -> Any:
     if place is None or not place.mesh.explicit_axes:
         return x
     return constraint.call(x, place.sharding)
+
+
+def put_as_asked(x: Any, target: Any) -> Any:
+    """`x` with the sharding that `out_sharding` asks for, which speaks of all its dimensions where
+    types speak of the mesh."""
+    mesh = consult_mesh()
+    if isinstance(target, PartitionSpec) and not mesh.empty:
+        target = NamedSharding(mesh, target)
+    if isinstance(target, NamedSharding) and target.mesh.explicit_axes:
+        ndim = typeof(x).ndim
+        check_shape("One of out_sharding's results", target, typeof(x).shape)
+        target = target.update(spec=target.spec.update(partitions=target.spec.padded(ndim)))
+    return device_put(x, target)
 
 
 # ---------------------------------------------------------------- device_put
@@ -275,5 +290,5 @@ def _unaliased(x: Any, donate: Any, may_alias: Any) -> Any:
 def _apart(x: Any) -> Any:
     if not isinstance(x, ArrayImpl):
         return x  # of another library: copied on the way in; of a program: no memory yet
-    out = from_storage(to_numpy(x).copy(), x.aval)
+    out = from_storage(to_numpy(x).copy(), x.aval.without_place())
     return placed(out, x._extra)
