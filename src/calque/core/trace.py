@@ -183,6 +183,10 @@ class Typing:
         """A value where a type says that it is."""
         return x
 
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        """The axes along which values of type `b` vary and those of type `a` do not."""
+        return ()
+
     def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
         """How the result of an operation relates to an axis of a `shard_map`, from how its operands
         do; `constant` tells those that may be joined with any."""

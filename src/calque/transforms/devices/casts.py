@@ -17,6 +17,7 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.ops.common import operand, scalar_of
 from calque.transforms.devices.collectives import gathered, movement, scattered
+from calque.transforms.devices.mesh import ambient_mesh
 from calque.transforms.devices.types import mat_of
 from calque.transforms.devices.variance import Names, linear_collective, pvary_p, summed, variance
 from calque.transforms.engines import axes
@@ -46,7 +47,7 @@ def _own_part(ct: Any, *, all_gather_dimension: int, axis_name: Any, tiled: bool
     n = axes.find(name).axis.size
     own = do.axis_index(axis_name=name)
     size = shape[k] // n if tiled else 1
-    start = [scalar_of(_INT, 0)] * len(shape)
+    start: list[Any] = [scalar_of(_INT, 0)] * len(shape)
     start[k] = do.mul(own, scalar_of(_INT, size))
     sizes = (*shape[:k], size, *shape[k + 1 :])
     part = do.dynamic_slice(cast_from_invariant(ct, (name,)), *start, slice_sizes=sizes)
@@ -105,9 +106,9 @@ def relation_of_all(x: Any, names: Sequence[Any], what: str) -> str:
     return found.pop() if found else "invarying"
 
 
-def checked_names(names: Sequence[Any]) -> tuple[Any, ...]:
+def checked_names(names: Sequence[Any], what: str = "the collective") -> tuple[Any, ...]:
     """Those of these axes along which it is known what varies."""
-    return tuple(n for n in names if not isinstance(n, int) and axes.find(n).axis.checked)
+    return tuple(n for n in names if not isinstance(n, int) and axes.find(n, what).axis.checked)
 
 
 def cast_from_invariant(x: Any, names: Names) -> Any:
@@ -136,7 +137,15 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         raise ValueError(
             f"Got unexpected `to` value. Allowed `to` values are: {set(_TO)}, got to={to!r}"
         )
-    names = checked_names(names_of(axis_name))
+    of_size_one = ambient_mesh().shape
+    given = [n for n in names_of(axis_name) if n not in axes.names_in_scope()]
+    if given and all(of_size_one.get(n) == 1 for n in given):
+        return x  # along a mesh axis of one member there is nothing to tell
+    if given and all(n in of_size_one for n in given):
+        raise ValueError(
+            f"pvary should be called under jax.shard_map: nothing varies along {given} here"
+        )
+    names = checked_names(names_of(axis_name), "pcast")
 
     def one(leaf: Any) -> Any:
         value = operand(leaf)

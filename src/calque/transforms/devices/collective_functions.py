@@ -33,6 +33,9 @@ from calque.transforms.devices.collectives import (
 from calque.transforms.devices.collectives_groups import Groups, checked_groups, group_size, members
 from calque.transforms.devices.collectives_several import (
     gather_over,
+    group_gather,
+    group_scatter,
+    group_sum,
     permute_over,
     scatter_over,
     swap_over,
@@ -64,11 +67,15 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return do.mul(members(names, groups, typeof(v).dtype), v)
         if typeof(v).dtype == np.dtype(bool):
             v = do.convert_element_type(v, new_dtype=np.dtype("int32"))
-        known = checked_names(names)
+        known = checked_names(names, "psum")
         if known and relation_of_all(v, known, "jax.lax.psum") == "unreduced":
             if groups is not None or len(known) < len(names):
                 raise NotImplementedError("psum of unreduced values over groups, or other axes too")
             return unreduced_psum_p.bind(v, axes=known)
+        if groups is not None and len(names) > 1:
+            if len({len(g) for g in groups}) > 1:
+                refuse_groups(groups, "psum with groups of several sizes", names)
+            return group_sum(made_varying(v, names), names, groups)
         return total(*positions_reduced(v, names, "reduce_sum"), groups)
 
     return pytrees.tree_map(one, x)
@@ -122,6 +129,8 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extreme(p: Collective, x: Any, names: Names, groups: Groups) -> Any:
+    if len(names) > 1:
+        refuse_groups(groups, p.name, names)
     x, names = positions_reduced(x, names, f"reduce_{p.name[1:]}")
     return p.bind(made_varying(x, names), axes=names, axis_index_groups=groups) if names else x
 
@@ -146,12 +155,14 @@ def all_gather(
 
     def one(v: Any) -> Any:
         k = axis % (typeof(v).ndim + (not tiled))
-        if to in ("invarying", "reduced") and checked_names(names_of(axis_name)):
+        if to in ("invarying", "reduced") and checked_names(names_of(axis_name), "all_gather"):
             if groups is not None:
                 raise NotImplementedError(f"all_gather to={to!r} takes no axis_index_groups")
             return gathered_as(v, names_of(axis_name), k, tiled, to)
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
+            if groups is not None:
+                return group_gather(v, names_of(axis_name), groups, k, tiled)
             return gather_over(v, names_of(axis_name), k, tiled)
         return all_gather_p.bind(
             v,
@@ -178,7 +189,7 @@ def psum_scatter(
 
     def one(v: Any) -> Any:
         k = scatter_dimension % typeof(v).ndim
-        known = checked_names(names_of(axis_name))
+        known = checked_names(names_of(axis_name), "psum_scatter")
         if known and relation_of_all(v, known, "jax.lax.psum_scatter") == "unreduced":
             if groups is not None or len(known) > 1:
                 raise NotImplementedError(
@@ -189,6 +200,8 @@ def psum_scatter(
             )
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
+            if groups is not None:
+                return group_scatter(v, names_of(axis_name), groups, k, tiled)
             return scatter_over(v, names_of(axis_name), k, tiled)
         return reduce_scatter_p.bind(
             v,
@@ -219,6 +232,7 @@ def all_to_all(
         split, concat = split_axis % typeof(v).ndim, concat_axis % typeof(v).ndim
         v = made_varying(v, names_of(axis_name))
         if len(names_of(axis_name)) > 1:
+            refuse_groups(groups, "all_to_all", names_of(axis_name))
             return swap_over(v, names_of(axis_name), split, concat, tiled)
         return all_to_all_p.bind(
             v,
@@ -261,6 +275,15 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
         ),
         x,
     )
+
+
+def refuse_groups(groups: Any, what: str, names: Names) -> None:
+    """Groups of positions that are counted through several axes, where nothing knows these."""
+    if groups is not None:
+        raise NotImplementedError(
+            f"{what}: axis_index_groups speaks of the positions of one axis, got the axes"
+            f" {tuple(names)}"
+        )
 
 
 def _sent(what: str) -> NotImplementedError:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import lazy, pytrees
+from calque.core import lazy, pytrees, trace_state
 from calque.core.arrays import (
     ArrayImpl,
     from_storage,
@@ -21,7 +21,7 @@ from calque.core.devices import Device, Space, all_devices
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
-from calque.transforms.devices.mesh import consult_mesh
+from calque.transforms.devices.mesh import ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
     DEFAULT,
     Index,
@@ -217,6 +217,12 @@ def _put(x: Any, target: Any) -> Any:
     if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()
+    inside = ambient_mesh().manual_axes and trace_state.is_evaluating()
+    if inside and isinstance(target, (Device, SingleDeviceSharding)):
+        raise ValueError(
+            "device_put with explicit device not allowed within shard_map-ped functions, but got"
+            f" device {target}"
+        )
     if isinstance(target, PartitionSpec) and mesh.empty:
         raise ValueError(
             "Please set a mesh via `calque.set_mesh` if a PartitionSpec is passed to device_put"

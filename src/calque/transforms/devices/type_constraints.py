@@ -36,7 +36,7 @@ def _stated(jaxpr: Jaxpr) -> Jaxpr:
             ):
                 continue
             names[v] = Var(v.aval)
-            params = {
+            params: dict[str, Any] = {
                 "sharding": place.sharding,
                 "layout": None,
                 "context_mesh": EMPTY,

@@ -219,8 +219,10 @@ def _reshaped(
                 found[j] = e
         else:
             return found
-    if is_lenient():
-        return [None] * len(new)
+    if is_lenient():  # what the first of each group can carry
+        rule = LENIENT_RULES["reshape"]
+        kept = rule([entries], avals, out, params)
+        return [e if n % _parts(mesh, e) == 0 else None for e, n in zip(kept, new)]
     raise ShardingTypeError(
         "This reshape is not supported. Please specify the sharding of the output via the"
         " `out_sharding` argument of jax.lax.reshape. Got operand type:"
@@ -498,6 +500,11 @@ class _Typing(Typing):
     def retyped(self, x: Any, aval: ShapedArray) -> Any:
         return retyped(x, aval)
 
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        if getattr(b, "place", None) is None:
+            return ()
+        return in_mesh_order(b.place.mesh, mat_of(b).varying - mat_of(a).varying)
+
     def of_member(self, aval: ShapedArray, axis: Any, kind: str) -> ShapedArray:
         mesh = axis.mesh
         if mesh is None:
@@ -539,6 +546,8 @@ class _Typing(Typing):
     def results(
         self, primitive: Primitive, avals: Avals, params: Params, out: Any, mesh: Any
     ) -> Any:
+        if primitive.name == "cond" and out:
+            return _joined_branches(out, params["branches"])
         if any(True for _ in subjaxprs(params)):
             return out
         known = [a for a in avals if isinstance(a, ShapedArray)]
@@ -599,6 +608,19 @@ def agreeing(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
             a = do[cast](a, axes=names)
         out.append(a)
     return out
+
+
+def _joined_branches(out: Sequence[Any], branches: Sequence[Any]) -> list[Any]:
+    """The types of what branches give: it varies where it does in one of them."""
+    joined = []
+    for a, *others in zip(out, *[b.out_avals for b in branches]):
+        places = [o.place for o in others if isinstance(getattr(o, "place", None), Place)]
+        if places:
+            varying = frozenset[Hashable]().union(*[p.mat.varying for p in places])
+            first = places[0]
+            a = a.update(place=first.updated(mat=first.mat.update(varying=varying)))
+        joined.append(a)
+    return joined
 
 
 def _is_constant(x: Any) -> bool:

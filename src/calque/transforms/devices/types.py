@@ -9,11 +9,13 @@ without them.
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from calque.core.avals import ShapedArray, stated
 from calque.core.config import config
+from calque.core.trace_state import Tracer
 from calque.machine.caches import Interned
 from calque.machine.state import PerThread
 from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh
@@ -338,6 +340,8 @@ for _name, _value in {
     "memory_space": property(lambda aval: None, doc="The memory: there is one."),
 }.items():
     setattr(ShapedArray, _name, _value)
+for _name in ("mat", "vma"):
+    setattr(Tracer, _name, property(operator.attrgetter(f"aval.{_name}")))
 
 
 # ---------------------------------------------------------------- where rules are lenient
