@@ -44,6 +44,9 @@ class Jitted(_Callable):
     """A function that runs a compiled program."""
 
 
+Jitted.__name__ = Jitted.__qualname__ = "PjitFunction"  # by which libraries know them
+
+
 class OpFunction(_Callable):
     """An operator."""
 
