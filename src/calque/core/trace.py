@@ -36,6 +36,10 @@ from calque.machine.state import Hook, Value, process
 
 # ---------------------------------------------------------------- the types of values
 
+# What primitives take as it is. Other objects may offer an `aval` as well, on behalf of a value
+# that they hold: their `__jax_array__` is asked first.
+VALUES: Final = (ArrayImpl, Tracer)
+
 
 # classes whose values are no operands, though they were registered as such -> why
 REFUSED_TYPES: Final[dict[type, str]] = process.container("types that are refused", {})
@@ -129,7 +133,7 @@ trace_state.set_base(EvalTrace())
 
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if hasattr(x, "aval"):
+    if isinstance(x, VALUES):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))

@@ -404,8 +404,8 @@ CONCRETE: Final[dict[str, Any]] = {
     ),
     "__format__": lambda self, spec: (
         format(to_numpy(self)[()], spec)
-        if self.aval.ndim == 0
-        else format(str(to_numpy(self)), spec)
+        if self.aval.ndim == 0 and not is_extended(self.aval.dtype)
+        else format(str(self), spec)
     ),
     "__bool__": _bool,
     "__int__": lambda self: int(_scalar(self, "int")),

@@ -8,6 +8,7 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque import lax
+from calque.experimental import checkify
 from calque.sharding import (
     AbstractMesh,
     AxisType,
@@ -277,6 +278,26 @@ def test_constraints():
     batched = calque.vmap(lambda a: lax.with_sharding_constraint(a, s))(jnp.ones((3, 4)))
     assert batched.sharding.spec == P(None, "x")
     np.testing.assert_array_equal(calque.grad(lambda a: f(a).sum())(jnp.ones(4)), [2] * 4)
+
+
+def test_the_sharding_of_a_type_without_a_mesh_places_nothing():
+    def f(x):
+        kept = calque.typeof(x).sharding
+        return x + calque.random.normal(calque.random.key(0), x.shape, out_sharding=kept)
+
+    x = jnp.ones(3)
+    for made in (f(x), calque.jit(f)(x)):
+        assert made.sharding == x.sharding and made.devices() == x.devices()
+    primitives = [e.primitive.name for e in calque.make_jaxpr(f)(x).eqns]
+    assert "sharding_constraint" not in primitives
+
+
+@four_devices
+def test_placed_values_may_be_looked_at_by_what_has_no_results():
+    x = calque.device_put(jnp.arange(4.0), NamedSharding(square(), P("x")))
+    checkify.check(x[0] == 0, "the first is {}", x)  # its payload is placed
+    with pytest.raises(ValueError, match="the first is"):
+        checkify.check(x[0] == 1, "the first is {}", x)
 
 
 @four_devices

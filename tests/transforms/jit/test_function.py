@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import inspect
 import threading
 
 import numpy as np
@@ -318,3 +319,13 @@ def test_device_and_backend():
     ):
         with pytest.raises(error, match=text.replace("(", r"\(").replace(")", r"\)")):
             calque.jit(lambda x: x, **options)
+
+
+def test_how_a_jitted_function_shows_itself():
+    @calque.jit
+    def f(x, *, scale=2):
+        return x * scale
+
+    assert repr(f).startswith("<PjitFunction of <function ") and "PjitFunction" in str(type(f))
+    for follow in (True, False):
+        assert str(inspect.signature(f, follow_wrapped=follow)) == "(x, *, scale=2)"

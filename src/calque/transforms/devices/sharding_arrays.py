@@ -21,7 +21,7 @@ from calque.core.devices import Device, Space, all_devices
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
-from calque.transforms.devices.mesh import ambient_mesh, consult_mesh
+from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
     DEFAULT,
     Index,
@@ -66,6 +66,13 @@ class Shard:
         )
 
 
+def names_no_device(sharding: Sharding | None) -> bool:
+    """Whether this is the sharding of a type that was made without a mesh, which leaves everything
+    where it is."""
+    mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+    return isinstance(mesh, AbstractMesh) and not mesh.axis_names
+
+
 def _is_partial(sharding: Any, device: Device) -> bool:
     """Whether the device holds a summand that is zero: of an array that is still to be added over
     some axes, the first member along them has the sum, and the others have nothing to add."""
@@ -78,6 +85,8 @@ def _is_partial(sharding: Any, device: Device) -> bool:
 
 def placed(x: Any, sharding: Sharding | None) -> Any:
     """The array with this sharding; the same memory, since the devices share it."""
+    if names_no_device(sharding):
+        return x
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
         sharding = None  # there is no other place: arrays without a sharding take the quickest ways
     if x._extra is sharding:

@@ -20,7 +20,12 @@ from calque.transforms.devices.sharding import (
     SingleDeviceSharding,
     resolved,
 )
-from calque.transforms.devices.sharding_arrays import check_shape, constraint, placed
+from calque.transforms.devices.sharding_arrays import (
+    check_shape,
+    constraint,
+    names_no_device,
+    placed,
+)
 from calque.transforms.devices.specs import PartitionSpec, names_of_spec
 from calque.transforms.devices.types import typed
 from calque.transforms.engines.axes import PlacingPrimitive
@@ -28,6 +33,8 @@ from calque.transforms.engines.axes import PlacingPrimitive
 
 def constrained(x: Any, sharding: Sharding, params: dict[str, Any] | None = None) -> Any:
     """`x` with this sharding: placed at once if it has a value, else when the program runs."""
+    if names_no_device(sharding):
+        return x
     if isinstance(x, ArrayImpl) and trace_state.is_evaluating():
         return placed(x, sharding)
     rest = params or {"layout": None, "context_mesh": EMPTY, "unconstrained_dims": frozenset()}

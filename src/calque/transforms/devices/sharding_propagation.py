@@ -212,7 +212,7 @@ def follow(
     if p.name == "sharding_constraint":
         return [_with_devices(params["sharding"], shardings)]
     base = common(shardings, avals, p.name)
-    if not isinstance(base, NamedSharding):
+    if not outs or not isinstance(base, NamedSharding):
         return [base] * len(outs)
     ins = [
         _entries(s if s is not None and getattr(s, "mesh", None) == base.mesh else None, a.ndim)

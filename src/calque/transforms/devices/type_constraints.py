@@ -13,8 +13,7 @@ from calque.transforms.devices.types import Place
 
 def with_constraints(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with what its types say written out, and without it in the types."""
-    stated = ClosedJaxpr(_stated(closed.jaxpr), closed.consts)
-    return without_places(stated)
+    return without_places(_inner(closed))
 
 
 def _stated(jaxpr: Jaxpr) -> Jaxpr:
@@ -48,7 +47,13 @@ def _stated(jaxpr: Jaxpr) -> Jaxpr:
 
 def _inner(value: Any) -> Any:
     if isinstance(value, ClosedJaxpr):
-        return ClosedJaxpr(_stated(value.jaxpr), value.consts)
+        if "with constraints" not in value.cache:
+            value.cache["with constraints"] = (
+                ClosedJaxpr(_stated(value.jaxpr), value.consts)
+                if without_places(value) is not value
+                else value
+            )
+        return value.cache["with constraints"]
     if isinstance(value, (tuple, list)) and any(isinstance(v, ClosedJaxpr) for v in value):
         return type(value)(_inner(v) for v in value)
     return value

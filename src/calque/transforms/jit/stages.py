@@ -6,6 +6,7 @@ f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "a
 .cost_analysis(), .memory_analysis()
 """
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -238,4 +239,8 @@ def cache_size(self: Any) -> int:
 
 
 def jitted_repr(self: Any) -> str:
-    return f"<jitted function {self.__wrapped__!r}>"
+    return f"<PjitFunction of {self.__wrapped__!r}>"
+
+
+def signature(self: Any) -> inspect.Signature:
+    return inspect.signature(self.__wrapped__)
