@@ -46,6 +46,7 @@ class Literal:
 
 
 Atom = Var | Literal
+ParamDict = dict[str, Any]  # the parameters of an equation
 
 
 class Eqn:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from calque.core import trace_state, vocabulary
+from calque.core import pytrees, trace_state, vocabulary
 from calque.core.avals import ShapedArray
 from calque.core.vocabulary import do
 from calque.machine.state import process
@@ -42,6 +42,9 @@ class Zero:
         return f"Zero({self.aval.str_short()})"
 
 
+pytrees.register(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+
+
 class UndefinedPrimal:
     """Stands for a linear argument in a transpose rule: only its aval is known."""
 
@@ -54,6 +57,9 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval.str_short()})"
 
 
+pytrees.register(
+    UndefinedPrimal, lambda primal: ((), primal.aval), lambda aval, _: UndefinedPrimal(aval)
+)
 REGISTRY: Final[dict[str, Primitive]] = process.container("primitives", {})
 
 

@@ -71,10 +71,12 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes."""
+    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and what
+    is no operand but has a type (a mutable reference) says its own."""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
-    return typeof(x)
+    own = getattr(type(x), "__typeof__", None)
+    return typeof(x) if own is None else own(x)
 
 
 def _python_int(x: int) -> ShapedArray:
