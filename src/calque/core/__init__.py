@@ -6,7 +6,7 @@ from calque.core import lazy as _lazy
 
 if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.core.avals import AbstractValue, ShapedArray
-    from calque.core.jaxprs import Atom, ParamDict
+    from calque.core.jaxprs import Atom, ParamDict, Value
     from calque.core.outside import (
         ensure_compile_time_eval,
         eval_context,
@@ -14,6 +14,6 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
         max_dim,
         min_dim,
     )
-    from calque.core.trace_state import Trace, Tracer, Value
+    from calque.core.trace_state import Trace, Tracer
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

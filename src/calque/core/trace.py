@@ -71,8 +71,8 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and what
-    is no operand but has a type (a mutable reference) says its own."""
+    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
+    what is no operand but has a type (a mutable reference) says its own."""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
     own = getattr(type(x), "__typeof__", None)

@@ -15,9 +15,6 @@ from calque.machine.once import Turns
 from calque.machine.state import Inside, PerThread, Value, process
 
 
-Value = Any  # what traces work on: arrays, tracers, numbers
-
-
 class Trace:
     """Receives operations. `level` orders traces by nesting; `done` is set when its transformation
     has ended."""

@@ -21,6 +21,7 @@ __all__ = [
     "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip
 
+
 # rule(primals, tangents, **params) -> (result, tangent); rule(cotangent, *args, **params) ->
 # cotangents of the arguments
 def _jvp_as_given(_: Any, rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,8 @@ from calque.core.source import is_internal, register_exclusion
 from calque.core.tracebacks import boundary, filtered
 
 __all__ = [
-    "UnfilteredStackTrace", "_exclude_paths", "api_boundary", "filter_traceback", "include_frame", "register_exclusion",
+    "UnfilteredStackTrace", "_exclude_paths", "api_boundary", "filter_traceback", "include_frame",
+    "register_exclusion",
 ]  # fmt: skip
 
 
