@@ -16,7 +16,7 @@ from calque.native.emit import emitter, kernels
 from calque.native.emit.kernels import compile_kernels
 from calque.native.emit.math_functions import definition
 from calque.native.loops.canonical import canonical
-from calque.native.loops.tree import Acc, For, Loop, State, Store
+from calque.native.loops.tree import Acc, For, Recurrence, State, Store
 from calque.native.scalars.expr import Buffer, const, ex, load, make, param, ref, var, walk
 from tests.native.run_kernel import array, call, run, run_plain, words
 
@@ -307,7 +307,7 @@ def collatz():
         ex("ashr", a, c(1)),
         ex("add", ex("mul", a, c(3)), c(1)),
     )
-    loop = Loop(
+    loop = Recurrence(
         (State("a", param("p", "i64"), step), State("s", c(0), ex("add", steps, c(1)))),
         (),
         cond=ex("ne", a, c(1)),

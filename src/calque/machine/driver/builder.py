@@ -40,20 +40,20 @@ from calque.machine.driver.words import (
     Varying,
     encode,
 )
-from calque.machine.integers import Kind
+from calque.machine.integers import IntegerType
 
 __all__ = ["ProgramBuilder", "ProgramError", "Reg", "Slot", "Varying"]
 
 _KINDS: Final = {
-    "i1": Kind.U8,
-    "i8": Kind.I8,
-    "u8": Kind.U8,
-    "i16": Kind.I16,
-    "u16": Kind.U16,
-    "i32": Kind.I32,
-    "u32": Kind.U32,
-    "i64": Kind.I64,
-    "u64": Kind.I64,
+    "i1": IntegerType.U8,
+    "i8": IntegerType.I8,
+    "u8": IntegerType.U8,
+    "i16": IntegerType.I16,
+    "u16": IntegerType.U16,
+    "i32": IntegerType.I32,
+    "u32": IntegerType.U32,
+    "i64": IntegerType.I64,
+    "u64": IntegerType.I64,
 }
 _SYMBOLS: Final = {
     Op.ADD: "+",

@@ -15,6 +15,7 @@ from calque.test_util import check_grads
 from tests.numpy.expressions import lines
 from tests.ops.helpers import x64
 from tests.scipy.expressions import check_jax
+from tests.scipy.special.shared import close
 
 _rng = np.random.default_rng(0)
 POSITIVE = np.concatenate(
@@ -48,11 +49,6 @@ CASES: list[tuple[str, tuple[Any, ...], float, float]] = [
 ]  # fmt: skip
 
 
-def close(got: Any, want: Any, tol: float) -> None:
-    for g, w in zip(*((v if isinstance(v, tuple) else (v,)) for v in (got, want)), strict=True):
-        np.testing.assert_allclose(np.asarray(g).astype(w.dtype), w, rtol=tol, atol=tol)
-
-
 @pytest.mark.parametrize(
     "name, args, single, double", CASES, ids=[f"{c[0]}{i}" for i, c in enumerate(CASES)]
 )
@@ -78,22 +74,6 @@ def test_values(name: str, args: tuple[Any, ...], single: float, double: float) 
             first = got[0] if isinstance(got, tuple) else got
             assert first.dtype.itemsize == (16 if first.dtype.kind == "c" else 8)
             close(got, theirs(*args), double)
-
-
-def test_bessel_functions() -> None:
-    z = np.linspace(-15, 15, 41)
-    with x64():
-        close(
-            special.bessel_jn(z, v=4), np.stack([scipy.special.jn(k, z) for k in range(5)]), 1e-12
-        )
-    close(
-        special.bessel_jn(jnp.asarray(z, "float32"), v=2, n_iter=40),
-        np.stack([scipy.special.jn(k, z) for k in range(3)]),
-        1e-5,
-    )
-    for bad in ({"v": -1}, {"v": 3, "n_iter": 2}):
-        with pytest.raises(ValueError, match="order must be"):
-            special.bessel_jn(1.0, **bad)
 
 
 def test_edges() -> None:

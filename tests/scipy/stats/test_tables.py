@@ -10,11 +10,7 @@ import scipy.stats
 
 import calque
 from calque.scipy import stats
-
-
-def F(*x):
-    return np.array(x, np.float32)
-
+from tests.scipy.stats.shared import F, close
 
 POINTS = F(-8, -3, -1, -0.5, 0.1, 0.3, 0.5, 0.9, 1.5, 3, 6, 10)
 COUNTS = F(-1, 0, 1, 2, 3, 5, 8, 10, 11)
@@ -39,10 +35,6 @@ def functions_of(distribution: str) -> list[str]:
 FUNCTIONS = [(d, f) for d in {**CONTINUOUS, **DISCRETE} for f in functions_of(d) if f != "entropy"]
 
 
-def _close(got: Any, want: Any, tol: float = 2e-4) -> None:
-    np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=tol, atol=tol)
-
-
 @pytest.mark.parametrize("name, function", FUNCTIONS)
 def test_values(name: str, function: str) -> None:
     shapes = {**CONTINUOUS, **DISCRETE}[name]
@@ -55,9 +47,9 @@ def test_values(name: str, function: str) -> None:
     )
     moved = (1,) if name in DISCRETE else (0.5, 2.0)
     with np.errstate(all="ignore"):
-        _close(ours(at, *shapes), theirs(at.astype(float), *shapes))
+        close(ours(at, *shapes), theirs(at.astype(float), *shapes))
         if name not in ("vonmises", "wrapcauchy"):
-            _close(ours(at, *shapes, *moved), theirs(at.astype(float), *shapes, *moved))
+            close(ours(at, *shapes, *moved), theirs(at.astype(float), *shapes, *moved))
     assert np.isnan(np.asarray(ours(F(np.nan), *shapes))).all()
 
 
@@ -79,43 +71,6 @@ def test_parameters_by_name() -> None:
         stats.norm.pdf()
     with pytest.raises(TypeError):
         stats.norm.pdf([1.0])
-
-
-def test_entropy_of_poisson() -> None:
-    _close(stats.poisson.entropy(F(0.5, 3, 50)), scipy.stats.poisson(F(0.5, 3, 50)).entropy(), 1e-4)
-
-
-def test_vectors() -> None:
-    x, mean, cov = F([0.3, -1.0], [2.0, 0.1]), F(1, 2), F([2, 0.5], [0.5, 1])
-    _close(
-        stats.multivariate_normal.logpdf(x, mean, cov),
-        scipy.stats.multivariate_normal.logpdf(x, mean, cov),
-        1e-5,
-    )
-    _close(
-        stats.multivariate_normal.pdf(x, mean, 2.0),
-        scipy.stats.multivariate_normal.pdf(x, mean, 2 * np.eye(2)),
-        1e-5,
-    )
-    p, alpha = F(0.2, 0.3, 0.5), F(1, 2, 3)
-    _close(
-        stats.dirichlet.logpdf(p, alpha),
-        scipy.stats.dirichlet.logpdf(p.astype(float) / p.astype(float).sum(), alpha),
-        1e-5,
-    )
-    _close(
-        stats.dirichlet.pdf(p[:2], alpha),
-        scipy.stats.dirichlet.pdf(p[:2].astype(float), alpha),
-        1e-5,
-    )
-    assert float(stats.dirichlet.logpdf(F(0.5, 0.3, 0.5), alpha)) == -np.inf
-    _close(
-        stats.multinomial.logpmf(F(1, 2, 3), 6, p),
-        scipy.stats.multinomial.logpmf([1, 2, 3], 6, p),
-        1e-5,
-    )
-    with pytest.raises(ValueError, match="incompatible shapes"):
-        stats.multivariate_normal.logpdf(x, mean, F([1, 2, 3]))
 
 
 @pytest.fixture
