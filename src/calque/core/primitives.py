@@ -137,6 +137,11 @@ class Primitive:
         """Apply to values: evaluated, or recorded by the trace that the arguments belong to."""
         return trace_state.top_trace(args).process(self, args, params)
 
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What `bind` is called with, besides operands, to make an equation of these parameters:
+        they alone."""
+        return [], params
+
     def __repr__(self) -> str:
         return self.name
 

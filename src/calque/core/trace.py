@@ -131,9 +131,14 @@ trace_state.set_base(EvalTrace())
 # ---------------------------------------------------------------- recording
 
 
+def has_type_alone(x: Any) -> bool:
+    """Whether this has a type and no value: a symbolic zero, a shape with its dtype."""
+    return hasattr(x, "aval") and not hasattr(x, "__jax_array__")
+
+
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if isinstance(x, VALUES):
+    if isinstance(x, VALUES) or has_type_alone(x):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))
