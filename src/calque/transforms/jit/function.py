@@ -356,7 +356,7 @@ class JittedFunction:
                 arguments.args, kwargs, o.static_argnums, o.static_argnames
             )
             out = result_of(traced.out_tree)
-        except Inexpressible:
+        except (Inexpressible, RecursionError):
             return
         guards = self.guards(traced)
         lesson = Lesson(descriptions, executable.program, out, tuple(kwargs), guards, choose)
