@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,17 @@ def name_of(fun: Any) -> str:
         getattr(fun, "__name__", None)
         or getattr(getattr(fun, "func", None), "__name__", type(fun).__name__)
     )
+
+
+def wrapping(made: Any, fun: Any) -> Any:
+    """`made` with the name and the documentation of `fun`, as far as it has any: a callable object
+    may use these attributes for something else."""
+    made.__name__ = name_of(fun)
+    texts = [n for n in _TEXTS if isinstance(getattr(fun, n, None), str)]
+    return functools.update_wrapper(made, fun, (*texts, "__doc__", "__annotations__"))
+
+
+_TEXTS = ("__module__", "__name__", "__qualname__")
 
 
 class FlatFunction:
