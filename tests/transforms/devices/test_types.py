@@ -144,41 +144,6 @@ def line():
 
 
 @four_devices
-def test_casts_between_relations():
-    seen = []
-
-    @calque.shard_map(mesh=line(), in_specs=(P("x"), P()), out_specs=(P(), P("x"), P()))
-    def f(v, w):
-        summand = lax.pcast(v, "x", to="unreduced")
-        shared = lax.pcast(w, "x", to="reduced")
-        everyone = lax.all_gather(v, "x", tiled=True, to="invarying")
-        seen.extend(calque.typeof(t).mat for t in (summand, shared, everyone))
-        with pytest.raises(NotImplementedError, match="unreduced rule for sin"):
-            jnp.sin(summand)
-        with pytest.raises(ShardingTypeError, match="lhs is unreduced while rhs is not"):
-            summand + v
-        with pytest.raises(ValueError, match="Unsupported pcast from=invarying"):
-            lax.pcast(w, "x", to="unreduced")
-        return (
-            lax.psum(summand + summand, "x"),
-            lax.psum_scatter(summand, "x", tiled=True),
-            everyone,
-        )
-
-    explicit_x = calque.device_put(jnp.arange(16.0), NamedSharding(line(), P("x")))
-    total, scattered, everyone = f(explicit_x, jnp.arange(2.0))
-    rows = np.arange(16.0).reshape(4, 4)
-    np.testing.assert_array_equal(total, 2 * rows.sum(0))
-    np.testing.assert_array_equal(scattered, rows.sum(0))
-    np.testing.assert_array_equal(everyone, rows.ravel())
-    assert seen == [
-        ManualAxisType(unreduced={"x"}),
-        ManualAxisType(reduced={"x"}),
-        ManualAxisType(),
-    ]
-
-
-@four_devices
 def test_gradients_are_where_their_primals_ask():
     mesh = line()
 
@@ -203,10 +168,3 @@ def test_loops_and_branches_keep_what_varies():
     f = calque.shard_map(swapping, mesh=line(), in_specs=(P("x"), P()), out_specs=P("x"))
     with pytest.raises(TypeError, match=r"pcast\(..., \('x',\).* to the initial"):
         f(jnp.arange(8.0), jnp.arange(2.0))
-
-
-@four_devices
-def test_texts_for_xla_state_the_types():
-    lowered = calque.jit(lambda v: jnp.sin(v) * 2).lower(put((4, 4), P("x", "y")))
-    text = lowered.as_text()
-    assert text.count("sdy.sharding_constraint") == 2 and '[{"x"}, {"y"}]' in text

@@ -8,7 +8,7 @@ what is known of the value, and do nothing to it; their transposes are casts and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -119,13 +119,13 @@ def cast_from_invariant(x: Any, names: Names) -> Any:
 
 # ---------------------------------------------------------------- for users
 
-_CASTS = {
+_CASTS: Final = {
     ("invarying", "varying"): pvary_p,
     ("invarying", "reduced"): preduced_p,
     ("varying", "unreduced"): vary_unreduced_cast_p,
     ("reduced", "varying"): reduced_vary_cast_p,
 }
-_TO = ("unreduced", "reduced", "varying")
+_TO: Final = ("unreduced", "reduced", "varying")
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
