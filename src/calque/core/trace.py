@@ -71,10 +71,12 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes."""
+    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
+    what is no operand but has a type (a mutable reference) says its own."""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
-    return typeof(x)
+    own = getattr(type(x), "__typeof__", None)
+    return typeof(x) if own is None else own(x)
 
 
 def _python_int(x: int) -> ShapedArray:
@@ -129,9 +131,14 @@ trace_state.set_base(EvalTrace())
 # ---------------------------------------------------------------- recording
 
 
+def has_type_alone(x: Any) -> bool:
+    """Whether this has a type and no value: a symbolic zero, a shape with its dtype."""
+    return hasattr(x, "aval") and not hasattr(x, "__jax_array__")
+
+
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if isinstance(x, VALUES):
+    if isinstance(x, VALUES) or has_type_alone(x):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))

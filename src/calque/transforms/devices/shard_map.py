@@ -55,7 +55,7 @@ from calque.transforms.devices.types import ManualAxisType, Place, lenient, mat_
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 
 
 class _Infer:
@@ -109,11 +109,7 @@ def shard_map(
     def mapped(*args: Any) -> Any:
         return mapping(args)
 
-    try:
-        functools.update_wrapper(mapped, f)
-    except AttributeError:
-        mapped.__name__ = name_of(f)
-    return mapped
+    return wrapping(mapped, f)
 
 
 class _Mapping:

@@ -253,6 +253,7 @@ class JittedFunction:
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
+        traced.statics = tuple([at for at, _ in arguments.statics if type(at) is int])
         traced.ambient = consultations() != consulted
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
@@ -355,7 +356,7 @@ class JittedFunction:
                 arguments.args, kwargs, o.static_argnums, o.static_argnames
             )
             out = result_of(traced.out_tree)
-        except Inexpressible:
+        except (Inexpressible, RecursionError):
             return
         guards = self.guards(traced)
         lesson = Lesson(descriptions, executable.program, out, tuple(kwargs), guards, choose)

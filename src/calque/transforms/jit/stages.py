@@ -57,7 +57,11 @@ class Stage:
 
     @property
     def in_tree(self) -> pytrees.PyTreeDef:
-        return self._program.in_tree
+        """Of what a compiled function is called with: the arguments that are not static."""
+        whole = self._program.in_tree
+        args, kwargs = pytrees.unflatten(whole, range(whole.num_leaves))
+        statics = self._program.statics
+        return pytrees.structure((tuple(x for i, x in enumerate(args) if i not in statics), kwargs))
 
     @property
     def out_tree(self) -> pytrees.PyTreeDef:
@@ -146,7 +150,7 @@ class Compiled(Stage):
         self._executable = program.compiled()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = pytrees.flatten((list(args), kwargs))
+        leaves, tree = pytrees.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(
                 f"Function {self.fun_name} was compiled for arguments of the structure"
@@ -167,7 +171,7 @@ class Compiled(Stage):
         """Where the arguments are, as (positional, by name)."""
         where = [DEFAULT if s is None else s for s in self._placements]
         args, kwargs = pytrees.unflatten(self.in_tree, where)
-        return tuple(args), kwargs
+        return args, kwargs
 
     @property
     def output_shardings(self) -> Any:

@@ -37,6 +37,7 @@ class Traced:
         "owner",
         "params",
         "settings",
+        "statics",
         "typed",
         "unusable",
     )
@@ -54,6 +55,7 @@ class Traced:
         self.executable: backends.Executable | None = None
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
+        self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.finds = (
             found_symbols(closed.jaxpr) is not None
