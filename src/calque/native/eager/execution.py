@@ -33,7 +33,8 @@ from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
-from calque.native.library import linalg, sorting
+from calque.native.library import linalg
+from calque.native.library.names import SORTS
 from calque.native.library.routines import ROUTINES
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
@@ -343,7 +344,7 @@ def prepare(
         if out.size == 0:
             return lambda arrays: repeated(arrays[0], out)
         return results(eager_layout.view_program(p.name, params, avals[0], out), False)
-    if frozen is not None and (p.name in COMPILED or p.name in sorting.NAMES):
+    if frozen is not None and (p.name in COMPILED or p.name in SORTS):
         sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
         if sized is not None:
             return results(sized, p.multiple_results)
