@@ -32,6 +32,7 @@ from calque.ops.products.dot import compute_dtype
 
 Strides = list[tuple[Any, Any]]
 FEW: Final = 4  # groups of fewer features are no matrices
+ORDERS: Final = frozenset(("expand_dims", "reshape", "rev", "squeeze", "transpose"))
 TILED_DTYPES: Final = ("f32", "f64", "i32", "u32", "i64", "u64")
 
 
@@ -224,7 +225,9 @@ def geometry(x: Node, w: Node, p: dict[str, Any], out: Any, holes: bool) -> Geom
 
 
 def all_finite(g: GraphBuilder, w: Node) -> Node:
-    """1 where every element is finite, else 0."""
+    """1 where every element is finite, else 0. In which order they stand does not matter."""
+    while w.op in ORDERS:
+        w = w.args[0]
     each = g.add("is_finite", (w,), {}, w.aval.update(dtype=np.dtype("bool")))
     number = convert(g, each, np.dtype("int32"))
     params = {"axes": tuple(range(len(w.shape)))}
