@@ -33,12 +33,13 @@ class DropVar(Var):
 
 class Literal:
     """A scalar constant that stands in the program text. `val` is a NumPy scalar or 0-d array of
-    exactly `aval.dtype`."""
+    exactly `aval.dtype`. `written` says that it is a number of the user's text and no array whose
+    value happens to be known: eager execution tells them apart too."""
 
-    __slots__ = ("aval", "val")
+    __slots__ = ("aval", "val", "written")
 
-    def __init__(self, val: Any, aval: ShapedArray):
-        self.val, self.aval = val, aval
+    def __init__(self, val: Any, aval: ShapedArray, written: bool = True):
+        self.val, self.aval, self.written = val, aval, written
 
     def __repr__(self) -> str:
         return f"Literal({self.val})"

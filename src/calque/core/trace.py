@@ -167,7 +167,8 @@ class JaxprTrace(Trace):
         ):
             aval = typeof(x)
             if isinstance(aval.dtype, np.dtype) and aval.dtype != float0:
-                return Literal(np.asarray(x).astype(aval.dtype, copy=False), aval)
+                value = np.asarray(x).astype(aval.dtype, copy=False)
+                return Literal(value, aval, written=not isinstance(x, ArrayImpl))
         known = self.constvars.get(id(x))
         if known is None:
             self.kept.append(x)

@@ -7,6 +7,7 @@ import calque.numpy as jnp
 from calque import lax, scipy
 from calque.core import reference
 from calque.core.arrays import to_array
+from calque.core.config import config
 from calque.core.dtypes import float0
 from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, check_jaxpr
 from calque.core.primitives import do
@@ -143,6 +144,17 @@ def test_powers_by_roots() -> None:
     assert len(e.invars) == 1 and e.params == {"exponent": 1.5}
     (e,) = pipeline.run(traced(lambda x: do.pow(x, np.float32(1.7)), X)).eqns
     assert len(e.invars) == 2
+    captured, half = jnp.float32(1.5), np.float32(3)
+    for f in (
+        lambda x: do.pow(x, captured),
+        lambda x: do.pow(x, do.div(half, np.float32(2))),
+        lambda x: cq.jit(lambda a, b: do.pow(a, b))(x, 1.5),
+    ):
+        (e,) = pipeline.run(traced(f, X)).eqns
+        assert len(e.invars) == 2 and not e.params
+        with config.override("calque_exact", True):
+            x = jnp.linspace(0.1, 3.0, 5, dtype="float32")
+            assert np.asarray(cq.jit(f)(x)).tobytes() == np.asarray(f(x)).tobytes()
 
 
 def test_results_are_kept_with_the_program() -> None:

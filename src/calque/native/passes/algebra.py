@@ -213,7 +213,8 @@ def power_by_roots(s: Sweep, e: Eqn) -> Eqn | None:
         or e.invars[0].aval.shape != e.outvars[0].aval.shape
     ):
         return None
-    v = fixed_exponent(_value(e.invars[1]))
+    exponent = e.invars[1]
+    v = fixed_exponent(_value(exponent)) if getattr(exponent, "written", False) else None
     return s.new("pow", e.invars[:1], e.outvars[0], e, exponent=v) if v is not None else None
 
 

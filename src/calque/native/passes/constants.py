@@ -70,7 +70,8 @@ def fold(_: Sweep, e: Eqn) -> Atom | Eqn | None:
     aval = e.outvars[0].aval
     with np.errstate(all="ignore"):
         val = np.asarray(e.primitive.meaning(*(np.asarray(a.val) for a in e.invars), **e.params))  # type: ignore[union-attr]
-    return Literal(val, aval) if val.dtype == aval.dtype and not val.shape else None
+    known = val.dtype == aval.dtype and not val.shape
+    return Literal(val, aval, written=False) if known else None
 
 
 RULES: Final[dict[str, tuple[Rule, ...]]] = {name: (fold,) for name in EXACT}

@@ -125,8 +125,13 @@ def _enter(
         if inner.constvars:  # an open jaxpr takes its constants first
             env.update(zip(inner.constvars, invars))
             invars = invars[len(inner.constvars) :]
-    env.update(zip(inner.invars, invars))
+    env.update(zip(inner.invars, map(_given, invars)))
     return _Frame(inner.eqns, env, inner.outvars, outs)
+
+
+def _given(a: Atom) -> Atom:
+    """An operand of a call: to the body, a number is an array whose value is known."""
+    return Literal(a.val, a.aval, written=False) if isinstance(a, Literal) and a.written else a
 
 
 def _renamed(e: Eqn, invars: list[Atom], env: dict[Var, Atom]) -> Eqn:
