@@ -40,6 +40,11 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
+        if t is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to calque functions. Use"
+                " arr.filled() to convert the value to a standard numpy array."
+            )
         dtype = x.dtype
         if dtype.kind == "V" and dtype == float0:
             return ShapedArray(x.shape, float0)

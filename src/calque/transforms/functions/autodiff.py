@@ -14,6 +14,7 @@ from calque.core.tracebacks import boundary
 from calque.ops.common import const
 from calque.transforms.engines import jvp as forward
 from calque.transforms.engines import linear
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.transpose import backward_pass
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, with_zeros, zero_like
@@ -22,12 +23,6 @@ from calque.transforms.functions.shapes import aval_of
 from calque.transforms.functions.wanted import DontWant, delivered
 from calque.transforms.primitives.refs import Ref, store_all, values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
-
-
-def _callable(fun: Any) -> None:
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
-
 
 # ---------------------------------------------------------------- forward mode
 
@@ -39,7 +34,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
 
     >>> calque.jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))"""
-    _callable(fun)
+    check_callable(fun)
     primals, refs, places = with_values(primals, "jvp")
     if refs:
         return _jvp_with_refs(fun, (primals, refs, places), tangents, has_aux)
@@ -127,7 +122,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> y, f_jvp = calque.linearize(jnp.sin, 0.0)
     >>> f_jvp(2.0)
     Array(2., dtype=float32, weak_type=True)"""
-    _callable(fun)
+    check_callable(fun)
     leaves, in_tree = pytrees.flatten((primals, {}))
     flat = FlatFunction(fun, in_tree, "linearize", has_aux)
     values = arrays(leaves, "linearize", fun, primals, {})
@@ -282,7 +277,7 @@ def vjp(
     >>> y, f_vjp = calque.vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> f_vjp(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
-    _callable(fun)
+    check_callable(fun)
     _no_reduce_axes(reduce_axes)
     leaves, in_tree = pytrees.flatten((primals, {}))
     flat = FlatFunction(fun, in_tree, "vjp", has_aux)
@@ -308,7 +303,7 @@ def linear_transpose(
     >>> f_transpose = calque.linear_transpose(lambda x: 3 * x, 1.0)
     >>> f_transpose(2.0)
     (Array(6., dtype=float32, weak_type=True),)"""
-    _callable(fun)
+    check_callable(fun)
     _no_reduce_axes(reduce_axes)
     leaves, in_tree = pytrees.flatten((primals, {}))
     avals = [aval_of(x) for x in leaves]
@@ -364,7 +359,7 @@ def value_and_grad(
 
     >>> calque.value_and_grad(lambda x: 2 * x)(5.0)
     (Array(10., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))"""
-    _callable(fun)
+    check_callable(fun)
     _no_reduce_axes(reduce_axes)
     chosen = check_argnums(argnums)
     doc = (

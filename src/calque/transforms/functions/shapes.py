@@ -10,7 +10,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import drop_unused, trace_to_jaxpr, typeof
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
-from calque.transforms.engines.signatures import ArgumentNames, as_tuple
+from calque.transforms.engines.signatures import ArgumentNames, as_tuple, check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 from calque.transforms.primitives.refs import values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
@@ -152,8 +152,7 @@ def make_jaxpr(
         b:f32[] = mul 2.0:f32[] a
         c:f32[] = add b 1.0:f32[]
       in (c,) }"""
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     if abstracted_axes is not None:
         raise NotImplementedError(
             "make_jaxpr with abstracted_axes: leave it out; shapes become symbolic by themselves"

@@ -13,6 +13,7 @@ from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
 from calque.transforms.primitives.refs_arguments import lane_refs
 
@@ -33,8 +34,7 @@ def vmap(
 
     >>> calque.vmap(lambda w, x: w @ x, in_axes=(None, 0))(jnp.ones((2, 3)), jnp.ones((5, 3))).shape
     (5, 2)"""
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}")
+    check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) in (int, tuple)) and not isinstance(in_axes, int):

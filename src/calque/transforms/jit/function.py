@@ -19,6 +19,7 @@ from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
+from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import (
     ArgumentNames,
     describe_function,
@@ -334,6 +335,8 @@ class JittedFunction:
         # changed meanwhile: it is for neither configuration
         if traced.settings is None or arguments.settings != config.trace_key():
             return
+        if axes.in_scope():  # machine code does not know the axes that can be named
+            return
         o, kwargs = self.options, arguments.kwargs
         try:
             descriptions = call_arguments(
@@ -351,7 +354,7 @@ def wrapped(fun: Callable[..., Any], options: Options) -> Any:
     function = JittedFunction(fun, options)
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
-    functools.update_wrapper(wrapped, fun, updated=())
+    functools.update_wrapper(wrapped, fun)
     wrapped.__wrapped__ = fun
     wrapped._function = function
     wrapped._options_key = function.options.key()

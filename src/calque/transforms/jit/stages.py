@@ -14,6 +14,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
 
@@ -90,10 +91,7 @@ class Lowered(Stage):
 
     def compile(self, compiler_options: Any = None) -> "Compiled":
         """Compile it: a callable for arguments of these types."""
-        if compiler_options:
-            raise NotImplementedError(
-                f"the native compiler has no options, got {compiler_options!r}"
-            )
+        check_options(compiler_options)
         return Compiled(self._program)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -183,4 +181,7 @@ def cache_size(self: Any) -> int:
 
 
 def jitted_repr(self: Any) -> str:
-    return f"<jitted function {self.__wrapped__!r}>"
+    try:
+        return f"<PjitFunction of {self.__wrapped__!r}>"
+    except Exception:  # a repr of the user that fails, or no function
+        return "<PjitFunction>"
