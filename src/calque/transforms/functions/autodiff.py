@@ -20,7 +20,7 @@ from calque.transforms.engines.trees import FlatFunction, argument_name, arrays,
 from calque.transforms.engines.zeros import has_tangent, tangent_aval, with_zeros, zero_like
 from calque.transforms.functions.linearized import Linearized, LinearProgram, derivative_value
 from calque.transforms.functions.shapes import aval_of
-from calque.transforms.functions.wanted import DontWant, delivered
+from calque.transforms.functions.wanted import DontWant, NotNeeded, delivered
 from calque.transforms.primitives.refs import Ref, store_all, values_of
 from calque.transforms.primitives.refs_arguments import fresh, with_values
 
@@ -38,20 +38,20 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     primals, refs, places = with_values(primals, "jvp")
     if refs:
         return _jvp_with_refs(fun, (primals, refs, places), tangents, has_aux)
-    for what, xs in (("primal", primals), ("tangent", tangents)):
-        if not isinstance(xs, (tuple, list)):
-            raise TypeError(
-                f"{what}s passed to jvp of {name_of(fun)} must be tuples or lists; found"
-                f" {type(xs)}."
-            )
-    primals, tangents = tuple(primals), tuple(tangents)
+    if not (isinstance(primals, (tuple, list)) and isinstance(tangents, (tuple, list))):
+        raise TypeError(
+            "primal and tangent arguments to calque.jvp must be tuples or lists; found"
+            f" {type(primals).__name__} and {type(tangents).__name__}, for {name_of(fun)}."
+        )
+    if type(primals) is type(tangents):
+        primals, tangents = tuple(primals), tuple(tangents)
     leaves, in_tree = pytrees.flatten((primals, {}))
     tangent_leaves, tangent_tree = pytrees.flatten((tangents, {}))
     if in_tree != tangent_tree:
         raise TypeError(
-            f"primal and tangent arguments to jvp of {name_of(fun)} must have the same tree"
-            f" structure; primals have tree structure {pytrees.structure(primals)} whereas tangents"
-            f" have tree structure {pytrees.structure(tangents)}."
+            "primal and tangent arguments to calque.jvp must have the same tree structure, for"
+            f" {name_of(fun)}; primals have tree structure {pytrees.structure(primals)}"
+            f" whereas tangents have tree structure {pytrees.structure(tangents)}."
         )
     flat = FlatFunction(fun, in_tree, "jvp", has_aux)
     values = arrays(leaves, "jvp", fun, primals, {})
@@ -150,7 +150,10 @@ class VJP:
     """The transposed derivative of a function at a point: cotangents of the result to cotangents of
     the arguments.
 
-    A container of the residuals it holds, so that it can leave jit, vmap and scan."""
+    A container of the residuals it holds, so that it can leave jit, vmap and scan. Those that are
+    arguments of the function stand in `args_res`: for each argument its tree, with NotNeeded in
+    place of what the derivative does not read. They may be taken out and put back. The others are
+    `opaque_residuals`."""
 
     __slots__ = (
         "_avals",
@@ -158,13 +161,15 @@ class VJP:
         "_nonzeros",
         "_out_avals",
         "_out_tree",
-        "_residuals",
+        "_places",
         "_slots",
         "_tree",
+        "args_res",
         "name",
+        "opaque_residuals",
     )
 
-    def __init__(self, fixed: tuple[Any, ...], residuals: Sequence[Any]):
+    def __init__(self, fixed: tuple[Any, ...], args_res: Any, opaque: Any):
         (
             self.name,
             self._jaxpr,
@@ -174,8 +179,9 @@ class VJP:
             self._avals,
             self._out_avals,
             self._slots,
+            self._places,  # of each residual: which flat argument it is, or None
         ) = fixed
-        self._residuals = residuals
+        self.args_res, self.opaque_residuals = args_res, opaque
 
     @property
     def fixed(self) -> tuple[Any, ...]:
@@ -188,7 +194,23 @@ class VJP:
             self._avals,
             self._out_avals,
             self._slots,
+            self._places,
         )
+
+    def _residuals(self) -> list[Any]:
+        """The constants of the tape."""
+        opaque = iter(self.opaque_residuals)
+        if not any(place is not None for place in self._places):
+            return list(opaque)
+        try:
+            args = pytrees.structure(self._tree.unflatten(range(self._tree.num_leaves)))
+            leaves = args.flatten_up_to(tuple(self.args_res))
+        except ValueError as e:
+            raise ValueError(
+                f"args_res of the function returned by vjp applied to {self.name} must be a list of"
+                f" the arguments, of the structure {self._tree}: {e}"
+            ) from None
+        return [next(opaque) if i is None else leaves[i] for i in self._places]
 
     def __call__(self, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
@@ -236,13 +258,15 @@ class VJP:
         """Cotangents of the flat arguments, some of them Zero."""
         used = [ct for ct, nz in zip(cts, self._nonzeros) if nz]
         inputs = [UndefinedPrimal(v.aval) for v in self._jaxpr.invars]
-        found = backward_pass(self._jaxpr, self._residuals, inputs, used)
+        found = backward_pass(self._jaxpr, self._residuals(), inputs, used)
         active = [a is not None for a in self._slots]
         return with_zeros(found, active, self._avals)
 
 
 pytrees.register(
-    VJP, lambda f: (f._residuals, f.fixed), lambda fixed, residuals: VJP(fixed, list(residuals))
+    VJP,
+    lambda f: ((f.args_res, f.opaque_residuals), f.fixed),
+    lambda fixed, children: VJP(fixed, *children),
 )
 
 
@@ -257,14 +281,27 @@ def _check_cotangent(ct: Any, aval: ShapedArray, name: str) -> None:
 
 
 def vjp_of(
-    flat: FlatFunction, values: Sequence[Any], tree: pytrees.PyTreeDef
+    flat: FlatFunction,
+    values: Sequence[Any],
+    tree: pytrees.PyTreeDef,
+    with_arguments: bool = False,
 ) -> tuple[list[Any], VJP]:
+    """The flat results and the backward pass. With `with_arguments` it knows which residuals are
+    arguments, which have the structure `tree`."""
     avals = tuple([typeof(x) for x in values])
     slots = tuple([i if has_tangent(a) else None for i, a in enumerate(avals)])
     outs, nonzeros, tape = linear.linearize(flat, values, [s is not None for s in slots])
     out_avals = tuple([typeof(o) for o in outs])
-    fixed = (name_of(flat.fun), tape.jaxpr, nonzeros, tree, flat.out_tree, avals, out_avals, slots)
-    return outs, VJP(fixed, tape.consts)
+    arguments = {id(x): i for i, x in enumerate(values)} if with_arguments else {}
+    places = tuple([arguments.get(id(c)) for c in tape.consts])
+    fixed = (
+        *(name_of(flat.fun), tape.jaxpr, nonzeros, tree, flat.out_tree, avals, out_avals, slots),
+        places,
+    )
+    kept = [x if i in places else NotNeeded() for i, x in enumerate(values)]
+    args_res = list(pytrees.unflatten(tree, kept)) if with_arguments else []
+    opaque = [c for c, place in zip(tape.consts, places) if place is None]
+    return outs, VJP(fixed, args_res, opaque)
 
 
 @boundary
@@ -282,7 +319,7 @@ def vjp(
     leaves, in_tree = pytrees.flatten((primals, {}))
     flat = FlatFunction(fun, in_tree, "vjp", has_aux)
     values = arrays(leaves, "vjp", fun, primals, {})
-    outs, f_vjp = vjp_of(flat, values, pytrees.structure(primals))
+    outs, f_vjp = vjp_of(flat, values, pytrees.structure(primals), with_arguments=True)
     out = pytrees.unflatten(flat.out_tree, outs)
     return (out, f_vjp, forward.lowered(flat.aux)) if has_aux else (out, f_vjp)
 
@@ -454,9 +491,9 @@ def partial_function(
     for n in nums:
         if not -len(args) <= n < len(args):
             raise TypeError(
-                f"differentiating {name_of(fun)} with respect to argnums={argnums} requires at"
-                f" least {n + 1 if n >= 0 else -n} positional arguments to be passed by the caller,"
-                f" but got only {len(args)} positional arguments."
+                f"differentiating with respect to argnums={argnums} requires at least"
+                f" {n + 1 if n >= 0 else -n} positional arguments to be passed by the caller, but"
+                f" got only {len(args)} positional arguments. The function is {name_of(fun)}."
             )
     wanted = tuple(n % len(args) for n in nums)
 

@@ -185,6 +185,8 @@ def make_jaxpr(
             return closed, pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])
         return closed
 
-    made.__name__ = made.__qualname__ = f"make_jaxpr({name_of(fun)})"
+    made.__name__ = f"make_jaxpr({name_of(fun)})"
+    made.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
+    made.__module__ = made.__module__.partition(".")[0]
     made.__doc__ = "The program that the function records for arguments of these types."
     return made
