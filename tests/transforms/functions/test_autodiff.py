@@ -174,7 +174,9 @@ def test_residuals_that_are_arguments_may_be_taken_out_and_put_back():
     w, x = jnp.ones((4, 4)), {"a": jnp.ones(4), "b": jnp.ones(4)}
     _, pull = calque.vjp(lambda w, x: jnp.sin(w @ x["a"]), w, x)
     assert pull.args_res[0] is w and pull.args_res[1]["a"] is x["a"]
-    assert isinstance(pull.args_res[1]["b"], calque.ad.NotNeeded) and len(pull.opaque_residuals) == 1
+    assert (
+        isinstance(pull.args_res[1]["b"], calque.ad.NotNeeded) and len(pull.opaque_residuals) == 1
+    )
     before = pull(jnp.ones(4))
     pull.args_res[0] = None
     with pytest.raises(ValueError, match="args_res of the function returned by vjp"):

@@ -345,12 +345,12 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     Array([0., 1., 4.], dtype=float32)"""
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    if batch_size < 1:
-        raise ValueError(f"lax.map: batch_size must be positive, got {batch_size}")
+    if batch_size < 0:
+        raise ValueError(f"lax.map: batch_size must not be negative, got {batch_size}")
     leaves, tree = pytrees.flatten(xs)
     leaves = arrays(leaves, "map", f, (xs,), {})
     n = _length(f, leaves, tree, None)
-    blocks, rest = divmod(n, batch_size)
+    blocks, rest = divmod(n, batch_size) if batch_size else (0, n)  # 0: all at once
     whole = [_reshaped(_rows(x, 0, blocks * batch_size), (blocks, batch_size)) for x in leaves]
     ys = (
         scan(lambda _, x: ((), vmap(f)(x)), (), pytrees.unflatten(tree, whole))[1]
