@@ -283,6 +283,7 @@ class JittedFunction:
         if (
             traced.hoisted
             or not trace_state.is_evaluating()
+            or (axes.in_scope() and axes.spoken_of(traced.closed.jaxpr))
             or any(isinstance(x, Tracer) for x in leaves)
         ):
             if traced.finds:  # the sizes belong to the enclosing program, anew for each call
