@@ -22,9 +22,7 @@ _NAMES: Final = {
     "use_auto_spmd_partitioning": bool,
     "device_assignment": str,
 }
-_WORDS: Final = {
-    bool: ("true", "false", "True", "False"),
-}
+_TRUTH: Final = ("true", "false", "True", "False")
 _noted: Final[Table[str, bool]] = Table("compiler options that the log has noted", 256)
 
 
@@ -44,7 +42,7 @@ def check_options(options: Mapping[str, Any] | None) -> None:
 
 def _check_value(name: str, kind: type, value: Any) -> None:
     if isinstance(value, str):
-        good = kind is str or value in _WORDS.get(kind, ()) or _is_number(kind, value)
+        good = kind is str or (kind is bool and value in _TRUTH) or _is_number(kind, value)
     else:
         good = isinstance(value, (bool, int, float)) and (kind is float or value == kind(value))
     if not good:

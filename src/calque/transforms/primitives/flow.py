@@ -227,18 +227,20 @@ def structure_differences(
         return
     kinds = [None if d.is_leaf() else (d.node_data() or (None,))[0] for d in (a, b)]
     if kinds[0] is not kinds[1]:
-        words = ["a pytree leaf" if k is None else f"a {k}" for k in kinds]
-        yield Difference(path, *words, "their Python types differ")
+        left, right = ["a pytree leaf" if k is None else f"a {k}" for k in kinds]
+        yield Difference(path, left, right, "their Python types differ")
         return
     ours, theirs = a.children(), b.children()
     if len(ours) != len(theirs):
         yield Difference(path, *_sizes(kinds[0], len(ours), len(theirs)))
         return
-    left, right = a.node_data(), b.node_data()
-    if left is not None and right is not None and left[1] != right[1]:
-        data = [tuple(d[1]) if isinstance(d[1], list) else d[1] for d in (left, right)]
-        words = [f"a {kinds[0]} with pytree metadata {d}" for d in data]
-        yield Difference(path, *words, "the pytree node metadata does not match")
+    x_data, y_data = [
+        tuple(d[1]) if isinstance(d[1], list) else d[1]
+        for d in (a.node_data() or (None, None), b.node_data() or (None, None))
+    ]
+    if x_data != y_data:
+        left, right = [f"a {kinds[0]} with pytree metadata {d}" for d in (x_data, y_data)]
+        yield Difference(path, left, right, "the pytree node metadata does not match")
         return
     tree = pytrees.unflatten(a, range(a.num_leaves))
     keys = pytrees.one_level(tree)[2]
