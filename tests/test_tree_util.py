@@ -7,32 +7,13 @@ from typing import Any
 import pytest
 
 from calque import tree, tree_util
+from tests.shared import Pair, Static
 
 Point = collections.namedtuple("Point", "x y")
 
 
-class Pair:
-    def __init__(self, a: Any, b: Any, aux: Any = "aux"):
-        self.a, self.b, self.aux = a, b, aux
-
-
 class Keyed(Pair):
     pass
-
-
-@tree_util.register_static
-class Static:
-    def __init__(self, a: int):
-        self.a = a
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self.a == other.a
-
-    def __hash__(self) -> int:
-        return self.a
-
-    def __repr__(self) -> str:
-        return f"Static({self.a})"
 
 
 @tree_util.register_dataclass
@@ -114,66 +95,6 @@ def test_leaves_chosen_by_path() -> None:
     assert mapped == [("[0]", 11), (("[1][0]", 22),)]
 
 
-def test_folding_transposing_broadcasting() -> None:
-    assert tree.reduce(lambda a, b: a + b, [1, (2, 3)], 10) == 16
-    assert (
-        tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcdefg")) == "((a(bc))((de)(fg)))"
-    )
-    assert tree.reduce_associative(max, [], identity=7) == 7
-    with pytest.raises(TypeError, match="identity"):
-        tree.reduce_associative(max, [])
-    assert tree.transpose(tree.structure([0, 0]), None, [(1, 2, 3), (4, 5, 6)]) == (
-        [1, 4],
-        [2, 5],
-        [3, 6],
-    )
-    with pytest.raises(TypeError, match="Mismatch"):
-        tree.transpose(tree.structure([0, 0]), tree.structure((0, 0)), [(1, 2, 3), (4, 5, 6)])
-    assert tree.broadcast([1, 2], [(3, 4), 5]) == [(1, 1), 2]
-    assert tree.all([True, 1]) and not tree.all([True, 0])
-    assert tree.map(lambda x: 0 if x is None else x, [1, None], is_leaf=lambda x: x is None) == [
-        1,
-        0,
-    ]
-
-
-MISMATCHES = [
-    ({"a": 1}, {"b": 1}, "different pytree metadata at key path"),
-    ({"a": 1}, {"a": 1, "b": 2}, "symmetric difference on key sets is\n    b"),
-    (
-        [1, 2],
-        (1, 2),
-        (
-            "subtree of type\n    <class 'list'>\nbut at the same key path the full pytree has a"
-            " subtree of different type"
-        ),
-    ),
-    (
-        [1, 2],
-        [1],
-        "list of length 2, but the full pytree has a subtree of the same type but of length 1",
-    ),
-    ([1, {"q": (2,)}], [1, {"q": 2}], r"tree\[1\]\['q'\]"),
-    ([None], [1], "NoneType"),
-    (Pair(1, 2), Pair(1, 2, "other"), "with metadata\n    aux"),
-]
-
-
-@pytest.mark.parametrize("left, right, message", MISMATCHES)
-def test_differing_trees_are_refused(left: Any, right: Any, message: str) -> None:
-    with pytest.raises(ValueError, match="pytree structure error") as error:
-        tree.map(lambda a, b: a, left, right)
-    error.match(message)
-
-
-def test_errors_of_the_mapped_function_come_through() -> None:
-    def bad(a: int, b: int) -> int:
-        raise ValueError("mine")
-
-    with pytest.raises(ValueError, match="mine"):
-        tree.map(bad, [1], [2])
-
-
 def test_one_level() -> None:
     assert tree_util.flatten_one_level({"b": 1, "a": [2]}) == ([[2], 1], ("a", "b"))
     assert tree_util.flatten_one_level_with_keys(Pair(1, 2)) == (
@@ -233,13 +154,6 @@ def test_registration_is_checked() -> None:
             tree_util.register_dataclass(Two, **kwargs)
     with pytest.raises(TypeError, match="required when nodetype is not a dataclass"):
         tree_util.register_dataclass(int)
-
-
-def test_equality_of_structures() -> None:
-    assert tree.structure({"a": 1}) != tree.structure({"b": 1})
-    assert tree.structure((Static(1),)) != tree.structure((Static(2),))
-    assert tree.structure(collections.OrderedDict(a=1)) != tree.structure({"a": 1})
-    assert hash(tree.structure({"a": Pair(1, 2)})) == hash(tree.structure({"a": Pair(3, 4)}))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from calque.native.schedule import vectors
 from tests.native.programs import compiled, normal
 
 GOLDENS = pathlib.Path(__file__).parent / "goldens" / "stages"
-FORMS = ("passes", "graph", "stages", "nests", "steps")
+FORMS = ("passes", "graph", "homes", "stages", "nests", "steps")
 
 
 def collatz(n: Any) -> Any:

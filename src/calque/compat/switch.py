@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from calque.compat import versions
+from calque.core import foreign_parts
 
 # Modules that are not at the same place in both packages.
 _ELSEWHERE: Final = {
@@ -67,6 +68,9 @@ class Finder:
             return None
         place = place_of(name)
         if not exists(place):
+            real = _real_part(name)
+            if real is not None:
+                return real
             raise ModuleNotFoundError(
                 f"No module named {name!r}: calque, which serves jax {versions.JAX} here, has no"
                 f" {place}",
@@ -81,6 +85,16 @@ class Finder:
 
     def invalidate_caches(self) -> None:
         """Nothing is remembered."""
+
+
+def _real_part(name: str) -> importlib.machinery.ModuleSpec | None:
+    """A part of the real jaxlib, where the engine of XLA has asked for those."""
+    package, _, rest = name.partition(".")
+    folder = foreign_parts.folder_of(package)
+    if folder is None or not rest:
+        return None
+    parent = os.path.join(folder, *rest.split(".")[:-1])
+    return importlib.machinery.PathFinder.find_spec(name, [parent])
 
 
 def exists(place: str) -> bool:
@@ -103,7 +117,8 @@ def as_jax() -> ModuleType:
 
     Call it before anything imports jax: as the first line of a program or a notebook. The modules
     `jax`, `jax.numpy`, ... are calque's own, and questions about versions are answered by the
-    version of JAX whose interface this is. Returns the package.
+    version of JAX whose interface this is. Variables of the environment such as JAX_ENABLE_X64 are
+    read, where there is none of calque's for the same flag. Returns the package.
 
     >>> import calque
     >>> jax = calque.as_jax()  # doctest: +SKIP
@@ -128,6 +143,7 @@ def as_jax() -> ModuleType:
     sys.modules["jax"] = package
     for name in ("version", "lib", "_src"):
         setattr(package, name, importlib.import_module(f"jax.{name}"))
+    package.config.update_from_environment()
     _hand_on()
     return package
 

@@ -11,9 +11,9 @@ from calque.core import reference
 from calque.core.arrays import from_numpy
 from calque.core.avals import ShapedArray, nbytes
 from calque.core.dims import hint_of
-from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs
+from calque.core.jaxprs import ClosedJaxpr, Eqn, found_symbols, subjaxprs, without_places
 from calque.core.symbols import Symbols
-from calque.machine.state import process
+from calque.machine.state import Hook, process
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,14 @@ class Backends:
 known: Final = Backends()
 
 
+def _no_lowering(*_: Any) -> Any:
+    raise RuntimeError("nothing lowers programs to StableHLO: import calque")
+
+
+# traced functions in terms of XLA: as text, as an object of jaxlib
+stablehlo_text: Final[Hook[Callable[..., str]]] = process.hook("StableHLO as text", _no_lowering)
+stablehlo_module: Final[Hook[Callable[..., Any]]] = process.hook("StableHLO", _no_lowering)
+
 _before_compiling: Final = process.listeners("before compiling")
 
 
@@ -87,6 +95,7 @@ def compile_program(
 ) -> Executable:
     _before_compiling.tell()
     name = backend or known.default
+    closed = without_places(closed)
     symbols = found_symbols(closed.jaxpr)
     if symbols is not None and name in known.symbolic:
         found: Executable = known.symbolic[name](closed, options, symbols)

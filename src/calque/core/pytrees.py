@@ -12,7 +12,10 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
+
+guard_at_exit(globals(), "optree")  # which forgets all classes then
 
 NAMESPACE = "calque"
 _registered_classes: Final[set[type]] = process.container("classes of containers", set())

@@ -15,15 +15,28 @@ from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, canonicalize, float0
-from calque.core.jaxprs import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, check_jaxpr
+from calque.core.jaxprs import (
+    ClosedJaxpr,
+    DropVar,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    check_jaxpr,
+    subjaxprs,
+)
 from calque.core.primitives import Primitive
 from calque.core.source import Source, here
 from calque.core.source import at as source_at
 from calque.core.trace_state import Trace, Tracer
 from calque.machine.call.arrays import ArrayImpl, wrap_numpy
-from calque.machine.state import Hook, process
+from calque.machine.state import Hook, Value, process
 
 # ---------------------------------------------------------------- the types of values
+
+# What primitives take as it is. Other objects may offer an `aval` as well, on behalf of a value
+# that they hold: their `__jax_array__` is asked first.
+VALUES: Final = (ArrayImpl, Tracer)
 
 
 # classes whose values are no operands, though they were registered as such -> why
@@ -60,6 +73,13 @@ def typeof(x: Any) -> ShapedArray:
         f"Value {x!r} with type {type(x)} is not a valid calque type: an array, a NumPy array or a"
         " Python number is needed"
     )
+
+
+def placed_typeof(x: Any) -> ShapedArray:
+    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes."""
+    if type(x) is ArrayImpl and x._extra is not None:
+        return typing.value.placed(x.aval, x._extra)
+    return typeof(x)
 
 
 def _python_int(x: int) -> ShapedArray:
@@ -116,11 +136,59 @@ trace_state.set_base(EvalTrace())
 
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if hasattr(x, "aval"):
+    if isinstance(x, VALUES):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))
     return constant(x.__jax_array__())
+
+
+class Typing:
+    """What types say of where values are: along which mesh axes they are split, or vary
+    (`transforms/devices/type_rules.py`). This one knows of no meshes."""
+
+    def ambient(self) -> Any:
+        """The mesh here whose axes types speak of, or None."""
+        return None
+
+    def placed(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
+        """The type of arrays with this sharding."""
+        return aval
+
+    def mesh_of(self, aval: Any) -> Any:
+        """The mesh that a type speaks of, or None."""
+        return None
+
+    def operands(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The operands, made to agree."""
+        return args
+
+    def results(
+        self,
+        primitive: Primitive,
+        avals: Sequence[Any],
+        params: dict[str, Any],
+        out: Any,
+        mesh: Any,
+    ) -> Any:
+        """The types of the results, `out`, with what they say of that."""
+        return out
+
+    def of_member(self, aval: ShapedArray, axis: Any, kind: str) -> ShapedArray:
+        """The type of a value that relates in this way to an axis of a `shard_map`."""
+        return aval
+
+    def without(self, aval: ShapedArray, dim: int) -> ShapedArray:
+        """A type without one of its dimensions."""
+        return ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
+
+    def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
+        """How the result of an operation relates to an axis of a `shard_map`, from how its operands
+        do; `constant` tells those that may be joined with any."""
+        return "varying" if any(kinds) else None
+
+
+typing: Final[Value[Typing]] = process.value("where values are, in types", Typing())
 
 
 class JaxprTracer(Tracer):
@@ -139,6 +207,7 @@ class JaxprTrace(Trace):
         self.invars: list[Var] = []
         self.constvars: dict[int, tuple[Var, Any]] = {}
         self.function, self.argument_names = function, argument_names
+        self.mesh = typing.value.ambient()  # the mesh that types speak of here, or None
         self.kept: list[Any] = []  # what constants were made of: alive while their ids are keys
         self.makers: dict[
             Var, tuple[Eqn, int]
@@ -149,6 +218,7 @@ class JaxprTrace(Trace):
         ] = {}  # what was made of a mask or a bound whose size the program finds
 
     def new_argument(self, aval: ShapedArray) -> JaxprTracer:
+        self.mesh = self.mesh or typing.value.mesh_of(aval)
         t = self.tracer(aval)
         self.invars.append(t._var)
         return t
@@ -179,22 +249,41 @@ class JaxprTrace(Trace):
             self.kept.append(x)
             value = constant(x)
             known = self.constvars[id(x)] = (Var(typeof(value)), value)
+            if isinstance(x, Tracer):
+                self.mesh = self.mesh or typing.value.mesh_of(x.aval)
         return known[0]
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         if self.done:
             raise leaked(next((a for a in args if isinstance(a, Tracer)), None), self)
+        if self.mesh is not None:
+            args = typing.value.operands(primitive, args, params)
         atoms = [
             a._var if type(a) is JaxprTracer and a._trace is self else self.atom(a) for a in args
         ]
-        out = primitive.shape(*[a.aval for a in atoms], **params)
+        if self.mesh is not None:
+            out = self.typed_results(primitive, atoms, params)
+        else:
+            out = primitive.shape(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
             tracers = [self.tracer(aval) for aval in out]
             self.eqns.append(Eqn(primitive, atoms, [t._var for t in tracers], params, here()))
             return tracers
+        if self.mesh is None and getattr(out, "place", None) is not None:
+            self.mesh = typing.value.mesh_of(out)  # from here on types speak of it
         t = self.tracer(out)
         self.eqns.append(Eqn(primitive, atoms, [t._var], params, here()))
         return t
+
+    def typed_results(
+        self, primitive: Primitive, atoms: Sequence[Var | Literal], params: dict[str, Any]
+    ) -> Any:
+        """The types of the results, where types say where values are."""
+        avals = [a.aval for a in atoms]
+        programs = any(True for _ in subjaxprs(params))
+        plain = avals if programs else [getattr(a, "without_place", lambda a=a: a)() for a in avals]
+        out = primitive.shape(*plain, **params)
+        return typing.value.results(primitive, avals, params, out, self.mesh)
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
         """How a value was made, as a key: equal for values that are computed in the same way from

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from calque.core.devices import Device
-from calque.transforms.devices.sharding import PartitionSpec, Sharding
+from calque.transforms.devices.sharding import Sharding
 from calque.transforms.devices.sharding_arrays import device_put
+from calque.transforms.devices.specs import PartitionSpec
 
 NAMES = (
     "broadcast", "broadcast_in_dim", "broadcasted_iota", "conv_general_dilated", "dot",

@@ -28,7 +28,7 @@ from calque.native.plan.steps import Call, Routine, Step, Switch, walk
 from calque.native.scalars.expr import Buffer, Expr
 
 if TYPE_CHECKING:
-    from calque.native.plan.verify import Form
+    from calque.native.plan.verify import StepForm
 
 checks = LazyModule("calque.native.plan.verify")
 views = LazyModule("calque.native.views")
@@ -82,7 +82,9 @@ class Planned:
         p.donated = {inputs[i] for i in self.options.donated}
         outputs = [(p.buffer(n, "out"), aval) for n, aval in zip(g.outputs, self.out_avals)]
         homes = [(n, View(b)) for n, (b, _) in zip(g.outputs, outputs)]
-        made = Lowered(p, tuple(inputs), tuple(outputs), tuple(p.block(homes, g.effects)))
+        made = Lowered(
+            p, tuple(inputs), tuple(outputs), tuple(p.block("program", homes, g.effects))
+        )
         self.checked("stages", made.steps, made)
         return made
 
@@ -91,7 +93,7 @@ class Planned:
         p = lowered.planner
         return self.checked("nests", fused(lowered.steps, p.mutable, p.sizes), lowered)
 
-    def checked(self, form: Form, steps: Sequence[Step], lowered: Lowered) -> Sequence[Step]:
+    def checked(self, form: StepForm, steps: Sequence[Step], lowered: Lowered) -> Sequence[Step]:
         """The steps; in tests they are verified."""
         if config.verify_kernels:
             given = [*lowered.inputs, *[b for b, _ in lowered.planner.consts]]

@@ -7,12 +7,13 @@ from typing import Any
 from calque.native.lower.graph import graph_of, graph_text
 from calque.native.lower.sizes import Sizes
 from calque.native.plan.steps import Call, walk
-from calque.native.plan.text import steps_text
+from calque.native.plan.text import homes_text, steps_text
 
 STAGES = (
     "jaxpr",
     "passes",
     "graph",
+    "homes",
     "stages",
     "nests",
     "steps",
@@ -24,9 +25,10 @@ STAGES = (
 
 
 def text(executable: Any, stage: str | None) -> str:
-    """A stage as text: jaxpr (as traced), passes (simplified), graph (its nodes), stages (what is
-    stored, and how it is made), nests (stages that share loops), steps (loops as they run), loops
-    (kernels), llvm, asm, driver (as it is interpreted). None: passes and loops."""
+    """A stage as text: jaxpr (as traced), passes (simplified), graph (its nodes), homes (which of
+    them are stored, and why), stages (how what is stored is made), nests (stages that share loops),
+    steps (loops as they run), loops (kernels), llvm, asm, driver (as it is interpreted). None:
+    passes and loops."""
     if stage is None:
         return f"{executable.simplified}\n\n{kernels_text(executable, 'loops')}"
     if stage == "jaxpr":
@@ -35,8 +37,10 @@ def text(executable: Any, stage: str | None) -> str:
         return str(executable.simplified)
     if stage == "graph":
         return graph_text(graph_of(executable.simplified))
-    if stage in ("stages", "nests"):
+    if stage in ("homes", "stages", "nests"):
         lowered = executable.lowered(Sizes(executable.planner.sizes.known))
+        if stage == "homes":
+            return homes_text(lowered.planner.homes)
         return steps_text(lowered.steps if stage == "stages" else executable.nests(lowered))
     if stage == "steps":
         return steps_text(executable.steps)

@@ -1,6 +1,7 @@
 """Functions run eagerly: one step for each equation, written by the assembler of all programs."""
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from calque.core.primitives import do
 from calque.core.symbols import Symbols
 from calque.core.trace import trace_to_jaxpr
 from calque.machine.call.functions import run_program
+from calque.native.eager import program
 from calque.native.eager.program import Inexpressible, assemble, planned
 from calque.native.eager.sizes import resizable
 from calque.native.plan.steps import Copy, Host, Routine, WriteSize
 from calque.native.plan.text import steps_text
+from calque.native.plan.verify import verify_steps
 
 F32 = np.dtype(np.float32)
 Function = Callable[..., Any]
@@ -148,3 +151,16 @@ def test_meanings_of_any_size() -> None:
     symbols = Symbols((7,))
     with pytest.raises(Inexpressible):
         resizable(program_of(f, (symbols.sizes()[0], 3)), symbols, hosts=False)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_steps_are_verified(free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def remember(steps: Any, form: Any, given: Any, results: Any) -> None:
+        seen.append(form)
+        verify_steps(steps, form, given, results)
+
+    monkeypatch.setattr(program, "checks", SimpleNamespace(verify_steps=remember))
+    planned(program_of(lambda x: jnp.exp(x) * 2.0, (3, 4)), free)
+    assert seen == ["steps"]

@@ -4,7 +4,6 @@ import pytest
 import calque
 import calque.numpy as jnp
 from calque.core.config import config
-from calque.transforms.functions.associative_scan import associative_scan
 from calque.transforms.functions.loops import fori_loop, map_, scan, while_loop
 from calque.transforms.functions.shapes import make_jaxpr
 from calque.transforms.jit.decorator import jit
@@ -57,26 +56,6 @@ def test_map():
     for size in (None, 1, 3, 7, 10):
         close(map_(lambda x: (x * x, {"n": x + 1}), xs, batch_size=size), (xs * xs, {"n": xs + 1}))
     check(lambda x: map_(lambda v: jnp.sin(v), x, batch_size=2), np.array([0.1, 0.2, 0.3]))
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 13])
-def test_associative_scan(n):
-    x = np.arange(1, n + 1, dtype=F)
-    close(associative_scan(jnp.add, x), np.cumsum(x))
-    close(associative_scan(jnp.add, x, reverse=True), np.cumsum(x[::-1])[::-1])
-    m = np.arange(2 * n, dtype=F).reshape(2, n)
-    close(
-        associative_scan(lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (m, m), axis=1),
-        (np.cumsum(m, 1), m),
-    )
-
-
-def test_associative_scan_of_what_does_not_commute():
-    ms = np.random.default_rng(0).normal(size=(6, 2, 2)).astype(F)
-    want = [ms[0]]
-    for m in ms[1:]:
-        want.append(want[-1] @ m)
-    close(associative_scan(jnp.matmul, ms), np.stack(want), 1e-4)
 
 
 def test_without_jit():

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import inspect
 import threading
 
 import numpy as np
@@ -247,7 +248,8 @@ def test_stages():
     f = calque.jit(lambda x, n: {"y": x * 2, "n": n}, static_argnames=())
     x = jnp.arange(3.0)
     lowered = f.lower(x, 1)
-    assert lowered.as_text() == str(f.trace(x, 1).jaxpr) and "mul" in lowered.as_text()
+    assert lowered.as_text("jaxpr") == str(f.trace(x, 1).jaxpr)
+    assert "mul" in lowered.as_text("jaxpr") and "stablehlo.multiply" in lowered.as_text()
     compiled = lowered.compile()
     np.testing.assert_array_equal(compiled(x, 1)["y"], [0, 2, 4])
     assert compiled.out_info["y"].shape == (3,) and compiled.cost_analysis()["flops"] > 0
@@ -317,3 +319,13 @@ def test_device_and_backend():
     ):
         with pytest.raises(error, match=text.replace("(", r"\(").replace(")", r"\)")):
             calque.jit(lambda x: x, **options)
+
+
+def test_how_a_jitted_function_shows_itself():
+    @calque.jit
+    def f(x, *, scale=2):
+        return x * scale
+
+    assert repr(f).startswith("<PjitFunction of <function ") and "PjitFunction" in str(type(f))
+    for follow in (True, False):
+        assert str(inspect.signature(f, follow_wrapped=follow)) == "(x, *, scale=2)"

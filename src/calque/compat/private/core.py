@@ -31,5 +31,12 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     from calque.extend.programs import (
         trace_state_clean,
     )
+    from calque.transforms.devices.types import (
+        ManualAxisType,
+        ShardingTypeError,
+    )
+    from calque.transforms.devices.types import (
+        of_explicit_axes as modify_spec_for_auto_manual,
+    )
 
 __getattr__, __dir__ = _lazy.facade(__name__, __file__)

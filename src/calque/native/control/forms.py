@@ -15,6 +15,7 @@ from calque.native.control.loops import (
     NotPointwiseError,
     alias,
     bind,
+    loop_parts,
     turn_matrices,
     unchanged,
 )
@@ -31,8 +32,8 @@ from calque.native.library.sorting import NAMES as SORTS
 from calque.native.library.sorting import emit_sort
 from calque.native.lower.graph import Node
 from calque.native.lower.rules import View
-from calque.native.plan.blocks import IN_PLACE, Block, Emitter, Planner
-from calque.native.plan.roots import Roots
+from calque.native.plan.blocks import Block, Emitter, Planner
+from calque.native.plan.homes import IN_PLACE, homes_of, needed
 from calque.native.plan.steps import Count, Repeat, Step, Swap, Switch
 from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
 
@@ -40,7 +41,7 @@ from calque.native.scalars.expr import Buffer, Expr, cast, const, ex
 def emit_loop(p: Planner, n: Node, block: Block) -> list[Step]:
     """scan or while."""
     p.depth += 1
-    loop = LoopParts(p, n, block.order, f"t{p.depth}.{n.id}")
+    loop = loop_parts(p, n, block.order, f"t{p.depth}.{n.id}")
     before: list[Step] = []
     if loop.count is not None:
         before.append(Count(str(loop.t.attr[1].attr[0]), p.in_memory(loop.count, block)))
@@ -73,7 +74,7 @@ def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
     following: dict[int, Buffer] = {}
     for i in moving:
         current[i], following[i] = carry_buffers(p, loop, block, i, i in placed)
-    steps += first_values(p, [(loop.init[i], View(current[i])) for i in moving])
+    steps += first_values(p, loop, [(loop.init[i], View(current[i])) for i in moving])
     for i in moving:
         p.view[loop.carries[i]] = View(current[i])
         if loop.test is not None:
@@ -85,13 +86,14 @@ def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
             p.view[get] = block.targets.get(get) or View(p.temporary(get))
             home = p.view[get]
             targets.append((y, View(home.buf, (*home.prefix, loop.at))))
-    body = p.block(targets, loop.body.effects)
+    body = p.block(f"body of %{loop.node.id}", targets, loop.body.effects)
     swaps = [(current[i], following[i]) for i in moving if current[i] is not following[i]]
     test: list[Step] = []
     flag = None
     if loop.test is not None:
         flag = p.temporary(loop.test.outputs[0])
-        test = p.block([(loop.test.outputs[0], View(flag))], loop.test.effects)
+        wanted = [(loop.test.outputs[0], View(flag))]
+        test = p.block(f"test of %{loop.node.id}", wanted, loop.test.effects)
     count = loop.t.attr[1]
     steps.append(Repeat(body, swaps, count, loop.t.attr[0], test, flag))
     odd = type(loop.length) is int and loop.length % 2 == 1
@@ -107,11 +109,11 @@ def driver_loop(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
     return steps
 
 
-def first_values(p: Planner, targets: list[tuple[Node, View]]) -> list[Step]:
+def first_values(p: Planner, loop: LoopParts, targets: list[tuple[Node, View]]) -> list[Step]:
     """Put the first values of the carries in place. The rounds overwrite them: whoever wants such a
     value later must not read it there."""
     attempt = p.attempt()
-    steps = attempt.block(targets)
+    steps = attempt.block(f"first values of %{loop.node.id}", targets)
     attempt.memo.clear()
     for n, _ in targets:
         attempt.view.pop(n, None)
@@ -170,34 +172,25 @@ def in_place(p: Planner, loop: LoopParts, outputs: list[Node]) -> set[int]:
     Every value of the chain must be read for the last time by its own update, and no update may
     read what it overwrites.
     """
-    out: set[int] = set()
     chains = {
         i: c
         for i, o in enumerate(loop.next)
         if (c := chain(o, loop.carries[i])) and loop.next.count(o) == 1
     }
     if not chains:
-        return out
-    order = ordered(p, outputs)
-    carries = set(loop.carries)
-    roots = Roots(order, outputs, lambda n: n in carries or n in p.view, p.is_barrier)
-    for i, links in chains.items():
-        fine = links[-1] not in loop.stacked
-        for n in links:
-            fine = (
-                fine
-                and n in roots.stored
-                and roots.last.get(n.args[0]) == roots.at[n]
-                and roots.replaceable(n)
-            )
-        if fine and loop.carries[i].aval.dtype == links[-1].aval.dtype:
-            out.add(i)
-    return out
-
-
-def ordered(p: Planner, outputs: list[Node]) -> list[Node]:
-    from_block = Block(p, [(o, View(Buffer("none", (), "i32"))) for o in outputs])
-    return from_block.order
+        return set()
+    carries = frozenset(loop.carries)
+    around = p.around(())._replace(
+        given=lambda n: n in carries or n in p.view, memory=lambda n: "donated"
+    )
+    homes = homes_of("updates", needed(outputs, p.view), list(dict.fromkeys(outputs)), around)
+    return {
+        i
+        for i, links in chains.items()
+        if links[-1] not in loop.stacked
+        and all(homes.of[n].place == "over" for n in links)
+        and loop.carries[i].aval.dtype == links[-1].aval.dtype
+    }
 
 
 def chain(out: Node, carry: Node) -> list[Node]:
@@ -220,10 +213,11 @@ def emit_cond(p: Planner, n: Node, block: Block) -> list[Step]:
     for i, get in gets.items():
         homes[i] = block.targets.get(get) or View(p.temporary(get))
     cases = []
-    for branch in n.params["branches"]:
+    for k, branch in enumerate(n.params["branches"]):
         g = bind(p, branch, "")
         alias(p, g.inputs, operands, ())
-        cases.append(p.block([(g.outputs[i], home) for i, home in homes.items()], g.effects))
+        targets = [(g.outputs[i], home) for i, home in homes.items()]
+        cases.append(p.block(f"branch {k} of %{n.id}", targets, g.effects))
     for i, get in gets.items():
         p.view[get] = homes[i]
     return [Switch(selector, cases)]

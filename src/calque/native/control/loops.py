@@ -4,6 +4,8 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from calque.core.jaxprs import ClosedJaxpr, Jaxpr
 from calque.native.lower.dot import transposed
@@ -18,6 +20,7 @@ from calque.transforms.primitives.while_loop import scalar_condition
 WORTH = 8  # rows of a matrix that are worth transposing it for
 
 
+@dataclass(frozen=True, eq=False)
 class LoopParts:
     """A loop: what comes in from outside, what is carried round, what is read and written slice by
     slice.
@@ -25,59 +28,78 @@ class LoopParts:
     body      inputs: consts, carries, slices; outputs: next carries, stacked results
     test      (while) inputs: its consts, carries; output: go on?
     t, at     the loop variable and the index of the slice (turned round for a reversed scan)
-    var       the loop variable where the number of rounds is known before the first
-    length    that number, where it is known now; a counted scan has it in memory (`count`) and the
-    driver reads it
+    length    the number of rounds, where it is known now; a counted scan has it in memory (`count`)
+              and the driver reads it
+    gets      the nodes that read its results
     """
 
-    def __init__(self, p: Planner, n: Node, order: Sequence[Node], counter: str) -> None:
-        self.node = n
-        params = n.params
-        self.test: Graph | None = None
-        self.length: int | None = None
-        self.count: Node | None = None
-        if n.op == "scan":
-            nc, k = params["num_consts"], params["num_carry"]
-            self.body = bind(p, params["jaxpr"], counter)
-            self.consts, self.init, self.xs = n.args[:nc], n.args[nc : nc + k], n.args[nc + k :]
-            self.reverse = params["reverse"]
-            if params.get("counted"):
-                self.count = n.args[0]
-            else:
-                self.length = params["length"]
-        else:
-            tc, bc = params["cond_nconsts"], params["body_nconsts"]
-            test, body = params["cond_jaxpr"], params["body_jaxpr"]
-            self.consts, self.init, self.xs = n.args[tc : tc + bc], n.args[tc + bc :], ()
-            if test.out_avals[0].shape:  # a condition for each lane, from vmap
-                test, body = scalar_condition(test, body, tc, bc)
-                self.consts = n.args[: tc + bc]
-            self.test, self.body = bind(p, test, counter), bind(p, body, counter)
-            alias(p, self.test.inputs[:tc], n.args[:tc], ())
-            self.test_carries = self.test.inputs[tc:]
-            self.reverse = False
-        nc, k = len(self.consts), len(self.init)
-        self.inner_consts, self.carries, self.slices = split(self.body.inputs, nc, k)
-        self.next, self.stacked = self.body.outputs[:k], self.body.outputs[k:]
-        extent = p.sizes.dim(self.length) if self.length is not None else None
-        if self.count is not None:
-            extent = var(f"{counter}.n", p.sizes.dim(params["length"] + 1))
-        self.t: Expr = var(counter, extent)
-        self.var = None if extent is None else self.t
-        self.at: Expr = self.t
-        if self.reverse and extent is not None:
-            self.at = (
-                ex("sub", ex("sub", extent, const(1)), self.t)
-                if self.length is None
-                else self.turned(p)
-            )
-        alias(p, self.inner_consts, self.consts, ())
-        alias(p, self.slices, self.xs, (self.at,))
-        self.gets = {m.params["index"]: m for m in order if m.op == "get" and m.args[0] is n}
+    node: Node
+    body: Graph
+    test: Graph | None
+    inner_consts: Sequence[Node]
+    init: Sequence[Node]
+    carries: Sequence[Node]
+    test_carries: Sequence[Node]
+    t: Expr
+    at: Expr
+    length: int | None
+    count: Node | None
+    gets: dict[int, Node]
 
-    def turned(self, p: Planner) -> Expr:
-        """The index of the slice of a reversed scan of known length."""
-        return ex("sub", p.sizes.dim(self.length - 1), self.t) if self.length else self.t
+    @cached_property
+    def next(self) -> Sequence[Node]:
+        return self.body.outputs[: len(self.carries)]
+
+    @cached_property
+    def stacked(self) -> Sequence[Node]:
+        return self.body.outputs[len(self.carries) :]
+
+    @property
+    def var(self) -> Expr | None:
+        """The loop variable where the number of rounds is known before the first."""
+        return None if self.t.attr[1] is None else self.t
+
+
+def loop_parts(p: Planner, n: Node, order: Sequence[Node], counter: str) -> LoopParts:
+    """A scan or while taken apart; `order` has what reads its results."""
+    gets = {m.params["index"]: m for m in order if m.op == "get" and m.args[0] is n}
+    return (scan_parts if n.op == "scan" else while_parts)(p, n, gets, counter)
+
+
+def scan_parts(p: Planner, n: Node, gets: dict[int, Node], counter: str) -> LoopParts:
+    nc, k = n.params["num_consts"], n.params["num_carry"]
+    body = bind(p, n.params["jaxpr"], counter)
+    inner, carries, slices = split(body.inputs, nc, k)
+    consts, init, xs = split(n.args, nc, k)
+    length = n.params["length"]
+    count = n.args[0] if n.params.get("counted") else None
+    extent = p.sizes.dim(length) if count is None else var(f"{counter}.n", p.sizes.dim(length + 1))
+    t = at = var(counter, extent)
+    if n.params["reverse"]:
+        if count is not None:
+            at = ex("sub", ex("sub", extent, const(1)), t)
+        elif length:
+            at = ex("sub", p.sizes.dim(length - 1), t)
+    alias(p, inner, consts, ())
+    alias(p, slices, xs, (at,))
+    known = length if count is None else None
+    return LoopParts(n, body, None, inner, init, carries, (), t, at, known, count, gets)
+
+
+def while_parts(p: Planner, n: Node, gets: dict[int, Node], counter: str) -> LoopParts:
+    tc, bc = n.params["cond_nconsts"], n.params["body_nconsts"]
+    test, body = n.params["cond_jaxpr"], n.params["body_jaxpr"]
+    consts, init = n.args[tc : tc + bc], n.args[tc + bc :]
+    if test.out_avals[0].shape:  # a condition for each lane, from vmap
+        test, body = scalar_condition(test, body, tc, bc)
+        consts = n.args[: tc + bc]
+    tested, made = bind(p, test, counter), bind(p, body, counter)
+    inner, carries, _ = split(made.inputs, len(consts), len(init))
+    alias(p, tested.inputs[:tc], n.args[:tc], ())
+    alias(p, inner, consts, ())
+    t = var(counter, None)
+    test_carries = tested.inputs[tc:]
+    return LoopParts(n, made, tested, inner, init, carries, test_carries, t, t, None, None, gets)
 
 
 def split(
@@ -149,6 +171,6 @@ def turn_matrices(p: Planner, loop: LoopParts, block: Block) -> list[Step]:
                 g = GraphBuilder(block.order[-1].id + 1)
                 t = transposed(g, outer, (1, 0))
                 view = View(p.temporary(t))
-                steps += p.block([(t, view)])
+                steps += p.block(f"matrix of %{loop.node.id}", [(t, view)])
                 p.turned[x] = t
     return steps

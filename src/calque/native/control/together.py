@@ -36,7 +36,9 @@ def lanes_together(p: Planner, loop: LoopParts, block: Block) -> list[Step] | No
     g = bind(p, batched, "")
     alias(p, g.inputs, args, ())
     homes = {i: block.targets.get(get) or View(p.temporary(get)) for i, get in loop.gets.items()}
-    steps = p.block([(g.outputs[i], home) for i, home in homes.items()])
+    steps = p.block(
+        f"lanes of %{loop.node.id}", [(g.outputs[i], home) for i, home in homes.items()]
+    )
     for i, get in loop.gets.items():
         p.view[get] = homes[i]
     return steps

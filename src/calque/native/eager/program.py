@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core.avals import ShapedArray
+from calque.core.config import config
 from calque.core.dims import hint_of
 from calque.core.dtypes import is_extended
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from calque.core.lazy import LazyModule
 from calque.machine.driver.program import Program
 from calque.native.eager import execution as eager
 from calque.native.eager import layout as eager_layout
@@ -30,6 +32,7 @@ from calque.native.plan.program import Assembler
 from calque.native.plan.steps import Copy, Host, Step, WriteSize
 from calque.native.scalars.expr import Buffer, Expr
 
+checks = LazyModule("calque.native.plan.verify")
 ALIASES: Final = frozenset(
     ("reshape", "squeeze", "copy", "copy_p", "stop_gradient", "optimization_barrier")
 )
@@ -41,7 +44,7 @@ class Inexpressible(Exception):
     """The function needs more than these steps."""
 
 
-class Steps:
+class EagerSteps:
     """A program as one step for each equation, with a buffer for each value. Without free sizes
     nobody asks for the extents of a buffer, but for its bytes."""
 
@@ -146,13 +149,17 @@ class Steps:
         )
 
 
-def planned(closed: ClosedJaxpr, free: bool) -> Steps:
+def planned(closed: ClosedJaxpr, free: bool) -> EagerSteps:
     """One step for each equation, which may have free sizes. Raises Inexpressible."""
     out_avals = closed.out_avals  # passes may give a result the variable of another that is weaker
     closed = run_passes(closed)
     if closed.consts or len(closed.jaxpr.eqns) > MOST_STEPS:
         raise Inexpressible
-    return Steps(closed.jaxpr, out_avals, free)
+    made = EagerSteps(closed.jaxpr, out_avals, free)
+    if config.verify_kernels:
+        given = [*made.inputs, *[b for b, _ in made.consts]]
+        checks.verify_steps(made.steps, "steps", given, [b for b, _ in made.outputs])
+    return made
 
 
 def assemble(closed: ClosedJaxpr) -> Program:

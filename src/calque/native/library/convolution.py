@@ -12,14 +12,16 @@ free size, each call fills the table of depths before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from calque.core.dims import Dim, product
-from calque.native.library.matmul import Extents, Product, Tile, emit_with
+from calque.native.library.matmul import Extents, Product, Tile, emit_with, right_side, tile_for
 from calque.native.loops.tree import For, Store
-from calque.native.lower.convolution import Geometry, Steps, weight_met
+from calque.native.lower.convolution import Geometry, Strides, weight_met
 from calque.native.lower.graph import Node
 from calque.native.lower.layout import reindex
 from calque.native.lower.rules import Index, View
@@ -28,57 +30,46 @@ from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import ZERO, Buffer, Expr, cast, ex, load, var
 
 LONGEST: Final = 1 << 18  # entries of a table
+MOST_ROWS: Final = 8  # as many pointers as there are registers for
 
 
+@dataclass(frozen=True, eq=False)
 class Convolution(Product):
-    """One convolution being planned."""
+    """One convolution.
 
-    most_rows = 8  # as many pointers as there are registers for
+    input                     its left side, in memory
+    row_table, depth_table    offsets in it; none where they are worked out
+    filled                    the table of depths is filled by each call
+    asked                     where it stands whether every element of the kernel is finite, if the
+                              input has holes
+    asks_holes                is every element of the input asked whether it is a hole?"""
 
-    def __init__(self, p: Planner, n: Node, last: Node, home: View) -> None:
-        self.geometry: Geometry = n.params["geometry"]
-        self.finite = p.view[n.args[2]].buf if self.geometry.holes else None
-        self.asks_holes = False
-        super().__init__(p, n, last, home)
-        self.depth = self.k
-        self.input = p.view[n.args[0]].buf
-        self.row_steps, self.depth_steps = self.geometry.row_steps(), self.geometry.depth_steps()
-        self.row_table, self.depth_table = (
-            self.table("rows", self.row_steps),
-            self.table("depths", self.depth_steps),
-        )
-        self.filled = is_free(self.depth_steps)
-        if self.filled:
-            p.count += 1
-            self.depth_table = Buffer(f"depths{p.count}", (self.K,), "i64")
-            p.measure(self.depth_table)
-            p.mutable.add(self.depth_table)
+    geometry: Geometry
+    input: Buffer
+    row_table: Buffer | None
+    depth_table: Buffer | None
+    filled: bool
+    asked: Buffer | None
+    asks_holes: bool = False
 
-    def extents(self) -> Extents:
-        geo = self.geometry
-        return Extents(
-            geo.groups if geo.groups > 1 else None, geo.rows, geo.features_out, geo.depth
-        )
+    @cached_property
+    def depth(self) -> int:
+        """A row of a convolution is not copied: all is one round."""
+        return self.k
 
-    def table(self, name: str, steps: Steps) -> Buffer | None:
-        """The offsets of all indices in row-major order; none where sizes are free, or would take
-        too much memory."""
-        if is_free(steps) or product(n for n, _ in steps) > LONGEST:
-            return None
-        p, offsets = self.p, np.zeros(1, np.int64)
-        for n, step in steps:
-            offsets = (offsets[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
-        p.count += 1
-        b = Buffer(f"{name}{p.count}", (p.sizes.dim(len(offsets)),), "i32")
-        p.measure(b)
-        p.consts.append((b, offsets.astype(np.int32)))
-        return b
+    @cached_property
+    def row_steps(self) -> Strides:
+        return self.geometry.row_steps()
 
-    def offset(self, i: Expr, whole: Any, steps: Steps, table: Buffer | None) -> Expr:
+    @cached_property
+    def depth_steps(self) -> Strides:
+        return self.geometry.depth_steps()
+
+    def offset(self, i: Expr, whole: Any, steps: Strides, table: Buffer | None) -> Expr:
         """How far from the first element index `i` leads."""
         if table is not None:
             return cast(load(table, (i,)), "i64")
-        parts = reindex(self.p, (i,), (whole,), [n for n, _ in steps])
+        parts = reindex(self.p.sizes, (i,), (whole,), [n for n, _ in steps])
         return linear_sum(
             [ex("mul", k, self.p.sizes.dim(step)) for k, (_, step) in zip(parts, steps)]
         )
@@ -97,13 +88,11 @@ class Convolution(Product):
     def products(self, stands_in: bool = False) -> list[Step]:
         """Holes are asked for only where an element of the kernel is not finite: any other makes
         zero of them. That is rare: its tiles are single rows, which are little to compile."""
-        if self.finite is None:
+        if self.asked is None:
             return super().products(stands_in)
-        tile = self.tile
-        self.asks_holes, self.tile = True, Tile(1, tile.columns)
-        careful = super().products(stands_in=True)
-        self.asks_holes, self.tile = False, tile
-        return [Switch(self.finite, [careful, super().products(stands_in)])]
+        careful = replace(self, asks_holes=True, asked=None, tile=Tile(1, self.tile.columns))
+        cases = [careful.products(stands_in=True), super().products(stands_in)]
+        return [Switch(self.asked, cases)]
 
     def steps(self) -> list[Step]:
         """The steps of the product, after that which fills the table of depths."""
@@ -128,7 +117,7 @@ class Convolution(Product):
         )
 
 
-def is_free(steps: Steps) -> bool:
+def is_free(steps: Strides) -> bool:
     """Whether the offsets depend on a free size."""
     return any(type(n) is Dim for pair in steps for n in pair)
 
@@ -140,8 +129,57 @@ def linear_sum(parts: Sequence[Expr]) -> Expr:
     return out
 
 
+def table(p: Planner, name: str, steps: Strides) -> Buffer | None:
+    """The offsets of all indices in row-major order; none where sizes are free, or would take too
+    much memory."""
+    if is_free(steps) or product(n for n, _ in steps) > LONGEST:
+        return None
+    offsets = np.zeros(1, np.int64)
+    for n, step in steps:
+        offsets = (offsets[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
+    p.count += 1
+    b = Buffer(f"{name}{p.count}", (p.sizes.dim(len(offsets)),), "i32")
+    p.measure(b)
+    p.consts.append((b, offsets.astype(np.int32)))
+    return b
+
+
+def filled_table(p: Planner, length: Any) -> Buffer:
+    """Memory for a table that each call fills."""
+    p.count += 1
+    b = Buffer(f"depths{p.count}", (p.sizes.dim(length),), "i64")
+    p.measure(b)
+    p.mutable.add(b)
+    return b
+
+
+def convolution_of(p: Planner, n: Node, last: Node, home: View) -> Convolution:
+    geo: Geometry = n.params["geometry"]
+    groups = geo.groups if geo.groups > 1 else None
+    extents = Extents(groups, geo.rows, geo.features_out, geo.depth)
+    tile = tile_for(extents.rows, extents.columns, n.dtype, MOST_ROWS)
+    right = right_side(p, n, extents, tile)
+    rows, depths = table(p, "rows", geo.row_steps()), table(p, "depths", geo.depth_steps())
+    filled = is_free(geo.depth_steps())
+    return Convolution(
+        p,
+        n,
+        last,
+        home,
+        extents,
+        tile,
+        right,
+        geometry=geo,
+        input=p.view[n.args[0]].buf,
+        row_table=rows,
+        depth_table=filled_table(p, geo.depth) if filled else depths,
+        filled=filled,
+        asked=p.view[n.args[2]].buf if geo.holes else None,
+    )
+
+
 def emit_conv(p: Planner, n: Node, block: Block) -> list[Step]:
     """A convolution and what follows it."""
     for a in (n.args[0], *n.args[2:]):
         p.view[a] = View(p.in_memory(a, block))
-    return emit_with(Convolution, p, n, block)
+    return emit_with(convolution_of, p, n, block)

@@ -13,17 +13,17 @@ panels stay near, and long sums lose few digits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 from calque.core.dims import hint_of, is_found, is_symbolic, surely_at_most, surely_divides
 from calque.machine.code.target import describe
 from calque.native.loops.tree import ROUND, Acc, Body, For, Let, Store, round_of
-from calque.native.lower.graph import REAL_PART, Node
+from calque.native.lower.graph import Node
 from calque.native.lower.layout import guarded, reindex
 from calque.native.lower.rules import Index, View
-from calque.native.lower.table import elementwise
 from calque.native.plan.blocks import Block, Planner
 from calque.native.plan.steps import Nest, Step, Switch
 from calque.native.scalars.expr import (
@@ -53,6 +53,7 @@ PACKING: Final = (
     4.0  # how much slower than arithmetic a copy is that reads memory for the first time
 )
 MASKED: Final = 64  # bytes of a vector of processors that read and write under masks at no cost
+MOST_ROWS: Final = 14
 NEAR: Final = 1 << 15  # a matrix of so many bytes is read where it stands
 
 
@@ -73,8 +74,12 @@ class Extents:
     columns: int
     depth: int
 
+    def right_bytes(self, dtype: str) -> Any:
+        """Of the right side of one product."""
+        return self.depth * self.columns * item_size(dtype)
 
-def tile_for(m: Any, n: Any, dtype: str, most: int = 14) -> Tile:
+
+def tile_for(m: Any, n: Any, dtype: str, most: int = MOST_ROWS) -> Tile:
     """As many sums as registers hold; fewer rows where that wastes much less at the edge. Few
     shapes, so that new sizes find their kernel.
 
@@ -90,37 +95,85 @@ def tile_for(m: Any, n: Any, dtype: str, most: int = 14) -> Tile:
     return Tile(min(rows, most), vectors * lanes)
 
 
+class RightSide(NamedTuple):
+    """Where the right side of a product is read.
+
+    masks     does the processor read and write under masks at no cost?
+    source    its own memory, if it can be read there (perhaps only where it is small)
+    packed    its panels; none where it is read where it stands"""
+
+    masks: bool
+    source: Buffer | None
+    packed: Buffer | None
+
+
+class Rows(NamedTuple):
+    """Rows of the left side that were copied near: where to, and the tile."""
+
+    buffer: Buffer
+    tile: Expr
+
+
+@dataclass(frozen=True, eq=False)
 class Product:
-    """One product being planned: sizes as expressions, the elements of both sides, and where the
-    result goes."""
+    """One product: `node`, and what follows it as far as `last`, whose home this is."""
 
-    most_rows = 14
+    p: Planner
+    node: Node
+    last: Node
+    home: View
+    extents: Extents
+    tile: Tile
+    right_side: RightSide
 
-    def __init__(self, p: Planner, n: Node, last: Node, home: View) -> None:
-        self.p, self.node, self.last, self.home = p, n, last, home
-        size = self.extents()
-        self.m, self.n, self.k = size.rows, size.columns, size.depth
-        self.batched = size.batch is not None
-        self.batch = size.batch or 1
-        self.tile = tile_for(self.m, self.n, n.dtype, self.most_rows)
-        self.depth = ROUND // item_size(n.dtype)
-        most = p.sizes.interval(p.sizes.dim(self.k))[1]
-        self.round = 0 if most <= round_of(n.dtype) else round_of(n.dtype)
-        self.masks = describe().vector_bytes == MASKED
-        self.rows: Buffer | None = None
-        dim = p.sizes.dim
-        self.M, self.N, self.K = dim(self.m), dim(self.n), dim(self.k)
-        self.b = var("b", dim(self.batch)) if self.batched else ZERO
-        self.panels = ceil_div(self.N, self.tile.columns)
-        self.source = self.standing(n.args[1])
-        self.packed = self.pack_buffer() if self.source is None or not self.surely_near() else None
-        self.where_it_stands = self.packed is None
+    @cached_property
+    def m(self) -> int:
+        return self.extents.rows
 
-    def extents(self) -> Extents:
-        shape = self.node.shape
-        return Extents(
-            shape[0] if len(shape) == 3 else None, shape[-2], shape[-1], self.node.args[0].shape[-1]
-        )
+    @cached_property
+    def n(self) -> int:
+        return self.extents.columns
+
+    @cached_property
+    def k(self) -> int:
+        return self.extents.depth
+
+    @cached_property
+    def batched(self) -> bool:
+        return self.extents.batch is not None
+
+    @cached_property
+    def M(self) -> Expr:
+        return self.p.sizes.dim(self.m)
+
+    @cached_property
+    def N(self) -> Expr:
+        return self.p.sizes.dim(self.n)
+
+    @cached_property
+    def K(self) -> Expr:
+        return self.p.sizes.dim(self.k)
+
+    @cached_property
+    def b(self) -> Expr:
+        """Which of the products of a batch."""
+        batch = self.extents.batch
+        return ZERO if batch is None else var("b", self.p.sizes.dim(batch))
+
+    @cached_property
+    def panels(self) -> Expr:
+        return ceil_div(self.N, self.tile.columns)
+
+    @cached_property
+    def depth(self) -> int:
+        """How much of a sum is a round."""
+        return ROUND // item_size(self.node.dtype)
+
+    @cached_property
+    def round(self) -> int:
+        """The turns of a round; 0 where one round is all."""
+        turns = round_of(self.node.dtype)
+        return 0 if self.p.sizes.interval(self.K)[1] <= turns else turns
 
     def pre(self) -> Index:
         return (self.b,) if self.batched else ()
@@ -135,56 +188,17 @@ class Product:
 
     # --- packing ----------------------------------------------------------------------------------
 
-    def standing(self, y: Node) -> Buffer | None:
-        """The memory of the right side, if it can be read where it stands: contiguous along its
-        columns, and perhaps small.
-
-        A ragged edge is read through masks, where the processor has them."""
-        home = self.p.view.get(y)
-        even = surely_divides(self.tile.columns, self.n)
-        if home is None or not (even or self.masks or is_symbolic((self.n,))):
-            return None
-        if self.surely_near():
-            return home.buf if even or self.masks else None
-        plain = not home.prefix and home.buf.place == "arg" and home.buf.data is None
-        far = (
-            hint_of(self.k * self.n) * item_size(self.node.dtype) > NEAR
-        )  # masks would cost the long products that it is made for
-        return (
-            home.buf
-            if plain and is_symbolic((self.k, self.n)) and not far and not is_found(self.k * self.n)
-            else None
-        )
-
-    def surely_near(self) -> bool:
-        """Whether the right side is so small, whatever its size, that it need not be packed."""
-        return surely_at_most(self.k * self.n * item_size(self.node.dtype), NEAR)
-
     def nearness(self) -> Expr:
         """At least 1 where the right side is small, and can be read where it stands."""
         room = const(NEAR // item_size(self.node.dtype) + 1)
         near = ex("sub", room, ex("mul", self.K, self.N))
-        if self.masks or surely_divides(self.tile.columns, self.n):
+        if self.right_side.masks or surely_divides(self.tile.columns, self.n):
             return near
         return ex("min", near, ex("sub", const(1), ex("mod", self.N, const(self.tile.columns))))
 
-    def pack_buffer(self) -> Buffer:
-        p = self.p
-        p.count += 1
-        shape = (
-            *((p.sizes.dim(self.batch),) if self.batched else ()),
-            self.panels,
-            self.K,
-            const(self.tile.columns),
-        )
-        b = Buffer(f"panels{p.count}", shape, self.node.dtype)
-        p.measure(b)
-        p.mutable.add(b)
-        return b
-
     def pack(self) -> Body:
         """Panels of the right side: one behind the other, row by row."""
-        assert self.packed is not None
+        assert self.right_side.packed is not None
         width = self.tile.columns
         q, k, j = var("q", self.panels), var("k", self.K), var("j", width)
         column = ex("add", ex("mul", q, const(width)), j)
@@ -194,7 +208,10 @@ class Product:
         elif self.turned(value, k, j):
             return self.around(For(q, self.pack_turned(q, k)))
         inner = For(
-            j, (Store(self.packed, (*self.pre(), q, k, j), value),), kind="vector", width=width
+            j,
+            (Store(self.right_side.packed, (*self.pre(), q, k, j), value),),
+            kind="vector",
+            width=width,
         )
         return self.around(For(q, (For(k, (inner,)),)))
 
@@ -207,7 +224,7 @@ class Product:
 
     def pack_turned(self, q: Expr, k: Expr) -> Body:
         """Panels of a right side that is a transposed matrix, in square tiles."""
-        assert self.packed is not None
+        assert self.right_side.packed is not None
         side = describe().vector_bytes // item_size(self.node.dtype)
         out = []
         for first in range(0, self.tile.columns, side):
@@ -215,7 +232,10 @@ class Product:
             at = ex("add", j, const(first))
             value = self.right(k, ex("add", ex("mul", q, const(self.tile.columns)), at))
             inner = For(
-                j, (Store(self.packed, (*self.pre(), q, k, at), value),), kind="vector", width=side
+                j,
+                (Store(self.right_side.packed, (*self.pre(), q, k, at), value),),
+                kind="vector",
+                width=side,
             )
             out.append(For(k, (inner,), kind="tile", width=side))
         return tuple(out)
@@ -227,10 +247,12 @@ class Product:
 
     def element(self, k: Expr, q: Expr, j: Expr) -> Expr:
         """An element of the right side, from its panel or where it stands."""
-        if self.packed is not None and not self.where_it_stands:
-            return load(self.packed, (*self.pre(), q, k, j))
+        if self.right_side.packed is not None:
+            return load(self.right_side.packed, (*self.pre(), q, k, j))
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
-        return guarded(self.right(k, column), self.inside(column) if self.masks else TRUE)
+        return guarded(
+            self.right(k, column), self.inside(column) if self.right_side.masks else TRUE
+        )
 
     def summand(self, left: Expr, right: Expr) -> Expr:
         return ex("mul", left, right)
@@ -287,24 +309,19 @@ class Product:
             ),
         ):
             shape = (TILES, self.tile.rows, self.depth + PADDING)
-            self.rows = Buffer(f"rows.{part}", shape, self.node.dtype, "stack")
-            work = (
-                self.copy_rows(first, t, start, depth),
-                For(q, (For(t, self.micro(q, ex("add", first, t), start, depth, part, t)),)),
-            )
+            rows = Buffer(f"rows.{part}", shape, self.node.dtype, "stack")
+            tile = self.micro(q, ex("add", first, t), start, depth, part, Rows(rows, t))
+            work = (self.copy_rows(Rows(rows, t), first, start, depth), For(q, (For(t, tile),)))
             out += [For(r, work)] if part == "some" else list(work)
         return self.around(For(blocks, tuple(out)))
 
-    def copy_rows(self, first: Expr, t: Expr, start: Expr, depth: Expr) -> For:
+    def copy_rows(self, to: Rows, first: Expr, start: Expr, depth: Expr) -> For:
         """The rows of a block, for one round."""
-        assert self.rows is not None
         m, k = var("m", self.tile.rows), var("kc", depth)
-        value = self.left(self.copied_row(ex("add", first, t), m), ex("add", start, k))
+        value = self.left(self.copied_row(ex("add", first, to.tile), m), ex("add", start, k))
         width = 2 * describe().vector_bytes // item_size(self.node.dtype)
-        return For(
-            t,
-            (For(m, (For(k, (Store(self.rows, (t, m, k), value),), kind="vector", width=width),)),),
-        )
+        store = Store(to.buffer, (to.tile, m, k), value)
+        return For(to.tile, (For(m, (For(k, (store,), kind="vector", width=width),)),))
 
     def copied_row(self, i: Expr, m: Expr | int) -> Expr:
         """Row m of tile i in a long sum, of which no row may be in two tiles: each round adds to
@@ -321,10 +338,9 @@ class Product:
         return self.last.dtype == self.node.dtype and self.last.shape == self.node.shape
 
     def micro(
-        self, q: Expr, i: Expr, start: Expr, depth: Expr, part: str, t: Expr | None = None
+        self, q: Expr, i: Expr, start: Expr, depth: Expr, part: str, rows: Rows | None = None
     ) -> Body:
-        """One tile: its sums in registers, then what follows. With `t` the rows are those copied to
-        place t."""
+        """One tile: its sums in registers, then what follows. `rows` are those that were copied."""
         j, k = var("j", self.tile.columns), var(f"k{part}", depth)
         column = ex("add", ex("mul", q, const(self.tile.columns)), j)
         ok = self.inside(column)
@@ -333,12 +349,10 @@ class Product:
         for m in range(
             min(self.tile.rows, self.M.attr) if self.M.op == "const" else self.tile.rows
         ):
-            row = self.row(i, m) if t is None else self.copied_row(i, m)
+            row = self.row(i, m) if rows is None else self.copied_row(i, m)
             name = f"r.{part}{m}"
             left = (
-                self.left(row, at)
-                if t is None or self.rows is None
-                else load(self.rows, (t, const(m), k))
+                self.left(row, at) if rows is None else load(rows.buffer, (rows.tile, const(m), k))
             )
             accs.append(
                 Acc(
@@ -366,14 +380,14 @@ class Product:
     def steps(self) -> list[Step]:
         """The steps: packing and the product; where a size tells whether the right side is near,
         the product without packing as well."""
-        if self.packed is None:
+        if self.right_side.packed is None:
             return self.products()
         packing = Nest(self.pack(), vectors=True, slower=PACKING)
         steps: list[Step] = [packing, *self.products()]
-        if self.source is None:
+        if self.right_side.source is None:
             return steps
-        self.where_it_stands = True
-        return [Switch(self.nearness(), [steps, self.products(stands_in=True)])]
+        standing = replace(self, right_side=self.right_side._replace(packed=None))
+        return [Switch(self.nearness(), [steps, standing.products(stands_in=True)])]
 
     def products(self, stands_in: bool = False) -> list[Step]:
         """The steps after packing."""
@@ -401,7 +415,7 @@ class Product:
 
     def index(self, row: Expr, column: Expr) -> Index:
         """The index of the last node of the epilogue that belongs to an element of the product."""
-        return reindex(self.p, self.at(row, column), self.node.shape, self.last.shape)
+        return reindex(self.p.sizes, self.at(row, column), self.node.shape, self.last.shape)
 
     def epilogue(self, row: Expr, column: Expr, total: Expr, guard: Expr) -> Expr:
         """What becomes of an element of the product."""
@@ -416,65 +430,69 @@ def ceil_div(e: Expr, n: int) -> Expr:
     return ex("floordiv", ex("add", e, const(n - 1)), const(n))
 
 
-# --- what follows a product -----------------------------------------------------------------------
+# --- what a product is made of --------------------------------------------------------------------
 
 
-def followers(block: Block, n: Node) -> list[Node]:
-    """The chain of elementwise operations that the product alone feeds, as far as their other
-    operands are known."""
-    out: list[Node] = []
-    at = n
-    while at not in block.targets:
-        readers = block.readers_of(at)
-        if len(readers) != 1 or readers[0].args.count(at) > 1:
-            break
-        (u,) = readers
-        if (
-            not (elementwise(u) or u.op == "reshape")
-            or u.aval.size != n.aval.size
-            or u.dtype in REAL_PART
-        ):
-            break
-        others = [a for a in u.args if a is not at]
-        if any(not block.ready(a) for a in others):
-            break
-        out.append(u)
-        at = u
-        if u in block.roots.stored:
-            break
-    return out
+def right_side(p: Planner, n: Node, extents: Extents, tile: Tile) -> RightSide:
+    """Where the right side of a product is read."""
+    masks = describe().vector_bytes == MASKED
+    source = standing(p, n, extents, tile, masks)
+    near = surely_at_most(extents.right_bytes(n.dtype), NEAR)
+    packed = None if source is not None and near else pack_buffer(p, n, extents, tile)
+    return RightSide(masks, source, packed)
+
+
+def standing(p: Planner, n: Node, extents: Extents, tile: Tile, masks: bool) -> Buffer | None:
+    """The memory of the right side, if it can be read where it stands: contiguous along its
+    columns, and perhaps small.
+
+    A ragged edge is read through masks, where the processor has them."""
+    home, size = p.view.get(n.args[1]), extents.right_bytes(n.dtype)
+    even = surely_divides(tile.columns, extents.columns)
+    if home is None or not (even or masks or is_symbolic((extents.columns,))):
+        return None
+    if surely_at_most(size, NEAR):
+        return home.buf if even or masks else None
+    plain = not home.prefix and home.buf.place == "arg" and home.buf.data is None
+    if not plain or not is_symbolic((extents.depth, extents.columns)):
+        return None
+    far = hint_of(size) > NEAR  # masks would cost the long products that it is made for
+    return None if far or is_found(extents.depth * extents.columns) else home.buf
+
+
+def pack_buffer(p: Planner, n: Node, extents: Extents, tile: Tile) -> Buffer:
+    p.count += 1
+    batch = () if extents.batch is None else (p.sizes.dim(extents.batch),)
+    panels = ceil_div(p.sizes.dim(extents.columns), tile.columns)
+    shape = (*batch, panels, p.sizes.dim(extents.depth), const(tile.columns))
+    b = Buffer(f"panels{p.count}", shape, n.dtype)
+    p.measure(b)
+    p.mutable.add(b)
+    return b
+
+
+def product_of(p: Planner, n: Node, last: Node, home: View) -> Product:
+    batch = n.shape[0] if len(n.shape) == 3 else None
+    extents = Extents(batch, n.shape[-2], n.shape[-1], n.args[0].shape[-1])
+    tile = tile_for(extents.rows, extents.columns, n.dtype)
+    return Product(p, n, last, home, extents, tile, right_side(p, n, extents, tile))
 
 
 def emit_product(p: Planner, n: Node, block: Block) -> list[Step]:
     """A product and what follows it, as one kernel (and one that packs)."""
-    return emit_with(Product, p, n, block)
+    return emit_with(product_of, p, n, block)
 
 
-def emit_with(make: type[Product], p: Planner, n: Node, block: Block) -> list[Step]:
+def emit_with(
+    make: Callable[[Planner, Node, Node, View], Product], p: Planner, n: Node, block: Block
+) -> list[Step]:
     p.count += 1
     hole = Buffer(f"hole{p.count}", tuple(p.sizes.dim(d) for d in n.shape), n.dtype)
-    last = last_straight(p, n, followers(block, n), hole)
+    last = block.homes.ends[n]
     if last is not n:
         p.view[n] = View(hole)
     home = block.home(last)
-    product = make(p, n, last, home)
-    steps = product.steps()
+    steps = make(p, n, last, home).steps()
     p.view[last] = home
     block.made[home.buf] = last
     return steps
-
-
-def last_straight(p: Planner, n: Node, chain: Sequence[Node], hole: Buffer) -> Node:
-    """The last node of a chain of which every element needs just its own element of the product."""
-    attempt = p.attempt()
-    attempt.view[n] = View(hole)
-    probe = tuple(var(f"probe{k}", p.sizes.dim(d)) for k, d in enumerate(n.shape))
-    return next((u for u in reversed(chain) if reads_straight(attempt, u, n, hole, probe)), n)
-
-
-def reads_straight(p: Planner, u: Node, n: Node, hole: Buffer, probe: Index) -> bool:
-    """Whether element by element of `u` needs just the same element of the product."""
-    e = p.made(u, reindex(p, probe, n.shape, u.shape))
-    return all(
-        index_and_guard(x)[0] == probe for x in walk(e, set()) if x.op == "load" and x.attr is hole
-    )

@@ -56,7 +56,7 @@ def infinity(dtype: np.dtype[Any]) -> int:
 
 def kind(how: str, size: int | None = None) -> int:
     """The number of a kind of keys."""
-    return int(keys.Kind[how if size is None else f"{how}_{size}"])
+    return int(keys.KeyKind[how if size is None else f"{how}_{size}"])
 
 
 def keys_of(operand: Any, dtype: np.dtype[Any], largest: bool | None) -> list[list[Any]]:

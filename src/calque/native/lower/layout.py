@@ -10,6 +10,7 @@ from calque.core.dims import hint_of, surely_equal
 from calque.core.dtypes import is_extended
 from calque.native.lower.graph import REAL_PART, Node
 from calque.native.lower.rules import RULES, ElementSteps, Index, Lower, Request, Value
+from calque.native.lower.sizes import Sizes
 from calque.native.scalars.elements import Cx
 from calque.native.scalars.expr import (
     TRUE,
@@ -55,10 +56,10 @@ def squeeze(low: Lower, n: Node, idx: Index) -> ElementSteps:
 
 def reshape(low: Lower, n: Node, idx: Index) -> ElementSteps:
     x = n.args[0]
-    return (yield x, reindex(low, idx, n.shape, x.shape))
+    return (yield x, reindex(low.sizes, idx, n.shape, x.shape))
 
 
-def reindex(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> Index:
+def reindex(sizes: Sizes, idx: Index, new: Sequence[int], old: Sequence[int]) -> Index:
     """The index into shape `old` of element `idx` of shape `new`: the same place in row-major
     order.
 
@@ -80,11 +81,11 @@ def reindex(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> I
             else:
                 b *= old[j]
                 j += 1
-        out += regroup(low, idx[gi:i], new[gi:i], old[gj:j])
+        out += regroup(sizes, idx[gi:i], new[gi:i], old[gj:j])
     return tuple(out[: len(old)])
 
 
-def regroup(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> list[Expr]:
+def regroup(sizes: Sizes, idx: Index, new: Sequence[int], old: Sequence[int]) -> list[Expr]:
     """One group of `reindex`."""
     if not old:
         return []
@@ -96,12 +97,12 @@ def regroup(low: Lower, idx: Index, new: Sequence[int], old: Sequence[int]) -> l
         return out
     at = ZERO
     for i, d in big:
-        at = ex("add", ex("mul", at, low.sizes.dim(d)), i)
+        at = ex("add", ex("mul", at, sizes.dim(d)), i)
     for k in reversed(wide):
         if k == wide[0]:
             out[k] = at
         else:
-            size = low.sizes.dim(old[k])
+            size = sizes.dim(old[k])
             out[k] = ex("mod", at, size)
             at = ex("floordiv", at, size)
     return out

@@ -1,33 +1,41 @@
-"""A graph to stages: which nodes are stored, where, and by which stages; what no stage can make
-stands between them as a step of its own."""
+"""A graph and its homes to stages; what no stage can make stands between them as a step of its
+own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Self
 
 import numpy as np
 
 from calque.core.arrays import to_numpy
-from calque.native.lower.graph import Node, kind_of, reachable
+from calque.core.config import config
+from calque.core.lazy import LazyModule
+from calque.native.lower.graph import Node, kind_of
 from calque.native.lower.rules import LIMITS, RULES, Layer, Lower, View, buffer_of
 from calque.native.lower.sizes import Sizes
 from calque.native.lower.stages import MAKERS, Stage, loops_of, parts_of, stages_of
 from calque.native.lower.table import elementwise
-from calque.native.plan.roots import Roots
+from calque.native.plan.homes import Around, Homes, Owner, homes_of, needed
 from calque.native.plan.steps import Compute, Copy, Host, Step
 from calque.native.scalars.expr import Buffer, item_size
 
 Emitter = Callable[["Planner", Node, "Block"], list[Step]]
+checks = LazyModule("calque.native.plan.verify")
 
 _LEAVES: Final = frozenset(("input", "const", "literal", "get"))
 
 
 class Block:
-    """A straight piece of program being planned: nodes in order, and where its results must go."""
+    """A straight piece of program whose homes are known, being lowered to steps: nodes in order,
+    and where its results must go."""
 
     def __init__(
-        self, planner: Planner, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()
+        self,
+        planner: Planner,
+        name: str,
+        targets: Sequence[tuple[Node, View]],
+        effects: Sequence[Node] = (),
     ) -> None:
         self.planner = planner
         self.targets: dict[Node, View] = {}
@@ -39,56 +47,39 @@ class Block:
                 self.targets[n] = view
         self.kept = {view.buf for _, view in targets}
         outputs = list(self.targets)
-        self.order = [
-            n for n in reachable([*outputs, *effects], planner.view) if n not in planner.view
-        ]
-        self.roots = Roots(self.order, outputs, lambda n: n in planner.view, planner.is_barrier)
+        order = needed([*outputs, *effects], planner.view)
+        self.homes = homes_of(name, order, outputs, planner.around(self.kept))
+        if config.verify_kernels:
+            checks.verify_homes(self.homes)
         self.steps: list[Step] = []
         self.stages: list[Stage] = []
         self.made: dict[Buffer, Node] = {}
-        self.position = 0
-        self.readers: dict[Node, list[Node]] | None = None
+
+    @property
+    def order(self) -> Sequence[Node]:
+        return self.homes.order
 
     def run(self) -> list[Step]:
-        for position, n in enumerate(self.order):
-            self.position = position
-            if n in self.planner.view:  # made together with an earlier node
-                continue
-            if self.planner.is_barrier(n):
+        planner = self.planner
+        for n in self.order:
+            how = self.homes.of[n].how
+            if how == "step":
                 self.flush()
-                self.steps += self.planner.emitters.get(n.op, host_step)(self.planner, n, self)
-            elif n in self.roots.stored:
+                self.steps += planner.emitters.get(n.op, host_step)(planner, n, self)
+            elif how == "stored":
                 self.stage(n)
-        self.position = len(self.order)
         self.finish()
         return self.steps
 
     def home(self, n: Node) -> View:
-        """Where a stored node lives: its target, the memory of an operand it replaces, or a new
-        buffer."""
-        target = self.targets.get(n)
-        if target is None:
-            return self.reused(n) or View(self.planner.temporary(n))
-        given = self.reused(n)
-        return given if given is not None and given.buf in self.planner.donated else target
-
-    def reused(self, n: Node) -> View | None:
-        """An update whose operand dies with it is made in place."""
-        if n.op not in IN_PLACE:
-            return None
-        x = n.args[0]
-        home = self.planner.view.get(x)
-        if (
-            home is None
-            or home.prefix
-            or (home.buf not in self.planner.mutable and home.buf not in self.planner.donated)
-            or home.buf in self.kept
-            or x.dtype != n.dtype
-        ):
-            return None
-        return (
-            home if self.roots.last.get(x) == self.position and self.roots.replaceable(n) else None
-        )
+        """The memory of a stored node. What a loop left as it came has none that could be written
+        over."""
+        home = self.homes.of[n]
+        if home.place == "over" and home.other is not None:
+            replaced = self.planner.view.get(home.other)
+            if replaced is not None:
+                return replaced
+        return self.targets.get(n) or View(self.planner.temporary(n))
 
     def stage(self, n: Node) -> None:
         home = self.home(n)
@@ -103,21 +94,6 @@ class Block:
         if self.stages:
             self.steps.append(Compute(tuple(self.stages)))
             self.stages = []
-
-    def readers_of(self, n: Node) -> list[Node]:
-        """The nodes of this block that read `n`."""
-        if self.readers is None:
-            self.readers = {}
-            for m in self.order:
-                for a in set(m.args):
-                    self.readers.setdefault(a, []).append(m)
-        return self.readers.get(n, [])
-
-    def ready(self, n: Node) -> bool:
-        """Is everything in memory that computing `n` reads?"""
-        return all(
-            a in self.planner.view or a.op in ("input", "literal") for a in self.roots.direct(n)
-        )
 
     def finish(self) -> None:
         """Flush, and copy the results that live elsewhere (an input, a constant) to where they must
@@ -147,12 +123,6 @@ class Block:
         self.stages.append(s)
 
 
-IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
-    "dynamic_update_slice",
-    "mark",
-}
-
-
 class Planner(Lower):
     """The whole program: memory, kernels and steps."""
 
@@ -166,6 +136,7 @@ class Planner(Lower):
         self.donated: set[Buffer] = set()  # inputs that are
         self.count = 0
         self.depth = 0
+        self.homes: list[Homes] = []  # of the pieces that were lowered, each before those inside
         self.host_calls: list[str] = []
         self.consts: list[tuple[Buffer, np.ndarray]] = []
 
@@ -173,6 +144,7 @@ class Planner(Lower):
         out = super().attempt()
         out.bytes, out.mutable = Layer(self.bytes), set(self.mutable)
         out.host_calls, out.consts = [*self.host_calls], [*self.consts]
+        out.homes = [*self.homes]
         return out
 
     def keep(self, attempt: Self) -> None:
@@ -180,6 +152,7 @@ class Planner(Lower):
         self.bytes.update(attempt.bytes)
         self.mutable |= attempt.mutable
         self.host_calls, self.consts = attempt.host_calls, attempt.consts
+        self.homes = attempt.homes
         self.count, self.depth = attempt.count, attempt.depth
 
     def buffer(self, n: Node, name: str) -> Buffer:
@@ -215,12 +188,30 @@ class Planner(Lower):
             or elementwise(n)
         )
 
+    def around(self, kept: Collection[Buffer]) -> Around:
+        """What stands around a piece of program that must leave the buffers in `kept` alone."""
+
+        def memory(n: Node) -> Owner:
+            home = self.view[n]
+            if home.prefix or home.buf in kept:
+                return "foreign"
+            if home.buf in self.donated:
+                return "donated"
+            return "ours" if home.buf in self.mutable else "foreign"
+
+        return Around(self.view.__contains__, memory, self.is_barrier, self.sizes)
+
     def block(
-        self, targets: Sequence[tuple[Node, View]], effects: Sequence[Node] = ()
+        self,
+        name: str,
+        targets: Sequence[tuple[Node, View]],
+        effects: Sequence[Node] = (),
     ) -> list[Step]:
         """Steps that compute nodes and leave each where it is wanted, and run those that have an
         effect."""
-        return Block(self, targets, effects).run()
+        made = Block(self, name, targets, effects)
+        self.homes.append(made.homes)
+        return made.run()
 
     def constant_array(self, n: Node, value: Any) -> None:
         """Let `n` be an array known now."""

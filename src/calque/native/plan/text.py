@@ -1,4 +1,4 @@
-"""Steps as text."""
+"""Homes and steps as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from calque.native.loops.tree import Printer, Store, pretty
+from calque.native.lower.graph import Node
 from calque.native.lower.stages import Stage
+from calque.native.plan.homes import Homes
 from calque.native.plan.steps import (
     Call,
     Compute,
@@ -25,6 +27,34 @@ from calque.native.plan.steps import (
     WriteSize,
 )
 from calque.native.scalars.expr import Buffer, Expr, show
+
+
+def homes_text(pieces: Sequence[Homes]) -> str:
+    """A node a line, piece by piece."""
+    return "\n\n".join("\n".join(homes_lines(h)) for h in pieces)
+
+
+def homes_lines(h: Homes) -> Iterator[str]:
+    yield f"homes of {h.name}:"
+    for n in h.order:
+        yield f"  {home_text(h, n)}"
+
+
+def home_text(h: Homes, n: Node) -> str:
+    """Where a node is, why, and what an element of it weighs where it is computed."""
+    home = h.of[n]
+    where: str = home.how
+    if home.place == "over" and home.other is not None:
+        where += f" over %{home.other.id}, read for the last time"
+    elif home.place == "result":
+        where += f" as result {h.results.index(n)}"
+    elif home.how == "fused" and home.other is not None:
+        where += f" into %{home.other.id}"
+    elif home.how == "part":
+        where += f" of %{n.args[0].id}"
+    operands = "".join(f" %{a.id}" for a in n.args)
+    weight = f" (weight {h.weight[n]})" if h.weight.get(n) else ""
+    return f"%{n.id} = {n.op}{operands}: {where}{f': {home.why}' if home.why else ''}{weight}"
 
 
 def steps_text(steps: Sequence[Step]) -> str:

@@ -1,14 +1,18 @@
-"""Are the steps of a program well formed? On in tests and while debugging, after each pass."""
+"""Are the homes and the steps of a program well formed? On in tests and while debugging, after each
+pass."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from calque.native.loops.verify import MalformedKernel
 from calque.native.loops.verify import verify as verify_body
+from calque.native.lower.cost import is_expression
+from calque.native.lower.graph import Node
 from calque.native.lower.sizes import Sizes
-from calque.native.lower.stages import Stage
+from calque.native.lower.stages import MAKERS, Stage
+from calque.native.plan.homes import IN_PLACE, LONGEST, Homes
 from calque.native.plan.steps import (
     Call,
     Compute,
@@ -20,11 +24,11 @@ from calque.native.plan.steps import (
     Step,
     Switch,
 )
-from calque.native.plan.text import stage_lines, step_lines
-from calque.native.scalars.expr import Buffer, is_const, scalar_dtype, show, walk
+from calque.native.plan.text import home_text, stage_lines, step_lines
+from calque.native.scalars.expr import Buffer, Expr, const, ex, is_const, scalar_dtype, show, walk
 from calque.native.schedule import fuse
 
-Form = Literal["stages", "nests", "steps"]
+StepForm = Literal["stages", "nests", "steps"]
 # What is computed, form after form: stages and what only loops can say; loops; loops as they run.
 _HOLDS: Final = {"stages": (Compute, Nest), "nests": (Nest,), "steps": (Call,)}
 
@@ -34,7 +38,7 @@ class MalformedSteps(ValueError):
 
 
 def verify_steps(
-    steps: Sequence[Step], form: Form, given: Iterable[Buffer], results: Iterable[Buffer] = ()
+    steps: Sequence[Step], form: StepForm, given: Iterable[Buffer], results: Iterable[Buffer] = ()
 ) -> None:
     """Raise ``MalformedSteps`` unless the steps are of this form, each is well formed, and nothing
     is read before it is written. `given` are the buffers that come in, `results` those that go
@@ -50,8 +54,68 @@ def is_empty(b: Buffer) -> bool:
     return any(is_const(d, 0) for d in b.shape)
 
 
+def size(b: Buffer) -> Expr:
+    """The elements of a buffer."""
+    out = const(1)
+    for d in b.shape:
+        out = ex("mul", out, d)
+    return out
+
+
+class MalformedHomes(ValueError):
+    """Homes that no program could be lowered with."""
+
+
+def verify_homes(h: Homes) -> None:
+    """Raise ``MalformedHomes`` unless every node has a home that its operation allows, what is read
+    from memory is there by then, and what is written over is read no more."""
+    at = {n: i for i, n in enumerate(h.order)}
+    for n in h.order:
+        if n not in h.of:
+            raise MalformedHomes(f"{n} has no home")
+        wrong = _wrong_home(h, n) or _wrong_time(h, n, at)
+        if wrong is not None:
+            raise MalformedHomes(f"{wrong}: {home_text(h, n)}")
+
+
+def _wrong_home(h: Homes, n: Node) -> str | None:
+    """What is wrong with the kind of home that a node has."""
+    home = h.of[n]
+    match home.how:
+        case "part" if n.op != "get" or n.args[0].aval is not None:
+            return "this is no part of anything"
+        case "inlined" if n in h.results:
+            return "a result has no memory"
+        case "inlined" if h.weight[n] > LONGEST:
+            return "the expression is too long"
+        case "inlined" if n.op in MAKERS and not is_expression(n):
+            return "this is no expression"
+        case "fused" if home.other is None or home.other not in h.ends:
+            return "this is fused into no product"
+        case "fused" if n in h.results and n not in h.ends.values():
+            return "a result ends in a product"
+        case "fused" if not any(a is home.other or h.of.get(a) == home for a in n.args):
+            return "the chain from the product is broken"
+    if home.place == "over" and (n.op not in IN_PLACE or home.other is not n.args[0]):
+        return "this updates nothing"
+    return None
+
+
+def _wrong_time(h: Homes, n: Node, at: Mapping[Node, int]) -> str | None:
+    """What is read by a node too early or too late."""
+    home, i = h.of[n], at[n]
+    for b in h.reads[n]:
+        if at.get(b, -1) >= i:
+            return f"%{b.id} is read before it is made"
+        if home.how in ("stored", "step") and h.last.get(b, -1) < i:
+            return f"%{b.id} is read after its end"
+    if home.place == "over" and (h.last.get(n.args[0]) != i or n.args[0].dtype != n.dtype):
+        return f"%{n.args[0].id} is needed later, or does not fit"
+    return None
+
+
 class _Verifier:
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: StepForm) -> None:
         self.form, self.holds = form, _HOLDS[form]
         self.counters: frozenset[str] = frozenset()  # what the driver counts
 
@@ -78,8 +142,8 @@ class _Verifier:
                 self.need(bool(s.cases), s, "a switch has no case")
                 return frozenset.intersection(*[self.steps(c, known) for c in s.cases])
             case Copy():
-                same = s.dst.shape == s.src.shape and s.dst.dtype == s.src.dtype
-                self.need(same, s, f"{s.src.name} does not fit into {s.dst.name}")
+                fits = size(s.dst) is size(s.src) and s.dst.dtype == s.src.dtype
+                self.need(fits, s, f"{s.src.name} does not fit into {s.dst.name}")
             case Count():
                 self.counters |= {s.name}
             case Routine():

@@ -42,7 +42,7 @@ def _undo_split(t: Terms) -> Terms:
     for m in [m for m in t if m.op == "mod" and m in t]:
         x, n = m.args
         k = t[m]
-        q = make("floordiv", (x, n), "i64")
+        q = _quotient(x, n)
         if n.op == "const":
             if t.get(q) == k * n.attr:
                 t = {a: b for a, b in t.items() if a is not q and a is not m}
@@ -55,6 +55,13 @@ def _undo_split(t: Terms) -> Terms:
             t[x] = t.get(x, 0) + k
             return _undo_split(_flat(t))
     return t
+
+
+def _quotient(x: Expr, n: Expr) -> Expr:
+    """``x // n`` as it stands in sums: a quotient of a quotient is one of the product."""
+    if x.op == "floordiv" and x.args[1].op == "const" and n.op == "const":
+        x, n = x.args[0], const(x.args[1].attr * n.attr)
+    return make("floordiv", (x, n), "i64")
 
 
 def _flat(t: Terms) -> Terms:

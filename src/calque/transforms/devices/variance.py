@@ -25,6 +25,7 @@ from calque.core.primitives import NotApplicable, Primitive, Zero, do
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.ops.common import front, scalar_of, zero_like
+from calque.transforms.devices.types import mat_of
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis, AxisPrimitive, Collective
 from calque.transforms.engines.batching import BatchTracer, Dim
@@ -173,20 +174,21 @@ psum_like_p = _like("psum_like", "pvary_like", summed)
 
 def variance(x: Any) -> frozenset[Hashable] | None:
     """The checked axes that a value varies along; None while that is not known."""
-    found: set[Hashable] = set()
+    found = frozenset[Hashable]()
     lowest = axes.lowest_checked()
     while isinstance(x, Tracer):
         if type(x) is BatchTracer:
             if x._trace.axis.checked:  # type: ignore[attr-defined]
-                found.add(x._trace.axis.name)  # type: ignore[attr-defined]
+                found |= {x._trace.axis.name}  # type: ignore[attr-defined]
             x = x.val
         elif type(x) is JVPTracer:
             x = x.primal
         elif x._trace.level > lowest:
-            return None  # a value of a program that is recorded inside the map
+            # a value of a program that is recorded inside the map
+            return None if x.aval.place is None else found | mat_of(x.aval).varying
         else:
             break
-    return frozenset(found)
+    return found
 
 
 def mixed(

@@ -27,6 +27,7 @@ class Axis(NamedTuple):
     spmd: tuple[
         Hashable, ...
     ] = ()  # mesh axes over which the mapped dimension of placed values is split
+    mesh: Any = None  # of an axis of a `shard_map`: the mesh inside, of which it is a manual axis
 
 
 class Frame(NamedTuple):
@@ -62,6 +63,11 @@ def find(name: Hashable) -> Frame:
         f"Found an unbound axis name: {name}. The axis names in scope are: {known}. "
         f"Give the name to the map around this code, as in vmap(f, axis_name={name!r})."
     )
+
+
+def splits(name: Hashable) -> bool:
+    """Whether a vmap around splits its dimension over this mesh axis: it is used up inside."""
+    return any(name in f.axis.spmd and f.axis.devices is False for f in _scope.frames)
 
 
 def checked_below(level: int) -> tuple[Hashable, ...]:
@@ -153,20 +159,38 @@ class Collective(AxisPrimitive):
     """A primitive that speaks of named axes: a trace that maps over one of them receives it,
     whatever the operands are."""
 
-    __slots__ = ("axes_of", "precise", "varies")
+    __slots__ = ("axes_of", "becomes", "precise")
 
     def __init__(
-        self, name: str, axes_of: Any, varies: bool = False, precise: bool = False, **rules: Any
+        self,
+        name: str,
+        axes_of: Any,
+        varies: bool = False,
+        precise: bool = False,
+        becomes: str | None = None,
+        **rules: Any,
     ):
         super().__init__(name, **rules)
-        self.varies = varies  # does its result vary along a checked axis that it speaks of
+        # how its result relates to a checked axis that it speaks of; None: it is the same for all
+        self.becomes = "varying" if varies else becomes
         self.precise = precise  # must operands that vary have a batch dimension
         self.axes_of = axes_of  # params -> the names that the equation speaks of
 
-    def leaves_varying(self, params: dict[str, Any]) -> bool:
-        """Whether the result varies along a checked axis. That of a reduction does from group to
+    def kind_after(self, params: dict[str, Any]) -> str | None:
+        """How the result relates to a checked axis. That of a reduction varies from group to
         group."""
-        return self.varies or params.get("axis_index_groups") is not None
+        return "varying" if params.get("axis_index_groups") is not None else self.becomes
+
+    def manual_type(self, mat: Any, params: dict[str, Any]) -> Any:
+        """The manual axis type of the result, from that of the operand."""
+        names = frozenset(
+            n for n in self.axes_of(params) if not isinstance(n, int) and find(n).axis.checked
+        )
+        kinds = {k: getattr(mat, k) - names for k in ("varying", "unreduced", "reduced")}
+        after = self.kind_after(params)
+        if after is not None:
+            kinds[after] = kinds[after] | names
+        return mat.update(**kinds)
 
     def bind(self, *args: Any, **params: Any) -> Any:
         trace = trace_state.top_trace(args)

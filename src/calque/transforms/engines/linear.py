@@ -12,7 +12,14 @@ from calque.core import leaks, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Literal, Var
 from calque.core.primitives import REGISTRY, Primitive, Zero
-from calque.core.trace import JaxprTrace, JaxprTracer, jaxpr_as_fun, literal_value, typeof
+from calque.core.trace import (
+    JaxprTrace,
+    JaxprTracer,
+    jaxpr_as_fun,
+    literal_value,
+    placed_typeof,
+    typeof,
+)
 from calque.core.trace_state import Tracer
 from calque.ops.common import scalar_of
 from calque.transforms.engines.jvp import JVPTrace, auxiliary
@@ -90,7 +97,7 @@ def linearize(
     with trace_state.entered(trace), trace_state.entered(tape):
         outs = fun(
             *[
-                trace.tracer(p, tape.new_argument(typeof(p))) if a else p
+                trace.tracer(p, tape.new_argument(placed_typeof(p))) if a else p
                 for p, a in zip(primals, active, strict=True)
             ]
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from calque.core import pytrees
 from calque.core.arrays import ArrayImpl, to_array
 from calque.core.dims import Dim
 from calque.core.dtypes import PYTHON_SCALARS, float0
+from calque.core.primitives import Zero
+from calque.core.trace import VALUES
 from calque.core.trace_state import Tracer
 from calque.transforms.engines.signatures import ArgumentNames
 
@@ -64,9 +66,12 @@ class FlatFunction:
         return check_results(flat, out, self.fun)
 
 
+_RESULTS: Final = (*VALUES, Zero)  # what a program's results, and its tangents, may be
+
+
 def check_results(flat: Sequence[Any], out: Any, fun: Any) -> list[Any]:
     """The results as arrays or tracers; the message names the component that cannot be one."""
-    return [x if hasattr(x, "aval") or type(x) is Dim else _result(x, out, fun) for x in flat]
+    return [x if isinstance(x, _RESULTS) or type(x) is Dim else _result(x, out, fun) for x in flat]
 
 
 def handed(x: Any) -> Any:

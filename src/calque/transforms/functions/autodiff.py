@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from calque.core import pytrees
 from calque.core.avals import ShapedArray
@@ -456,6 +456,10 @@ def grad(
     return grad_f
 
 
+_LONG_NAME: Final = 500
+_LONG_DOC: Final = 50_000
+
+
 def wraps(fun: Any, name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a transformed function the look of the one it was made from."""
 
@@ -463,8 +467,11 @@ def wraps(fun: Any, name: str, doc: str) -> Callable[[Callable[..., Any]], Calla
         functools.update_wrapper(
             wrapper, fun, assigned=("__module__", "__annotations__"), updated=()
         )
-        wrapper.__name__ = wrapper.__qualname__ = name
-        wrapper.__doc__ = doc + (f"\n\n{fun.__doc__}" if getattr(fun, "__doc__", None) else "")
+        # of functions of functions of functions: each would say all that those inside say
+        said = name if len(name) <= _LONG_NAME else f"{name[:_LONG_NAME]}..."
+        wrapper.__name__ = wrapper.__qualname__ = said
+        original = getattr(fun, "__doc__", None) or ""
+        wrapper.__doc__ = f"{doc}\n\n{original}" if 0 < len(original) <= _LONG_DOC else doc
         return wrapper
 
     return decorate

@@ -11,7 +11,7 @@ from calque.core.arrays import to_array
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import is_complex, is_float
 from calque.core.primitives import Zero
-from calque.core.trace import typeof
+from calque.core.trace import VALUES, typeof
 from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.trees import check_results, handed, name_of
@@ -199,7 +199,7 @@ class Residuals:
 def _parted(leaves: Sequence[Any]) -> tuple[list[Any], list[tuple[Any] | None]]:
     """The arrays among the residuals, and for each residual what it is if it is none."""
     leaves = [to_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in leaves]
-    plain = [None if hasattr(x, "aval") else (x,) for x in leaves]
+    plain = [None if isinstance(x, VALUES) else (x,) for x in leaves]
     return [x for x, p in zip(leaves, plain) if p is None], plain
 
 

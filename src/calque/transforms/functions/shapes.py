@@ -57,7 +57,9 @@ class ShapeDtypeStruct:
         >>> calque.ShapeDtypeStruct.like(jnp.ones((2, 3)))
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)"""
         aval = typeof(x)
-        sharding = getattr(x, "sharding", None) if getattr(x, "committed", False) else None
+        traced = aval.place is not None  # the type of a traced value says it
+        committed = traced or getattr(x, "committed", False)
+        sharding = aval.sharding if traced else getattr(x, "sharding", None) if committed else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> "ShapeDtypeStruct":

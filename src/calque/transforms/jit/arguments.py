@@ -12,9 +12,9 @@ from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS
-from calque.core.trace import typeof
+from calque.core.trace import placed_typeof, typeof
 from calque.core.trace_state import Tracer
-from calque.transforms.devices.mesh import current_mesh
+from calque.transforms.devices.mesh import meshes_here
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, describe_function
 
@@ -58,7 +58,7 @@ class CallArguments:
             self.statics,
             self.settings,
             axes.in_scope(),
-            current_mesh(),
+            meshes_here(),
         )
         self.key = (self.avals, self.rest)
 
@@ -77,7 +77,7 @@ def leaf_aval(
 ) -> ShapedArray:
     aval = getattr(x, "aval", None)
     if aval is not None:
-        return aval
+        return placed_typeof(x) if type(x) is ArrayImpl and x._extra is not None else aval
     try:
         return typeof(x)
     except TypeError:

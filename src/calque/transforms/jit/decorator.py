@@ -120,6 +120,7 @@ _STAGES: Final = {n: n for n in _SAME} | {"_cache_size": "cache_size", "__repr__
 for _name, _stage in _STAGES.items():  # methods that few programs call
     setattr(callpath.Jitted, _name, lazy.function("calque.transforms.jit.stages", _stage))
 callpath.Jitted.clear_cache = clear_cache
+callpath.Jitted.__signature__ = property(lazy.function("calque.transforms.jit.stages", "signature"))
 # as of plain functions: a copy is the function itself, and a pickle holds its name
 copyreg.pickle(callpath.Jitted, lambda jitted: jitted.__qualname__)
 

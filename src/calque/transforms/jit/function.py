@@ -76,6 +76,7 @@ class Options:
         return tuple(getattr(self, n) for n in self.__slots__)
 
 
+_EARLIER: Final = 4  # programs for captured values that were
 _OF_VALUES: Final[Tables[Any, Any]] = Tables("functions of the values of Refs", 256, programs=True)
 
 
@@ -91,6 +92,7 @@ class JittedFunction:
         self._cache: identity.FunctionCache | None = None
         self.callable: Any = None
         self.changed: list[str] = []  # captured values because of which the next trace is made
+        self.earlier: list[Any] = []  # programs for earlier captured values
         self._call_counts: CallCounts | None = None
         # for calls that touch Refs: the same function of their values
         self.with_values: Entries[Any, Any] | None = None
@@ -190,6 +192,8 @@ class JittedFunction:
     def trace_given(self, arguments: CallArguments) -> Traced:
         traced = self.cache.programs.find(arguments.key)
         if traced is None or (traced.captures.reads and self.is_stale(traced)):
+            if traced is not None:
+                self.outdated(traced)
             traced = self.trace_new(arguments, arguments.avals)
             if not traced.hoisted and traced.settings is not None:
                 self.cache.programs[arguments.key] = traced
@@ -212,6 +216,16 @@ class JittedFunction:
         anew = traced.owner() is not self.fun or captures.report(changed, self.on_stale, self.name)
         self.changed = [r.name for r in changed] if anew else []
         return anew
+
+    def outdated(self, traced: Traced) -> None:
+        """What was captured is another value now. Machine code serves the old one, should it come
+        back, for a few such changes; then its programs go, and what they captured."""
+        executable = traced.executable
+        if executable is None or executable.program is None:
+            return
+        self.earlier.append(executable.program)
+        if len(self.earlier) > _EARLIER:
+            callpath.drop_entries(self.callable, self.earlier.pop(0))
 
     def trace_new(self, arguments: CallArguments, avals: Sequence[ShapedArray]) -> Traced:
         names = self.argument_names(arguments)
@@ -245,6 +259,7 @@ class JittedFunction:
             traced.settings = None
         watched.settle()
         traced.captures, traced.owner, traced.keys = watched, reference(self.fun), keys
+        identity.note_program(self.cache, closed.consts, [x for _, (_, x) in arguments.rest[1]])
         o = self.options
         if (o.donate_argnums or o.donate_argnames) and not hoisted and not debug_nans.active():
             places = donation.positions(
@@ -344,7 +359,7 @@ class JittedFunction:
                 arguments.args, kwargs, o.static_argnums, o.static_argnames
             )
             out = result_of(traced.out_tree)
-        except Inexpressible:
+        except (Inexpressible, RecursionError):
             return
         guards = self.guards(traced)
         lesson = Lesson(descriptions, executable.program, out, tuple(kwargs), guards, choose)

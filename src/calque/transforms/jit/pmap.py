@@ -17,8 +17,9 @@ from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.transforms.devices.mesh import Mesh, grid_of
-from calque.transforms.devices.sharding import NamedSharding, PartitionSpec
+from calque.transforms.devices.sharding import NamedSharding
 from calque.transforms.devices.sharding_constraint import constrained
+from calque.transforms.devices.specs import PartitionSpec
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
 from calque.transforms.engines.signatures import as_tuple, check_callable

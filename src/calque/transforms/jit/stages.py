@@ -1,19 +1,25 @@
 """Looking at the stages of a jitted function: trace, lower, compile, and their texts.
 
 f.trace(x)              the program: .jaxpr, .out_info
-f.lower(x)              ready to compile: .as_text(), .cost_analysis()
+f.lower(x)              ready to compile: .as_text("stablehlo" | "hlo" | "jaxpr"), .cost_analysis()
 f.lower(x).compile()    a callable with .as_text("jaxpr" | "loops" | "llvm" | "asm"),
 .cost_analysis(), .memory_analysis()
 """
 
+import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from calque.core import backends, pytrees
+from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
+from calque.transforms.devices.sharding import DEFAULT, Sharding
+from calque.transforms.devices.sharding_propagation import shardings_of_results
 from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
@@ -35,11 +41,20 @@ class ArgInfo:
         return self._aval.dtype
 
 
+class Shown(NamedTuple):
+    """What showing a program in another form needs besides the program: what its arguments are
+    called, and whether those that it does not read are shown."""
+
+    names: Sequence[str] = ()
+    keep_unused: bool = False
+
+
 class Stage:
     """What all stages know: the name, the program, the structures of arguments and results."""
 
-    def __init__(self, program: Program):
-        self._program = program
+    def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
+        self._program, self._shown = program, shown
+        self._placements = placements  # where the flat arguments were said to be
 
     @property
     def in_tree(self) -> pytrees.PyTreeDef:
@@ -83,7 +98,7 @@ class Traced(Stage):
 
     def lower(self, **_: Any) -> "Lowered":
         """The next stage."""
-        return Lowered(self._program)
+        return Lowered(self._program, self._shown, self._placements)
 
 
 class Lowered(Stage):
@@ -92,20 +107,25 @@ class Lowered(Stage):
     def compile(self, compiler_options: Any = None) -> "Compiled":
         """Compile it: a callable for arguments of these types."""
         check_options(compiler_options)
-        return Compiled(self._program)
+        return Compiled(self._program, self._shown, self._placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: its jaxpr."""
-        if dialect not in (None, "jaxpr"):
-            raise ValueError(
-                f"Lowered.as_text: the dialect of the native backend is 'jaxpr', got {dialect!r}"
-            )
-        return str(self._program.closed)
+        """The program as text: in "stablehlo", with the place where each operation was made if
+        `debug_info`; in "hlo", which needs jaxlib; or its "jaxpr".
+
+        >>> "stablehlo.sine" in calque.jit(jnp.sin).lower(1.0).as_text()
+        True"""
+        if dialect == "jaxpr":
+            return str(self._program.closed)
+        form = _known_dialect("as_text", dialect)
+        return backends.stablehlo_text.call(self._program, form, *self._shown, debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object: its jaxpr."""
-        self.as_text(dialect)
-        return self._program.closed
+        """The program as an object: of jaxlib's for "stablehlo" and "hlo"; its "jaxpr"."""
+        if dialect == "jaxpr":
+            return self._program.closed
+        form = _known_dialect("compiler_ir", dialect)
+        return backends.stablehlo_module.call(self._program, form, *self._shown)
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimated work: flops and bytes accessed."""
@@ -119,8 +139,8 @@ class Lowered(Stage):
 class Compiled(Stage):
     """A compiled function; call it with arguments of the types that it was compiled for."""
 
-    def __init__(self, program: Program):
-        super().__init__(program)
+    def __init__(self, program: Program, shown: Shown, placements: Sequence[Sharding | None]):
+        super().__init__(program, shown, placements)
         self._executable = program.compiled()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -140,6 +160,22 @@ class Compiled(Stage):
         out, _ = self._program.run(leaves)
         return pytrees.unflatten(self.out_tree, out)
 
+    @property
+    def input_shardings(self) -> tuple[Any, dict[str, Any]]:
+        """Where the arguments are, as (positional, by name)."""
+        where = [DEFAULT if s is None else s for s in self._placements]
+        args, kwargs = pytrees.unflatten(self.in_tree, where)
+        return tuple(args), kwargs
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results are."""
+        found = shardings_of_results(
+            self._program.closed, tuple(self._placements), self._program.name
+        )
+        where = [DEFAULT if s is None else s for s in found]
+        return pytrees.unflatten(self.out_tree, where)
+
     def as_text(self, stage: str | None = None) -> str:
         """The compiled program at a stage: "jaxpr", "loops", "llvm" or "asm"."""
         return self._executable.as_text(stage)
@@ -156,13 +192,37 @@ class Compiled(Stage):
         return self._executable
 
 
+def _known_dialect(method: str, dialect: str | None) -> str:
+    if dialect not in (None, "stablehlo", "hlo"):
+        raise ValueError(
+            f"Lowered.{method}: the dialects are 'stablehlo', 'hlo' and 'jaxpr', got {dialect!r}"
+        )
+    return dialect or "stablehlo"
+
+
 # ---------------------------------------------------------------- methods of jitted functions
+
+
+def placements(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]
+) -> list[Sharding | None]:
+    """Where the flat arguments are: as `in_shardings` say, or else as they themselves do."""
+    own = [x._extra if isinstance(x, ArrayImpl) else getattr(x, "sharding", None) for x in leaves]
+    options = function.options.shardings
+    if options is None or options.ins is None:
+        return own
+    asked = options.of_arguments(*function.placeable(*function.split(args, kwargs)[:2]))
+    return [o if a is None else a for a, o in zip(asked, own, strict=True)]
 
 
 def trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Trace for these arguments, which may be ShapeDtypeStructs."""
-    program, _ = function_of(self).trace(args, kwargs)
-    return Traced(program)
+    function = function_of(self)
+    arguments = CallArguments(function, args, kwargs)
+    program = function.trace_given(arguments)
+    shown = Shown(function.argument_names(arguments), function.options.keep_unused)
+    where = placements(function, args, kwargs, arguments.leaves)
+    return Traced(program, shown, where)
 
 
 def lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
@@ -185,3 +245,7 @@ def jitted_repr(self: Any) -> str:
         return f"<PjitFunction of {self.__wrapped__!r}>"
     except Exception:  # a repr of the user that fails, or no function
         return "<PjitFunction>"
+
+
+def signature(self: Any) -> inspect.Signature:
+    return inspect.signature(self.__wrapped__)

@@ -37,6 +37,7 @@ class Traced:
         "owner",
         "params",
         "settings",
+        "typed",
         "unusable",
     )
 
@@ -59,6 +60,8 @@ class Traced:
         )  # sizes that are known only while running
         # the configuration that it was traced in; None: another thread changed it meanwhile
         self.settings: tuple[Any, ...] | None = config.trace_key()
+        # do the types of its results say where they are?
+        self.typed = any(getattr(a, "place", None) is not None for a in closed.out_avals)
         self.ambient = False  # did it ask for the current mesh?
         self.params = {"jaxpr": closed, "name": name}
         self.donated: tuple[int, ...] = ()  # flat inputs whose memory the program may take
@@ -82,7 +85,7 @@ class Traced:
         """The results for these arguments, and whether anything says where they live."""
         executable = self.compiled()
         arrays = [to_array(x) for x in leaves]
-        is_somewhere = is_placed(leaves) or has_constraints(self.closed)
+        is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         out = executable.call(arrays)
         if executable.program is None:

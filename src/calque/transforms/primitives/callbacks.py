@@ -53,7 +53,7 @@ class FlatCallback:
                     f"the callback {name_of(self.callback)} returned a value of structure {tree},"
                     f" but its result_shape_dtypes have structure {self.out_tree}"
                 )
-            return [np.asarray(to_numpy(x) if hasattr(x, "aval") else x) for x in found]
+            return [np.asarray(to_numpy(x)) for x in found]
 
     def __repr__(self) -> str:
         return f"_FlatCallback(callback_func={name_of(self.callback)}, in_tree={self.in_tree})"

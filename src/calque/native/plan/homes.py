@@ -1,0 +1,409 @@
+"""Homes: which nodes of a graph get memory and which are part of the expressions of their readers,
+and why. All of it is decided from the graph, before anything is lowered.
+
+A value used twice is computed twice when that is cheap; a value that a broadcast or a gather would
+compute many times, or that something reads from memory, is stored. What alone reads a product of
+matrices, element by element, is computed by its kernel. An update is written over its operand when
+that dies with it. Whether a stored value really reaches memory is decided later, when loops are
+shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from calque.core.dims import hint_of, surely_equal
+from calque.native.lower.cost import element_weight, is_expression
+from calque.native.lower.graph import REAL_PART, Node, reachable
+from calque.native.lower.layout import reindex
+from calque.native.lower.reductions import FOLD_OF
+from calque.native.lower.sizes import Sizes
+from calque.native.lower.stages import MAKERS, MAX_PIECES
+from calque.native.lower.table import elementwise
+from calque.native.scalars.expr import ZERO, var
+from calque.native.schedule.fuse import CAP
+
+LAYOUT: Final = frozenset(
+    [
+        "reshape",
+        "transpose",
+        "squeeze",
+        "expand_dims",
+        "slice",
+        "rev",
+        "dynamic_slice",
+        "broadcast_in_dim",
+    ]
+)
+PRODUCTS: Final = frozenset(("matmul_tiled", "conv_tiled"))
+IN_PLACE: Final = frozenset(n for n in MAKERS if n.startswith("scatter")) | {
+    "dynamic_update_slice",
+    "mark",
+}
+DEAR: Final = 8  # recomputing less than this is cheaper than storing it
+LONGEST: Final = CAP // 3  # an expression heavier than this is cut
+
+HomeKind = Literal["given", "inlined", "stored", "fused", "step", "part"]
+HomePlace = Literal["new", "result", "over"]
+Owner = Literal["foreign", "ours", "donated"]
+
+
+class Home(NamedTuple):
+    """Where one node is.
+
+    given     it is there before: an input, a constant, a literal
+    inlined   in the expressions of those who read it
+    stored    in memory that stages write: new memory, that of a result, or `over` an operand
+    fused     in the kernel of the product `other`
+    step      a step of its own makes it; it is in memory, or has several parts
+    part      it is one of the results of such a step
+    """
+
+    how: HomeKind
+    why: str
+    place: HomePlace = "new"
+    other: Node | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Homes:
+    """The homes of all nodes of a straight piece of program.
+
+    order     what is to be made, in an order of evaluation
+    weight    of one element of each node, where it is computed
+    reads     the stored nodes that making each node reads, through the expressions in between
+    last      for each of those the position of the last node with memory that reads it (or the end)
+    ends      for each product the last node that its kernel computes"""
+
+    name: str
+    order: tuple[Node, ...]
+    results: tuple[Node, ...]
+    of: Mapping[Node, Home]
+    weight: Mapping[Node, int]
+    reads: Mapping[Node, frozenset[Node]]
+    last: Mapping[Node, int]
+    ends: Mapping[Node, Node]
+
+
+class Around(NamedTuple):
+    """What stands around a piece: which nodes are in memory already, and whose that is; what no
+    stage can make; sizes."""
+
+    given: Callable[[Node], bool]
+    memory: Callable[[Node], Owner]
+    barrier: Callable[[Node], bool]
+    sizes: Sizes
+
+
+def needed(outputs: Iterable[Node], given: Collection[Node]) -> tuple[Node, ...]:
+    """The nodes to be made for these, in an order of evaluation."""
+    return tuple([n for n in reachable(outputs, given) if n not in given])
+
+
+def homes_of(name: str, order: Sequence[Node], results: Sequence[Node], around: Around) -> Homes:
+    """The homes of a piece of program with these results."""
+    made = _Chooser(order, results, around)
+    made.choose()
+    made.find_last()
+    made.find_fused()
+    made.find_places()
+    return Homes(
+        name,
+        tuple(order),
+        tuple(results),
+        made.of,
+        made.weight,
+        made.below,
+        made.last,
+        made.ends,
+    )
+
+
+_GIVEN: Final = Home("given", "")
+_PART: Final = Home("part", "")
+_STEP: Final = Home("step", "no stage can make it")
+_INDEX: Final = Home("inlined", "it only says which element")
+_ONCE: Final = Home("inlined", "it is read once")
+_CHEAP: Final = Home("inlined", "it takes less to compute than to load")
+_RESULT: Final = Home("stored", "")
+_LOOPS: Final = Home("stored", "it takes loops of its own")
+_LONG: Final = Home("stored", "the expression would be too long")
+_LONG_AXIS: Final = Home("stored", "it folds a very long axis, and is read for many elements")
+_SPREAD: Final = Home("stored", "it is read more often than it has elements")
+_OFTEN: Final = Home("stored", "several read it")
+_PIECES: Final = Home("stored", "it is written piece by piece")
+_OPERAND: Final = Home("stored", "a step reads it in memory")
+_FACTOR: Final = Home("stored", "a product or convolution reads it many times")
+_LEAVES: Final = frozenset(("literal", "input", "const"))
+
+
+class _Chooser:
+    """Finds the homes of one piece."""
+
+    def __init__(self, order: Sequence[Node], results: Sequence[Node], around: Around) -> None:
+        self.order, self.results, self.around = order, frozenset(results), around
+        self.of: dict[Node, Home] = {}
+        self.stored: set[Node] = set()  # by stages, or by a step that makes nothing else
+        self.weight: dict[Node, int] = {}
+        self.below: dict[Node, frozenset[Node]] = {}
+        self.last: dict[Node, int] = {}
+        self.ends: dict[Node, Node] = {}
+
+    # --- what is stored ---------------------------------------------------------------------------
+
+    def choose(self) -> None:
+        """Walk the program once, with the cost of every value that is not stored."""
+        cost: dict[Node, int] = {}
+        of, given, barrier = self.of, self.around.given, self.around.barrier
+        readers, spread = self.readers(), self.spread()
+        for n in self.order:
+            if given(n) or n.op in _LEAVES:
+                of[n], cost[n] = _GIVEN, 0
+            elif n.op == "get":
+                of[n], cost[n] = _PART, 0
+            elif barrier(n):
+                for a in n.args:
+                    if cost.get(a, 0) > 0:
+                        self.store(in_memory_for(n, a, cost), _OPERAND)
+                of[n], cost[n] = _STEP, 0
+            else:
+                c = element_weight(n, sum([cost.get(a, 0) for a in set(n.args)]))
+                home = of[n] = self.home(n, c, readers.get(n, 0), n in spread)
+                self.weight[n] = c
+                stored = home.how == "stored"
+                cost[n] = 0 if stored else c
+                if stored and n.op in ("matmul", "conv"):
+                    for a in n.args:
+                        if cost.get(a, 0) > 0:
+                            self.store(a, _FACTOR)
+        # reading a stored value costs nothing more: what was counted before it was stored is close
+        # enough
+
+    def store(self, n: Node, home: Home) -> None:
+        """Let a node be stored that need not have been."""
+        if self.of[n].how == "inlined":
+            self.of[n] = home
+
+    def home(self, n: Node, weight: int, readers: int, spread: bool) -> Home:
+        """Where a node is that is an expression, or loops, of such a weight."""
+        if n in self.results:
+            return _RESULT
+        if n.op in MAKERS and not is_expression(n):
+            return _LOOPS
+        if weight > LONGEST:
+            return _LONG
+        if spread and n.op in FOLD_OF and n.args[0].op == "reduce_chunks":
+            return _LONG_AXIS  # once, not once for each of its elements
+        if weight >= DEAR and (spread or readers > 1):
+            return _SPREAD if spread else _OFTEN
+        if n.op == "concatenate" and len(n.args) > MAX_PIECES:
+            if hint_of(n.aval.size) > 64 or weight >= DEAR:
+                return _PIECES
+        if weight >= DEAR:
+            return _ONCE
+        return _CHEAP if weight else _INDEX
+
+    def readers(self) -> dict[Node, int]:
+        """How many distinct nodes read each node."""
+        out: dict[Node, int] = {}
+        for n in self.order:
+            for a in set(n.args):
+                out[a] = out.get(a, 0) + 1
+        return out
+
+    def spread(self) -> set[Node]:
+        """Operands that an expanding broadcast, a gather or a product reads more often than they
+        have elements."""
+        out: set[Node] = set()
+        for n in self.order:
+            if n.op == "broadcast_in_dim":
+                if n.args and hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
+                    if not hoisted(n):
+                        out.update(through_layout(n.args[0]))
+            elif n.op == "gather":
+                if hint_of(n.aval.size) > hint_of(n.args[0].aval.size):
+                    out.update(through_layout(n.args[0]))
+            elif n.op in ("matmul", "conv", "window_terms"):
+                for a in n.args:
+                    out.update(through_layout(a))
+        return out
+
+    # --- until when -------------------------------------------------------------------------------
+
+    def find_last(self) -> None:
+        """Which stored values each node with memory reads, through the expressions in between."""
+        end = len(self.order)
+        self.stored = {
+            n
+            for n, home in self.of.items()
+            if home.how == "stored" or (home.how == "step" and n.aval is not None)
+        }
+        for i, n in enumerate(self.order):
+            below = self.reads(n)
+            if self.of[n].how in ("stored", "step"):
+                for b in below:
+                    self.last[b] = i
+            self.below[n] = below
+        for o in self.results:
+            self.last[o] = end
+            if o not in self.stored:
+                for b in self.below.get(o, ()):
+                    self.last[b] = end
+
+    def reads(self, n: Node) -> frozenset[Node]:
+        """The stored values that making `n` reads."""
+        out: frozenset[Node] = frozenset()
+        for a in n.args:
+            out |= self.direct(a)
+        return out
+
+    def direct(self, a: Node) -> frozenset[Node]:
+        """The stored values that reading `a` reads."""
+        if (
+            a in self.stored
+            or a not in self.below
+            or a.op in ("get", "input", "const")
+            or self.around.given(a)
+        ):
+            return frozenset((a,))
+        return self.below[a]
+
+    # --- what products compute --------------------------------------------------------------------
+
+    def find_fused(self) -> None:
+        """The chains of operations that the kernels of products compute as well."""
+        products = [n for n in self.order if n.op in PRODUCTS and self.of[n].how == "step"]
+        if not products:
+            return
+        readers: dict[Node, list[Node]] = {}
+        for m in self.order:
+            for a in set(m.args):
+                readers.setdefault(a, []).append(m)
+        made: set[Node] = set()
+        for n in self.order:
+            how = self.of[n].how
+            if how == "step" and n.op in PRODUCTS:
+                chain = straight(self.around.sizes, n, self.followers(n, readers, made))
+                for u in chain:
+                    self.of[u] = Home("fused", "it alone reads it, element by element", other=n)
+                made |= {n, *chain[-1:]}
+                self.ends[n] = chain[-1] if chain else n
+            elif how in ("stored", "step", "part"):
+                made.add(n)
+
+    def followers(self, n: Node, readers: dict[Node, list[Node]], made: set[Node]) -> list[Node]:
+        """The chain of elementwise operations that a product alone feeds, as far as their other
+        operands are known by then."""
+        out: list[Node] = []
+        at = n
+        while at not in self.results:
+            those = readers.get(at, ())
+            if len(those) != 1 or those[0].args.count(at) > 1:
+                break
+            (u,) = those
+            if (
+                not (elementwise(u) or u.op == "reshape")
+                or u.aval.size != n.aval.size
+                or u.dtype in REAL_PART
+            ):
+                break
+            if not all(self.ready(a, made) for a in u.args if a is not at):
+                break
+            out.append(u)
+            at = u
+            if self.of[u].how == "stored":
+                break
+        return out
+
+    def ready(self, a: Node, made: set[Node]) -> bool:
+        """Is everything in memory that computing `a` reads?"""
+        return all(
+            b in made or b.op in ("input", "literal") or self.around.given(b)
+            for b in self.direct(a)
+        )
+
+    # --- where ------------------------------------------------------------------------------------
+
+    def find_places(self) -> None:
+        """The memory of what is stored: a result's, that of an operand it replaces, or new one."""
+        memory: dict[Node, Owner] = {}
+        for i, n in enumerate(self.order):
+            home = self.of[n]
+            if home.how == "stored":
+                whose = self.replaced(n, i, memory)
+                if whose is not None:
+                    self.of[n] = home._replace(place="over", other=n.args[0])
+                    memory[n] = whose
+                    continue
+                if n in self.results:
+                    self.of[n] = home._replace(place="result")
+            fused = home.how == "fused" and home.other is not None and self.ends[home.other] is n
+            if n in self.stored or home.how == "part" or fused:
+                memory[n] = "foreign" if n in self.results else "ours"
+
+    def replaced(self, n: Node, i: int, memory: Mapping[Node, Owner]) -> Owner | None:
+        """Whose the memory is that an update takes, whose operand dies with it; a result leaves its
+        own for donated memory only."""
+        if n.op not in IN_PLACE:
+            return None
+        x = n.args[0]
+        whose = self.around.memory(x) if self.around.given(x) else memory.get(x, "foreign")
+        if whose == "foreign" or (n in self.results and whose != "donated"):
+            return None
+        fits = x.dtype == n.dtype and self.last.get(x) == i and self.replaceable(n)
+        return whose if fits else None
+
+    def replaceable(self, n: Node) -> bool:
+        """May an update be written over its operand? Not when what is written is computed from
+        other places of it."""
+        x = n.args[0]
+        if not any(x in self.direct(a) for a in n.args[1:]):
+            return True
+        if n.op == "mark":
+            return False
+        updates = n.args[1] if n.op == "dynamic_update_slice" else n.args[2]
+        return surely_equal(updates.aval.size, 1)
+
+
+def straight(sizes: Sizes, n: Node, chain: Sequence[Node]) -> Sequence[Node]:
+    """As much of a chain of operations as needs, for each element, just its own element of `n`:
+    reshapes may lead away and back."""
+    if all(u.op != "reshape" for u in chain):
+        return chain
+    probe = tuple(
+        [ZERO if d == 1 else var(f"probe{k}", sizes.dim(d)) for k, d in enumerate(n.shape)]
+    )
+    for count in range(len(chain), 0, -1):
+        idx = reindex(sizes, probe, n.shape, chain[count - 1].shape)
+        for k in range(count - 1, -1, -1):
+            if chain[k].op == "reshape":
+                idx = reindex(sizes, idx, chain[k].shape, (chain[k - 1] if k else n).shape)
+        if idx == probe:
+            return chain[:count]
+    return ()
+
+
+def in_memory_for(n: Node, a: Node, cost: dict[Node, int]) -> Node:
+    """What is stored so that `n` can read its operand `a`: products read a transposed matrix where
+    it stands."""
+    while n.op in PRODUCTS and a.op in ("transpose", "reshape") and cost.get(a.args[0], 0) > 0:
+        a = a.args[0]
+    return a
+
+
+def hoisted(n: Node) -> bool:
+    """Is the operand of a broadcast computed outside the loops that repeat it? Yes when its
+    dimensions come first."""
+    dims = [d for k, d in enumerate(n.params["broadcast_dimensions"]) if n.args[0].shape[k] != 1]
+    kept = [d for d in range(len(n.shape)) if n.shape[d] != 1]
+    return dims == kept[: len(dims)]
+
+
+def through_layout(n: Node) -> Iterable[Node]:
+    """A node and what it is a view of."""
+    yield n
+    while n.op in LAYOUT and n.args:
+        n = n.args[0]
+        yield n

@@ -1,0 +1,541 @@
+"""How what types say of mesh axes follows through equations: the sharding of each result along
+explicit axes, what varies along manual ones, and what has still to be added.
+
+Where operands do not go together, or leave open how the result is split, the rules raise what
+users of JAX expect; inside `types.lenient()` such a result is taken as whole on every device,
+because it is going to be placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
+
+from calque.core.avals import ShapedArray
+from calque.core.config import config
+from calque.core.dtypes import PYTHON_SCALARS
+from calque.core.jaxprs import subjaxprs
+from calque.core.primitives import Primitive, do
+from calque.core.trace import Typing, typing
+from calque.core.trace_state import Tracer
+from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, checks_variance
+from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.sharding_propagation import RULES as LENIENT_RULES
+from calque.transforms.devices.sharding_propagation import Entries
+from calque.transforms.devices.specs import DuplicateSpecError, PartitionSpec, names_in
+from calque.transforms.devices.types import (
+    EMPTY_MANUAL,
+    NO_AXES,
+    Axes,
+    ManualAxisType,
+    Place,
+    ShardingTypeError,
+    in_mesh_order,
+    is_lenient,
+    mat_of,
+    of_explicit_axes,
+    place_of,
+    typed,
+)
+from calque.transforms.engines.axes import AxisPrimitive, Collective
+
+Params = dict[str, Any]
+Avals = Sequence[ShapedArray]
+
+
+def _entries(aval: ShapedArray) -> Entries:
+    place = aval.place
+    return list(place.spec.partitions) if isinstance(place, Place) else [None] * aval.ndim
+
+
+def _mesh_of(avals: Avals, mesh: AbstractMesh) -> AbstractMesh:
+    """The mesh of the operands; that of the place where they meet, if they have none."""
+    found: AbstractMesh | None = None
+    for a in avals:
+        if isinstance(a.place, Place):
+            if found is not None and a.place.mesh != found:
+                raise ValueError(
+                    f"Mesh for all inputs should be equal. Got one mesh: {found} and another mesh:"
+                    f" {a.place.mesh}"
+                )
+            found = a.place.mesh
+    return mesh if found is None else found
+
+
+# ---------------------------------------------------------------- entries of specs
+
+
+def _parts(mesh: AbstractMesh, entry: Any) -> int:
+    n = 1
+    for name in names_in(entry):
+        n *= mesh.shape[name]
+    return n
+
+
+def _elementwise(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    """Dimensions are split as those of the operands, which agree where they are split."""
+    whole = [a for a in avals if a.ndim == out.ndim]
+    found: Entries = []
+    for k in range(out.ndim):
+        named = {e for a in whole if (e := _entries(a)[k]) is not None}
+        if len(named) > 1 and not is_lenient():
+            shown = ", ".join(str(tuple(_entries(a))) for a in whole)
+            raise ShardingTypeError(f"{name} got incompatible shardings for broadcasting: {shown}.")
+        found.append(next((e for a in whole if (e := _entries(a)[k]) is not None), None))
+    return found
+
+
+def _dot(name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh) -> Entries:
+    (contract_l, contract_r), (batch_l, batch_r) = params["dimension_numbers"]
+    left, right = _entries(avals[0]), _entries(avals[1])
+    if not is_lenient():
+        for what, i, j in (
+            ("lhs batch dimensions and rhs batch dimensions to have the", batch_l, batch_r),
+            ("contracting dimensions to have", contract_l, contract_r),
+        ):
+            a, b = tuple(left[k] for k in i), tuple(right[k] for k in j)
+            if any(x is not None and y is not None and x != y for x, y in zip(a, b)):
+                raise ShardingTypeError(
+                    f"dot_general requires {what} consistent sharding, got {a} and {b}."
+                )
+        a, b = tuple(left[k] for k in contract_l), tuple(right[k] for k in contract_r)
+        if any(x is not None and y is not None for x, y in zip(a, b)):
+            raise ShardingTypeError(
+                "Contracting dimensions are sharded and it is ambiguous how the output should be"
+                " sharded. Please specify the output sharding via the `out_sharding` parameter. Got"
+                f" lhs_contracting_spec={a} and rhs_contracting_spec={b}"
+            )
+    return LENIENT_RULES["dot_general"]([left, right], avals, out, params)
+
+
+def _concatenated(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    placed = [a for a in avals if a.place is not None]
+    if any(_entries(a) != _entries(placed[0]) for a in placed) and not is_lenient():
+        shown = ", ".join(str(a.sharding) for a in avals)
+        raise ShardingTypeError(
+            f"All operands should have the same sharding. Got shardings {shown}"
+        )
+    return _entries(placed[0]) if placed else [None] * out.ndim
+
+
+def _selected(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    which, *cases = avals
+    placed = [c for c in cases if c.place is not None and c.ndim]
+    if not placed:
+        return _entries(which) if which.ndim else [None] * out.ndim
+    first = _entries(placed[0])
+    if not is_lenient():
+        if any(_entries(c) != first for c in placed):
+            shown = ", ".join(str(c.sharding) for c in cases)
+            raise ShardingTypeError(f"select cases must have the same shardings, got [{shown}].")
+        if which.ndim and which.place is not None and _entries(which) != first:
+            raise ShardingTypeError(
+                "select `which` must be scalar or have the same sharding as cases, got `which`"
+                f" sharding {which.sharding} but case sharding {cases[0].sharding}."
+            )
+    return first
+
+
+def _resized(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    """Dimensions of other sizes stay split, if they can be."""
+    entries = _entries(avals[0])
+    for old, new, e in zip(avals[0].shape, out.shape, entries):
+        if old != new and new % _parts(mesh, e) and not is_lenient():
+            raise ShardingTypeError(
+                f"{name} on sharded dims where out dim ({new}) is not divisible by mesh axes"
+                f" ({_parts(mesh, e)}) with spec ({e}) is not implemented. Got input"
+                f" type={avals[0].str_short()} and output shape={out.shape}"
+            )
+    return [e if n % _parts(mesh, e) == 0 else None for e, n in zip(entries, out.shape)]
+
+
+def _updated(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    operand, update = avals[:2]
+    if update.place is not None and _entries(operand) != _entries(update) and not is_lenient():
+        raise ShardingTypeError(
+            f"{name} operand sharding must be equal to update sharding, got operand sharding"
+            f" {operand.str_short()} and update sharding {update.str_short()}."
+        )
+    return _entries(operand)
+
+
+def _reshaped(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    """A dimension that is split over axes may be cut or merged with ones that are not: the first
+    of the group carries the axes. All else is said to need `out_sharding`."""
+    old, new, entries = avals[0].shape, out.shape, _entries(avals[0])
+    if all(e is None for e in entries) or params.get("dimensions") is not None:
+        return [None] * len(new)
+    found: Entries = [None] * len(new)
+    groups = _groups(old, new)
+    for rows, columns in [] if groups is None else groups:
+        split = [i for i in rows if entries[i] is not None and old[i] != 1]
+        if not split:
+            continue
+        own = next((i for i in rows if old[i] != 1), split[0])
+        target = next((j for j in columns if new[j] != 1), None)
+        if split != [own] or target is None or new[target] % _parts(mesh, entries[own]):
+            groups = None
+            break
+        found[target] = entries[own]
+    if groups is None or sum(len(r) > 1 and len(c) > 1 for r, c in _without_ones(old, new)) > 0:
+        if is_lenient():
+            return [None] * len(new)
+        raise ShardingTypeError(
+            "This reshape is not supported. Please specify the sharding of the output via the"
+            " `out_sharding` argument of jax.lax.reshape. Got operand type:"
+            f" {avals[0].str_short()}, new sizes: {tuple(new)}"
+        )
+    return found
+
+
+def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]] | None:
+    """Dimensions before and after that hold the same elements, in groups; None if there is no such
+    way."""
+    found, i, j = [], 0, 0
+    while i < len(old) or j < len(new):
+        rows, columns = ([i], []) if i < len(old) else ([], [j])
+        a = b = 1
+        if rows:
+            a, i = old[i], i + 1
+        else:
+            b, j = new[j], j + 1
+        while a != b:
+            if a > b and j < len(new):
+                b, j = b * new[j], j + 1
+                columns.append(j - 1)
+            elif a < b and i < len(old):
+                a, i = a * old[i], i + 1
+                rows.append(i - 1)
+            else:
+                return None
+        found.append((rows, columns))
+    return found
+
+
+def _without_ones(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """The groups, without dimensions of one element."""
+    groups = _groups([n for n in old if n != 1], [n for n in new if n != 1])
+    return groups or []
+
+
+def _gathered(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    found = LENIENT_RULES["gather"]([_entries(a) for a in avals], avals, out, params)
+    used = {n for e in found for n in names_in(e)}
+    lost = {n for a in avals for e in _entries(a) for n in names_in(e)} - used
+    if lost and not is_lenient():
+        raise ShardingTypeError(
+            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather"
+            " indexing as out sharding could not be resolved unambiguously (or would require"
+            f" collectives on inputs). Got operand={avals[0].str_short()},"
+            f" indices={avals[1].str_short()}"
+        )
+    return found
+
+
+def _constrained(
+    name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    sharding = params["sharding"]
+    if not isinstance(sharding, NamedSharding):
+        return [None] * out.ndim
+    return list(of_explicit_axes(sharding.spec, mesh).padded(out.ndim))
+
+
+def _lenient(rule: Callable[..., Entries]) -> Callable[..., Entries]:
+    return lambda name, avals, out, params, mesh: rule(
+        [_entries(a) for a in avals], avals, out, params
+    )
+
+
+Rule = Callable[[str, Avals, ShapedArray, Params, AbstractMesh], Entries]
+_RULES: Final[dict[str, Rule]] = {
+    **{name: _lenient(rule) for name, rule in LENIENT_RULES.items()},
+    "dot_general": _dot,
+    "concatenate": _concatenated,
+    "select_n": _selected,
+    "slice": _resized,
+    "dynamic_slice": _resized,
+    "pad": _resized,
+    "dynamic_update_slice": _updated,
+    "reshape": _reshaped,
+    "gather": _gathered,
+    "sharding_constraint": _constrained,
+}
+
+
+def _spec_entries(
+    p: Primitive, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
+) -> Entries:
+    rule = _RULES.get(p.name)
+    if rule is not None:
+        return rule(p.name, avals, out, params, mesh)
+    if avals and all(a.shape in ((), out.shape) for a in avals):
+        return _elementwise(p.name, avals, out, params, mesh)
+    if p.name.startswith("scatter"):
+        return _entries(avals[0])
+    return [None] * out.ndim
+
+
+# ---------------------------------------------------------------- what is still to be added
+
+_PASSING: Final = frozenset(
+    (
+        "neg", "convert_element_type", "copy", "copy_p", "reshape", "transpose", "squeeze",
+        "broadcast_in_dim", "reduce_sum", "reduce_precision", "slice", "pad", "sharding_constraint",
+        "expand_dims", "real", "imag", "stop_gradient", "name", "optimization_barrier",
+        "concatenate", "select_n", "dynamic_slice", "dynamic_update_slice", "cumsum", "rev",
+    )
+)  # fmt: skip
+
+
+def sums(p: Primitive, unreduced: Sequence[Axes | None], reduced: Sequence[Axes | None]) -> Any:
+    """The axes over which the result is unreduced and reduced, from those of the operands; None
+    stands for an operand that goes with any."""
+    us, rs = [u or NO_AXES for u in unreduced], [r or NO_AXES for r in reduced]
+    if not any(us) and not any(rs):
+        return NO_AXES, NO_AXES
+    if is_lenient():
+        return frozenset().union(*us), frozenset().union(*rs)
+    together = _reduced_together(reduced)
+    if p.name in _PASSING:
+        return next((u for u in us if u), NO_AXES), together
+    if p.name in ("add", "sub", "add_any"):
+        return _added(p.name, *us), together
+    if p.name == "mul":
+        return _multiplied(*us, *rs), together
+    if p.name == "dot_general":
+        if any(us):
+            raise ShardingTypeError(
+                "lhs or rhs passed to dot_general cannot be unreduced. Got lhs unreduced over"
+                f" {set(us[0])} and rhs over {set(us[1])}"
+            )
+        return NO_AXES, NO_AXES
+    if any(us):
+        raise NotImplementedError(f"unreduced rule for {p.name} is not implemented.")
+    return NO_AXES, together
+
+
+def _reduced_together(reduced: Sequence[Axes | None]) -> Axes:
+    named = {r for r in reduced if r}
+    if len(named) > 1:
+        raise ShardingTypeError(
+            "All inputs should be reduced across the same mesh axes. Got specs:"
+            f" {[set(r) for r in named]}"
+        )
+    (found,) = named or (NO_AXES,)
+    return found
+
+
+def _added(name: str, left: Axes, right: Axes) -> Axes:
+    if left and right and left != right:
+        raise ShardingTypeError(
+            f"lhs and rhs to `{name}` must be unreduced along the same mesh axes. Got"
+            f" lhs={set(left)}, rhs={set(right)}"
+        )
+    if bool(left) != bool(right):
+        first, second = ("lhs", "rhs") if left else ("rhs", "lhs")
+        raise ShardingTypeError(
+            f"{first} is unreduced while {second} is not. `{name}` operation does not allow this"
+            f" because there will be implicit communication. Please reduce {first} via `reshard`"
+            f" before calling `{name}`."
+        )
+    return left
+
+
+def _multiplied(left: Axes, right: Axes, left_reduced: Axes, right_reduced: Axes) -> Axes:
+    if left and right:
+        raise ShardingTypeError(
+            "lhs and rhs to `mul` cannot be unreduced since mul is bilinear. Got"
+            f" lhs={set(left)}, rhs={set(right)}"
+        )
+    for own, other, first, second in (
+        (left, right_reduced, "LHS", "RHS"),
+        (right, left_reduced, "RHS", "LHS"),
+    ):
+        if own and own != other:
+            raise ShardingTypeError(
+                f"{second} should be reduced along the same axes {first} is unreduced on. Got"
+                f" {first} unreduced over {set(own)} and {second} reduced over {set(other)}"
+            )
+    return left or right
+
+
+# ---------------------------------------------------------------- results
+
+
+def _sums_of(aval: ShapedArray) -> tuple[Axes | None, Axes | None]:
+    place = aval.place
+    if not isinstance(place, Place) or (aval.ndim == 0 and aval.weak_type and place.mat.empty):
+        return None, None
+    return place.spec.unreduced | place.mat.unreduced, place.spec.reduced | place.mat.reduced
+
+
+def _collective(p: Collective, avals: Avals, params: Params) -> ManualAxisType:
+    """How the result of a collective relates to the axes."""
+    mat = EMPTY_MANUAL
+    varying = frozenset[Hashable]().union(*[mat_of(a).varying for a in avals])
+    if avals:
+        mat = mat_of(avals[0])
+    return p.manual_type(mat.update(varying=varying), params)
+
+
+def _result(
+    p: Primitive, avals: Avals, params: Params, out: ShapedArray, mesh: AbstractMesh
+) -> ShapedArray:
+    if isinstance(p, Collective):
+        mat = _collective(p, avals, params)
+        unreduced, reduced = mat.unreduced, mat.reduced
+        if avals and isinstance(avals[0].place, Place):
+            unreduced |= avals[0].place.spec.unreduced
+            reduced |= avals[0].place.spec.reduced
+        varying = mat.varying
+    else:
+        pairs = [_sums_of(a) for a in avals]
+        unreduced, reduced = sums(p, [u for u, _ in pairs], [r for _, r in pairs])
+        varying = frozenset[Hashable]().union(*[mat_of(a).varying for a in avals])
+    if p.name == "sharding_constraint" and isinstance(params["sharding"], NamedSharding):
+        spec = of_explicit_axes(params["sharding"].spec, mesh)
+        unreduced = (unreduced - set(mesh.explicit_axes)) | spec.unreduced
+        reduced = (reduced - set(mesh.explicit_axes)) | spec.reduced
+    explicit = frozenset(mesh.explicit_axes)
+    entries = [None] * out.ndim if not explicit else _spec_entries(p, avals, out, params, mesh)
+    split = {n for e in entries for n in names_in(e)}
+    entries = _once(p, avals, out, entries)
+    spec = PartitionSpec(
+        *entries, unreduced=(unreduced & explicit) - split, reduced=(reduced & explicit) - split
+    )
+    mat = ManualAxisType(
+        varying=varying,
+        unreduced=unreduced - explicit - varying,
+        reduced=reduced - explicit - varying - unreduced,
+    )
+    return out.update(place=place_of(mesh, spec, mat))
+
+
+def _once(p: Primitive, avals: Avals, out: ShapedArray, entries: Entries) -> Entries:
+    """The entries, in which every axis stands once."""
+    seen: set[Hashable] = set()
+    kept: Entries = []
+    for e in entries:
+        names = names_in(e)
+        if seen.intersection(names):
+            if not is_lenient():
+                shown = ", ".join(a.str_short() for a in avals)
+                raise ShardingTypeError(
+                    f"{p.name} operation with inputs: {shown} produces an illegally sharded result:"
+                    f" {out.str_short()} with the spec {entries}"
+                ) from DuplicateSpecError(str(entries))
+            e = None
+        seen.update(names_in(e))
+        kept.append(e)
+    return kept
+
+
+class _Typing(Typing):
+    def of_member(self, aval: ShapedArray, axis: Any, kind: str) -> ShapedArray:
+        mesh = axis.mesh
+        if mesh is None:
+            return aval
+        place = aval.place
+        if not isinstance(place, Place):
+            place = place_of(mesh, PartitionSpec(*[None] * aval.ndim), EMPTY_MANUAL)
+        mat = place.mat.update(**{kind: getattr(place.mat, kind) | {axis.name}})
+        return aval.update(place=place.updated(mat=mat, mesh=mesh))
+
+    def without(self, aval: ShapedArray, dim: int) -> ShapedArray:
+        shape, place = aval.shape[:dim] + aval.shape[dim + 1 :], aval.place
+        if isinstance(place, Place):
+            entries = place.spec.partitions
+            place = place.with_entries(entries[:dim] + entries[dim + 1 :])
+        return ShapedArray(shape, aval.dtype, aval.weak_type, place)
+
+    def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
+        return _kind(primitive, kinds, constant)
+
+    def ambient(self) -> Any:
+        mesh = ambient_mesh()
+        return None if mesh.are_all_axes_auto else mesh
+
+    def placed(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
+        return typed(aval, sharding)
+
+    def mesh_of(self, aval: Any) -> Any:
+        place = getattr(aval, "place", None)
+        return place.mesh if isinstance(place, Place) else None
+
+    def operands(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Any:
+        if len(args) < 2 or isinstance(primitive, AxisPrimitive) or not checks_variance():
+            return args
+        if any(True for _ in subjaxprs(params)):
+            return args
+        return agreeing(primitive, args)
+
+    def results(
+        self, primitive: Primitive, avals: Avals, params: Params, out: Any, mesh: Any
+    ) -> Any:
+        if any(True for _ in subjaxprs(params)):
+            return out
+        known = [a for a in avals if isinstance(a, ShapedArray)]
+        mesh = _mesh_of(known, mesh)
+        if mesh.are_all_axes_auto:
+            return out
+        if primitive.multiple_results:
+            return [
+                _result(primitive, known, params, o, mesh) if isinstance(o, ShapedArray) else o
+                for o in out
+            ]
+        return _result(primitive, known, params, out, mesh) if type(out) is ShapedArray else out
+
+
+def _kind(p: Primitive, kinds: Sequence[str | None], constant: Sequence[bool]) -> str | None:
+    here = frozenset(("axis",))
+    if "unreduced" not in kinds and ("reduced" not in kinds or "varying" in kinds):
+        return "varying" if any(kinds) else None
+    us = [None if c else here if k == "unreduced" else NO_AXES for k, c in zip(kinds, constant)]
+    rs = [None if c else here if k == "reduced" else NO_AXES for k, c in zip(kinds, constant)]
+    unreduced, reduced = sums(p, us, rs)
+    return "unreduced" if unreduced else "reduced" if reduced else None
+
+
+def agreeing(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
+    """The operands, all varying along the axes that one of them varies along."""
+    mats = [None if _is_constant(a) else mat_of(a.aval) for a in args]
+    joined = frozenset[Hashable]().union(*[m.varying for m in mats if m is not None])
+    if not joined or all(m is None or m.varying == joined for m in mats):
+        return list(args)
+    if not config.auto_pcast:
+        raise ValueError(
+            f"Primitive {primitive.name} requires varying manual axes to match, but got"
+            f" {[set(m.varying) for m in mats if m is not None]}. Please cast with `jax.lax.pcast`"
+            " where that is needed, or set calque_auto_pcast"
+        )
+    out = []
+    for a, m in zip(args, mats):
+        missing = NO_AXES if m is None else joined - m.varying
+        if m is not None and missing:
+            names = in_mesh_order(ambient_mesh(), missing)
+            cast = "reduced_vary_cast" if m.reduced == missing else "pvary"
+            a = do[cast](a, axes=names)
+        out.append(a)
+    return out
+
+
+def _is_constant(x: Any) -> bool:
+    return isinstance(x, PYTHON_SCALARS) or not isinstance(x, Tracer)
+
+
+typing.value = _Typing()

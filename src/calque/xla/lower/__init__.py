@@ -1,0 +1,1 @@
+"""Jaxprs as StableHLO: a table of rules by primitive."""

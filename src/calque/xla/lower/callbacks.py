@@ -1,0 +1,130 @@
+"""Python called from inside programs on XLA: callbacks of the user, and primitives that XLA has no
+operation for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.dtypes import ExtendedDType
+from calque.core.jaxprs import Eqn
+from calque.xla.lower.rules import Builder, equation_rule, listed
+from calque.xla.text.tree import Part, Value
+from calque.xla.text.types import TOKEN, Tensor, Type, signature
+
+TARGET: Final = {"cpu": "xla_ffi_python_cpu_callback", "gpu": "xla_ffi_python_gpu_callback"}
+
+
+class HostFunction:
+    """The meaning of an equation as a function of NumPy arrays, with results of exactly the types
+    that the program expects."""
+
+    def __init__(self, e: Eqn, outs: Sequence[Tensor]) -> None:
+        self.primitive, self.params, self.outs = e.primitive, e.params, tuple(outs)
+        self.records = tuple(
+            v.aval.dtype.storage if isinstance(v.aval.dtype, ExtendedDType) else None
+            for v in e.invars
+        )
+        self.source = e.source
+
+    def __call__(self, *args: Any) -> tuple[np.ndarray, ...]:
+        xs = [
+            np.asarray(x) if record is None else _as_records(np.asarray(x), record)
+            for x, record in zip(args, self.records, strict=True)
+        ]
+        found = self.primitive.meaning(*xs, **self.params)
+        results = found if self.primitive.multiple_results else [found]
+        return tuple(_as_tensor(np.asarray(x), t) for x, t in zip(results, self.outs, strict=True))
+
+    def __repr__(self) -> str:
+        return f"HostFunction({self.primitive.name} at {self.source})"
+
+
+def _as_records(words: np.ndarray, record: np.dtype) -> np.ndarray:
+    return np.ascontiguousarray(words).view(record).reshape(words.shape[:-1])
+
+
+def _as_tensor(x: np.ndarray, t: Tensor) -> np.ndarray:
+    if x.dtype.names:  # keys: their words
+        x = np.ascontiguousarray(x)[x.dtype.names[0]]
+    return np.ascontiguousarray(x, t.dtype).reshape(t.shape)
+
+
+def host_call(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
+    """An equation whose meaning runs in Python, on the host."""
+    ordered = bool(e.params.get("ordered")) or e.params.get("effect") == "OrderedDebug"
+    return call_host(
+        b, HostFunction(e, outs), outs, args, effect=e.primitive.effect, ordered=ordered
+    )
+
+
+def call_host(
+    b: Builder,
+    function: Any,
+    outs: Sequence[Tensor],
+    args: Sequence[Value],
+    *,
+    effect: bool = False,
+    ordered: bool = False,
+) -> list[Value]:
+    """A call of a Python function of NumPy arrays that gives a tuple of them."""
+    index = len(b.state.callbacks)
+    b.state.callbacks.append(function)
+    target = TARGET.get(b.state.platform)
+    if target is None:
+        raise NotImplementedError(
+            f"programs on {b.state.platform} cannot call Python on the host: XLA has no such call"
+            f" there ({function!r})"
+        )
+    xs = [*([b.ordered()] if ordered else []), *args]
+    types: list[Type] = [*([TOKEN] if ordered else []), *outs]
+    attributes = {
+        "backend_config": '""',
+        "mhlo.backend_config": f"{{index = {index} : ui64}}",
+        "operand_layouts": layouts([x.type for x in xs]),
+        "result_layouts": layouts(types),
+    }
+    if effect:
+        attributes["has_side_effect"] = "true"
+    found = custom_call(b, target, types, xs, attributes)
+    if ordered:
+        b.token = found.pop(0)
+    return found
+
+
+def custom_call(
+    b: Builder,
+    target: str,
+    types: Sequence[Type],
+    xs: Sequence[Value],
+    attributes: dict[str, str],
+) -> list[Value]:
+    """stablehlo.custom_call @target(operands) {attributes} : types"""
+    listed_attributes = ", ".join(f"{k} = {attributes[k]}" for k in sorted(attributes))
+    ending = f") {{{listed_attributes}}} : {signature([x.type for x in xs], types)}"
+    parts: list[Part] = [f"stablehlo.custom_call @{target}(", *listed(xs), ending]
+    return b.emit(types, *parts)
+
+
+def layouts(types: Sequence[Type], columns_first: bool = False) -> str:
+    """Arrays row by row; with `columns_first` the matrices in the last two dimensions column by
+    column."""
+    return f"[{', '.join(_layout(t, columns_first) for t in types)}]"
+
+
+def _layout(t: Type, columns_first: bool) -> str:
+    n = t.ndim if isinstance(t, Tensor) else 0
+    if n == 0:
+        return "dense<> : tensor<0xindex>"
+    order = list(range(n - 1, -1, -1))
+    if columns_first and n > 1:
+        order[0], order[1] = order[1], order[0]
+    text = str(order[0]) if n == 1 else f"[{', '.join(map(str, order))}]"
+    return f"dense<{text}> : tensor<{n}xindex>"
+
+
+@equation_rule("pure_callback", "io_callback", "debug_callback", "debug_print", "check")
+def callback(b: Builder, e: Eqn, outs: Sequence[Tensor], args: Sequence[Value]) -> list[Value]:
+    return host_call(b, e, outs, args)

@@ -1,0 +1,331 @@
+"""Operations of each element by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.dtypes import is_complex, is_float, is_unsigned
+from calque.xla.lower.rules import RULES, Builder, Rule, rule
+from calque.xla.text.tree import Value
+from calque.xla.text.types import Tensor
+
+UNARY: Final = {
+    "abs": "abs",
+    "cbrt": "cbrt",
+    "ceil": "ceil",
+    "clz": "count_leading_zeros",
+    "cos": "cosine",
+    "exp": "exponential",
+    "expm1": "exponential_minus_one",
+    "floor": "floor",
+    "imag": "imag",
+    "is_finite": "is_finite",
+    "log": "log",
+    "log1p": "log_plus_one",
+    "logistic": "logistic",
+    "neg": "negate",
+    "not": "not",
+    "population_count": "popcnt",
+    "real": "real",
+    "rsqrt": "rsqrt",
+    "sin": "sine",
+    "sqrt": "sqrt",
+    "tan": "tan",
+    "tanh": "tanh",
+}
+BINARY: Final = {
+    "add": "add",
+    "add_any": "add",
+    "and": "and",
+    "atan2": "atan2",
+    "div": "divide",
+    "mul": "multiply",
+    "or": "or",
+    "rem": "remainder",
+    "shift_left": "shift_left",
+    "shift_right_arithmetic": "shift_right_arithmetic",
+    "shift_right_logical": "shift_right_logical",
+    "sub": "subtract",
+    "xor": "xor",
+}
+CHLO: Final = {
+    "acos": "acos",
+    "acosh": "acosh",
+    "asin": "asin",
+    "asinh": "asinh",
+    "atan": "atan",
+    "atanh": "atanh",
+    "bessel_i1e": "bessel_i1e",
+    "cosh": "cosh",
+    "digamma": "digamma",
+    "erf": "erf",
+    "erf_inv": "erf_inv",
+    "erfc": "erfc",
+    "lgamma": "lgamma",
+    "nextafter": "next_after",
+    "polygamma": "polygamma",
+    "sinh": "sinh",
+    "zeta": "zeta",
+}
+COMPARISONS: Final = {"eq": "EQ", "ne": "NE", "ge": "GE", "gt": "GT", "le": "LE", "lt": "LT"}
+
+
+def _operation(name: str) -> Rule:
+    def lower(b: Builder, out: Tensor, *xs: Value, **_: Any) -> Value:
+        return b.same(f"stablehlo.{name}", out, *[b.spread(x, out.shape) for x in xs])
+
+    return lower
+
+
+def _chlo(name: str) -> Rule:
+    def lower(b: Builder, out: Tensor, *xs: Value, **_: Any) -> Value:
+        return b.chlo(name, out, *[b.spread(x, out.shape) for x in xs])
+
+    return lower
+
+
+def _comparison(direction: str) -> Rule:
+    def lower(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+        return b.compare(direction, b.spread(x, out.shape), b.spread(y, out.shape))
+
+    return lower
+
+
+def _total(direction: str) -> Rule:
+    """Comparison in the order that puts -0 before 0 and NaN behind all else."""
+
+    def lower(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+        x, y = b.spread(x, out.shape), b.spread(y, out.shape)
+        return b.compare(direction, x, y, "TOTALORDER" if is_float(x.dtype) else None)
+
+    return lower
+
+
+RULES.update({name: _operation(op) for name, op in (UNARY | BINARY).items()})
+RULES.update({name: _chlo(op) for name, op in CHLO.items()})
+RULES.update({name: _comparison(d) for name, d in COMPARISONS.items()})
+RULES.update({f"{name}_to": _total(COMPARISONS[name]) for name in ("eq", "le", "lt")})
+
+
+def _extremal(op: str, direction: str) -> Rule:
+    def lower(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+        x, y = b.spread(x, out.shape), b.spread(y, out.shape)
+        if is_complex(x.dtype):
+            return b.select(lexicographic(b, direction, x, y), x, y)
+        return b.same(f"stablehlo.{op}", out, x, y)
+
+    return lower
+
+
+RULES.update(max=_extremal("maximum", "GT"), min=_extremal("minimum", "LT"))
+
+
+def lexicographic(b: Builder, direction: str, x: Value, y: Value) -> Value:
+    """Comparison of complex numbers: by real parts, by imaginary ones where these are equal."""
+    part = x.tensor.with_dtype(np.zeros((), x.dtype).real.dtype)
+    (xr, xi), (yr, yi) = [
+        (b.same("stablehlo.real", part, v), b.same("stablehlo.imag", part, v)) for v in (x, y)
+    ]
+    same = b.compare("EQ", xr, yr)
+    return b.select(same, b.compare(direction, xi, yi), b.compare(direction, xr, yr))
+
+
+@rule("complex")
+def complex_(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+    x, y = b.spread(x, out.shape), b.spread(y, out.shape)
+    return b.one(out, "stablehlo.complex ", x, ", ", y, f" : {out}")  # type: ignore[no-any-return]
+
+
+@rule("conj")
+def conj(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
+    if not is_complex(x.dtype):
+        return complex_(b, out, x, b.filled(0, x.tensor))
+    return b.chlo("conj", out, x)
+
+
+@rule("square")
+def square(b: Builder, out: Tensor, x: Value) -> Value:
+    if is_float(x.dtype) or is_complex(x.dtype):
+        return b.chlo("square", out, x)
+    return b.binary("multiply", x, x)
+
+
+@rule("pow")
+def power(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+    x, y = b.spread(x, out.shape), b.spread(b.convert(y, x.dtype), out.shape)
+    return b.same("stablehlo.power", out, x, y)
+
+
+@rule("exp2")
+def exp2(b: Builder, out: Tensor, x: Value) -> Value:
+    log = np.log(2).astype(np.result_type(np.float64, out.dtype) if out.dtype.kind == "c" else "f8")
+    return b.same("stablehlo.exponential", out, b.binary("multiply", b.filled(log, out), x))
+
+
+@rule("integer_pow")
+def integer_pow(b: Builder, out: Tensor, x: Value, *, y: int) -> Value:
+    """Products of squares; the reciprocal of that for a negative exponent."""
+    left, power_of_x, found = abs(y), x, None
+    while left:
+        if left & 1:
+            found = power_of_x if found is None else b.binary("multiply", found, power_of_x)
+        left >>= 1
+        if left:
+            power_of_x = b.binary("multiply", power_of_x, power_of_x)
+    one = b.filled(1, out) if found is None or y < 0 else None
+    if found is None:
+        assert one is not None
+        return one
+    return found if one is None else b.binary("divide", one, found)
+
+
+@rule("sign")
+def sign(b: Builder, out: Tensor, x: Value) -> Value:
+    if is_unsigned(x.dtype):
+        return b.select(b.compare("EQ", x, b.filled(0, out)), b.filled(0, out), b.filled(1, out))
+    return b.same("stablehlo.sign", out, x)
+
+
+@rule("round")
+def round_(b: Builder, out: Tensor, x: Value, *, rounding_method: int) -> Value:
+    return b.same(f"stablehlo.round_nearest_{'even' if rounding_method == 1 else 'afz'}", out, x)
+
+
+@rule("mulhi")
+def mulhi(b: Builder, out: Tensor, x: Value, y: Value) -> Value:
+    """The high half of a product, by four products of halves (of one twice as wide up to 32
+    bits)."""
+    x, y = b.spread(x, out.shape), b.spread(y, out.shape)
+    bits = 8 * out.dtype.itemsize
+    if bits < 64:
+        wide = f"{'uint' if is_unsigned(out.dtype) else 'int'}{2 * bits}"
+        product = b.binary("multiply", *[b.convert(v, np.dtype(wide)) for v in (x, y)])
+        shifted = b.binary("shift_right_logical", product, b.filled(bits, product.tensor))
+        return b.convert(shifted, out.dtype)
+    high = _mulhi_unsigned(b, *[b.convert(v, np.dtype("uint64")) for v in (x, y)])
+    high = b.convert(high, out.dtype)
+    if is_unsigned(out.dtype):
+        return high
+    zero = b.filled(0, out)
+    for a, other in ((x, y), (y, x)):  # a negative factor stands for itself plus 2**64
+        high = b.binary("subtract", high, b.select(b.compare("LT", a, zero), other, zero))
+    return high
+
+
+def _mulhi_unsigned(b: Builder, x: Value, y: Value) -> Value:
+    half, mask = b.filled(32, x.tensor), b.filled(0xFFFFFFFF, x.tensor)
+    (x1, x0), (y1, y0) = [
+        (b.binary("shift_right_logical", v, half), b.binary("and", v, mask)) for v in (x, y)
+    ]
+    low = b.binary("shift_right_logical", b.binary("multiply", x0, y0), half)
+    first = b.binary("add", b.binary("multiply", x1, y0), low)
+    second = b.binary("add", b.binary("multiply", x0, y1), b.binary("and", first, mask))
+    high = b.binary("add", b.binary("multiply", x1, y1), _shifted(b, first, half))
+    return b.binary("add", high, _shifted(b, second, half))
+
+
+def _shifted(b: Builder, x: Value, by: Value) -> Value:
+    return b.binary("shift_right_logical", x, by)
+
+
+@rule("clamp")
+def clamp(b: Builder, out: Tensor, low: Value, x: Value, high: Value) -> Value:
+    if is_complex(out.dtype):
+        low, high = b.spread(low, out.shape), b.spread(high, out.shape)
+        least = b.select(lexicographic(b, "GT", low, x), low, x)
+        return b.select(lexicographic(b, "LT", high, least), high, least)
+    low, high = b.spread(low, out.shape), b.spread(high, out.shape)
+    return b.same("stablehlo.clamp", out, low, x, high)
+
+
+@rule("select_n")
+def select_n(b: Builder, out: Tensor, which: Value, *cases: Value) -> Value:
+    """A tree of comparisons where there are more than two cases."""
+    xs = [b.spread(x, out.shape) for x in cases]
+    if which.shape and which.shape != out.shape:  # of keys: all words of one are chosen together
+        which = b.broadcast(which, which.tensor.with_shape(out.shape), range(which.ndim))
+    if len(xs) == 1:
+        return xs[0]
+    if which.dtype == np.dtype(bool):
+        return b.select(which, xs[1], xs[0])
+
+    def among(first: int, last: int) -> Value:
+        if last - first == 1:
+            return xs[first]
+        middle = (first + last) // 2
+        low, high = among(first, middle), among(middle, last)
+        limit = b.filled(middle, which.tensor)
+        return b.select(b.compare("LT", which, limit), low, high)
+
+    return among(0, len(xs))
+
+
+@rule("convert_element_type")
+def convert(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
+    if is_complex(x.dtype) and not is_complex(out.dtype):
+        x = b.same("stablehlo.real", x.tensor.with_dtype(np.zeros((), x.dtype).real.dtype), x)
+    if out.dtype == np.dtype(bool) and x.dtype != np.dtype(bool):
+        return b.compare("NE", x, b.filled(0, x.tensor))
+    return b.same("stablehlo.convert", out, x)
+
+
+@rule("bitcast_convert_type")
+def bitcast(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
+    return b.bitcast(x, out)
+
+
+@rule("reduce_precision")
+def reduce_precision(
+    b: Builder, out: Tensor, x: Value, *, exponent_bits: int, mantissa_bits: int
+) -> Value:
+    text = f", format = e{exponent_bits}m{mantissa_bits} : {out}"
+    return b.one(out, "stablehlo.reduce_precision ", x, text)  # type: ignore[no-any-return]
+
+
+def _identity(b: Builder, out: Tensor, x: Value, **_: Any) -> Value:
+    return x
+
+
+RULES.update(
+    dict.fromkeys(
+        ("consume", "copy", "name", "pbroadcast", "pvary", "stage", "stop_gradient"), _identity
+    )
+)
+
+_Barrier = Callable[..., Any]
+
+
+@rule("optimization_barrier")
+def optimization_barrier(b: Builder, outs: list[Tensor], *xs: Value) -> list[Value]:
+    return barrier(b, xs)
+
+
+def barrier(b: Builder, xs: Any) -> list[Value]:
+    """The same values, which the compiler takes for others."""
+    if not xs:
+        return []
+    types = [x.type for x in xs]
+    parts: list[Any] = ["stablehlo.optimization_barrier "]
+    for i, x in enumerate(xs):
+        parts += [", ", x] if i else [x]
+    return b.emit(types, *parts, f" : {', '.join(map(str, types))}")
+
+
+@rule("assert_consumed_value")
+def assert_consumed(b: Builder, outs: list[Tensor], *xs: Value, **_: Any) -> list[Value]:
+    """Said to the analysis of programs, not to the machine."""
+    return []
+
+
+@rule("dce_sink")
+def dce_sink(b: Builder, outs: list[Tensor], x: Value, **_: Any) -> list[Value]:
+    barrier(b, [x])
+    return []
+
+
+@rule("size_value")
+def size_value(b: Builder, out: Tensor, *, dim: Any) -> Value:
+    return b.scalar(int(dim), out.dtype)

@@ -1,0 +1,180 @@
+"""Gather and scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.dtypes import iinfo, is_complex
+from calque.core.jaxprs import ClosedJaxpr
+from calque.ops.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from calque.ops.indexing import fill_of
+from calque.xla.lower.programs import lower_program
+from calque.xla.lower.rules import RULES, Builder, Rule, array_i64, boolean, rule
+from calque.xla.text.tree import Value
+from calque.xla.text.types import Tensor
+
+CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+
+
+def _numbers(fields: Mapping[str, Sequence[int]], vector: int) -> str:
+    """offset_dims = [1], ...: fields that are empty are left out."""
+    parts = [f"{k} = [{', '.join(map(str, v))}]" for k, v in fields.items() if v]
+    return ", ".join([*parts, *([f"index_vector_dim = {vector}"] if vector else [])])
+
+
+def wide_indices(b: Builder, indices: Value, shape: Sequence[int]) -> Value:
+    """Indices as int32 where their own type cannot hold the sizes: they would wrap around when they
+    are compared with them."""
+    limit = iinfo(indices.dtype).max
+    if max(shape, default=0) <= limit:
+        return indices
+    return b.convert(indices, np.dtype("int32"))
+
+
+def last_starts(
+    b: Builder, indices: Value, shape: Sequence[int], sizes: Sequence[int], index_map: Sequence[int]
+) -> Value:
+    """For each entry of an index vector, where its window may start at most."""
+    limits = [shape[d] - sizes[d] for d in index_map]
+    most = min(int(iinfo(indices.dtype).max), 2**63 - 1)
+    row = b.constant(np.array([min(n, most) for n in limits]).astype(indices.dtype))
+    return b.broadcast(row, indices.tensor, [indices.ndim - 1])
+
+
+def clamped(b: Builder, indices: Value, last: Value) -> Value:
+    zero = b.filled(0, indices.tensor)
+    return b.same("stablehlo.clamp", indices.tensor, zero, indices, last)
+
+
+def inside(b: Builder, indices: Value, last: Value) -> Value:
+    """For each index vector, whether its window is inside."""
+    zero = b.filled(0, indices.tensor)
+    fits = b.binary("and", b.compare("GE", indices, zero), b.compare("LE", indices, last))
+    return RULES["reduce_and"](b, fits.tensor, fits, axes=(indices.ndim - 1,))  # type: ignore[no-any-return]
+
+
+@rule("gather")
+def gather(
+    b: Builder,
+    out: Tensor,
+    x: Value,
+    indices: Value,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
+) -> Value:
+    n = dimension_numbers
+    if not all(x.shape[d] >= s for d, s in enumerate(slice_sizes)):
+        return b.filled(0, out)
+    if 0 in out.shape:
+        return b.filled(0, out)
+    keeps = None
+    if mode in (CLIP, FILL) and n.start_index_map:
+        indices = wide_indices(b, indices, x.shape)
+        last = last_starts(b, indices, x.shape, slice_sizes, n.start_index_map)
+        if mode is CLIP:
+            indices = clamped(b, indices, last)
+        else:
+            keeps = inside(b, indices, last)
+    fields = {
+        "offset_dims": n.offset_dims,
+        "collapsed_slice_dims": n.collapsed_slice_dims,
+        "operand_batching_dims": n.operand_batching_dims,
+        "start_indices_batching_dims": n.start_indices_batching_dims,
+        "start_index_map": n.start_index_map,
+    }
+    attributes = {
+        "dimension_numbers": f"#stablehlo.gather<{_numbers(fields, indices.ndim - 1)}>",
+        "indices_are_sorted": boolean(indices_are_sorted),
+        "slice_sizes": array_i64(slice_sizes),
+    }
+    found = b.generic("stablehlo.gather", [out], [x, indices], attributes)[0]
+    if keeps is None:
+        return found
+    dims = [d for d in range(out.ndim) if d not in n.offset_dims]
+    whole = b.broadcast(keeps, out.with_dtype(bool), dims)
+    return b.select(whole, found, b.filled(fill_of(x.dtype, fill_value), out))
+
+
+def scatter_rule(name: str, op: str | None) -> Rule:
+    def lower(
+        b: Builder,
+        out: Tensor,
+        x: Value,
+        indices: Value,
+        updates: Value,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+        update_jaxpr: Any,
+        update_consts: Sequence[Any],
+    ) -> Value:
+        if 0 in updates.shape:
+            return x
+        n = dimension_numbers
+        if mode is CLIP and n.scatter_dims_to_operand_dims:
+            indices = wide_indices(b, indices, x.shape)
+            sizes = window_sizes(x, updates, n)
+            index_map = n.scatter_dims_to_operand_dims
+            indices = clamped(b, indices, last_starts(b, indices, x.shape, sizes, index_map))
+        elif n.scatter_dims_to_operand_dims:
+            indices = wide_indices(b, indices, x.shape)
+        fields = {
+            "update_window_dims": n.update_window_dims,
+            "inserted_window_dims": n.inserted_window_dims,
+            "input_batching_dims": n.operand_batching_dims,
+            "scatter_indices_batching_dims": n.scatter_indices_batching_dims,
+            "scatter_dims_to_operand_dims": n.scatter_dims_to_operand_dims,
+        }
+        attributes = {
+            "indices_are_sorted": boolean(indices_are_sorted),
+            "scatter_dimension_numbers": (
+                f"#stablehlo.scatter<{_numbers(fields, indices.ndim - 1)}>"
+            ),
+            "unique_indices": boolean(unique_indices),
+        }
+        scalar = x.tensor.with_shape(())
+        inner, args = b.inside([scalar, scalar])
+        if op is not None and not (is_complex(x.dtype) and op in ("maximum", "minimum")):
+            inner.returns(inner.binary(op, *args))
+        elif op is None and update_jaxpr is None:
+            inner.returns(args[1])
+        else:
+            inner.returns(*lower_program(inner, ClosedJaxpr(update_jaxpr, update_consts), args))
+        return b.generic(
+            "stablehlo.scatter", [out], [x, indices, updates], attributes, inner.region
+        )[0]
+
+    return lower
+
+
+def window_sizes(x: Value, updates: Value, n: ScatterDimensionNumbers) -> list[int]:
+    """The sizes of the windows along each dimension of the operand."""
+    dropped = (*n.inserted_window_dims, *n.operand_batching_dims)
+    window = iter([updates.shape[d] for d in n.update_window_dims])
+    return [1 if d in dropped else next(window) for d in range(x.ndim)]
+
+
+RULES.update(
+    {
+        "scatter": scatter_rule("scatter", None),
+        "scatter-add": scatter_rule("scatter-add", "add"),
+        "scatter-sub": scatter_rule("scatter-sub", "subtract"),
+        "scatter-mul": scatter_rule("scatter-mul", "multiply"),
+        "scatter-min": scatter_rule("scatter-min", "minimum"),
+        "scatter-max": scatter_rule("scatter-max", "maximum"),
+    }
+)

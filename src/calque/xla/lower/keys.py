@@ -1,0 +1,125 @@
+"""Operations that move elements about, on arrays of random keys: a key is a row of words, so that
+each of them gets one more dimension, which stays whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from calque.core.dtypes import ExtendedDType
+from calque.core.jaxprs import Eqn
+
+Params = dict[str, Any]
+
+
+def _words(e: Eqn) -> int:
+    """How many words a key of the equation has."""
+    for v in (*e.invars, *e.outvars):
+        if isinstance(v.aval.dtype, ExtendedDType):
+            return int(v.aval.dtype.storage[0].shape[0])  # type: ignore[attr-defined]
+    raise AssertionError("an equation about keys")
+
+
+def _broadcast(e: Eqn, p: Params) -> Params:
+    shape, dims = p["shape"], p["broadcast_dimensions"]
+    return {**p, "shape": (*shape, _words(e)), "broadcast_dimensions": (*dims, len(shape))}
+
+
+def _reshape(e: Eqn, p: Params) -> Params:
+    dims = p["dimensions"]
+    return {**p, "dimensions": None if dims is None else (*dims, len(dims))}
+
+
+def _transpose(e: Eqn, p: Params) -> Params:
+    return {"permutation": (*p["permutation"], len(p["permutation"]))}
+
+
+def _slice(e: Eqn, p: Params) -> Params:
+    strides = p["strides"]
+    return {
+        "start_indices": (*p["start_indices"], 0),
+        "limit_indices": (*p["limit_indices"], _words(e)),
+        "strides": None if strides is None else (*strides, 1),
+    }
+
+
+def _dynamic_slice(e: Eqn, p: Params) -> Params:
+    return {"slice_sizes": (*p["slice_sizes"], _words(e))}
+
+
+def _gather(e: Eqn, p: Params) -> Params:
+    numbers, rank = p["dimension_numbers"], e.outvars[0].aval.ndim
+    return {
+        **p,
+        "dimension_numbers": numbers._replace(offset_dims=(*numbers.offset_dims, rank)),
+        "slice_sizes": (*p["slice_sizes"], _words(e)),
+    }
+
+
+def _scatter(e: Eqn, p: Params) -> Params:
+    numbers, rank = p["dimension_numbers"], e.invars[2].aval.ndim
+    dims = (*numbers.update_window_dims, rank)
+    return {**p, "dimension_numbers": numbers._replace(update_window_dims=dims)}
+
+
+def _tile(e: Eqn, p: Params) -> Params:
+    return {"reps": (*p["reps"], 1)}
+
+
+def _as_it_is(e: Eqn, p: Params) -> Params:
+    return p
+
+
+# name -> the parameters for the words of keys
+PARAMETERS: Final[dict[str, Callable[[Eqn, Params], Params]]] = {
+    "broadcast_in_dim": _broadcast,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "slice": _slice,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _as_it_is,
+    "gather": _gather,
+    "scatter": _scatter,
+    "tile": _tile,
+    **dict.fromkeys(
+        (
+            "assert_consumed_value",
+            "concatenate",
+            "consume",
+            "convert_element_type",
+            "copy",
+            "empty",
+            "name",
+            "optimization_barrier",
+            "pbroadcast",
+            "pvary",
+            "rev",
+            "select_n",
+            "split",
+            "squeeze",
+            "stack",
+            "stage",
+            "stop_gradient",
+            "unstack",
+            "random_bits",
+            "random_clone",
+            "random_fold_in",
+            "random_seed",
+            "random_split",
+            "random_unwrap",
+            "random_wrap",
+        ),
+        _as_it_is,
+    ),
+}
+
+
+def at_words(e: Eqn) -> Params:
+    """The parameters of an equation about keys for arrays of their words."""
+    rewrite = PARAMETERS.get(e.primitive.name)
+    if rewrite is None:
+        raise NotImplementedError(
+            f"{e.primitive.name} of random keys has no form on XLA; take their words by"
+            f" random.key_data ({e.source})"
+        )
+    return rewrite(e, e.params)

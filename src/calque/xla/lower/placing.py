@@ -1,0 +1,53 @@
+"""Where values live: meshes of a module, and what is asked of the sharding of a value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from calque.transforms.devices.sharding import UNCONSTRAINED, NamedSharding, names_in
+from calque.xla.lower.rules import Builder, State, rule
+from calque.xla.text.tree import Value
+from calque.xla.text.types import Tensor
+
+
+def mesh_name(state: State, mesh: Any) -> str:
+    """The name of a mesh in the module, which is declared when it is met first."""
+    axes = tuple(zip(map(str, mesh.axis_names), mesh.axis_sizes))
+    known = state.meshes.get(axes)
+    if known is not None:
+        return known
+    name = state.meshes[axes] = f"mesh_{len(state.meshes) - 1}" if state.meshes else "mesh"
+    sizes = ", ".join(f'"{axis}"={n}' for axis, n in axes)
+    fields = ", ".join(f'{{name = "{axis}", size = {n} : i64}}' for axis, n in axes)
+    state.module.declarations.append(
+        f"sdy.mesh @{name} = <[{sizes}]> {{stablehlo.mesh = {{axes = [{fields}]}}}}"
+    )
+    state.partitions = max(state.partitions, math.prod(n for _, n in axes))
+    return name
+
+
+def dimensions(sharding: NamedSharding, ndim: int) -> str:
+    """[{"x"}, {}]: the mesh axes that each dimension is split over; {?} where that is left open."""
+    entries = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
+    return f"[{', '.join(map(_dimension, entries))}]"
+
+
+def _dimension(entry: Any) -> str:
+    if entry is UNCONSTRAINED:
+        return "{?}"
+    return "{" + ", ".join(f'"{name}"' for name in names_in(entry)) + "}"
+
+
+@rule("sharding_constraint")
+def sharding_constraint(b: Builder, out: Tensor, x: Value, *, sharding: Any, **_: Any) -> Value:
+    """On one device there is nothing to ask for."""
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.axis_names:
+        if len(sharding.device_set) == 1:
+            return x
+        raise NotImplementedError(
+            f"XLA is told of shardings by a mesh: use a NamedSharding, not {sharding}"
+        )
+    name = mesh_name(b.state, sharding.mesh)
+    where = f" <@{name}, {dimensions(sharding, out.ndim)}> : {out}"
+    return b.one(out, "sdy.sharding_constraint ", x, where)  # type: ignore[no-any-return]

@@ -1,0 +1,158 @@
+"""Programs equation by equation; the functions of a module that calls go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calque.core.arrays import to_numpy
+from calque.core.dtypes import ExtendedDType
+from calque.core.jaxprs import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
+from calque.core.trace import trace_to_jaxpr
+from calque.xla.lower.callbacks import host_call
+from calque.xla.lower.keys import at_words
+from calque.xla.lower.rules import EQUATION_RULES, RULES, Builder, listed
+from calque.xla.text.tree import Function, Location, Region, Value
+from calque.xla.text.types import TOKEN, signature, type_of
+
+
+def lower_program(
+    b: Builder, closed: ClosedJaxpr, args: Sequence[Value], consts: Sequence[Value] | None = None
+) -> list[Value]:
+    """Append the operations of a program; gives its results."""
+    if consts is None:
+        consts = [constant_of(b, c) for c in closed.consts]
+    env: dict[Var, Value] = dict(zip(closed.jaxpr.constvars, consts, strict=True))
+    env.update(zip(closed.jaxpr.invars, args, strict=True))
+    outer = b.location
+
+    def read(atom: Any) -> Value:
+        return literal(b, atom) if isinstance(atom, Literal) else env[atom]
+
+    for e in closed.jaxpr.eqns:
+        b.location = location_of(b, e)
+        env.update(zip(e.outvars, lower_equation(b, e, [read(a) for a in e.invars]), strict=True))
+    b.location = outer
+    return [read(a) for a in closed.jaxpr.outvars]
+
+
+def lower_equation(b: Builder, e: Eqn, args: list[Value]) -> list[Value]:
+    """The results of one equation."""
+    name = e.primitive.name
+    outs = [type_of(v.aval) for v in e.outvars]
+    whole = EQUATION_RULES.get(name)
+    if whole is not None:
+        return list(whole(b, e, outs, args))
+    written = RULES.get(name)
+    if written is None:
+        if e.primitive.program is not None:
+            return lower_function(b, e, e.primitive.program, args)
+        return host_call(b, e, outs, args)
+    params = e.params
+    if any(isinstance(v.aval.dtype, ExtendedDType) for v in (*e.invars, *e.outvars)):
+        params = at_words(e)
+    found = written(b, outs if e.primitive.multiple_results else outs[0], *args, **params)
+    return list(found) if e.primitive.multiple_results else [found]
+
+
+def lower_function(
+    b: Builder, e: Eqn, function: Callable[..., Any], args: Sequence[Value]
+) -> list[Value]:
+    """The operations of a function of arrays in the place of an equation."""
+
+    def listed_results(*xs: Any) -> list[Any]:
+        out = function(*xs, **e.params)
+        return list(out) if e.primitive.multiple_results else [out]
+
+    closed = trace_to_jaxpr(listed_results, [a.aval for a in e.invars], e.primitive.name)
+    return lower_program(b, closed, args)
+
+
+def literal(b: Builder, a: Literal) -> Value:
+    return b.scalar(a.val, type_of(a.aval).dtype)
+
+
+def constant_of(b: Builder, x: Any) -> Value:
+    """A constant of a program: an Array, a NumPy array or a number."""
+    return b.constant(host_data(x))
+
+
+def host_data(x: Any) -> np.ndarray:
+    """The elements of an array as NumPy has them; of keys their words."""
+    data = to_numpy(x) if hasattr(x, "aval") else np.asarray(x)
+    names = data.dtype.names
+    if names and names[0] != "float0":  # records of words
+        return np.asarray(np.ascontiguousarray(data)[names[0]])
+    return data
+
+
+def location_of(b: Builder, e: Eqn) -> Location:
+    source, name = e.source, e.primitive.name
+    if source is None:
+        return Location("/".join((*b.path, name)))
+    stack = (source.name_stack,) if source.name_stack else ()
+    path = "/".join((*b.path, *stack, name))
+    return Location(path, source.file, source.line, source.function)
+
+
+# ---------------------------------------------------------------- effects and calls
+
+
+def keeps_order(e: Eqn) -> bool:
+    """Whether an equation by itself has an effect that comes after those before it."""
+    return bool(e.params.get("ordered")) or e.params.get("effect") == "OrderedDebug"
+
+
+def ordered_inside(jaxpr: Jaxpr) -> bool:
+    """Whether a program, at any depth, has effects that keep their order."""
+    todo = [jaxpr]
+    while todo:
+        for e in todo.pop().eqns:
+            if e.primitive.effect and keeps_order(e):
+                return True
+            todo += subjaxprs(e.params)
+    return False
+
+
+def function_of(b: Builder, name: str, closed: ClosedJaxpr) -> Function:
+    """The private function of the module that is this program, which is written when it is asked
+    for first."""
+    key = (id(closed.jaxpr), name)
+    function = b.state.functions.get(key)
+    if function is None:
+        b.state.kept.append(closed)
+        body = Region([Value(type_of(a)) for a in closed.in_avals])
+        results = [type_of(a) for a in closed.out_avals]
+        function = Function(b.state.unique_name(name), body, results)
+        b.state.functions[key] = function
+        b.state.module.functions.append(function)
+        write_function(b, function, closed, ordered_inside(closed.jaxpr))
+    return function
+
+
+def call_function(b: Builder, name: str, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
+    """A call of a private function of the module."""
+    function = function_of(b, name, closed)
+    orders = len(function.results) > len(closed.jaxpr.outvars)
+    xs = [*([b.ordered()] if orders else []), *args]
+    call = "func.call" if b.nested else "call"
+    ending = f") : {signature([x.type for x in xs], function.results)}"
+    found = b.emit(function.results, f"{call} @{function.name}(", *listed(xs), ending)
+    if orders:
+        b.token = found.pop(0)
+    return found
+
+
+def write_function(b: Builder, f: Function, closed: ClosedJaxpr, orders: bool) -> None:
+    """The body of a private function."""
+    inner = Builder(b.state, f.body)
+    inner.path, inner.location = b.path, b.location
+    args = list(f.body.args)
+    if orders:
+        inner.token = Value(TOKEN)
+        f.body.args.insert(0, inner.token)
+        f.results = [TOKEN, *f.results]
+    found = lower_program(inner, closed, args)
+    inner.returns(*([inner.ordered()] if orders else []), *found)

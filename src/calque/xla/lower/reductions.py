@@ -1,0 +1,278 @@
+"""Folds along dimensions: sums, extremes, positions of extremes, cumulative ones, any program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calque.core.dtypes import finfo, iinfo, is_complex, is_float, is_integer
+from calque.xla.lower.elementwise import lexicographic
+from calque.xla.lower.rules import RULES, Builder, Rule, array_i64, rule
+from calque.xla.text.tree import Part, Region, Value
+from calque.xla.text.types import Tensor, signature
+
+Combine = Callable[[Builder, Value, Value], Value]
+
+
+def least(dtype: Any) -> Any:
+    """What the maximum with leaves everything as it is."""
+    if dtype.kind == "b":
+        return False
+    if is_integer(dtype):
+        return int(iinfo(dtype).min)
+    return -np.inf if has_infinity(dtype) else finfo(dtype).min
+
+
+def greatest(dtype: Any) -> Any:
+    if dtype.kind == "b":
+        return True
+    if is_integer(dtype):
+        return int(iinfo(dtype).max)
+    return np.inf if has_infinity(dtype) else finfo(dtype).max
+
+
+def has_infinity(dtype: Any) -> bool:
+    return bool(np.isinf(float(np.asarray(np.inf).astype(dtype))))
+
+
+def _op(name: str) -> Combine:
+    return lambda b, x, y: b.binary(name, x, y)
+
+
+def _extreme(name: str, direction: str) -> Combine:
+    def combine(b: Builder, x: Value, y: Value) -> Value:
+        if is_complex(x.dtype):
+            return b.select(lexicographic(b, direction, x, y), x, y)
+        return b.binary(name, x, y)
+
+    return combine
+
+
+def _all_ones(dtype: Any) -> Any:
+    return True if dtype.kind == "b" else np.asarray(-1).astype(dtype)
+
+
+def _lowest(dtype: Any) -> Any:
+    return complex(-np.inf, -np.inf) if is_complex(dtype) else least(dtype)
+
+
+def _highest(dtype: Any) -> Any:
+    return complex(np.inf, np.inf) if is_complex(dtype) else greatest(dtype)
+
+
+# name -> (how two elements become one, the element that changes nothing)
+MONOIDS: Final[dict[str, tuple[Combine, Callable[[Any], Any]]]] = {
+    "sum": (_op("add"), lambda d: 0),
+    "prod": (_op("multiply"), lambda d: 1),
+    "max": (_extreme("maximum", "GT"), _lowest),
+    "min": (_extreme("minimum", "LT"), _highest),
+    "and": (_op("and"), _all_ones),
+    "or": (_op("or"), lambda d: 0),
+    "xor": (_op("xor"), lambda d: 0),
+}
+_APPLIED: Final = {
+    "sum": "add",
+    "prod": "multiply",
+    "max": "maximum",
+    "min": "minimum",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+
+_SHORT: Final = frozenset(f"stablehlo.{op}" for op in _APPLIED.values())
+
+
+def fold(b: Builder, kind: str, x: Value, axes: Sequence[int]) -> Value:
+    """A reduction with a known operation."""
+    out = x.tensor.with_shape([n for d, n in enumerate(x.shape) if d not in axes])
+    combine, identity = MONOIDS[kind]
+    start = b.scalar(identity(x.dtype), x.dtype)
+    if is_complex(x.dtype) and kind in ("max", "min"):
+        return _reduce(b, [x], [start], axes, [out], lambda inner, a: [combine(inner, *a)])[0]
+    return _applied(b, f"stablehlo.{_APPLIED[kind]}", x, start, axes, out)
+
+
+def _applied(
+    b: Builder, op: str, x: Value, start: Value, axes: Sequence[int], out: Tensor
+) -> Value:
+    """A reduction with one operation, in the short form."""
+    dims = ", ".join(map(str, axes))
+    ending = f") applies {op} across dimensions = [{dims}]"
+    types = signature([x.type, start.type], [out])
+    return b.one(out, "stablehlo.reduce(", x, " init: ", start, f"{ending} : {types}")  # type: ignore[no-any-return]
+
+
+def _single_operation(region: Region) -> str | None:
+    """The operation of a region that does nothing but apply it to its two arguments in order."""
+    if len(region.args) != 2 or len(region.ops) != 2:
+        return None
+    op, end = region.ops
+    is_plain = (
+        len(op.parts) == 5
+        and (op.parts[1], op.parts[3]) == tuple(region.args)
+        and len(op.results) == 1
+        and tuple(end.parts[2:3]) == tuple(op.results)
+    )
+    name = str(op.parts[0]).strip()
+    return name if is_plain and name in _SHORT else None
+
+
+def _reduce(
+    b: Builder,
+    xs: Sequence[Value],
+    starts: Sequence[Value],
+    axes: Sequence[int],
+    outs: Sequence[Tensor],
+    combine: Callable[[Builder, list[Value]], Sequence[Value]],
+) -> list[Value]:
+    """A reduction with any program of (values so far, elements)."""
+    n = len(xs)
+    types = [s.type for s in starts]
+    inner, args = b.inside([*types, *types], header=False)
+    inner.returns(*combine(inner, args))
+    known = _single_operation(inner.region)
+    if known:
+        return [_applied(b, known, xs[0], starts[0], axes, outs[0])]
+    parts: list[Part] = ["stablehlo.reduce("]
+    for i, (x, start) in enumerate(zip(xs, starts)):
+        parts += ["), (" if i else "", x, " init: ", start]
+    dims = ", ".join(map(str, axes))
+    types_of = signature([v.type for v in (*xs, *starts)], outs)
+    parts.append(f") across dimensions = [{dims}] : {types_of}\n reducer")
+    for left, right in zip(args[:n], args[n:]):
+        parts += ["(", left, f": {left.type}, ", right, f": {right.type}) "]
+    return b.emit(outs, *parts, " ", inner.region)
+
+
+def _reduction(kind: str) -> Rule:
+    def lower(b: Builder, out: Tensor, x: Value, *, axes: Sequence[int], **_: Any) -> Value:
+        return fold(b, kind, x, axes)
+
+    return lower
+
+
+RULES.update({f"reduce_{kind}": _reduction(kind) for kind in MONOIDS})
+
+
+def _position(direction: str) -> Rule:
+    def lower(b: Builder, out: Tensor, x: Value, *, axes: Sequence[int], index_dtype: Any) -> Value:
+        (axis,) = axes
+        places = b.iota(index_dtype, x.shape, axis)
+        limit = least(x.dtype) if direction == "GT" else greatest(x.dtype)
+        starts = [b.scalar(limit, x.dtype), b.scalar(0, index_dtype)]
+        outs = [x.tensor.with_shape(out.shape), out]
+        return _reduce(b, [x, places], starts, axes, outs, _better(direction))[1]
+
+    return lower
+
+
+def _better(direction: str) -> Callable[[Builder, list[Value]], Sequence[Value]]:
+    """The better of two values and its place: NaN is the best, of equal values the first."""
+
+    def combine(b: Builder, args: list[Value]) -> Sequence[Value]:
+        x, i, y, j = args
+        best = b.compare(direction, x, y)
+        if is_float(x.dtype):
+            best = b.binary("or", best, b.compare("NE", x, x))
+        earlier = b.binary("and", b.compare("EQ", x, y), b.compare("LT", i, j))
+        return b.select(best, x, y), b.select(b.binary("or", best, earlier), i, j)
+
+    return combine
+
+
+RULES.update(argmax=_position("GT"), argmin=_position("LT"))
+
+# ---------------------------------------------------------------- cumulative
+
+
+def _cumulative(kind: str) -> Rule:
+    """A window over all that comes before (after, in reverse)."""
+
+    def lower(b: Builder, out: Tensor, x: Value, *, axis: int, reverse: bool) -> Value:
+        n = x.shape[axis]
+        if n == 0:
+            return x
+        combine, identity = MONOIDS[kind]
+        window = [n if d == axis else 1 for d in range(x.ndim)]
+        pads = [(0, 0)] * x.ndim
+        pads[axis] = (0, n - 1) if reverse else (n - 1, 0)
+        start = b.scalar(identity(x.dtype), x.dtype)
+        ones = (1,) * x.ndim
+        windows = window_attributes(window, ones, pads, ones, ones)
+        inner, args = b.inside([start.type, start.type])
+        inner.returns(combine(inner, *args))
+        return b.generic("stablehlo.reduce_window", [out], [x, start], windows, inner.region)[0]
+
+    return lower
+
+
+RULES.update(
+    cumsum=_cumulative("sum"),
+    cumprod=_cumulative("prod"),
+    cummax=_cumulative("max"),
+    cummin=_cumulative("min"),
+)
+
+
+def window_attributes(
+    window: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None,
+    window_dilation: Sequence[int] | None,
+) -> dict[str, str]:
+    """The attributes of reduce_window."""
+    attributes = {
+        "padding": pairs(pads),
+        "window_dimensions": array_i64(window),
+        "window_strides": array_i64(strides),
+    }
+    if base_dilation is not None:
+        attributes["base_dilations"] = array_i64(base_dilation)
+    if window_dilation is not None:
+        attributes["window_dilations"] = array_i64(window_dilation)
+    return attributes
+
+
+def pairs(pads: Sequence[tuple[int, int]]) -> str:
+    """dense<[[0, 1], [2, 2]]> : tensor<2x2xi64>"""
+    numbers = {n for pair in pads for n in pair}
+    listed = ", ".join(f"[{low}, {high}]" for low, high in pads)
+    if not pads:
+        return "dense<> : tensor<0x2xi64>"
+    text = str(numbers.pop()) if len(numbers) == 1 else f"[{listed}]"
+    return f"dense<{text}> : tensor<{len(pads)}x2xi64>"
+
+
+rule_of_reduce = _reduce
+
+
+@rule("cumlogsumexp")
+def cumlogsumexp(b: Builder, out: Tensor, x: Value, *, axis: int, reverse: bool) -> Value:
+    """Doubling steps: after step k each element holds the sum over the last 2**k elements."""
+    n = x.shape[axis]
+    step = 1
+    while step < n:
+        kept = b.along(x, axis, step, n) if reverse else b.along(x, axis, 0, n - step)
+        zeros = [n if d != axis else step for d, n in enumerate(x.shape)]
+        fill = b.filled(-np.inf, x.tensor.with_shape(zeros))
+        moved = b.concatenate([kept, fill] if reverse else [fill, kept], axis)
+        x = _logaddexp(b, x, moved)
+        step *= 2
+    return x
+
+
+def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
+    if is_complex(x.dtype):
+        raise NotImplementedError("cumlogsumexp of complex numbers has no form on XLA yet")
+    most, zero = b.binary("maximum", x, y), b.filled(0, x.tensor)
+    difference = b.binary("subtract", x, y)
+    away = b.same("stablehlo.negate", x.tensor, b.same("stablehlo.abs", x.tensor, difference))
+    exponential = b.same("stablehlo.exponential", x.tensor, away)
+    total = b.binary("add", most, b.same("stablehlo.log_plus_one", x.tensor, exponential))
+    same = b.compare("EQ", x, y)  # of infinities the difference is no number
+    doubled = b.binary("add", most, b.binary("add", zero, b.filled(np.log(2), x.tensor)))
+    return b.select(same, doubled, total)

@@ -1,0 +1,1 @@
+"""StableHLO as text: types, constants, operations, and how they are printed."""

@@ -1,0 +1,82 @@
+"""What a lowered function shows in terms of XLA."""
+
+import subprocess
+import sys
+
+import pytest
+
+import calque as jax
+import calque.numpy as jnp
+from calque.xla import jaxlib
+from tests.xla.mlir import needs_jaxlib
+
+
+def test_stablehlo_is_the_default() -> None:
+    lowered = jax.jit(jnp.sin).lower(1.0)
+    assert lowered.as_text() == lowered.as_text("stablehlo")
+    assert "stablehlo.sine" in lowered.as_text()
+    assert lowered.as_text("jaxpr") == str(lowered.compiler_ir("jaxpr"))
+
+
+def test_unknown_dialects_are_refused() -> None:
+    with pytest.raises(ValueError, match="the dialects are 'stablehlo', 'hlo' and 'jaxpr'"):
+        jax.jit(jnp.sin).lower(1.0).as_text("mhlo")
+    with pytest.raises(ValueError, match="got 'loops'"):
+        jax.jit(jnp.sin).lower(1.0).compiler_ir("loops")
+
+
+@needs_jaxlib
+def test_hlo_and_objects_of_jaxlib() -> None:
+    lowered = jax.jit(lambda x: jnp.sin(x) + 1).lower(1.0)
+    assert "HloModule jit__lambda" in lowered.as_text("hlo")
+    assert "stablehlo.sine" in str(lowered.compiler_ir("stablehlo"))
+    assert "sine(" in lowered.compiler_ir("hlo").as_hlo_text()
+
+
+def test_without_jaxlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise jaxlib.XlaUnavailable(f"XLA needs jaxlib, which is not installed: {jaxlib.REMEDY}")
+
+    lowered = jax.jit(jnp.sin).lower(1.0)
+    monkeypatch.setattr(jaxlib, "jaxlib", missing)
+    with pytest.raises(RuntimeError, match=r"pip install calque\[xla\]"):
+        lowered.as_text("hlo")
+    assert "stablehlo.sine" in lowered.as_text()
+
+
+PLAIN = """
+import sys, calque, calque.numpy as jnp
+calque.jit(jnp.sin)(1.0)
+assert "stablehlo.sine" in calque.jit(jnp.sin).lower(1.0).as_text()
+assert not [m for m in sys.modules if m.partition(".")[0] in ("jaxlib", "jax")], sys.modules
+"""
+QUICK = """
+import sys, calque, calque.numpy as jnp
+calque.jit(jnp.sin)(1.0)
+assert not [m for m in sys.modules if m.startswith("calque.xla")]
+"""
+SERVED = """
+import calque
+jax = calque.as_jax()
+import jaxlib
+text = jax.jit(lambda x: x + 1).lower(1.0).as_text("hlo")
+assert text.startswith("HloModule") and jaxlib.__file__.startswith(calque.__path__[0]), text
+"""
+
+
+@pytest.mark.parametrize("script", [PLAIN, QUICK], ids=["plain", "quick"])
+def test_nothing_of_xla_is_imported_unless_asked_for(script: str) -> None:
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@needs_jaxlib
+def test_where_calque_is_served_as_jax_the_real_jaxlib_is_found() -> None:
+    subprocess.run([sys.executable, "-c", SERVED], check=True)
+
+
+def test_versions_are_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert jaxlib._numbers("0.10.2.dev20260101") == (0, 10, 2) and jaxlib._numbers("0.5") == (0, 5)
+    monkeypatch.setattr(jaxlib, "folder", lambda: "nowhere")
+    monkeypatch.setattr(jaxlib, "_version", lambda place: "0.4.30")
+    with pytest.raises(RuntimeError, match=r"needs jaxlib 0\.5\.0 or newer, but 0\.4\.30"):
+        jaxlib.jaxlib.__wrapped__()
