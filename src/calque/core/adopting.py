@@ -15,11 +15,6 @@ __all__ = ["adopted", "from_numpy", "from_storage"]
 
 
 def _aval(x: np.ndarray, weak_type: bool) -> ShapedArray:
-    if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
-        raise ValueError(
-            "numpy masked arrays are not supported as direct inputs to calque functions. Use"
-            " arr.filled() to convert the value to a standard numpy array."
-        )
     return ShapedArray(x.shape, x.dtype if x.dtype == float0 else canonicalize(x.dtype), weak_type)
 
 

@@ -4,7 +4,6 @@ are sorted by key)."""
 from __future__ import annotations
 
 import functools
-import json
 import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -12,10 +11,13 @@ from typing import Any, Final, cast
 
 import optree
 
+from calque.core.lazy import LazyModule
 from calque.machine.daemons import guard_at_exit
 from calque.machine.state import process
 
 guard_at_exit(globals(), "optree")  # which forgets all classes then
+
+json = LazyModule("json")
 
 NAMESPACE = "calque"
 _registered_classes: Final[set[type]] = process.container("classes of containers", set())

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import calque as jax
-import calque.numpy as jnp
 from calque import lax
 from calque.machine.call import functions as callpath
 
@@ -64,17 +63,6 @@ def test_machine_code_does_not_serve_another_axis():
     assert callpath.entry_count(size) == 0
 
 
-def test_compiler_options():
-    f = jax.jit(lambda x: x + 1, compiler_options={"xla_dump_max_hlo_modules": 200})
-    assert f(1) == 2
-    lowered = jax.jit(lambda x: x + 1).lower(1.0)
-    lowered.compile({"xla_embed_ir_in_executable": True, "exec_time_optimization_effort": 0.5})
-    with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option: 'speed'"):
-        lowered.compile({"speed": 3})
-    with pytest.raises(jax.errors.JaxRuntimeError, match="is not a valid bool value"):
-        lowered.compile({"xla_embed_ir_in_executable": "perhaps"})
-
-
 def test_what_a_jitted_function_shows():
     def f(x):
         return x
@@ -96,6 +84,5 @@ def test_what_a_jitted_function_shows():
 
 def test_masked_arrays_are_refused():
     masked = np.ma.array([1, 2], mask=[True, False])
-    for f in (jax.jit(lambda x: x), jnp.sin):
-        with pytest.raises(ValueError, match="numpy masked arrays are not supported"):
-            f(masked)
+    with pytest.raises(ValueError, match="numpy masked arrays are not supported"):
+        jax.jit(lambda x: x)(masked)

@@ -205,6 +205,8 @@ class VJP:
         try:
             args = pytrees.structure(self._tree.unflatten(range(self._tree.num_leaves)))
             leaves = args.flatten_up_to(tuple(self.args_res))
+            if any(i is not None and leaves[i] is None for i in self._places):
+                raise ValueError("an argument that the derivative reads has been taken out")
         except ValueError as e:
             raise ValueError(
                 f"args_res of the function returned by vjp applied to {self.name} must be a list of"
