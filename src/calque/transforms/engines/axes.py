@@ -45,7 +45,7 @@ _scope = _Scope()
 def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Inside[_Scope]:
     """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
     a trace."""
-    named = tuple([Frame(a, trace) for a in axes if a.name is not None])
+    named = tuple([Frame(a, trace) for a in axes if a.name is not None or a.spmd])
     return _scope.inside(frames=_scope.frames + named)
 
 
@@ -54,15 +54,22 @@ def in_scope() -> tuple[Axis, ...]:
     return tuple([f.axis for f in _scope.frames])
 
 
-def find(name: Hashable) -> Frame:
+def find(name: Hashable, what: str = "the collective") -> Frame:
     for f in reversed(_scope.frames):
         if f.axis.name == name:
             return f
-    known = ", ".join(repr(f.axis.name) for f in _scope.frames) or "none"
+    known = ", ".join(repr(f.axis.name) for f in _scope.frames if f.axis.name is not None)
+    known = known or "none"
     raise NameError(
-        f"Found an unbound axis name: {name}. The axis names in scope are: {known}. "
+        f"Found an unbound axis name: {name}. To fix this, please call {what} under"
+        f" `jax.shard_map`. The axis names in scope are: {known}. "
         f"Give the name to the map around this code, as in vmap(f, axis_name={name!r})."
     )
+
+
+def names_in_scope() -> set[Hashable]:
+    """The names of the axes that can be named here."""
+    return {f.axis.name for f in _scope.frames}
 
 
 def splits(name: Hashable) -> bool:

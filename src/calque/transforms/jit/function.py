@@ -254,6 +254,7 @@ class JittedFunction:
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
+        traced.statics = tuple([at for at, _ in arguments.statics if type(at) is int])
         traced.ambient = consultations() != consulted
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
@@ -295,10 +296,13 @@ class JittedFunction:
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(arguments), arguments.leaves
+        inside = bool(axes.in_scope()) and not any(isinstance(x, Tracer) for x in leaves)
+        if inside and axes.spoken_of(traced.closed.jaxpr):
+            out = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
+            return pytrees.unflatten(traced.out_tree, out)
         if (
             traced.hoisted
             or not trace_state.is_evaluating()
-            or (axes.in_scope() and axes.spoken_of(traced.closed.jaxpr))
             or any(isinstance(x, Tracer) for x in leaves)
         ):
             if traced.finds:  # the sizes belong to the enclosing program, anew for each call
