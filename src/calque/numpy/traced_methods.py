@@ -9,12 +9,16 @@ from typing import Any, Final
 import numpy as np
 
 from calque.core import errors
+from calque.core.dtypes import is_integer
 from calque.core.trace import JaxprTracer, origin
+
+
+_NUMBERS: Final = ("int", "float", "complex")
 
 
 def _no_bool(self: Any) -> bool:
     raise errors.TracerBoolConversionError(
-        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its"
+        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}. Its"
         f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
         " *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of `while`,"
         " and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f,"
@@ -23,18 +27,26 @@ def _no_bool(self: Any) -> bool:
 
 
 def _concretize(kind: str) -> Callable[..., Any]:
+    instead = f"Try using `x.astype({kind})` instead, keep" if kind in _NUMBERS else "Keep"
+
     def method(self: Any, *args: Any) -> Any:
         raise errors.ConcretizationTypeError(
             "Abstract tracer value encountered where concrete value is expected. The"
             f" {kind}() method was called on traced array of type {self.aval.str_short()}, whose"
-            f" value is not known while tracing.{origin(self)}\nKeep the computation in jnp"
-            " functions, or make the argument static with static_argnums or static_argnames."
+            f" value is not known while tracing.{origin(self)}\n{instead} the"
+            " computation in jnp functions, or make the argument static with"
+            " static_argnums or static_argnames."
         )
 
     return method
 
 
 def _no_index(self: Any) -> int:
+    if self.aval.shape or not is_integer(self.aval.dtype):
+        raise errors.TracerIntegerConversionError(
+            "Only integer scalar arrays can be converted to a scalar index."
+            f" Got a traced array of type {self.aval.str_short()}.{origin(self)}"
+        )
     raise errors.TracerIntegerConversionError(
         "Abstract tracer value encountered where concrete value is expected. The __index__()"
         f" method was called on traced array with shape {self.aval.str_short()}: a Python index or"
