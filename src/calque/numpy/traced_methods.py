@@ -12,7 +12,6 @@ from calque.core import errors
 from calque.core.dtypes import is_integer
 from calque.core.trace import JaxprTracer, origin
 
-
 _NUMBERS: Final = ("int", "float", "complex")
 
 
