@@ -3,10 +3,10 @@
     CONFORMANCE_KIT=dir make conformance        (or: python tools/conformance.py dir)
 
 The kit is no part of calque: a folder with `run_jax_suite.py`, `env.sh` and `clients/`, which reads
-the tests out of git mirrors. Where it is not to be had this says so and ends well. CONFORMANCE_PYTHON
-names the interpreter that has JAX and the libraries (otherwise the kit's `env.sh` makes one);
-CONFORMANCE_SECONDS how long each library's tests may run; CONFORMANCE_OUT where records are kept.
-The rates go into docs/conformance.md by hand, with the date."""
+the tests out of git mirrors. Where it is not to be had this says so and ends well. These variables
+are read: CONFORMANCE_PYTHON, the interpreter that has JAX and the libraries (otherwise the kit's
+`env.sh` makes one); CONFORMANCE_SECONDS, how long each library's tests may run; CONFORMANCE_OUT,
+where records are kept. The rates go into docs/conformance.md by hand, with the date."""
 
 from __future__ import annotations
 
