@@ -436,7 +436,7 @@ CONCRETE: Final[dict[str, Any]] = {
 
 def _no_bool(self: Any) -> bool:
     raise errors.TracerBoolConversionError(
-        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}: its"
+        f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}. Its"
         f" value is not known while tracing.{origin(self)}\nUse lax.cond(pred, true_fun, false_fun,"
         " *operands) or jnp.where(pred, x, y) instead of `if`, lax.while_loop instead of `while`,"
         " and & | ~ instead of `and`, `or`, `not`; or let calque do so: jit(f,"
@@ -449,14 +449,20 @@ def _concretize(kind: str) -> Callable[[Any], Any]:
         raise errors.ConcretizationTypeError(
             f"Abstract tracer value encountered where concrete value is expected: {kind}() needs"
             f" the value of a traced array of type {self.aval.str_short()}, which is not known"
-            f" while tracing.{origin(self)}\nKeep the computation in jnp functions, or make the"
-            " argument static with static_argnums or static_argnames."
+            f" while tracing.{origin(self)}\nTry using `x.astype({kind})` instead, keep the"
+            " computation in jnp functions, or make the argument static with static_argnums or"
+            " static_argnames."
         )
 
     return method
 
 
 def _no_index(self: Any) -> int:
+    if self.aval.shape or not is_integer(self.aval.dtype):
+        raise errors.TracerIntegerConversionError(
+            "Only integer scalar arrays can be converted to a scalar index."
+            f" Got a traced array of type {self.aval.str_short()}.{origin(self)}"
+        )
     raise errors.TracerIntegerConversionError(
         f"The __index__() method was called on traced array with shape {self.aval.str_short()}: a"
         " Python index or size is needed, but its value is not known while"
