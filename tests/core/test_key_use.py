@@ -1,68 +1,79 @@
-"""Which random keys are used up, with the checks on: by parts of which one runs, and by rounds."""
+"""Which elements of arrays of random keys are used up: cells and their views."""
 
+import numpy as np
 import pytest
 
 import calque
-from calque import lax, random
+from calque import random
 from calque.core import key_use
+from calque.core.avals import ShapedArray
 from calque.core.errors import KeyReuseError
 
-
-@pytest.fixture(autouse=True)
-def checked():
-    with calque.debug_key_reuse(True):
-        yield
+RAW = ShapedArray((3, 2), np.dtype("uint32"))
 
 
-def test_a_key_is_used_once():
+def test_what_may_be_a_key():
+    key = random.key(0)
+    assert key_use.is_key(key.aval) and key_use.is_tracked(key.aval)
+    assert not key_use.is_key(RAW) and key_use.is_tracked(RAW)
+    for shape, dtype in (((3, 7), "uint32"), ((2,), "int32"), ((), "uint32")):
+        assert not key_use.is_tracked(ShapedArray(shape, np.dtype(dtype)))
+    assert key_use.shape_of(RAW) == (3,) and key_use.shape_of(random.split(key, 4).aval) == (4,)
+
+
+def test_elements_are_used_one_by_one():
+    keys = key_use.new(RAW)
+    assert keys.use([True, False, False], "draw", "here") and keys.used.tolist() == [
+        True,
+        False,
+        False,
+    ]
+    assert keys.use([False, True, True], "split", "there") and keys.used.all()
+    assert not keys.use([True, False, False], "draw", "again")
+    assert (keys.cell.how, keys.cell.where) == ("split", "there")
+
+
+def test_views_share_what_is_used():
+    keys = key_use.new(ShapedArray((2, 3, 2), np.dtype("uint32")))
+    part = key_use.Keys(keys.cell, keys.places[1])
+    assert part.use(True, "draw", "here")
+    assert keys.used.tolist() == [[False] * 3, [True] * 3]
+    assert keys.seen_as((3, 2)).used.tolist() == [[False, False], [False, True], [True, True]]
+    assert key_use.Keys(keys.cell, keys.places[0]).seen_as((4, 3)).used.shape == (4, 3)
+    lost = keys.seen_as((7,))  # in no known order: any use is one of all
+    assert lost.places is None and lost.used and not lost.use(True, "draw", "there")
+
+
+def test_the_error_tells_both_uses():
+    keys = key_use.new(RAW, used=True)
+    assert "it was used up before, and now draw at here" in str(
+        key_use.reused("f:", keys, "draw", "here")
+    )
+    keys.cell.how, keys.cell.where = "split", "there"
+    error = key_use.reused("f:", keys, "draw", "here")
+    assert isinstance(error, KeyReuseError) and "split used it at there" in str(error)
+
+
+def test_arrays_are_remembered():
     key = random.key(1)
-    assert key_use.use_of(key) is None
-    random.normal(key)
-    use = key_use.use_of(key)
-    assert use is not None and use.key is key and "test_key_use.py" in use.where
-    with pytest.raises(KeyReuseError, match=r"reused: .* used it at .*test_key_use.py"):
-        random.uniform(key)
-    random.normal(random.clone(random.key(1)))  # the same numbers in another key
+    assert not key_use.is_used(key)
+    keys = key_use.keys_of(key, key.aval)
+    assert key_use.keys_of(key, key.aval) is keys
+    keys.use(True, "draw", "here")
+    assert key_use.is_used(key) and not key_use.is_used(random.key(1))
+    other = random.clone(key)
+    key_use.remember(other, keys)
+    assert key_use.is_used(other)
 
 
-def test_of_parts_only_one_runs():
-    a, b = random.key(1), random.key(2)
-
-    def parts():
-        return [lambda k=k: key_use.consume(k, "draw", "here") for k in (a, a, b)]
-
-    key_use.one_of(parts())
-    assert key_use.use_of(a) and key_use.use_of(b)
-    with pytest.raises(KeyReuseError):
-        key_use.one_of(parts())
-
-
-def test_a_failed_part_forgets_nothing():
-    a, b = random.key(1), random.key(2)
-    key_use.consume(a, "draw", "here")
-    with pytest.raises(ZeroDivisionError):
-        key_use.one_of([lambda: key_use.consume(b, "draw", "here"), lambda: 1 // 0])
-    assert key_use.use_of(a)
-
-
-def test_rounds_of_a_loop_carry_or_make_their_keys():
-    def fixed(key, xs):
-        return lax.scan(lambda c, x: (c + random.normal(key), x), 0.0, xs)
-
-    with pytest.raises(KeyReuseError, match="in every round of a loop"):
-        fixed(random.key(1), calque.numpy.arange(3.0))
-
-    def split(carry, x):
-        key, sub = random.split(carry)
-        return key, random.normal(sub)
-
-    assert lax.scan(split, random.key(1), None, length=3)[1].shape == (3,)
-
-
-def test_without_the_checks_nothing_is_kept():
+def test_with_the_checks_on_a_draw_uses_its_key_up():
+    with calque.debug_key_reuse(True):
+        key = random.key(2)
+        random.normal(key)
+        assert key_use.is_used(key)
+        with pytest.raises(KeyReuseError, match=r"test_key_use\.py"):
+            random.uniform(key)
     with calque.debug_key_reuse(False):
         key = random.key(3)
-        assert float(random.normal(key)) == float(random.normal(key))
-        assert key_use.use_of(key) is None
-        assert key_use.one_of([lambda: 1, lambda: 2]) == [1, 2]
-        assert key_use.in_rounds(lambda: "part", 0) == "part"
+        random.normal(key)
+        assert not key_use.is_used(key)

@@ -114,6 +114,13 @@ UNWANTED = [
     "calque.transforms.jit.pmap",
     "calque.native.emit.emitter",
     "calque.machine.lang.emit",
+    "calque.transforms.functions.key_reuse",
+    "calque.transforms.functions.nan_checks",
+    "calque.transforms.functions.branches",
+    "calque.transforms.functions.loops",
+    "calque.transforms.functions.vmap",
+    "calque.transforms.functions.autodiff",
+    "calque.transforms.functions.custom_jvp",
 ]
 
 
