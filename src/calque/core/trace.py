@@ -3,7 +3,9 @@ a jaxpr."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -184,6 +186,18 @@ class Typing:
         """A type without one of its dimensions."""
         return ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
 
+    def lenient(self) -> AbstractContextManager[None]:
+        """Inside, shardings that are ambiguous are no error."""
+        return contextlib.nullcontext()
+
+    def retyped(self, x: Any, aval: ShapedArray) -> Any:
+        """A value where a type says that it is."""
+        return x
+
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        """The axes along which values of type `b` vary and those of type `a` do not."""
+        return ()
+
     def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
         """How the result of an operation relates to an axis of a `shard_map`, from how its operands
         do; `constant` tells those that may be joined with any."""
@@ -203,6 +217,8 @@ class JaxprTracer(Tracer):
 
 class JaxprTrace(Trace):
     """Records operations as equations. Values from outside become constants."""
+
+    lenient = False  # is what it records derived from a program whose types agreed?
 
     def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
         self.eqns: list[Eqn] = []
@@ -285,6 +301,9 @@ class JaxprTrace(Trace):
         programs = any(True for _ in subjaxprs(params))
         plain = avals if programs else [getattr(a, "without_place", lambda a=a: a)() for a in avals]
         out = primitive.shape(*plain, **params)
+        if self.lenient:
+            with typing.value.lenient():
+                return typing.value.results(primitive, avals, params, out, self.mesh)
         return typing.value.results(primitive, avals, params, out, self.mesh)
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
@@ -321,9 +340,12 @@ def trace_to_jaxpr(
     in_avals: Sequence[ShapedArray],
     function: str = "",
     argument_names: Sequence[str] | None = None,
+    lenient: bool = False,
 ) -> ClosedJaxpr:
-    """Record `fun`, a function of flat arguments that returns a flat list, as a program."""
+    """Record `fun`, a function of flat arguments that returns a flat list, as a program. One that
+    is derived from another is `lenient` about shardings that its operands leave open."""
     trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
+    trace.lenient = lenient
     with trace_state.recording(trace):
         outs = fun(*[trace.new_argument(a) for a in in_avals])
         closed = trace.finish(outs)

@@ -18,7 +18,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.transforms.devices.sharding import DEFAULT, Sharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
-from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
@@ -86,10 +86,6 @@ class Stage:
     @property
     def fun_name(self) -> str:
         return self._program.name
-
-
-def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 class Traced(Stage):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from calque.core import backends, pytrees
-from calque.core.arrays import to_array
+from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
@@ -93,6 +93,10 @@ class Traced:
         """The results for these arguments, and whether anything says where they live."""
         executable = self.compiled()
         arrays = [to_array(x) for x in leaves]
+        if self.typed or is_placed(leaves):
+            arrays = [
+                x if x.aval.place is None else share(x, x.aval.without_place()) for x in arrays
+            ]
         is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         out = executable.call(arrays)
