@@ -1,4 +1,4 @@
-"""Which elements of arrays of random keys are used up: cells and their views."""
+"""Cells of random keys: which elements are used up, through which views."""
 
 import numpy as np
 import pytest
@@ -9,71 +9,41 @@ from calque.core import key_use
 from calque.core.avals import ShapedArray
 from calque.core.errors import KeyReuseError
 
-RAW = ShapedArray((3, 2), np.dtype("uint32"))
-
-
-def test_what_may_be_a_key():
-    key = random.key(0)
-    assert key_use.is_key(key.aval) and key_use.is_tracked(key.aval)
-    assert not key_use.is_key(RAW) and key_use.is_tracked(RAW)
-    for shape, dtype in (((3, 7), "uint32"), ((2,), "int32"), ((), "uint32")):
-        assert not key_use.is_tracked(ShapedArray(shape, np.dtype(dtype)))
-    assert key_use.shape_of(RAW) == (3,) and key_use.shape_of(random.split(key, 4).aval) == (4,)
+KEYS = random.split(random.key(0), 6)
 
 
 def test_elements_are_used_one_by_one():
-    keys = key_use.new(RAW)
-    assert keys.use([True, False, False], "draw", "here") and keys.used.tolist() == [
-        True,
-        False,
-        False,
-    ]
-    assert keys.use([False, True, True], "split", "there") and keys.used.all()
-    assert not keys.use([True, False, False], "draw", "again")
-    assert (keys.cell.how, keys.cell.where) == ("split", "there")
+    keys = key_use.new(ShapedArray((6,), KEYS.dtype))
+    mask = np.arange(6) < 2
+    assert keys.use(mask, "draw", "here") and not keys.use(mask, "draw", "there")
+    assert keys.use(~mask, "draw", "there") and keys.used.all()
+    assert (keys.cell.how, keys.cell.where) == ("draw", "there")
 
 
-def test_views_share_what_is_used():
-    keys = key_use.new(ShapedArray((2, 3, 2), np.dtype("uint32")))
-    part = key_use.Keys(keys.cell, keys.places[1])
-    assert part.use(True, "draw", "here")
-    assert keys.used.tolist() == [[False] * 3, [True] * 3]
-    assert keys.seen_as((3, 2)).used.tolist() == [[False, False], [False, True], [True, True]]
-    assert key_use.Keys(keys.cell, keys.places[0]).seen_as((4, 3)).used.shape == (4, 3)
-    lost = keys.seen_as((7,))  # in no known order: any use is one of all
-    assert lost.places is None and lost.used and not lost.use(True, "draw", "there")
+def test_views_share_a_cell():
+    keys = key_use.new(ShapedArray((6,), KEYS.dtype))
+    square, many = keys.seen_as((2, 3)), keys.seen_as((4, 6))
+    assert square.use(np.array([[True, False, False]] * 2), "draw", "here")
+    assert keys.used.tolist() == [True, False, False, True, False, False]
+    assert many.used.shape == (4, 6) and many.used[0].tolist() == keys.used.tolist()
+    assert keys.seen_as((5,)).places is None and keys.seen_as((5,)).used
 
 
-def test_the_error_tells_both_uses():
-    keys = key_use.new(RAW, used=True)
-    assert "it was used up before, and now draw at here" in str(
-        key_use.reused("f:", keys, "draw", "here")
-    )
-    keys.cell.how, keys.cell.where = "split", "there"
-    error = key_use.reused("f:", keys, "draw", "here")
-    assert isinstance(error, KeyReuseError) and "split used it at there" in str(error)
+def test_which_values_may_be_keys():
+    typed, raw = KEYS.aval, random.PRNGKey(0).aval
+    assert key_use.is_key(typed) and not key_use.is_key(raw)
+    assert key_use.is_tracked(raw) and not key_use.is_tracked(ShapedArray((3,), np.dtype("uint32")))
+    assert key_use.shape_of(typed) == (6,) and key_use.shape_of(raw) == ()
 
 
-def test_arrays_are_remembered():
-    key = random.key(1)
-    assert not key_use.is_used(key)
-    keys = key_use.keys_of(key, key.aval)
-    assert key_use.keys_of(key, key.aval) is keys
-    keys.use(True, "draw", "here")
-    assert key_use.is_used(key) and not key_use.is_used(random.key(1))
-    other = random.clone(key)
-    key_use.remember(other, keys)
-    assert key_use.is_used(other)
-
-
-def test_with_the_checks_on_a_draw_uses_its_key_up():
+def test_arrays_are_remembered_while_the_checks_are_on():
     with calque.debug_key_reuse(True):
-        key = random.key(2)
+        key = random.key(1)
+        assert not key_use.is_used(key)
         random.normal(key)
         assert key_use.is_used(key)
-        with pytest.raises(KeyReuseError, match=r"test_key_use\.py"):
+        with pytest.raises(KeyReuseError, match=r"reused: .* used it at .*test_key_use.py"):
             random.uniform(key)
-    with calque.debug_key_reuse(False):
-        key = random.key(3)
-        random.normal(key)
-        assert not key_use.is_used(key)
+        random.normal(random.clone(random.key(1)))  # the same numbers in another key
+    key = random.key(3)
+    assert float(random.normal(key)) == float(random.normal(key)) and not key_use.is_used(key)
