@@ -66,9 +66,7 @@ _REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
         ("log", "fatal"),
         "arrays that are part of reference cycles are not reported",
     ),
-    "auto_pcast": ((False,), "values are always made varying where that is needed"),
     "jax2tf_associative_scan_reductions": ((True,), "there is no TensorFlow here"),
-    "remove_size_one_mesh_axis_from_type": ((True,), "types of arrays hold no mesh axes"),
 }
 
 # name -> (default, part of the trace key)
@@ -93,7 +91,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "verify_kernels": (False, False),
     "allow_f16_reductions": (True, True),
     "array_garbage_collection_guard": (None, False),
-    "auto_pcast": (True, False),
+    "auto_pcast": (True, True),
     "default_device": (None, False),
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
@@ -103,7 +101,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "no_execution": (False, True),
     "no_tracing": (False, False),
     "num_cpu_devices": (-1, False),  # -1: what the environment says, or one
-    "remove_size_one_mesh_axis_from_type": (False, False),
+    "remove_size_one_mesh_axis_from_type": (False, True),
     "softmax_custom_jvp": (
         True,
         False,

@@ -409,49 +409,59 @@ def difference(
     prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None, place: str = "tree"
 ) -> str | None:
     """Where `full` does not begin as `prefix` does, and how; None where it does."""
+    return next(differences(prefix, full, is_leaf, place), None)
+
+
+def differences(
+    prefix: Any,
+    full: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    name: str = "tree",
+    path: str = "",
+) -> Iterator[str]:
+    """Every place where `full` does not begin as `prefix` does, and how."""
     if (is_leaf is not None and is_leaf(prefix)) or not is_node_type(type(prefix)):
-        return None
-    head = (
-        f"pytree structure error: different %s at key path\n    {place}\nAt that key path, the"
-        f" prefix pytree {place} has a subtree of type"
-    )
+        return
+    found = _difference_here(prefix, full)
+    if found is not None:
+        what, how = found
+        yield (
+            f"pytree structure error: different {what} at key path\n    {name}{path}\nAt that key"
+            f" path, the prefix pytree {name} has a subtree of type{how}"
+        )
+        return
+    (left, _, keys), (right, *_) = one_level(prefix), one_level(full)
+    for key, a, b in zip(keys, left, right):
+        yield from differences(a, b, is_leaf, name, path + str(key))
+
+
+def _difference_here(prefix: Any, full: Any) -> tuple[str, str] | None:
+    """What is different in the outermost containers, and how."""
     if type(prefix) is not type(full):
-        return (
-            head
-            % "types"
-            + f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of"
+        return "types", (
+            f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of"
             f" different type\n    {type(full)}."
         )
     (left, left_aux, keys), (right, right_aux, right_keys) = one_level(prefix), one_level(full)
     if len(left) != len(right):
         kind = type(prefix).__name__
         if isinstance(prefix, dict):
-            return (
-                head
-                % "numbers of pytree children"
-                + f"\n    {type(prefix)}\nwith {len(left)} child keys\n    {_listed(keys)}\nbut at"
+            return "numbers of pytree children", (
+                f"\n    {type(prefix)}\nwith {len(left)} child keys\n    {_listed(keys)}\nbut at"
                 " the same key path the full pytree has a subtree of the same type but with"
                 f" {len(right)} child keys\n    {_listed(right_keys)}\nso the symmetric"
                 " difference on key sets is\n   "
                 f" {_listed(k for k in (*keys, *right_keys) if (k in keys) != (k in right_keys))}"
             )
-        return (
-            head
-            % f"lengths of {kind}"
-            + f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type"
+        return f"lengths of {kind}", (
+            f" {kind} of length {len(left)}, but the full pytree has a subtree of the same type"
             f" but of length {len(right)}."
         )
     if _Aux(left_aux) != _Aux(right_aux):
-        return (
-            head
-            % "pytree metadata"
-            + f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
+        return "pytree metadata", (
+            f"\n    {type(prefix)}\nwith metadata\n    {left_aux}\nbut at the same key path the"
             f" full pytree has a subtree of the same type but with metadata\n    {right_aux}"
         )
-    for key, a, b in zip(keys, left, right):
-        why = difference(a, b, is_leaf, place + str(key))
-        if why:
-            return why
     return None
 
 

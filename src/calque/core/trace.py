@@ -3,7 +3,9 @@ a jaxpr."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -71,10 +73,12 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes."""
+    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
+    what is no operand but has a type (a mutable reference) says its own."""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
-    return typeof(x)
+    own = getattr(type(x), "__typeof__", None)
+    return typeof(x) if own is None else own(x)
 
 
 def _python_int(x: int) -> ShapedArray:
@@ -129,9 +133,14 @@ trace_state.set_base(EvalTrace())
 # ---------------------------------------------------------------- recording
 
 
+def has_type_alone(x: Any) -> bool:
+    """Whether this has a type and no value: a symbolic zero, a shape with its dtype."""
+    return hasattr(x, "aval") and not hasattr(x, "__jax_array__")
+
+
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if isinstance(x, VALUES):
+    if isinstance(x, VALUES) or has_type_alone(x):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))
@@ -177,6 +186,18 @@ class Typing:
         """A type without one of its dimensions."""
         return ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
 
+    def lenient(self) -> AbstractContextManager[None]:
+        """Inside, shardings that are ambiguous are no error."""
+        return contextlib.nullcontext()
+
+    def retyped(self, x: Any, aval: ShapedArray) -> Any:
+        """A value where a type says that it is."""
+        return x
+
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        """The axes along which values of type `b` vary and those of type `a` do not."""
+        return ()
+
     def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
         """How the result of an operation relates to an axis of a `shard_map`, from how its operands
         do; `constant` tells those that may be joined with any."""
@@ -196,6 +217,8 @@ class JaxprTracer(Tracer):
 
 class JaxprTrace(Trace):
     """Records operations as equations. Values from outside become constants."""
+
+    lenient = False  # is what it records derived from a program whose types agreed?
 
     def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
         self.eqns: list[Eqn] = []
@@ -278,6 +301,9 @@ class JaxprTrace(Trace):
         programs = any(True for _ in subjaxprs(params))
         plain = avals if programs else [getattr(a, "without_place", lambda a=a: a)() for a in avals]
         out = primitive.shape(*plain, **params)
+        if self.lenient:
+            with typing.value.lenient():
+                return typing.value.results(primitive, avals, params, out, self.mesh)
         return typing.value.results(primitive, avals, params, out, self.mesh)
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
@@ -314,9 +340,12 @@ def trace_to_jaxpr(
     in_avals: Sequence[ShapedArray],
     function: str = "",
     argument_names: Sequence[str] | None = None,
+    lenient: bool = False,
 ) -> ClosedJaxpr:
-    """Record `fun`, a function of flat arguments that returns a flat list, as a program."""
+    """Record `fun`, a function of flat arguments that returns a flat list, as a program. One that
+    is derived from another is `lenient` about shardings that its operands leave open."""
     trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
+    trace.lenient = lenient
     with trace_state.recording(trace):
         outs = fun(*[trace.new_argument(a) for a in in_avals])
         closed = trace.finish(outs)

@@ -12,7 +12,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.lazy import LazyModule
 from calque.machine.driver.program import Program
 from calque.native.calls import call_program, memory_of
-from calque.native.control.forms import EMITTERS
+from calque.native.control.emitters import EMITTERS
 from calque.native.emit import kernels
 from calque.native.lower.graph import graph_of
 from calque.native.lower.rules import View

@@ -42,7 +42,8 @@ from calque.numpy.promotion import (
     result_dtype,
 )
 from calque.numpy.signatures import AnyFunction, OutSharding, Placement
-from calque.transforms.devices.sharding_arrays import device_put, placed_like
+from calque.transforms.devices.sharding_arrays import device_put, placed_like, put_as_asked
+from calque.transforms.devices.types import lenient
 from calque.transforms.functions import debug_nans
 
 
@@ -71,10 +72,12 @@ def placed(f: AnyFunction) -> AnyFunction:
 
     @functools.wraps(f)
     def make(*args: Any, **kwargs: Any) -> Any:
-        target = kwargs.get("device")
-        target = kwargs.get("out_sharding") if target is None else target
-        out = f(*args, **kwargs)
-        return out if target is None else device_put(out, target)
+        device, target = kwargs.get("device"), kwargs.get("out_sharding")
+        if device is None and target is None:
+            return f(*args, **kwargs)
+        with lenient():
+            out = f(*args, **kwargs)
+        return put_as_asked(out, target) if device is None else device_put(out, device)
 
     return make  # type: ignore[return-value]
 

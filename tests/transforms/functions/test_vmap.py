@@ -116,3 +116,14 @@ def test_placed_values_are_split_over_the_mesh_axes_given(names):
     assert calque.vmap(f)(x).sharding.spec == P(None, "x")
     with pytest.raises(ValueError, match="no such axis"):
         calque.vmap(f, spmd_axis_name="no such axis")(x)
+
+
+def test_functions_are_objects_of_any_kind():
+    class Scaled:
+        __name__ = 3  # a parameter, say
+        scale = 2.0
+
+        def __call__(self, x):
+            return self.scale * x
+
+    assert calque.vmap(Scaled())(jnp.ones(2)).tolist() == [2.0, 2.0]

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from calque.core import trace_state
+from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Primitive
 from calque.machine.state import Inside, PerThread
 
@@ -43,7 +44,7 @@ _scope = _Scope()
 def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Inside[_Scope]:
     """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
     a trace."""
-    named = tuple([Frame(a, trace) for a in axes if a.name is not None])
+    named = tuple([Frame(a, trace) for a in axes if a.name is not None or a.spmd])
     return _scope.inside(frames=_scope.frames + named)
 
 
@@ -52,15 +53,22 @@ def in_scope() -> tuple[Axis, ...]:
     return tuple([f.axis for f in _scope.frames])
 
 
-def find(name: Hashable) -> Frame:
+def find(name: Hashable, what: str = "the collective") -> Frame:
     for f in reversed(_scope.frames):
         if f.axis.name == name:
             return f
-    known = ", ".join(repr(f.axis.name) for f in _scope.frames) or "none"
+    known = ", ".join(repr(f.axis.name) for f in _scope.frames if f.axis.name is not None)
+    known = known or "none"
     raise NameError(
-        f"Found an unbound axis name: {name}. The axis names in scope are: {known}. "
+        f"Found an unbound axis name: {name}. To fix this, please call {what} under"
+        f" `jax.shard_map`. The axis names in scope are: {known}. "
         f"Give the name to the map around this code, as in vmap(f, axis_name={name!r})."
     )
+
+
+def names_in_scope() -> set[Hashable]:
+    """The names of the axes that can be named here."""
+    return {f.axis.name for f in _scope.frames}
 
 
 def splits(name: Hashable) -> bool:
@@ -174,3 +182,17 @@ class Collective(AxisPrimitive):
             if own is not None and own.level > trace.level:
                 trace = own
         return trace.process(self, args, params)
+
+
+def speaks_of_axes(closed: ClosedJaxpr) -> bool:
+    """Whether a program without arguments that vary speaks of named axes, so that its equations
+    belong to the traces that map over them."""
+    found = closed.cache.get("speaks of axes")
+    if found is None:
+        todo, found = [closed.jaxpr], False
+        while todo and not found:
+            for e in todo.pop().eqns:
+                found = found or isinstance(e.primitive, Collective)
+                todo += subjaxprs(e.params)
+        closed.cache["speaks of axes"] = found
+    return bool(found)

@@ -11,7 +11,7 @@ from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import bool_, is_integer
 from calque.core.primitives import do
-from calque.core.trace import typeof
+from calque.core.trace import typeof, typing
 from calque.core.tracebacks import boundary
 from calque.ops.common import operand, scalar_of
 from calque.transforms.engines.trees import arrays, name_of
@@ -198,6 +198,14 @@ def _common_types(
         for i, a in enumerate(avals):
             if not flow.same_type(a, avals[last]):
                 raise _different(what, funs, names, parts, k, last, i)
+            here, there = typing.value.casts(avals[last], a), typing.value.casts(a, avals[last])
+            if here and there:
+                raise TypeError(
+                    f"{what} branches must have equal output types but they vary along different"
+                    f" manual axes.\n\nThis might be fixed by applying `jax.lax.pcast(..., {here},"
+                    f" to='varying')` to the output of {names[last]} and `jax.lax.pcast(...,"
+                    f" {there}, to='varying')` to the output of {names[i]}"
+                )
         joined.append(avals[0] if all(a is avals[0] for a in avals) else avals[0].strip_weak_type())
     return joined
 

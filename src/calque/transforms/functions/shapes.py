@@ -7,7 +7,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import canonicalize
 from calque.core.jaxprs import ClosedJaxpr
-from calque.core.trace import drop_unused, trace_to_jaxpr, typeof
+from calque.core.trace import drop_unused, trace_to_jaxpr, typeof, typing
 from calque.core.tracebacks import boundary
 from calque.transforms.engines import axes
 from calque.transforms.engines.signatures import ArgumentNames, as_tuple
@@ -35,7 +35,8 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.aval = ShapedArray(tuple(shape), canonicalize(dtype), weak_type)
+        aval = ShapedArray(tuple(shape), canonicalize(dtype), weak_type)
+        self.aval = aval if sharding is None else typing.value.placed(aval, sharding)
         self.sharding = sharding
 
     shape = property(lambda self: self.aval.shape)
@@ -132,11 +133,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     leaves, in_tree = pytrees.flatten((args, kwargs))
     flat = FlatFunction(fun, in_tree, "eval_shape")
     closed = trace_to_jaxpr(flat, _avals(leaves, "eval_shape", fun, args, kwargs), name_of(fun))
-    return pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])
+    return pytrees.unflatten(flat.out_tree, [struct(a) for a in closed.out_avals])
 
 
-def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+def struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    """A type as users see it, with the sharding that it says."""
+    where = None if getattr(aval, "place", None) is None else aval.sharding
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
 
 
 def make_jaxpr(
@@ -185,7 +188,7 @@ def make_jaxpr(
             )
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         if return_shape:
-            return closed, pytrees.unflatten(flat.out_tree, [_struct(a) for a in closed.out_avals])
+            return closed, pytrees.unflatten(flat.out_tree, [struct(a) for a in closed.out_avals])
         return closed
 
     made.__name__ = made.__qualname__ = f"make_jaxpr({name_of(fun)})"

@@ -1,6 +1,5 @@
 """vmap for users: axes given by trees, checked, with messages that name the arguments."""
 
-import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from calque.core.trace import typeof
 from calque.core.tracebacks import boundary
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import Dim, batch, placed
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 from calque.transforms.primitives.refs_arguments import lane_refs
 
 
@@ -73,7 +72,7 @@ def vmap(
 
             axes = _flat_axes(in_axes, args, kwargs)
             outer = vmap(
-                functools.update_wrapper(with_objects, fun, updated=()),
+                wrapping(with_objects, fun),
                 tuple(axes[i] for i in rest), out_axes, axis_name, axis_size, spmd_axis_name,
                 sum_match,
             )  # fmt: skip
@@ -95,7 +94,7 @@ def vmap(
         return pytrees.unflatten(flat.out_tree, results)
 
     try:
-        functools.update_wrapper(mapped, fun)
+        wrapping(mapped, fun)
     except AttributeError:
         mapped.__name__ = name_of(fun)
     return mapped

@@ -19,6 +19,8 @@ from calque.machine.caches import Entries, Tables
 from calque.machine.call import functions as callpath
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
+from calque.transforms.engines import axes
+from calque.transforms.engines.axes import speaks_of_axes
 from calque.transforms.engines.signatures import (
     ArgumentNames,
     describe_function,
@@ -253,6 +255,7 @@ class JittedFunction:
         keys = key_reuse.of_closed(closed) if config.debug_key_reuse else NOTHING
         closed = ClosedJaxpr(drop_unused(closed.jaxpr), closed.consts)
         traced = Traced(closed, hoisted, arguments.in_tree, out_tree[0], self.name)
+        traced.statics = tuple([at for at, _ in arguments.statics if type(at) is int])
         traced.ambient = consultations() != consulted
         if changes != config.changes_elsewhere() or arguments.settings != config.trace_key():
             traced.settings = None
@@ -294,6 +297,10 @@ class JittedFunction:
             if out is not NotImplemented:
                 return out
         traced, leaves = self.trace_given(arguments), arguments.leaves
+        inside = bool(axes.in_scope()) and not any(isinstance(x, Tracer) for x in leaves)
+        if inside and speaks_of_axes(traced.closed):
+            out = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
+            return pytrees.unflatten(traced.out_tree, out)
         if (
             traced.hoisted
             or not trace_state.is_evaluating()

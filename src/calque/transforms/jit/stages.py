@@ -18,7 +18,7 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.transforms.devices.sharding import DEFAULT, Sharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
-from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
@@ -57,7 +57,11 @@ class Stage:
 
     @property
     def in_tree(self) -> pytrees.PyTreeDef:
-        return self._program.in_tree
+        """Of what a compiled function is called with: the arguments that are not static."""
+        whole = self._program.in_tree
+        args, kwargs = pytrees.unflatten(whole, range(whole.num_leaves))
+        statics = self._program.statics
+        return pytrees.structure((tuple(x for i, x in enumerate(args) if i not in statics), kwargs))
 
     @property
     def out_tree(self) -> pytrees.PyTreeDef:
@@ -82,10 +86,6 @@ class Stage:
     @property
     def fun_name(self) -> str:
         return self._program.name
-
-
-def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 class Traced(Stage):
@@ -146,7 +146,7 @@ class Compiled(Stage):
         self._executable = program.compiled()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = pytrees.flatten((list(args), kwargs))
+        leaves, tree = pytrees.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(
                 f"Function {self.fun_name} was compiled for arguments of the structure"
@@ -167,7 +167,7 @@ class Compiled(Stage):
         """Where the arguments are, as (positional, by name)."""
         where = [DEFAULT if s is None else s for s in self._placements]
         args, kwargs = pytrees.unflatten(self.in_tree, where)
-        return tuple(args), kwargs
+        return args, kwargs
 
     @property
     def output_shardings(self) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from calque.core import backends, pytrees
-from calque.core.arrays import to_array
+from calque.core.arrays import share, to_array
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr, found_symbols
@@ -37,6 +37,7 @@ class Traced:
         "owner",
         "params",
         "settings",
+        "statics",
         "typed",
         "unusable",
     )
@@ -54,6 +55,7 @@ class Traced:
         self.executable: backends.Executable | None = None
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
+        self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.finds = (
             found_symbols(closed.jaxpr) is not None
@@ -85,6 +87,10 @@ class Traced:
         """The results for these arguments, and whether anything says where they live."""
         executable = self.compiled()
         arrays = [to_array(x) for x in leaves]
+        if self.typed or is_placed(leaves):
+            arrays = [
+                x if x.aval.place is None else share(x, x.aval.without_place()) for x in arrays
+            ]
         is_somewhere = is_placed(leaves) or has_constraints(self.closed) or self.typed
         where = result_shardings(self.closed, leaves, self.name) if is_somewhere else []
         out = executable.call(arrays)

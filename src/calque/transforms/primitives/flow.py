@@ -12,7 +12,7 @@ from calque.core.avals import ShapedArray
 from calque.core.dtypes import promote
 from calque.core.jaxprs import ClosedJaxpr, Eqn, Literal, Var
 from calque.core.primitives import REGISTRY, do
-from calque.core.trace import trace_to_jaxpr, typeof
+from calque.core.trace import trace_to_jaxpr, typeof, typing
 from calque.ops.common import scalar_of
 from calque.transforms.engines.slices import hoist_all
 from calque.transforms.engines.trees import FlatFunction, name_of
@@ -188,6 +188,19 @@ def check_carry(
         for path, a, b in zip(paths(in_tree), ins, outs, strict=True)
         if not same_type(a, b)
     ]
+    casts = [
+        f"  * applying `jax.lax.pcast(..., {missing}, to='varying')` to the initial carry value"
+        f" {name}{path}"
+        for path, a, b in zip(paths(in_tree), ins, outs, strict=True)
+        if (missing := typing.value.casts(a, b))
+    ]
+    if casts and not wrong:
+        one = f" {casts[0][4:]}" if len(casts) == 1 else ":\n" + "\n".join(casts)
+        raise TypeError(
+            f"{what} function carry input and carry output must have equal types, but they differ"
+            f" in {name_of(fun)} in the manual axes that they vary along.\n\nThis might be fixed"
+            f" by{one}"
+        )
     if wrong:
         raise TypeError(
             f"{what} function carry input and carry output must have equal types, but they differ"
