@@ -9,7 +9,7 @@ import numpy as np
 
 from calque.core.arrays import Array, adopted, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
-from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer
+from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer, is_signed
 from calque.core.extents import larger
 from calque.core.primitives import do
 from calque.core.trace import typeof
@@ -307,15 +307,22 @@ def take_along_axis(
 
     Without `wrap_negative_indices` a negative position lies outside the array."""
     check_arraylike("take_along_axis", arr, indices)
-    if wrap_negative_indices is False:
+    if wrap_negative_indices is None:
+        wrap_negative_indices = mode != "promise_in_bounds"
+    if mode == "one_hot":  # what the product with rows of a unit matrix gives
+        mode, fill_value = "fill", 0
+    if not wrap_negative_indices and mode == "promise_in_bounds":
+        dtype = typeof(indices).dtype  # none is negative: nothing has to be counted from the end
+        if is_signed(dtype):
+            indices = convert(indices, np.dtype(f"uint{8 * dtype.itemsize}"))
+    elif not wrap_negative_indices:
         # a position beyond the end stands for every negative one
         n = (
             typeof(arr).size
             if axis is None
             else typeof(arr).shape[canonical_axis(axis, typeof(arr).ndim)]
         )
-        clamped = mode in ("clip", "promise_in_bounds")
-        indices = where(ufuncs.less(indices, 0), 0 if clamped else n, indices)
+        indices = where(ufuncs.less(indices, 0), 0 if mode == "clip" else n, indices)
     if not is_integer(typeof(indices).dtype):
         raise TypeError(
             f"take_along_axis indices must be of integer type, got {typeof(indices).dtype.name}"

@@ -61,6 +61,7 @@ SAME_BYTES: Final = frozenset(("reshape", "squeeze"))
 CACHE_LIMIT: Final = 20_000
 SMALL: Final = 1 << 16
 SMALL_PRODUCT: Final = 64**3
+MANY_BITS: Final = 1 << 14  # random words: NumPy needs longer for them than a kernel takes to make
 
 
 class Operand(NamedTuple):
@@ -348,7 +349,7 @@ def prepare(
         sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
         if sized is not None:
             return results(sized, p.multiple_results)
-    if p.name in COMPILED:
+    if p.name in COMPILED or (p.name == "random_bits" and outs[0].size >= MANY_BITS):
         return of_program(p, avals, params)
     if p.name in ROUTINES:
         program = routine_program(p.name, params, avals, outs)

@@ -58,6 +58,7 @@ from calque.transforms.devices.types import ManualAxisType, Place, lenient, mat_
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
+from calque.transforms.engines.signatures import check_callable
 from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 
 
@@ -99,8 +100,7 @@ def shard_map(
             axis_names=axis_names,
             check_vma=check_vma,
         )
-    if not callable(f):
-        raise TypeError(f"Expected a callable value, got {f!r} of type {type(f)}")
+    check_callable(f)
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError(
             "shard_map requires a `calque.sharding.Mesh` or a `calque.sharding.AbstractMesh`"

@@ -30,7 +30,12 @@ def epoch_of(configuration: Hashable) -> int:
 
 def checks() -> bool:
     """Whether single operations are looked at. Jitted programs look at themselves."""
-    return config.debug_index or config.debug_key_reuse or debug_nans.active()
+    return (
+        config.debug_index
+        or config.check_static_indices
+        or config.debug_key_reuse
+        or debug_nans.active()
+    )
 
 
 def programs_enabled() -> bool:

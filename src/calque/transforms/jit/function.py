@@ -20,7 +20,6 @@ from calque.machine.call import functions as callpath
 from calque.transforms.devices.mesh import consult_mesh, consultations
 from calque.transforms.devices.sharding_constraint import JitShardings
 from calque.transforms.engines import axes
-from calque.transforms.engines.axes import speaks_of_axes
 from calque.transforms.engines.signatures import (
     ArgumentNames,
     describe_function,
@@ -298,7 +297,7 @@ class JittedFunction:
                 return out
         traced, leaves = self.trace_given(arguments), arguments.leaves
         inside = bool(axes.in_scope()) and not any(isinstance(x, Tracer) for x in leaves)
-        if inside and speaks_of_axes(traced.closed):
+        if inside and axes.spoken_of(traced.closed.jaxpr):
             out = eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.hoisted, *leaves)
             return pytrees.unflatten(traced.out_tree, out)
         if (
@@ -356,6 +355,8 @@ class JittedFunction:
         # changed meanwhile: it is for neither configuration
         if traced.settings is None or arguments.settings != config.trace_key():
             return
+        if axes.in_scope():  # machine code does not know the axes that can be named
+            return
         o, kwargs = self.options, arguments.kwargs
         try:
             descriptions = call_arguments(
@@ -373,7 +374,7 @@ def wrapped(fun: Callable[..., Any], options: Options) -> Any:
     function = JittedFunction(fun, options)
     wrapped = callpath.Jitted(function.miss)
     function.callable = wrapped
-    functools.update_wrapper(wrapped, fun, updated=())
+    functools.update_wrapper(wrapped, fun)
     wrapped.__wrapped__ = fun
     wrapped._function = function
     wrapped._options_key = function.options.key()
