@@ -11,6 +11,7 @@ from calque.core import backends, pytrees, trace_state
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.jaxprs import ClosedJaxpr
+from calque.core.lazy import LazyModule
 from calque.core.pause import no_collection
 from calque.core.trace import drop_unused, eval_jaxpr, trace_to_jaxpr
 from calque.core.trace_state import Tracer
@@ -27,7 +28,7 @@ from calque.transforms.engines.signatures import (
     reference,
 )
 from calque.transforms.engines.specialiser import CallCounts
-from calque.transforms.functions import debug_nans, key_reuse
+from calque.transforms.functions import debug_nans
 from calque.transforms.functions.key_signatures import NOTHING
 from calque.transforms.jit import captures, donation, identity, retraces
 from calque.transforms.jit import dynamic as dynamic_sizes
@@ -39,6 +40,8 @@ from calque.transforms.jit.teaching import Inexpressible, Lesson, call_arguments
 from calque.transforms.jit.traced import Traced, log, stats, warn
 from calque.transforms.primitives.call import close_over_tracers, jit_p
 from calque.transforms.primitives.refs import RefTouched, any_alive
+
+key_reuse: Any = LazyModule("calque.transforms.functions.key_reuse")  # used with its flag alone
 
 
 class Options:
@@ -319,7 +322,8 @@ class JittedFunction:
             raise RuntimeError(
                 f"tried to execute function {self.name}, but the no_execution config option is set"
             )
-        key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
+        if traced.keys is not NOTHING:
+            key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
         executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(
