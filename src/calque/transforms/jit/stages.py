@@ -18,8 +18,9 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.transforms.devices.sharding import DEFAULT, Sharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
-from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
+from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
 
@@ -88,10 +89,6 @@ class Stage:
         return self._program.name
 
 
-def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
-
-
 class Traced(Stage):
     """A function traced for given arguments."""
 
@@ -109,10 +106,7 @@ class Lowered(Stage):
 
     def compile(self, compiler_options: Any = None) -> "Compiled":
         """Compile it: a callable for arguments of these types."""
-        if compiler_options:
-            raise NotImplementedError(
-                f"the native compiler has no options, got {compiler_options!r}"
-            )
+        check_options(compiler_options)
         return Compiled(self._program, self._shown, self._placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -247,7 +241,10 @@ def cache_size(self: Any) -> int:
 
 
 def jitted_repr(self: Any) -> str:
-    return f"<PjitFunction of {self.__wrapped__!r}>"
+    try:
+        return f"<PjitFunction of {self.__wrapped__!r}>"
+    except Exception:  # a repr of the user that fails, or no function
+        return "<PjitFunction>"
 
 
 def signature(self: Any) -> inspect.Signature:
