@@ -100,3 +100,12 @@ def test_what_is_a_container():
     assert (list(children), data) == ([1, [2]], "label")
     with pytest.raises(ValueError):
         pytrees.register(Box, lambda b: ((), None), lambda d, c: Box(c, d))
+
+
+def test_every_difference_is_said():
+    left, right = {"a": [1, (2,)], "b": (3, 4)}, {"a": [1, 5], "b": (3,)}
+    first, second = pytrees.differences(left, right, name="spec")
+    assert "different types at key path\n    spec['a'][1]\n" in first
+    assert "lengths of tuple at key path\n    spec['b']\n" in second
+    assert "the prefix pytree spec has a subtree" in first
+    assert pytrees.difference(left, left) is None

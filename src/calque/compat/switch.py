@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from calque.compat import versions
+from calque.compat import moved, versions
 from calque.core import foreign_parts
 
 # Modules that are not at the same place in both packages.
@@ -143,6 +143,7 @@ def as_jax() -> ModuleType:
     sys.modules["jax"] = package
     for name in ("version", "lib", "_src"):
         setattr(package, name, importlib.import_module(f"jax.{name}"))
+    moved.offer(importlib.import_module("calque.core"))
     package.config.update_from_environment()
     _hand_on()
     return package

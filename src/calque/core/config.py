@@ -66,9 +66,7 @@ _REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
         ("log", "fatal"),
         "arrays that are part of reference cycles are not reported",
     ),
-    "auto_pcast": ((False,), "values are always made varying where that is needed"),
     "jax2tf_associative_scan_reductions": ((True,), "there is no TensorFlow here"),
-    "remove_size_one_mesh_axis_from_type": ((True,), "types of arrays hold no mesh axes"),
 }
 
 # name -> (default, part of the trace key)
@@ -85,6 +83,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "debug_infs": (False, True),
     "debug_key_reuse": (False, True),
     "debug_index": (False, True),
+    "check_static_indices": (False, True),
     "check_tracer_leaks": (False, False),
     "traceback_filtering": ("auto", False),
     "on_stale": ("warn", False),
@@ -93,7 +92,7 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "verify_kernels": (False, False),
     "allow_f16_reductions": (True, True),
     "array_garbage_collection_guard": (None, False),
-    "auto_pcast": (True, False),
+    "auto_pcast": (True, True),
     "default_device": (None, False),
     "enable_checks": (False, False),
     "enable_custom_prng": (False, True),
@@ -103,11 +102,8 @@ _FLAGS: Final[dict[str, tuple[Any, bool]]] = {
     "no_execution": (False, True),
     "no_tracing": (False, False),
     "num_cpu_devices": (-1, False),  # -1: what the environment says, or one
-    "remove_size_one_mesh_axis_from_type": (False, False),
-    "softmax_custom_jvp": (
-        True,
-        False,
-    ),  # the derivative of softmax is the efficient one in any case
+    "remove_size_one_mesh_axis_from_type": (False, True),
+    "softmax_custom_jvp": (False, False),  # the derivative is the efficient one in any case
     "thread_guard": (False, False),  # speaks of operations of several processes: there is one
     **dict.fromkeys(
         TRANSFERS, (None, False)
@@ -242,6 +238,11 @@ class Config:
     @property
     def values(self) -> dict[str, Any]:
         return {f"calque_{n}": self.read(n) for n in (*_FLAGS, *FOREIGN)}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether there are 64-bit types; older programs ask so."""
+        return bool(self.read("enable_x64"))
 
     def __getattr__(self, name: str) -> Any:
         if name in FOREIGN:

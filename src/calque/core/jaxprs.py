@@ -46,6 +46,8 @@ class Literal:
 
 
 Atom = Var | Literal
+ParamDict = dict[str, Any]  # the parameters of an equation
+Value = Any  # what programs are run on: arrays, tracers, numbers
 
 
 class Eqn:

@@ -3,7 +3,9 @@ a jaxpr."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -53,6 +55,11 @@ def typeof(x: Any) -> ShapedArray:
     if t in _PYTHON_AVALS:
         return _PYTHON_AVALS[t](x)
     if isinstance(x, (np.ndarray, np.generic)):
+        if t is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to calque functions. Use"
+                " arr.filled() to convert the value to a standard numpy array."
+            )
         dtype = x.dtype
         if dtype.kind == "V" and dtype == float0:
             return ShapedArray(x.shape, float0)
@@ -71,10 +78,12 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def placed_typeof(x: Any) -> ShapedArray:
-    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes."""
+    """As `typeof`; the type of an array on a mesh says how it is split along explicit axes, and
+    what is no operand but has a type (a mutable reference) says its own."""
     if type(x) is ArrayImpl and x._extra is not None:
         return typing.value.placed(x.aval, x._extra)
-    return typeof(x)
+    own = getattr(type(x), "__typeof__", None)
+    return typeof(x) if own is None else own(x)
 
 
 def _python_int(x: int) -> ShapedArray:
@@ -82,7 +91,7 @@ def _python_int(x: int) -> ShapedArray:
     limit = 1 << (8 * dtype.itemsize - 1)
     if not -limit <= x < limit:
         raise OverflowError(
-            f"Python int {x} too large to convert to {dtype.name}; give it a wider dtype"
+            f"Python int too large to convert to {dtype.name}: {x}; give it a wider dtype"
             + (
                 ""
                 if dtype.itemsize == 8
@@ -129,9 +138,14 @@ trace_state.set_base(EvalTrace())
 # ---------------------------------------------------------------- recording
 
 
+def has_type_alone(x: Any) -> bool:
+    """Whether this has a type and no value: a symbolic zero, a shape with its dtype."""
+    return hasattr(x, "aval") and not hasattr(x, "__jax_array__")
+
+
 def constant(x: Any) -> Any:
     """A value from outside as programs keep it: an Array, of the values as they are now."""
-    if isinstance(x, VALUES):
+    if isinstance(x, VALUES) or has_type_alone(x):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))
@@ -177,6 +191,18 @@ class Typing:
         """A type without one of its dimensions."""
         return ShapedArray(aval.shape[:dim] + aval.shape[dim + 1 :], aval.dtype, aval.weak_type)
 
+    def lenient(self) -> AbstractContextManager[None]:
+        """Inside, shardings that are ambiguous are no error."""
+        return contextlib.nullcontext()
+
+    def retyped(self, x: Any, aval: ShapedArray) -> Any:
+        """A value where a type says that it is."""
+        return x
+
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        """The axes along which values of type `b` vary and those of type `a` do not."""
+        return ()
+
     def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
         """How the result of an operation relates to an axis of a `shard_map`, from how its operands
         do; `constant` tells those that may be joined with any."""
@@ -196,6 +222,8 @@ class JaxprTracer(Tracer):
 
 class JaxprTrace(Trace):
     """Records operations as equations. Values from outside become constants."""
+
+    lenient = False  # is what it records derived from a program whose types agreed?
 
     def __init__(self, function: str = "", argument_names: Sequence[str] | None = None):
         self.eqns: list[Eqn] = []
@@ -278,6 +306,9 @@ class JaxprTrace(Trace):
         programs = any(True for _ in subjaxprs(params))
         plain = avals if programs else [getattr(a, "without_place", lambda a=a: a)() for a in avals]
         out = primitive.shape(*plain, **params)
+        if self.lenient:
+            with typing.value.lenient():
+                return typing.value.results(primitive, avals, params, out, self.mesh)
         return typing.value.results(primitive, avals, params, out, self.mesh)
 
     def made_as(self, atom: Var | Literal, depth: int = 8) -> Any:
@@ -314,9 +345,12 @@ def trace_to_jaxpr(
     in_avals: Sequence[ShapedArray],
     function: str = "",
     argument_names: Sequence[str] | None = None,
+    lenient: bool = False,
 ) -> ClosedJaxpr:
-    """Record `fun`, a function of flat arguments that returns a flat list, as a program."""
+    """Record `fun`, a function of flat arguments that returns a flat list, as a program. One that
+    is derived from another is `lenient` about shardings that its operands leave open."""
     trace = JaxprTrace(function or getattr(fun, "__name__", ""), argument_names)
+    trace.lenient = lenient
     with trace_state.recording(trace):
         outs = fun(*[trace.new_argument(a) for a in in_avals])
         closed = trace.finish(outs)
@@ -331,15 +365,26 @@ def check_alive(x: Tracer) -> None:
 
 
 def leaked(x: Tracer | None, trace: Trace) -> Exception:
-    what = f"a traced value of type {x.aval.str_short()}" if x is not None else "a traced value"
+    what = "a traced value"
+    if x is not None:
+        what += f" of type {x.aval.dtype.name}[{','.join(map(str, x.aval.shape))}]"
     name = getattr(trace, "function", "")
     return errors.UnexpectedTracerError(
         f"Encountered an unexpected tracer: {what} was used after the transformation that made it"
         + (f" (of function {name})" if name else "")
-        + " had ended. A function under jit, grad or vmap must return its results: a value stored"
-        " in a global, a list or an attribute while tracing is a placeholder, not an array."
+        + " had ended. Perhaps it escaped through global state from a function that was traced"
+        f" before.{_created(x)} A function under jit, grad or vmap must return its results: a value"
+        " stored in a global, a list or an attribute while tracing is a placeholder, not an array."
         " Return it instead."
     )
+
+
+def _created(x: Tracer | None) -> str:
+    """The line that made a traced value, as far as it is known."""
+    if not isinstance(x, JaxprTracer) or not isinstance(x._trace, JaxprTrace):
+        return ""
+    maker = next((e for e in x._trace.eqns if x._var in e.outvars), None)
+    return f" It was created on line {describe(maker.source)}." if maker and maker.source else ""
 
 
 # ---------------------------------------------------------------- running jaxprs

@@ -48,10 +48,6 @@ def _igammac(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where((a >= 0) & (x >= 0), sp.gammaincc(a, x), np.nan)
 
 
-def _betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.where((a > 0) & (b > 0) & (x >= 0) & (x <= 1), sp.betainc(a, b, x), np.nan)
-
-
 # ---------------------------------------------------------------- derivatives
 
 
@@ -169,7 +165,7 @@ random_gamma_grad_p = nary(
 regularized_incomplete_beta_p = nary(
     "regularized_incomplete_beta",
     FLOAT,
-    widened(_betainc),
+    widened(lambda *x: sp.betainc(*x)),
     _NO_BETAINC,
     _NO_BETAINC,
     lambda t, out, a, b, x: do.mul(t, _beta_density(a, b, x)),

@@ -348,11 +348,15 @@ def categorical(
     k = canonical_axis(axis, len(own))
     batch = own[:k] + own[k + 1 :]
     shape = batch if shape is None else canonical_shape(shape)
-    if shape[len(shape) - len(batch) :] != batch:
+    lead, tail = shape[: len(shape) - len(batch)], shape[len(shape) - len(batch) :]
+    if len(tail) < len(batch) or any(n not in (1, m) for n, m in zip(batch, tail)):
         raise ValueError(
-            f"categorical: shape {shape} must end with the batch shape {batch} of logits"
+            f"categorical: shape {shape} must end with what the batch shape {batch} of logits"
+            " broadcasts to"
         )
-    lead = shape[: len(shape) - len(batch)]
+    if tail != batch:
+        own = (*tail[:k], own[k], *tail[k:])
+        logits = jnp.broadcast_to(logits, own)
     if not replace:
         return _without_replacement(typed, logits, k, lead, mode)
     noise = gumbel(typed, (*lead, *own), logits.dtype, mode)

@@ -14,8 +14,8 @@ import scipy.special
 from calque.native.loops.tree import For, Store
 from calque.native.scalars.expr import Buffer, Expr, load, ref, var
 from calque.native.scalars.node import make
+from calque.native.scalars.powers import NAMES
 from calque.native.scalars.vmath import TABLE
-from calque.native.scalars.vmath.power_roots import NAMES
 from tests.native.evaluate import Array, apply, compiled
 from tests.native.run_kernel import bits, run_plain
 

@@ -15,7 +15,16 @@ FILES = [
     HERE.parent / "jit" / "test_pmap.py",
     *[
         HERE / f"test_{name}.py"
-        for name in ("sharding", "shard_map", "single_map", "types", "assembling", "tiles")
+        for name in (
+            "sharding",
+            "shard_map",
+            "single_map",
+            "types",
+            "assembling",
+            "tiles",
+            "casts",
+            "type_constraints",
+        )
     ],
     ROOT / "tests" / "test_devices.py",
 ]

@@ -137,3 +137,34 @@ def test_meshes_are_one_object():
         Mesh(devices, (None,))
     auto = AbstractMesh((2,), ("i",))
     assert auto.update_axis_types({"i": AxisType.Manual}).manual_axes == ("i",)
+
+
+def line():
+    return calque.make_mesh((4,), ("x",))
+
+
+@four_devices
+def test_gradients_are_where_their_primals_ask():
+    mesh = line()
+
+    def f(x, w):
+        inner = calque.shard_map(lambda a, b: a * b, mesh=mesh, out_specs=P("x"))
+        return inner(x, w).sum()
+
+    x = put((8,), P("x"), mesh)
+    w = calque.device_put(jnp.arange(2.0), NamedSharding(mesh, P(reduced={"x"})))
+    for g in (calque.grad(f, (0, 1)), calque.jit(calque.grad(f, (0, 1)))):
+        dx, dw = g(x, w)
+        assert dx.sharding.spec == P("x") and dw.sharding.spec == P(None, unreduced={"x"})
+        np.testing.assert_array_equal(dx, np.tile([0, 1], 4))
+        np.testing.assert_array_equal(np.asarray(dw), np.arange(8.0).reshape(4, 2).sum(0))
+
+
+@four_devices
+def test_loops_and_branches_keep_what_varies():
+    def swapping(v, w):
+        return lax.scan(lambda c, _: ((c[1], c[0]), ()), (v, w), (), length=2)[0]
+
+    f = calque.shard_map(swapping, mesh=line(), in_specs=(P("x"), P()), out_specs=P("x"))
+    with pytest.raises(TypeError, match=r"pcast\(..., \('x',\).* to the initial"):
+        f(jnp.arange(8.0), jnp.arange(2.0))

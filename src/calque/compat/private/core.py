@@ -17,7 +17,9 @@ if TYPE_CHECKING:  # imported when first asked for, see `core.lazy.facade`
     )
     from calque.core.trace import (
         eval_jaxpr,
-        typeof,
+    )
+    from calque.core.trace import (
+        placed_typeof as typeof,
     )
     from calque.core.trace_state import (
         Trace,

@@ -29,11 +29,12 @@ from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
-from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
-from calque.native.library import linalg, sorting
+from calque.native.executable import Planned
+from calque.native.library import linalg
+from calque.native.library.names import SORTS
 from calque.native.library.routines import ROUTINES
 from calque.native.lower.sizes import Sizes
 from calque.native.passes.algebra import fixed_exponent
@@ -60,6 +61,7 @@ SAME_BYTES: Final = frozenset(("reshape", "squeeze"))
 CACHE_LIMIT: Final = 20_000
 SMALL: Final = 1 << 16
 SMALL_PRODUCT: Final = 64**3
+MANY_BITS: Final = 1 << 14  # random words: NumPy needs longer for them than a kernel takes to make
 
 
 class Operand(NamedTuple):
@@ -280,11 +282,15 @@ _runs: Final[Table[Any, Runner]] = Table("single operations", CACHE_LIMIT, progr
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run a primitive on concrete values."""
-    if primitive.name == "pow" and type(args[1]) is not ArrayImpl:
+    if primitive.name == "pow" and len(args) == 2 and type(args[1]) is not ArrayImpl:
         exponent = fixed_exponent(args[1])
         if exponent is not None and typeof(args[0]).dtype.kind != "c":
             args, params = args[:1], {"exponent": exponent}  # as `jit` would: see `passes.algebra`
     arrays = [a if type(a) is ArrayImpl else to_array(a) for a in args]
+    for a in arrays:
+        if a._extra is not None:  # placed on devices: the results follow
+            bare = [share(x, x.aval.without_place()) for x in arrays]
+            return place_one(primitive, arrays, params, evaluate(primitive, bare, params))
     try:
         key = (primitive, tuple([a.aval for a in arrays]), tuple(params.items()), config.exact)
         run = _runs.get(key)
@@ -298,9 +304,6 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         run = prepare(primitive, key[1], params, key[2])
         if not holds_programs(params) and changes == config.changes_elsewhere():
             _runs[key] = run
-    for a in arrays:
-        if a._extra is not None:  # placed on devices: the results follow
-            return place_one(primitive, arrays, params, run(arrays))
     return run(arrays)
 
 
@@ -342,11 +345,11 @@ def prepare(
         if out.size == 0:
             return lambda arrays: repeated(arrays[0], out)
         return results(eager_layout.view_program(p.name, params, avals[0], out), False)
-    if frozen is not None and (p.name in COMPILED or p.name in sorting.NAMES):
+    if frozen is not None and (p.name in COMPILED or p.name in SORTS):
         sized = program_of_any_size(p.name, (p, frozen), one_equation(p, params), avals)
         if sized is not None:
             return results(sized, p.multiple_results)
-    if p.name in COMPILED:
+    if p.name in COMPILED or (p.name == "random_bits" and outs[0].size >= MANY_BITS):
         return of_program(p, avals, params)
     if p.name in ROUTINES:
         program = routine_program(p.name, params, avals, outs)

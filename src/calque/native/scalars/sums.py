@@ -30,7 +30,9 @@ def terms(e: Expr) -> tuple[Terms, int]:
             todo.append((e.args[0], k * e.args[1].attr))
         else:
             out[e] = out.get(e, 0) + k
-    return {t: k for t, k in out.items() if k}, constant
+    if 0 in out.values():
+        out = _flat(out)
+    return out, constant
 
 
 def _times(e: Expr, k: int) -> Expr:
@@ -39,7 +41,9 @@ def _times(e: Expr, k: int) -> Expr:
 
 def _undo_split(t: Terms) -> Terms:
     """``(x//n)*n + x%n -> x``: a reshape undone."""
-    for m in [m for m in t if m.op == "mod" and m in t]:
+    for m in t:
+        if m.op != "mod":
+            continue
         x, n = m.args
         k = t[m]
         q = _quotient(x, n)
@@ -65,6 +69,7 @@ def _quotient(x: Expr, n: Expr) -> Expr:
 
 
 def _flat(t: Terms) -> Terms:
+    """Without terms that are nothing."""
     return {a: b for a, b in t.items() if b}
 
 
@@ -119,7 +124,7 @@ def add(a: Expr, b: Expr) -> Expr:
     u, d = terms(b)
     for e, k in u.items():
         t[e] = t.get(e, 0) + k
-    return total(_flat(t), c + d)
+    return total(_flat(t) if 0 in t.values() else t, c + d)
 
 
 def sub(a: Expr, b: Expr) -> Expr:

@@ -112,7 +112,7 @@ class AbstractMesh(_AnyMesh):
     >>> calque.sharding.AbstractMesh((2, 2), ("x", "y"))
     AbstractMesh('x': 2, 'y': 2, axis_types=(Auto, Auto))"""
 
-    __slots__ = ("_hash",)
+    __slots__ = ("_hash", "concrete")
 
     def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None):
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -121,6 +121,7 @@ class AbstractMesh(_AnyMesh):
         self.axis_names, self.axis_sizes = names, tuple(map(int, axis_sizes))
         self.axis_types = _types(axis_types, len(names), AxisType.Auto)
         self._hash: int | None = None
+        self.concrete: Mesh | None = None  # the mesh with devices that it was made from
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -202,6 +203,7 @@ class Mesh(_AnyMesh, contextlib.ContextDecorator):
         )
         self._hash = None
         self._abstract = AbstractMesh(self.axis_sizes, names, types)
+        self._abstract.concrete = self
         return _meshes.setdefault(key, self)
 
     @property
@@ -444,6 +446,12 @@ def meshes_here() -> Any:
     traced here."""
     mesh, abstract = current_mesh(), ambient_mesh()
     return mesh if abstract is mesh.abstract_mesh else (mesh, abstract)
+
+
+def devices_of(mesh: AbstractMesh) -> Mesh | None:
+    """The mesh of devices that an abstract one stands for here."""
+    current = current_mesh()
+    return current if current.abstract_mesh == mesh else mesh.concrete
 
 
 @contextlib.contextmanager

@@ -18,8 +18,10 @@ from typing import Any
 
 from calque.core import pytrees
 from calque.core.arrays import ArrayImpl
+from calque.core.avals import ShapedArray
 from calque.core.primitives import do
 from calque.core.trace import placed_typeof, trace_to_jaxpr, typeof
+from calque.core.trace_state import Tracer
 from calque.core.tracebacks import boundary
 from calque.ops.common import repeated, scalar_of
 from calque.transforms.devices.mesh import (
@@ -33,6 +35,7 @@ from calque.transforms.devices.mesh import (
 from calque.transforms.devices.shard_map_checks import (
     check_inferred,
     check_input,
+    check_not_split,
     check_output,
     check_specs,
     check_sums,
@@ -55,7 +58,8 @@ from calque.transforms.devices.types import ManualAxisType, Place, lenient, mat_
 from calque.transforms.engines import axes
 from calque.transforms.engines.axes import Axis
 from calque.transforms.engines.batching import batch
-from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of
+from calque.transforms.engines.signatures import check_callable
+from calque.transforms.engines.trees import FlatFunction, argument_name, arrays, name_of, wrapping
 
 
 class _Infer:
@@ -96,8 +100,7 @@ def shard_map(
             axis_names=axis_names,
             check_vma=check_vma,
         )
-    if not callable(f):
-        raise TypeError(f"Expected a callable value, got {f!r} of type {type(f)}")
+    check_callable(f)
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError(
             "shard_map requires a `calque.sharding.Mesh` or a `calque.sharding.AbstractMesh`"
@@ -109,11 +112,7 @@ def shard_map(
     def mapped(*args: Any) -> Any:
         return mapping(args)
 
-    try:
-        functools.update_wrapper(mapped, f)
-    except AttributeError:
-        mapped.__name__ = name_of(f)
-    return mapped
+    return wrapping(mapped, f)
 
 
 class _Mapping:
@@ -136,6 +135,8 @@ class _Mapping:
     def manual(self, mesh: Any) -> tuple[Hashable, ...]:
         """The mesh axes that are mapped, in the order of the mesh."""
         known = [n for n in mesh.axis_names if not axes.splits(n)]
+        split = [n for n in mesh.axis_names if n not in known]
+        check_not_split(self.in_specs, self.out_specs, split)
         if not self.axis_names <= set(known):
             raise ValueError(
                 f"jax.shard_map requires axis_names={set(self.axis_names)} to be a subset of"
@@ -237,7 +238,7 @@ class _Call:
         sizes = self.mesh.shape
         with lenient():
             parts = [
-                _split(unplaced(x, a, self.names), s, self.names, sizes)
+                _split(self.cut(unplaced(x, a, self.names), a, s), s, self.names, sizes)
                 for x, a, s in zip(values, self.avals, self.specs)
             ]
         mapped = [Axis(n, sizes[n], self.check, devices=True, mesh=self.inside) for n in self.names]
@@ -253,6 +254,13 @@ class _Call:
                 for i, (x, v, m, s) in enumerate(zip(outs, varying, mats, out_specs, strict=True))
             ]
         return pytrees.unflatten(self.flat.out_tree, results)
+
+    def cut(self, x: Any, aval: ShapedArray, spec: PartitionSpec) -> Any:
+        """An argument of a program, where its spec says: so is its cotangent."""
+        whole = len(self.names) == len(self.mesh.axis_names) and aval.place is None
+        if not isinstance(x, Tracer) or self.devices is None or not whole:
+            return x
+        return constrained(x, NamedSharding(self.devices, spec))
 
     def joined(
         self, x: Any, varying: list[Hashable], mat: ManualAxisType, spec: PartitionSpec, i: int

@@ -8,7 +8,7 @@ from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.transforms.devices.sharding import check_spec
 from calque.transforms.devices.specs import PartitionSpec, names_in, names_of_spec
-from calque.transforms.devices.types import ManualAxisType, Place
+from calque.transforms.devices.types import ManualAxisType, Place, in_mesh_order
 from calque.transforms.engines.trees import FlatFunction, argument_name, name_of
 
 
@@ -45,6 +45,18 @@ def check_inferred(inferred: bool, mesh: Any, names: Sequence[Hashable]) -> None
             f" axis_name={', '.join(map(str, names))} was of type"
             f" {', '.join(str(types[n]) for n in names)}"
         )
+
+
+def check_not_split(in_specs: Any, out_specs: Any, split: Sequence[Hashable]) -> None:
+    """Mesh axes over which a vmap around splits its dimension are used up."""
+    for option, specs in (("in_specs", in_specs), ("out_specs", out_specs)):
+        for s in pytrees.leaves(specs, is_leaf=_is_spec):
+            if isinstance(s, PartitionSpec) and names_of_spec(s) & set(split):
+                raise ValueError(
+                    f"vmap spmd_axis_name cannot appear in shard_map {option}:"
+                    f" {sorted(map(str, split))} split the dimension of a vmap around it, but"
+                    f" {option} has {s}"
+                )
 
 
 def check_sums(option: str, specs: Any, mesh: Any, names: Sequence[Hashable]) -> None:
@@ -145,6 +157,11 @@ def check_input(
             f" (and {aval.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater"
             " than the number of axes in the corresponding input value.\n\nEither revise the spec"
             f" to be shorter, or modify '{name_of(f)}' so that its inputs have sufficient rank."
+            + (
+                ""
+                if aval.ndim
+                else " For scalar values (rank 0), consider using an in_specs entry of `P()`."
+            )
         )
     for k, entry in enumerate(spec.partitions):
         names = names_in(entry)
@@ -200,15 +217,15 @@ def refuse_varying(
     f: Any, mesh: Any, spec: PartitionSpec, extra: Sequence[Hashable], varying: Sequence[Hashable]
 ) -> None:
     """A result that may differ along axes over which its spec calls it replicated."""
-    allowed = ",".join(str(n) for n in varying if n not in extra)
+    allowed = ",".join(str(n) for n in in_mesh_order(mesh, varying) if n not in extra)
     raise ValueError(
         f"shard_map applied to the function '{name_of(f)}' was given out_specs which require"
         " replication which can't be statically inferred given the"
         f" mesh:\n\n{_mesh_text(mesh)}\n\nout_specs is {spec} which implies that the corresponding"
         f" output value is only varying across mesh axes {{{allowed}}} and not"
-        f" {{{','.join(map(str, varying))}}}, but it was inferred to be possibly varying over"
-        f" {{{','.join(map(str, varying))}}}\n\nCheck if these output values are meant to be"
-        " replicated over those mesh axes. If not, consider revising the corresponding out_specs"
-        " entries. If so, consider disabling the check by passing the check_vma=False argument to"
-        " `calque.shard_map`."
+        f" {{{','.join(map(str, extra))}}}, but it was inferred to be possibly varying over"
+        f" {{{','.join(map(str, in_mesh_order(mesh, varying)))}}}\n\nCheck if these output"
+        " values are meant to be replicated over those mesh axes. If not, consider revising the"
+        " corresponding out_specs entries. If so, consider disabling the check by passing the"
+        " check_vma=False argument to `calque.shard_map`."
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calque.core import lazy, pytrees
+from calque.core import lazy, pytrees, trace_state
 from calque.core.arrays import (
     ArrayImpl,
     from_storage,
@@ -21,7 +21,7 @@ from calque.core.devices import Device, Space, all_devices
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
 from calque.machine.state import Hook, process
-from calque.transforms.devices.mesh import AbstractMesh, consult_mesh
+from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
     DEFAULT,
     Index,
@@ -31,6 +31,7 @@ from calque.transforms.devices.sharding import (
     resolved,
 )
 from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.types import typed
 
 
 class Shard:
@@ -55,7 +56,7 @@ class Shard:
         part = to_numpy(self._array)[self.index]
         if self.replica_id and _is_partial(self._array._extra, self.device):
             part = np.zeros_like(part)
-        found = from_storage(part, whole.update(shape=part.shape))
+        found = from_storage(part, whole.without_place().update(shape=part.shape))
         return placed(found, SingleDeviceSharding(self.device)) if self._array._extra else found
 
     def __repr__(self) -> str:
@@ -90,7 +91,8 @@ def placed(x: Any, sharding: Sharding | None) -> Any:
         sharding = None  # there is no other place: arrays without a sharding take the quickest ways
     if x._extra is sharding:
         return x
-    out = share(x, x.aval)
+    aval = x.aval.without_place()
+    out = share(x, aval if sharding is None else typed(aval, sharding))
     out._extra = sharding
     return out
 
@@ -180,6 +182,19 @@ def placed_like(x: Any, model: Any) -> Any:
     return constraint.call(x, place.sharding)
 
 
+def put_as_asked(x: Any, target: Any) -> Any:
+    """`x` with the sharding that `out_sharding` asks for, which speaks of all its dimensions where
+    types speak of the mesh."""
+    mesh = consult_mesh()
+    if isinstance(target, PartitionSpec) and not mesh.empty:
+        target = NamedSharding(mesh, target)
+    if isinstance(target, NamedSharding) and target.mesh.explicit_axes:
+        ndim = typeof(x).ndim
+        check_shape("One of out_sharding's results", target, typeof(x).shape)
+        target = target.update(spec=target.spec.update(partitions=target.spec.padded(ndim)))
+    return device_put(x, target)
+
+
 # ---------------------------------------------------------------- device_put
 
 
@@ -211,6 +226,12 @@ def _put(x: Any, target: Any) -> Any:
     if target is None or isinstance(target, Space):  # there is one memory
         return value
     mesh = consult_mesh()
+    inside = ambient_mesh().manual_axes and trace_state.is_evaluating()
+    if inside and isinstance(target, (Device, SingleDeviceSharding)):
+        raise ValueError(
+            "device_put with explicit device not allowed within shard_map-ped functions, but got"
+            f" device {target}"
+        )
     if isinstance(target, PartitionSpec) and mesh.empty:
         raise ValueError(
             "Please set a mesh via `calque.set_mesh` if a PartitionSpec is passed to device_put"
@@ -284,5 +305,5 @@ def _unaliased(x: Any, donate: Any, may_alias: Any) -> Any:
 def _apart(x: Any) -> Any:
     if not isinstance(x, ArrayImpl):
         return x  # of another library: copied on the way in; of a program: no memory yet
-    out = from_storage(to_numpy(x).copy(), x.aval)
+    out = from_storage(to_numpy(x).copy(), x.aval.without_place())
     return placed(out, x._extra)

@@ -13,7 +13,7 @@ from calque.core.jaxprs import ClosedJaxpr, subjaxprs
 from calque.core.primitives import Zero
 from calque.core.trace import typeof
 from calque.ops.common import zero_like
-from calque.transforms.devices.mesh import EMPTY, consult_mesh
+from calque.transforms.devices.mesh import EMPTY, ambient_mesh, consult_mesh
 from calque.transforms.devices.sharding import (
     NamedSharding,
     Sharding,
@@ -26,7 +26,7 @@ from calque.transforms.devices.sharding_arrays import (
     names_no_device,
     placed,
 )
-from calque.transforms.devices.specs import PartitionSpec
+from calque.transforms.devices.specs import PartitionSpec, names_of_spec
 from calque.transforms.devices.types import typed
 from calque.transforms.engines.axes import PlacingPrimitive
 
@@ -104,10 +104,22 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     for leaf, s in zip(leaves, found, strict=True):
         value = to_array(leaf)
         if s is not None:
+            refuse_manual(s)
             check_shape("One of with_sharding_constraint arguments", s, typeof(value).shape)
             value = constrained(value, s)
         out.append(value)
     return pytrees.unflatten(tree, out)
+
+
+def refuse_manual(sharding: Sharding) -> None:
+    """Inside `shard_map` nothing is placed along the axes that it maps."""
+    if isinstance(sharding, NamedSharding):
+        manual = names_of_spec(sharding.spec) & set(ambient_mesh().manual_axes)
+        if manual:
+            raise ValueError(
+                f"the spec of {sharding} contains a manual axes {sorted(map(str, manual))} of mesh"
+                f" {ambient_mesh()}: inside shard_map values are placed along other axes only"
+            )
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

@@ -16,7 +16,7 @@ from calque.core.avals import ShapedArray
 from calque.core.jaxprs import ClosedJaxpr, Literal
 from calque.core.primitives import Primitive
 from calque.core.trace import typing
-from calque.transforms.devices.mesh import Mesh, current_mesh
+from calque.transforms.devices.mesh import Mesh, current_mesh, devices_of
 from calque.transforms.devices.sharding import NamedSharding, Sharding
 from calque.transforms.devices.sharding_arrays import placed
 from calque.transforms.devices.specs import PartitionSpec, names_in
@@ -322,7 +322,7 @@ def shardings_of_results(
 
 def _as_typed(own: Sharding | None, aval: Any, meshes: dict[Any, Mesh]) -> Sharding | None:
     place: Any = getattr(aval, "place", None)
-    mesh = None if place is None else meshes.get(place.mesh)
+    mesh = None if place is None else meshes.get(place.mesh) or devices_of(place.mesh)
     if mesh is None or not mesh.explicit_axes:
         return own
     auto = set(mesh.auto_axes)

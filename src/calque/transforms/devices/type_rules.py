@@ -9,20 +9,25 @@ because it is going to be placed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from calque.core.arrays import ArrayImpl
 from calque.core.avals import ShapedArray
 from calque.core.config import config
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import subjaxprs
 from calque.core.primitives import Primitive, do
-from calque.core.trace import Typing, typing
+from calque.core.trace import Typing, placed_typeof, typing
 from calque.core.trace_state import Tracer
-from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, checks_variance
+from calque.transforms.devices.mesh import AbstractMesh, ambient_mesh, checks_variance, devices_of
 from calque.transforms.devices.sharding import NamedSharding
+from calque.transforms.devices.sharding_arrays import constraint
+from calque.transforms.devices.sharding_arrays import placed as put_on
 from calque.transforms.devices.sharding_propagation import RULES as LENIENT_RULES
 from calque.transforms.devices.sharding_propagation import Entries
 from calque.transforms.devices.specs import DuplicateSpecError, PartitionSpec, names_in
+from calque.transforms.devices.type_sums import joined_kind, sums
 from calque.transforms.devices.types import (
     EMPTY_MANUAL,
     NO_AXES,
@@ -32,6 +37,7 @@ from calque.transforms.devices.types import (
     ShardingTypeError,
     in_mesh_order,
     is_lenient,
+    lenient,
     mat_of,
     of_explicit_axes,
     place_of,
@@ -114,12 +120,30 @@ def _concatenated(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
     placed = [a for a in avals if a.place is not None]
-    if any(_entries(a) != _entries(placed[0]) for a in placed) and not is_lenient():
+    if not placed:
+        return [None] * out.ndim
+    found = _agreed([_entries(a) for a in placed])
+    if found is None and not is_lenient():
         shown = ", ".join(str(a.sharding) for a in avals)
         raise ShardingTypeError(
             f"All operands should have the same sharding. Got shardings {shown}"
         )
-    return _entries(placed[0]) if placed else [None] * out.ndim
+    k = params["dimension"]
+    return [
+        None if i == k and n % _parts(mesh, e) else e
+        for i, (e, n) in enumerate(zip(found or _entries(placed[0]), out.shape))
+    ]
+
+
+def _agreed(found: Sequence[Entries]) -> Entries | None:
+    """What entries say together; None if they do not agree. One that says nothing agrees."""
+    joined: Entries = []
+    for column in zip(*found):
+        named = {e for e in column if e is not None}
+        if len(named) > 1:
+            return None
+        joined.append(next(iter(named), None))
+    return joined
 
 
 def _selected(
@@ -129,12 +153,14 @@ def _selected(
     placed = [c for c in cases if c.place is not None and c.ndim]
     if not placed:
         return _entries(which) if which.ndim else [None] * out.ndim
-    first = _entries(placed[0])
-    if not is_lenient():
-        if any(_entries(c) != first for c in placed):
+    first = _agreed([_entries(c) for c in placed])
+    if first is None:
+        if not is_lenient():
             shown = ", ".join(str(c.sharding) for c in cases)
             raise ShardingTypeError(f"select cases must have the same shardings, got [{shown}].")
-        if which.ndim and which.place is not None and _entries(which) != first:
+        first = _entries(placed[0])
+    if not is_lenient():
+        if which.ndim and _agreed([_entries(which), first]) is None:
             raise ShardingTypeError(
                 "select `which` must be scalar or have the same sharding as cases, got `which`"
                 f" sharding {which.sharding} but case sharding {cases[0].sharding}."
@@ -161,7 +187,8 @@ def _updated(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
     operand, update = avals[:2]
-    if update.place is not None and _entries(operand) != _entries(update) and not is_lenient():
+    agree = _agreed([_entries(operand), _entries(update)]) is not None
+    if update.place is not None and not agree and not is_lenient():
         raise ShardingTypeError(
             f"{name} operand sharding must be equal to update sharding, got operand sharding"
             f" {operand.str_short()} and update sharding {update.str_short()}."
@@ -172,32 +199,54 @@ def _updated(
 def _reshaped(
     name: str, avals: Avals, out: ShapedArray, params: Params, mesh: AbstractMesh
 ) -> Entries:
-    """A dimension that is split over axes may be cut or merged with ones that are not: the first
-    of the group carries the axes. All else is said to need `out_sharding`."""
+    """A dimension that is split may be cut into several, or several become one: the axes are dealt
+    out from the first on. One such change at a time; all else is said to need `out_sharding`."""
     old, new, entries = avals[0].shape, out.shape, _entries(avals[0])
-    if all(e is None for e in entries) or params.get("dimensions") is not None:
+    if all(e is None for e in entries):
         return [None] * len(new)
-    found: Entries = [None] * len(new)
     groups = _groups(old, new)
-    for rows, columns in [] if groups is None else groups:
-        split = [i for i in rows if entries[i] is not None and old[i] != 1]
-        if not split:
-            continue
-        own = next((i for i in rows if old[i] != 1), split[0])
-        target = next((j for j in columns if new[j] != 1), None)
-        if split != [own] or target is None or new[target] % _parts(mesh, entries[own]):
-            groups = None
-            break
-        found[target] = entries[own]
-    if groups is None or sum(len(r) > 1 and len(c) > 1 for r, c in _without_ones(old, new)) > 0:
-        if is_lenient():
-            return [None] * len(new)
-        raise ShardingTypeError(
-            "This reshape is not supported. Please specify the sharding of the output via the"
-            " `out_sharding` argument of jax.lax.reshape. Got operand type:"
-            f" {avals[0].str_short()}, new sizes: {tuple(new)}"
-        )
-    return found
+    changes = [g for g in _without_ones(old, new) if len(g[0]) > 1 or len(g[1]) > 1]
+    fits = groups is not None and params.get("dimensions") is None and len(changes) <= 1
+    if groups is not None and fits and all(len(r) == 1 or len(c) == 1 for r, c in changes):
+        found: Entries = [None] * len(new)
+        for rows, columns in groups:
+            names = [n for i in rows for n in names_in(entries[i])]
+            last = max([i for i in rows if entries[i] is not None], default=-1)
+            whole = [i for i in rows if i < last and entries[i] is None and old[i] != 1]
+            dealt = None if whole else _dealt(names, [new[j] for j in columns], mesh)
+            if dealt is None:
+                break
+            for j, e in zip(columns, dealt):
+                found[j] = e
+        else:
+            return found
+    if is_lenient():  # what the first of each group can carry
+        rule = LENIENT_RULES["reshape"]
+        kept = rule([entries], avals, out, params)
+        return [e if n % _parts(mesh, e) == 0 else None for e, n in zip(kept, new)]
+    raise ShardingTypeError(
+        "This reshape is not supported. Please specify the sharding of the output via the"
+        " `out_sharding` argument of jax.lax.reshape. Got operand type:"
+        f" {avals[0].str_short()}, new sizes: {tuple(new)}"
+    )
+
+
+def _dealt(
+    names: Sequence[Hashable], sizes: Sequence[int], mesh: AbstractMesh
+) -> list[tuple[Hashable, ...]] | None:
+    """The axes, in order, over dimensions of these sizes; None if they do not fit."""
+    found: list[tuple[Hashable, ...]] = []
+    left = list(names)
+    for size in sizes:
+        own: list[Hashable] = []
+        parts = 1
+        while left and size % (parts * mesh.shape[left[0]]) == 0:
+            parts *= mesh.shape[left[0]]
+            own.append(left.pop(0))
+        if left and size != 1 and parts != size:
+            return None
+        found.append(tuple(own))
+    return None if left else found
 
 
 def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]] | None:
@@ -290,90 +339,6 @@ def _spec_entries(
     return [None] * out.ndim
 
 
-# ---------------------------------------------------------------- what is still to be added
-
-_PASSING: Final = frozenset(
-    (
-        "neg", "convert_element_type", "copy", "copy_p", "reshape", "transpose", "squeeze",
-        "broadcast_in_dim", "reduce_sum", "reduce_precision", "slice", "pad", "sharding_constraint",
-        "expand_dims", "real", "imag", "stop_gradient", "name", "optimization_barrier",
-        "concatenate", "select_n", "dynamic_slice", "dynamic_update_slice", "cumsum", "rev",
-    )
-)  # fmt: skip
-
-
-def sums(p: Primitive, unreduced: Sequence[Axes | None], reduced: Sequence[Axes | None]) -> Any:
-    """The axes over which the result is unreduced and reduced, from those of the operands; None
-    stands for an operand that goes with any."""
-    us, rs = [u or NO_AXES for u in unreduced], [r or NO_AXES for r in reduced]
-    if not any(us) and not any(rs):
-        return NO_AXES, NO_AXES
-    if is_lenient():
-        return frozenset().union(*us), frozenset().union(*rs)
-    together = _reduced_together(reduced)
-    if p.name in _PASSING:
-        return next((u for u in us if u), NO_AXES), together
-    if p.name in ("add", "sub", "add_any"):
-        return _added(p.name, *us), together
-    if p.name == "mul":
-        return _multiplied(*us, *rs), together
-    if p.name == "dot_general":
-        if any(us):
-            raise ShardingTypeError(
-                "lhs or rhs passed to dot_general cannot be unreduced. Got lhs unreduced over"
-                f" {set(us[0])} and rhs over {set(us[1])}"
-            )
-        return NO_AXES, NO_AXES
-    if any(us):
-        raise NotImplementedError(f"unreduced rule for {p.name} is not implemented.")
-    return NO_AXES, together
-
-
-def _reduced_together(reduced: Sequence[Axes | None]) -> Axes:
-    named = {r for r in reduced if r}
-    if len(named) > 1:
-        raise ShardingTypeError(
-            "All inputs should be reduced across the same mesh axes. Got specs:"
-            f" {[set(r) for r in named]}"
-        )
-    (found,) = named or (NO_AXES,)
-    return found
-
-
-def _added(name: str, left: Axes, right: Axes) -> Axes:
-    if left and right and left != right:
-        raise ShardingTypeError(
-            f"lhs and rhs to `{name}` must be unreduced along the same mesh axes. Got"
-            f" lhs={set(left)}, rhs={set(right)}"
-        )
-    if bool(left) != bool(right):
-        first, second = ("lhs", "rhs") if left else ("rhs", "lhs")
-        raise ShardingTypeError(
-            f"{first} is unreduced while {second} is not. `{name}` operation does not allow this"
-            f" because there will be implicit communication. Please reduce {first} via `reshard`"
-            f" before calling `{name}`."
-        )
-    return left
-
-
-def _multiplied(left: Axes, right: Axes, left_reduced: Axes, right_reduced: Axes) -> Axes:
-    if left and right:
-        raise ShardingTypeError(
-            "lhs and rhs to `mul` cannot be unreduced since mul is bilinear. Got"
-            f" lhs={set(left)}, rhs={set(right)}"
-        )
-    for own, other, first, second in (
-        (left, right_reduced, "LHS", "RHS"),
-        (right, left_reduced, "RHS", "LHS"),
-    ):
-        if own and own != other:
-            raise ShardingTypeError(
-                f"{second} should be reduced along the same axes {first} is unreduced on. Got"
-                f" {first} unreduced over {set(own)} and {second} reduced over {set(other)}"
-            )
-    return left or right
-
-
 # ---------------------------------------------------------------- results
 
 
@@ -446,6 +411,17 @@ def _once(p: Primitive, avals: Avals, out: ShapedArray, entries: Entries) -> Ent
 
 
 class _Typing(Typing):
+    def lenient(self) -> AbstractContextManager[None]:
+        return lenient()
+
+    def retyped(self, x: Any, aval: ShapedArray) -> Any:
+        return retyped(x, aval)
+
+    def casts(self, a: Any, b: Any) -> tuple[Any, ...]:
+        if getattr(b, "place", None) is None:
+            return ()
+        return in_mesh_order(b.place.mesh, mat_of(b).varying - mat_of(a).varying)
+
     def of_member(self, aval: ShapedArray, axis: Any, kind: str) -> ShapedArray:
         mesh = axis.mesh
         if mesh is None:
@@ -464,7 +440,7 @@ class _Typing(Typing):
         return ShapedArray(shape, aval.dtype, aval.weak_type, place)
 
     def kind(self, primitive: Primitive, kinds: Sequence[str | None], constant: Any) -> str | None:
-        return _kind(primitive, kinds, constant)
+        return joined_kind(primitive, kinds, constant)
 
     def ambient(self) -> Any:
         mesh = ambient_mesh()
@@ -487,6 +463,8 @@ class _Typing(Typing):
     def results(
         self, primitive: Primitive, avals: Avals, params: Params, out: Any, mesh: Any
     ) -> Any:
+        if primitive.name == "cond" and out:
+            return _joined_branches(out, params["branches"])
         if any(True for _ in subjaxprs(params)):
             return out
         known = [a for a in avals if isinstance(a, ShapedArray)]
@@ -501,14 +479,19 @@ class _Typing(Typing):
         return _result(primitive, known, params, out, mesh) if type(out) is ShapedArray else out
 
 
-def _kind(p: Primitive, kinds: Sequence[str | None], constant: Sequence[bool]) -> str | None:
-    here = frozenset(("axis",))
-    if "unreduced" not in kinds and ("reduced" not in kinds or "varying" in kinds):
-        return "varying" if any(kinds) else None
-    us = [None if c else here if k == "unreduced" else NO_AXES for k, c in zip(kinds, constant)]
-    rs = [None if c else here if k == "reduced" else NO_AXES for k, c in zip(kinds, constant)]
-    unreduced, reduced = sums(p, us, rs)
-    return "unreduced" if unreduced else "reduced" if reduced else None
+def retyped(x: Any, aval: ShapedArray) -> Any:
+    """A value that is split along explicit axes as a type says."""
+    place, own = aval.place, placed_typeof(x).place
+    if not isinstance(place, Place) or not place.mesh.explicit_axes:
+        return x
+    if isinstance(own, Place) and own.spec == place.spec:
+        return x
+    if isinstance(x, Tracer):
+        return constraint.call(x, place.sharding)
+    mesh = devices_of(place.mesh)
+    if not isinstance(x, ArrayImpl) or mesh is None:
+        return x
+    return put_on(x, NamedSharding(mesh, place.spec))
 
 
 def agreeing(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
@@ -532,6 +515,19 @@ def agreeing(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
             a = do[cast](a, axes=names)
         out.append(a)
     return out
+
+
+def _joined_branches(out: Sequence[Any], branches: Sequence[Any]) -> list[Any]:
+    """The types of what branches give: it varies where it does in one of them."""
+    joined = []
+    for a, *others in zip(out, *[b.out_avals for b in branches]):
+        places = [o.place for o in others if isinstance(getattr(o, "place", None), Place)]
+        if places:
+            varying = frozenset[Hashable]().union(*[p.mat.varying for p in places])
+            first = places[0]
+            a = a.update(place=first.updated(mat=first.mat.update(varying=varying)))
+        joined.append(a)
+    return joined
 
 
 def _is_constant(x: Any) -> bool:

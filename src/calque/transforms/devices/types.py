@@ -9,10 +9,13 @@ without them.
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from calque.core.avals import ShapedArray, stated
+from calque.core.config import config
+from calque.core.trace_state import Tracer
 from calque.machine.caches import Interned
 from calque.machine.state import PerThread
 from calque.transforms.devices.mesh import AbstractMesh, AxisType, Mesh
@@ -196,13 +199,30 @@ _places: Final[Interned[tuple[Any, ...], Place]] = Interned("places in types", _
 
 
 def place_of(mesh: AbstractMesh, spec: PartitionSpec, mat: ManualAxisType) -> Place:
-    """The one place that says this."""
+    """The one place that says this; without axes of size 1, where the configuration says so."""
+    if config.remove_size_one_mesh_axis_from_type:
+        spec, mat = _without_ones(mesh, spec, mat)
     key = (mesh, spec, mat)
     found = _places.get(key)
     if found is None:
         _places.made += 1
         found = _places.setdefault(key, Place(*key))
     return found
+
+
+def _without_ones(
+    mesh: AbstractMesh, spec: PartitionSpec, mat: ManualAxisType
+) -> tuple[PartitionSpec, ManualAxisType]:
+    ones = frozenset(n for n, size in mesh.shape_tuple if size == 1)
+    entries = [tuple(n for n in names_in(e) if n not in ones) for e in spec.partitions]
+    return (
+        spec.update(
+            partitions=entries, unreduced=spec.unreduced - ones, reduced=spec.reduced - ones
+        ),
+        mat.update(
+            varying=mat.varying - ones, unreduced=mat.unreduced - ones, reduced=mat.reduced - ones
+        ),
+    )
 
 
 def in_mesh_order(mesh: AbstractMesh | Mesh, axes: Iterable[Hashable]) -> tuple[Hashable, ...]:
@@ -320,6 +340,8 @@ for _name, _value in {
     "memory_space": property(lambda aval: None, doc="The memory: there is one."),
 }.items():
     setattr(ShapedArray, _name, _value)
+for _name in ("mat", "vma"):
+    setattr(Tracer, _name, property(operator.attrgetter(f"aval.{_name}")))
 
 
 # ---------------------------------------------------------------- where rules are lenient

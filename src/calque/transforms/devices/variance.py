@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from calque.core import pytrees
 from calque.core.avals import ShapedArray
 from calque.core.dtypes import PYTHON_SCALARS
 from calque.core.jaxprs import subjaxprs
@@ -43,7 +42,7 @@ def _rest(names: Names, axis: Axis) -> Names:
 # ---------------------------------------------------------------- pvary, psum_invariant
 
 
-def _linear(name: str, transposed: str, along: Any, varies: bool) -> Collective:
+def linear_collective(name: str, transposed: str, along: Any, becomes: str | None) -> Collective:
     """A linear collective over `axes`; `along(x, dim, axis)` is its meaning for one of them."""
 
     def bind(x: Any, names: Names) -> Any:
@@ -66,7 +65,7 @@ def _linear(name: str, transposed: str, along: Any, varies: bool) -> Collective:
     return Collective(
         name,
         lambda params: params["axes"],
-        varies=varies,
+        becomes=becomes,
         meaning=_ALONE,
         shape=lambda x, *, axes: x,
         jvp=jvp,
@@ -82,8 +81,8 @@ def summed(x: Any, d: Dim, axis: Axis) -> tuple[Any, Dim]:
     return do.reduce_sum(x, axes=(d,)), None
 
 
-pvary_p = _linear("pvary", "psum_invariant", lambda x, d, axis: (x, d), varies=True)
-psum_invariant_p = _linear("psum_invariant", "pvary", summed, varies=False)
+pvary_p = linear_collective("pvary", "psum_invariant", lambda x, d, axis: (x, d), "varying")
+psum_invariant_p = linear_collective("psum_invariant", "pvary", summed, None)
 
 
 # ---------------------------------------------------------------- decided when batched
@@ -229,26 +228,7 @@ def _mixed_later(primals: Sequence[Any], tangents: Sequence[Any], names: Names) 
 mixing.install(mixed)
 
 
-# ---------------------------------------------------------------- for users
-
-
-def pvary(x: Any, axis_name: Any) -> Any:
-    """`x`, a tree, as values that vary along the axis: each member may then have a gradient of its
-    own."""
-    return pcast(x, axis_name, to="varying")
-
-
-def pcast(x: Any, axis_name: Any = None, /, *, to: str) -> Any:
-    """`x`, a tree, with another relation to the axis; `to` is "varying"."""
-    if to != "varying":
-        raise ValueError(
-            "pcast: values can be made 'varying' along an axis (psum makes them invariant), got"
-            f" to={to!r}"
-        )
-    names = axes.names_of(axis_name)
-    for name in names:
-        axes.find(name)
-    return pytrees.tree_map(lambda v: made_varying(v, names), x)
+# ---------------------------------------------------------------- operands of collectives
 
 
 def made_varying(x: Any, names: Sequence[Any]) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from calque.core import trace_state
+from calque.core.jaxprs import Jaxpr, subjaxprs
 from calque.core.primitives import Primitive
+from calque.machine.caches import WeakTable
 from calque.machine.state import Inside, PerThread
 
 
@@ -43,7 +45,7 @@ _scope = _Scope()
 def bound(axes: Sequence[Axis], trace: trace_state.Trace | None = None) -> Inside[_Scope]:
     """These axes can be named inside; `trace` is the one that maps over them, if they are mapped by
     a trace."""
-    named = tuple([Frame(a, trace) for a in axes if a.name is not None])
+    named = tuple([Frame(a, trace) for a in axes if a.name is not None or a.spmd])
     return _scope.inside(frames=_scope.frames + named)
 
 
@@ -52,15 +54,22 @@ def in_scope() -> tuple[Axis, ...]:
     return tuple([f.axis for f in _scope.frames])
 
 
-def find(name: Hashable) -> Frame:
+def find(name: Hashable, what: str = "the collective") -> Frame:
     for f in reversed(_scope.frames):
         if f.axis.name == name:
             return f
-    known = ", ".join(repr(f.axis.name) for f in _scope.frames) or "none"
+    known = ", ".join(repr(f.axis.name) for f in _scope.frames if f.axis.name is not None)
+    known = known or "none"
     raise NameError(
-        f"Found an unbound axis name: {name}. The axis names in scope are: {known}. "
+        f"Found an unbound axis name: {name}. To fix this, please call {what} under"
+        f" `jax.shard_map`. The axis names in scope are: {known}. "
         f"Give the name to the map around this code, as in vmap(f, axis_name={name!r})."
     )
+
+
+def names_in_scope() -> set[Hashable]:
+    """The names of the axes that can be named here."""
+    return {f.axis.name for f in _scope.frames}
 
 
 def splits(name: Hashable) -> bool:
@@ -112,11 +121,38 @@ def size_of(axis_name: Any) -> int:
     return size
 
 
+_spoken: Final[WeakTable[Jaxpr, frozenset[Hashable]]] = WeakTable("axes that programs speak of")
+
+
+def spoken_of(jaxpr: Jaxpr) -> frozenset[Hashable]:
+    """The names of axes that a program speaks of, at any depth."""
+    known = _spoken.find(jaxpr)
+    if known is None:
+        names: set[Hashable] = set()
+        for e in jaxpr.eqns:
+            if isinstance(e.primitive, Collective):
+                names.update(e.primitive.axes_of(e.params))
+            for inner in subjaxprs(e.params):
+                names |= spoken_of(inner)
+        known = _spoken[jaxpr] = frozenset(names)
+    return known
+
+
 class AxisPrimitive(Primitive):
     """A primitive whose batching rule needs to know the axis: `batch(axis, args, dims,
-    **params)`."""
+    **params)`. Where its programs speak of a named axis, the trace that maps over it receives it,
+    whatever the operands are."""
 
     __slots__ = ()
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        trace = trace_state.top_trace(args)
+        if _scope.frames:
+            names = frozenset[Hashable]().union(*map(spoken_of, subjaxprs(params)))
+            for f in _scope.frames:
+                if f.axis.name in names and f.trace is not None and f.trace.level > trace.level:
+                    trace = f.trace
+        return trace.process(self, args, params)
 
 
 class PlacingPrimitive(Primitive):

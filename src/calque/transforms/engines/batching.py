@@ -235,4 +235,4 @@ def _batch_jaxpr(
         return outs
 
     avals = [batched_aval(a, d, axis.size) for a, d in zip(closed.in_avals, dims, strict=True)]
-    return trace_to_jaxpr(batched, avals, "vmap"), out_dims
+    return trace_to_jaxpr(batched, avals, "vmap", lenient=True), out_dims

@@ -167,4 +167,4 @@ def _jvp_jaxpr(
         return outs + only_nonzero(tangents)
 
     tangent_avals = [tangent_aval(a) for a, nz in zip(avals, nonzeros, strict=True) if nz]
-    return trace_to_jaxpr(both, avals + tangent_avals, "jvp"), mask
+    return trace_to_jaxpr(both, avals + tangent_avals, "jvp", lenient=True), mask

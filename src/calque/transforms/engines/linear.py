@@ -30,6 +30,8 @@ from calque.transforms.engines.zeros import has_tangent, nonzero, only_nonzero
 class Tape(JaxprTrace):
     """Records what happens to tangents."""
 
+    lenient = True
+
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Results of a call over values and tangents that depend on values alone are known now:
         they leave the tape."""
@@ -157,6 +159,7 @@ def _linearize_jaxpr(
     closed: ClosedJaxpr, active: tuple[bool, ...], instantiated: tuple[bool, ...]
 ) -> Linearized:
     record = JaxprTrace("linearize")
+    record.lenient = True
     with trace_state.recording(record):
         args = [record.new_argument(a) for a in closed.in_avals]
         outs, nonzeros, tape = linearize(jaxpr_as_fun(closed), args, active, instantiated)

@@ -18,8 +18,9 @@ from calque.core.jaxprs import ClosedJaxpr
 from calque.core.trace import typeof
 from calque.transforms.devices.sharding import DEFAULT, Sharding
 from calque.transforms.devices.sharding_propagation import shardings_of_results
-from calque.transforms.functions.shapes import ShapeDtypeStruct
+from calque.transforms.functions.shapes import struct
 from calque.transforms.jit.arguments import CallArguments
+from calque.transforms.jit.compiler_options import check_options
 from calque.transforms.jit.function import function_of
 from calque.transforms.jit.traced import Traced as Program
 
@@ -57,7 +58,11 @@ class Stage:
 
     @property
     def in_tree(self) -> pytrees.PyTreeDef:
-        return self._program.in_tree
+        """Of what a compiled function is called with: the arguments that are not static."""
+        whole = self._program.in_tree
+        args, kwargs = pytrees.unflatten(whole, range(whole.num_leaves))
+        statics = self._program.statics
+        return pytrees.structure((tuple(x for i, x in enumerate(args) if i not in statics), kwargs))
 
     @property
     def out_tree(self) -> pytrees.PyTreeDef:
@@ -84,10 +89,6 @@ class Stage:
         return self._program.name
 
 
-def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
-
-
 class Traced(Stage):
     """A function traced for given arguments."""
 
@@ -105,10 +106,7 @@ class Lowered(Stage):
 
     def compile(self, compiler_options: Any = None) -> "Compiled":
         """Compile it: a callable for arguments of these types."""
-        if compiler_options:
-            raise NotImplementedError(
-                f"the native compiler has no options, got {compiler_options!r}"
-            )
+        check_options(compiler_options)
         return Compiled(self._program, self._shown, self._placements)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -146,7 +144,7 @@ class Compiled(Stage):
         self._executable = program.compiled()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = pytrees.flatten((list(args), kwargs))
+        leaves, tree = pytrees.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(
                 f"Function {self.fun_name} was compiled for arguments of the structure"
@@ -167,7 +165,7 @@ class Compiled(Stage):
         """Where the arguments are, as (positional, by name)."""
         where = [DEFAULT if s is None else s for s in self._placements]
         args, kwargs = pytrees.unflatten(self.in_tree, where)
-        return tuple(args), kwargs
+        return args, kwargs
 
     @property
     def output_shardings(self) -> Any:
@@ -243,7 +241,10 @@ def cache_size(self: Any) -> int:
 
 
 def jitted_repr(self: Any) -> str:
-    return f"<PjitFunction of {self.__wrapped__!r}>"
+    try:
+        return f"<PjitFunction of {self.__wrapped__!r}>"
+    except Exception:  # a repr of the user that fails, or no function
+        return "<PjitFunction>"
 
 
 def signature(self: Any) -> inspect.Signature:
