@@ -285,8 +285,8 @@ _PAIR = (
 
 
 class _Aux(tuple[Any]):
-    """Auxiliary data: compared as tuples compare their elements, which takes no frame of Python, and
-    hashed only when it can be."""
+    """Auxiliary data: compared as tuples compare their elements, which takes no frame of Python,
+    and hashed only when it can be."""
 
     __slots__ = ()
 
