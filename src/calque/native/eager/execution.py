@@ -29,10 +29,10 @@ from calque.machine.driver.builder import ProgramBuilder, Varying
 from calque.machine.driver.program import Program
 from calque.machine.driver.sizes import Pattern, SizedProgram
 from calque.machine.objects import strided
-from calque.native.backend import Planned
 from calque.native.backend import compile as compile_program
 from calque.native.eager import layout as eager_layout
 from calque.native.eager.families import program_of_any_size
+from calque.native.executable import Planned
 from calque.native.library import linalg
 from calque.native.library.names import SORTS
 from calque.native.library.routines import ROUTINES
