@@ -34,6 +34,7 @@ class Traced:
         "finds",
         "hoisted",
         "in_tree",
+        "is_taught",
         "keys",
         "name",
         "out_tree",
@@ -58,6 +59,7 @@ class Traced:
         self.executable: backends.Executable | None = None
         self.keys = NOTHING  # which arguments are random keys and are used up
         self.captures = captures.NOTHING  # what the function read that is no argument
+        self.is_taught = False  # to machine code
         self.statics: tuple[int, ...] = ()  # positions that hold None in `in_tree`
         self.owner: Callable[[], Any] = lambda: None  # the function that was traced
         self.finds = (
