@@ -113,4 +113,4 @@ def test_cuts_may_be_traced():
     assert [int(p) for p in parts] == [0, 6, 9]
     for places in (lambda i: i, lambda i: [2, i]):
         with pytest.raises(TypeError, match="Abstract tracer value"):
-            calque.jit(lambda i: jnp.split(jnp.zeros(6), places(i)))(2.0)  # noqa: B023
+            calque.jit(lambda i: jnp.split(jnp.zeros(6), places(i)))(2.0)
