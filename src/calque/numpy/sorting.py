@@ -11,6 +11,7 @@ from calque.core.arrays import Array, adopted, is_concrete, to_array, to_numpy
 from calque.core.dims import Dim, as_size, is_found, is_symbolic
 from calque.core.dtypes import canonicalize, is_complex, is_inexact, is_integer, is_signed
 from calque.core.extents import larger
+from calque.core.lazy import LazyModule
 from calque.core.primitives import do
 from calque.core.trace import typeof
 from calque.core.types import ArrayLike, DTypeLike
@@ -31,7 +32,8 @@ from calque.numpy.promotion import (
 from calque.numpy.shaping import flip, ravel, reshape, where
 from calque.ops.common import index_operand
 from calque.ops.sizes import as_number, index_dtype, places
-from calque.transforms.functions.loops import fori_loop
+
+loops: Any = LazyModule("calque.transforms.functions.loops")
 
 
 def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
@@ -156,7 +158,7 @@ def _bisect(a: Any, v: Any, side: str) -> Any:
 
     if isinstance(n, Dim):
         bits = np.asarray(np.iinfo(dtype).bits, dtype)
-        return fori_loop(0, do.sub(bits, do.clz(as_number(n, dtype))), halved, (low, high))[0]
+        return loops.fori_loop(0, do.sub(bits, do.clz(as_number(n, dtype))), halved, (low, high))[0]
     for k in range(n.bit_length()):
         low, high = halved(k, (low, high))
     return low
