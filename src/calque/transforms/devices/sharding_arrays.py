@@ -19,7 +19,7 @@ from calque.core.arrays import (
     to_numpy,
 )
 from calque.core.avals import ShapedArray
-from calque.core.devices import Device, Space, all_devices
+from calque.core.devices import DEFAULT_DEVICE, Device, Space, all_devices
 from calque.core.dtypes import canonicalize
 from calque.core.trace import typeof
 from calque.core.trace_state import Tracer
@@ -64,7 +64,9 @@ class Shard:
 def placed(x: Any, sharding: Sharding | None) -> Any:
     """The array with this sharding; the same memory, since the devices share it."""
     if isinstance(sharding, SingleDeviceSharding) and len(all_devices()) == 1:
-        sharding = None  # there is no other place: arrays without a sharding take the quickest ways
+        if sharding.device_order[0].engine == DEFAULT_DEVICE.engine:
+            # there is no other place: arrays without a sharding take the quickest ways
+            sharding = None
     if x._extra is sharding:
         return x
     out = share(x, x.aval)

@@ -292,14 +292,13 @@ class JittedFunction:
                 f"tried to execute function {self.name}, but the no_execution config option is set"
             )
         key_reuse.consume_arguments(traced.keys, [*leaves, *traced.closed.consts], self.name)
-        executable = traced.compiled()
         if self.options.shardings is not None:
             self.options.shardings.check(
                 leaves, *self.placeable(*self.split(arguments.args, arguments.kwargs)[:2])
             )
         out, is_somewhere = traced.run(leaves)
         if not is_somewhere and not traced.ambient:
-            self.learn(arguments, traced, executable)
+            self.learn(arguments, traced, traced.compiled())
         return pytrees.unflatten(traced.out_tree, out)
 
     def stage(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:

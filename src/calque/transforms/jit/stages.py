@@ -146,7 +146,7 @@ class Compiled(Stage):
 
     def __init__(self, program: Program):
         super().__init__(program)
-        self._executable = program.compiled()
+        self._executable = program.compiled(program.own_place())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytrees.flatten((list(args), kwargs))
