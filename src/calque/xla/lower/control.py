@@ -190,8 +190,11 @@ def lower_cond(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) ->
     branches = e.params["branches"]
     orders = any(ordered_inside(c.jaxpr) for c in branches)
     token = b.ordered() if orders else None
-    if index.dtype == np.dtype(bool) or index.dtype != np.dtype("int32"):
-        index = b.convert(index, np.dtype("int32"))
+    is_number = index.dtype != np.dtype(bool)
+    index = b.convert(index, np.dtype("int32"))
+    if is_number and not _is_clamped(b, index):
+        first, last = b.scalar(0, index.dtype), b.scalar(len(branches) - 1, index.dtype)
+        index = b.same("stablehlo.clamp", index.tensor, first, index, last)
     regions = []
     for closed in branches:
         inner = b.within(Region())
@@ -204,6 +207,12 @@ def lower_cond(b: Builder, e: Eqn, outs: Sequence[Tensor], args: list[Value]) ->
     if orders:
         b.token = results.pop(0)
     return results
+
+
+def _is_clamped(b: Builder, index: Value) -> bool:
+    """Whether a clamp has just made this number."""
+    maker = next((op for op in reversed(b.region.ops) if index in op.results), None)
+    return maker is not None and maker.parts[0] == "stablehlo.clamp "
 
 
 # ---------------------------------------------------------------- calls

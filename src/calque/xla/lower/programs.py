@@ -71,7 +71,7 @@ def lower_function(
 
 
 def literal(b: Builder, a: Literal) -> Value:
-    return b.scalar(a.val, type_of(a.aval).dtype)
+    return b.constant(host_data(a.val).astype(type_of(a.aval).dtype))
 
 
 def constant_of(b: Builder, x: Any) -> Value:
