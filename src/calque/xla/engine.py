@@ -20,7 +20,7 @@ from calque.xla import jaxlib
 from calque.xla.devices import cpu_client, cpu_devices, device_of
 from calque.xla.lower.module import Request, lower_module
 from calque.xla.lower.programs import host_data
-from calque.xla.text.types import type_of
+from calque.xla.text.types import Tensor, type_of
 
 __all__ = ["Executable", "compile_on_cpu", "cpu_devices"]
 
@@ -36,14 +36,16 @@ class Executable:
         self.closed, self.options = closed, options
         self.in_avals: Sequence[ShapedArray] = closed.in_avals
         self.out_avals: Sequence[ShapedArray] = closed.out_avals
-        request = Request(name=options.name, constants_as_arguments=True)
+        request = Request(name=options.name, constants_as_arguments=True, plain_results=True)
         self.lowered = lower_module(closed, request)
         prepared()
         device = device_of(options.device)
         self.put = jaxlib.Putter(device.xla)
         self.constants = [self.put(host_data(c)) for c in self.lowered.constants]
+        types = self.lowered.module.functions[0].results
+        outs = [(t.shape, t.dtype) for t in types if isinstance(t, Tensor)]
         self.loaded = jaxlib.LoadedProgram(
-            cpu_client(), device.xla, self.lowered.text(), self.lowered.callbacks
+            cpu_client(), device.xla, self.lowered.text(), self.lowered.callbacks, outs
         )
 
     def call(self, args: Sequence[Any]) -> list[Any]:
@@ -102,6 +104,9 @@ def array_of(x: np.ndarray, aval: ShapedArray) -> Any:
         x = np.ascontiguousarray(x).view(aval.dtype.storage).reshape(aval.shape)
     elif tensor.dtype != aval.dtype:  # float0
         x = np.zeros(aval.shape, aval.dtype)
+    elif x.dtype != aval.dtype:  # bits of a type that NumPy lacks, or integers of fewer bits
+        is_bits = aval.dtype.name.startswith(("bfloat", "float"))
+        x = x.view(aval.dtype) if is_bits else x.astype(aval.dtype)
     return wrap_numpy(aval, np.ascontiguousarray(x).reshape(aval.shape))
 
 

@@ -130,9 +130,17 @@ class Putter:
 
 
 class LoadedProgram:
-    """A program that XLA compiled for one device of a client."""
+    """A program that XLA compiled for one device of a client; `outs` are the shapes and dtypes of
+    its results."""
 
-    def __init__(self, client: Any, device: Any, text: str, callbacks: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        client: Any,
+        device: Any,
+        text: str,
+        callbacks: Sequence[Any],
+        outs: Sequence[tuple[tuple[int, ...], Any]],
+    ) -> None:
         extension = jaxlib().extension
         options = extension.CompileOptions()
         options.device_assignment = jaxlib().client.DeviceAssignment.create(
@@ -147,6 +155,13 @@ class LoadedProgram:
         else:
             self.loaded = client.compile_and_load(text, place, options)
         self.has_effects = bool(callbacks)
+        # without handlers jaxlib would import jax for the types of the results
+        self._handlers = [
+            extension.array_result_handler(
+                _Type(*out), _sharding_class()(device), committed=True, _skip_checks=True
+            )
+            for out in outs
+        ]
 
     def run(self, buffers: list[Any]) -> list[np.ndarray]:
         """The results, as NumPy sees them, when they are there."""
@@ -160,8 +175,8 @@ class LoadedProgram:
         return arrays
 
     def _arrays(self, results: Any) -> list[np.ndarray]:
-        parts = results.disassemble_into_single_device_arrays()
-        return [part[0]._single_device_array_to_np_array_did_copy()[0] for part in parts]
+        arrays = results.consume_with_handlers(self._handlers)
+        return list(map(np.asarray, arrays))
 
     def hlo(self) -> str:
         """The optimised program."""

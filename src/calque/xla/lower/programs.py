@@ -84,7 +84,7 @@ def host_data(x: Any) -> np.ndarray:
     data = to_numpy(x) if hasattr(x, "aval") else np.asarray(x)
     names = data.dtype.names
     if names and names[0] != "float0":  # records of words
-        return np.asarray(np.ascontiguousarray(data)[names[0]])
+        return np.asarray(data[names[0]])
     return data
 
 
